@@ -1,0 +1,13 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The one error class. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+
+class NearmetalError(Exception):
+    """What went wrong and what to do about it, in one sentence for the operator.
+
+    Every layer raises only this class; a module's main() turns it into fail_json once.
+    """

@@ -1,0 +1,96 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The words of a plan: actions, findings, wanted. Data only. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Mapping, Tuple, Union
+
+# A value of a knob: None means "absent". A mapping is a table (queue -> CPUs, cpu -> state).
+Value = Union[None, bool, int, str, Mapping[str, Any]]
+
+STATUSES = (
+    "ok",  # the host already is as wanted
+    "would_change",  # check mode: an action stands behind it
+    "changed",  # the action was done and seen to hold
+    "needs_reboot",  # realised on disk, not yet in the running kernel
+    "needs_restart",  # realised on disk, a service still runs without it
+    "not_applicable",  # the hardware or kernel lacks it: nothing to do
+    "refused",  # could harm: needs the opt-in that the reason names
+    "unchangeable",  # the kernel does not allow it (managed IRQs)
+    "unknown",  # could not be observed
+    "advice",  # nothing we change; something the operator should know
+    "waived",  # the operator accepted it, with a reason and an end
+)
+
+
+@dataclass(frozen=True)
+class Action:
+    """One typed change, as data. `what` names a lever of the engine; nothing here can write."""
+
+    concern: str
+    knob: str  # the option that asks for it: `source` of the concern `clocksource`
+    what: str  # in the vocabulary of the facts: `clock.current`
+    before: Value
+    after: Value
+    reason: str
+    reference: str  # mission id, kernel commit or page that the reason rests on
+    where: str = ""  # stable identity (cpu, node, device and queue), never an IRQ number
+    scope: str = "runtime"  # runtime | boot
+    disruptive: bool = False
+    reversible: str = "now"  # now | by_reboot | no
+    wanted_by: str = "user"  # user | workload | auto
+
+    def as_dict(self) -> dict[str, Any]:
+        """The action as plain JSON data, as the result contract shows it."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One statement about a knob, with a status of STATUSES."""
+
+    concern: str
+    knob: str
+    status: str
+    reason: str
+    now: Value = None
+    wanted: Value = None
+    reference: str = ""
+    where: str = ""
+    gain: str = ""  # what it would bring, with the figure's source; empty: not known
+
+    def as_dict(self) -> dict[str, Any]:
+        """The finding as plain JSON data, as the result contract shows it."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What follows from facts and wanted: actions to do, in order, and findings."""
+
+    actions: Tuple[Action, ...] = ()
+    findings: Tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The validated options of one concern. An option left out is unmanaged.
+
+    `by` says per option who wants it: `user` or `workload`; an option not listed is the user's.
+    """
+
+    options: Mapping[str, Any] = field(default_factory=dict)
+    by: Mapping[str, str] = field(default_factory=dict)
+
+    def get(self, option: str) -> Any:
+        """The option's value; None when it was left out."""
+        return self.options.get(option)
+
+    def wanted_by(self, option: str) -> str:
+        """`auto` when the value was left to us, else `user` or `workload`."""
+        if self.options.get(option) == "auto":
+            return "auto"
+        return self.by.get(option, "user")
