@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# The few commands of this project. `make` alone lists them.
+
+PYTHON3 := python3
+PYTHON := .venv/bin/python
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+export ANSIBLE_COLLECTIONS_PATH := $(CURDIR)/.ansible/collections
+export PYTHONDONTWRITEBYTECODE := 1
+
+.PHONY: help
+help:
+	@$(PYTHON3) -m dev.help
+
+##@ Use it
+.PHONY: demo tune
+demo: setup ## Boot an EC2-like host, audit it, tune it, measure, restore it
+	@$(PYTHON) -m dev.demo
+
+tune: setup ## The same job on your own hosts: make tune INVENTORY=hosts.yml
+	@$(PYTHON) -m dev.playbook tune "$(INVENTORY)"
+
+##@ Work on it
+.PHONY: setup test lint unit mutate bench docs build lock clean
+setup: ## System packages, virtual environments from the locks (fast when done)
+	@$(PYTHON3) -m dev.setup
+
+test: setup ## Everything, with set-up; closes with the counts
+	@$(PYTHON) -m dev.test
+
+lint: setup ## Linters, ansible-test sanity and the project's own gates
+	@$(PYTHON) -m dev.test lint
+
+unit: setup ## The tests that need no host, on every supported Python here
+	@$(PYTHON) -m dev.test target controller
+
+mutate: setup ## Seed faults one at a time: the tests must catch each
+	@$(PYTHON) -m dev.mutate
+
+bench: setup ## Cost of a no-op run against a ping-only playbook
+	@$(PYTHON) -m dev.bench
+
+docs: setup ## The documentation site, into build/docs
+	@$(PYTHON) -m dev.docs
+
+build: setup ## The collection as a tarball, checked by galaxy-importer
+	@$(PYTHON) -m dev.build
+
+lock: setup ## Choose versions anew and write the locks in requirements/
+	@$(PYTHON) -m dev.lock
+
+clean: ## Remove what these commands made in the working copy
+	@rm -rf build .ansible .cache .venv .venv-* .mypy_cache .ruff_cache .pytest_cache .hypothesis tests/output

@@ -1,0 +1,204 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Make the working copy ready: system packages, virtual environments from the locks, the symlink tree.
+
+Runs on the system's own python3 (3.8 or newer) with nothing installed. Does only what is not done
+yet: each environment carries a stamp of its lock and its interpreter.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Dict, Iterator, List, Sequence
+
+from dev import ROOT, pythons
+
+COLLECTIONS = ROOT / ".ansible" / "collections"
+LOCKS = ROOT / "requirements"
+
+
+class SetupError(Exception):
+    """What is missing and what to do about it, in one sentence."""
+
+
+class Progress:
+    """One line per step that was really taken, with its time."""
+
+    def __init__(self) -> None:
+        self.steps = 0
+
+    @contextmanager
+    def step(self, what: str) -> Iterator[None]:
+        self.steps += 1
+        started = time.monotonic()
+        print(f"  {what} …", end="", flush=True)
+        try:
+            yield
+        except BaseException:
+            print(" failed", flush=True)
+            raise
+        print(f" {time.monotonic() - started:.1f} s", flush=True)
+
+
+def run(argv: Sequence[str], **more: str) -> None:
+    """Run quietly; on failure show all it said."""
+    environment = {**os.environ, "UV_PYTHON_DOWNLOADS": "never", "UV_NO_PROGRESS": "1", **more}
+    environment.pop("PYTHONPATH", None)
+    done = subprocess.run(
+        list(argv),
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise SetupError(f"`{' '.join(argv)}` failed ({done.returncode}):\n{done.stdout.rstrip()}")
+
+
+def install_packages(packages: List[str], why: str) -> None:
+    """Install packages of the distribution, as root or through sudo."""
+    if not shutil.which("apt-get"):
+        raise SetupError(f"{why}: install {' '.join(packages)} (or what your distribution calls it) and run again.")
+    prefix: List[str] = []
+    if os.geteuid() != 0:
+        if not shutil.which("sudo"):
+            raise SetupError(f"{why}: run `apt-get install {' '.join(packages)}` as root and run again.")
+        prefix = ["sudo", "--"]
+    apt = [*prefix, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q", "-y"]
+    run([*apt, "update"])
+    run([*apt, "install", "--no-install-recommends", *packages])
+
+
+def controller_python(progress: Progress) -> Dict[str, Path]:
+    """The interpreters of this machine, with at least one that can run ansible-core 2.19 and venv."""
+    found = pythons.find()
+    if not pythons.first(found, pythons.CONTROLLERS):
+        # Ubuntu 22.04 has Python 3.10 as python3, and 3.11 as a package of its own.
+        with progress.step("Python 3.11 from the distribution"):
+            try:
+                install_packages(["python3.11", "python3.11-venv"], "ansible-core 2.19 needs Python 3.11 to 3.13")
+            except SetupError as error:
+                raise SetupError(
+                    "ansible-core 2.19 needs Python 3.11, 3.12 or 3.13 on this machine and the distribution "
+                    f"offers none; install one so that `python3.11` starts, then run again.\n{error}"
+                ) from error
+        found = pythons.find()
+    version = pythons.first(found, pythons.CONTROLLERS)
+    if version is None:
+        raise SetupError("Python 3.11 was installed but does not start; see `python3.11 --version`.")
+    has_venv = [str(found[version]), "-I", "-c", "import ensurepip, venv"]
+    if subprocess.run(has_venv, stderr=subprocess.DEVNULL, check=False).returncode:
+        with progress.step(f"python{version}-venv"):
+            install_packages([f"python{version}-venv"], "virtual environments need ensurepip")
+    return found
+
+
+def ssh_client(progress: Progress) -> None:
+    """Ansible reaches hosts, those of the lab too, with the ssh client."""
+    if not shutil.which("ssh"):
+        with progress.step("the ssh client"):
+            install_packages(["openssh-client"], "Ansible needs the ssh client")
+
+
+def stamp_of(lock: Path, python: Path) -> str:
+    """What an environment is made of: the lock's bytes and the interpreter."""
+    digest = hashlib.sha256(lock.read_bytes())
+    digest.update(str(python.resolve()).encode())
+    return digest.hexdigest()
+
+
+def uv_command(python: Path, progress: Progress) -> str:
+    """uv in an environment of its own, itself installed from a lock."""
+    home = ROOT / ".venv-uv"
+    lock = LOCKS / "uv.txt"
+    stamp = home / ".stamp"
+    if not stamp.exists() or stamp.read_text() != stamp_of(lock, python):
+        with progress.step("uv, the installer"):
+            run([str(python), "-m", "venv", "--clear", str(home)])
+            run([str(home / "bin/pip"), "install", "--quiet", "--require-hashes", "-r", str(lock)])
+            stamp.write_text(stamp_of(lock, python))
+    return str(home / "bin" / "uv")
+
+
+def environment(uv: str, folder: str, lock_name: str, python: Path, progress: Progress, what: str) -> None:
+    """One virtual environment, exactly as its lock says."""
+    home = ROOT / folder
+    lock = LOCKS / lock_name
+    wanted = stamp_of(lock, python)
+    stamp = home / ".stamp"
+    if stamp.exists() and stamp.read_text() == wanted:
+        return
+    with progress.step(f"{folder}: {what}"):
+        # An environment in use is brought up to date in place, not taken away from under others.
+        if not stamp.exists() or (home / "bin/python").resolve() != python.resolve():
+            run([uv, "venv", "--clear", "--python", str(python), str(home)])
+        run([uv, "pip", "sync", "--require-hashes", str(lock)], VIRTUAL_ENV=str(home))
+        stamp.write_text(wanted)
+
+
+def symlink_tree() -> None:
+    """The place where Ansible and Python look for the collection: a link to this working copy."""
+    link = COLLECTIONS / "ansible_collections" / "nearmetal" / "ec2"
+    link.parent.mkdir(parents=True, exist_ok=True)
+    if not link.is_symlink() or os.readlink(str(link)) != "../../../..":
+        fresh = link.with_name("ec2.new")
+        if fresh.is_symlink():
+            fresh.unlink()
+        fresh.symlink_to("../../../..")
+        os.replace(str(fresh), str(link))
+
+
+def lab_packages(uv_python: Path) -> None:
+    """What the lab needs (QEMU and friends); it knows that itself, and says what it does."""
+    done = subprocess.run([str(uv_python), "-m", "lab", "doctor", "--install"], cwd=str(ROOT), check=False)
+    if done.returncode:
+        raise SetupError("The lab can't run on this machine: see the lines above (`python3 -m lab doctor`).")
+
+
+def set_up(with_lab: bool) -> None:
+    """Everything, in order, one at a time per working copy."""
+    progress = Progress()
+    started = time.monotonic()
+    found = controller_python(progress)
+    controller = found[pythons.first(found, pythons.CONTROLLERS) or ""]
+    uv = uv_command(controller, progress)
+    environment(uv, ".venv", "dev.txt", controller, progress, "ansible-core 2.19, molecule, linters")
+    newest = pythons.first(found, pythons.CONTROLLERS_NEWEST)
+    if newest:
+        environment(uv, ".venv-newest", "newest.txt", found[newest], progress, f"ansible-core 2.21 on Python {newest}")
+    for version, python in found.items():
+        environment(uv, f".venv-target-{version}", "target.txt", python, progress, f"pytest for Python {version}")
+    ssh_client(progress)
+    symlink_tree()
+    if with_lab:
+        lab_packages(ROOT / ".venv/bin/python")
+    done = f"{progress.steps} steps" if progress.steps else "nothing to do"
+    print(f"Set-up: {done} ({time.monotonic() - started:.1f} s). Pythons: {' '.join(found)}", flush=True)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """`python3 -m dev.setup [--no-lab]`"""
+    (ROOT / ".cache").mkdir(exist_ok=True)
+    with (ROOT / ".cache" / "setup.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            set_up(with_lab="--no-lab" not in arguments and (ROOT / "lab").is_dir())
+        except SetupError as error:
+            print(f"Set-up stopped: {error}", file=sys.stderr)
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
