@@ -1,0 +1,67 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The kernel's command line as tokens. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from typing import List, Optional, Tuple
+
+
+def tokens(text: str) -> Tuple[str, ...]:
+    """The arguments in order, duplicates kept, each verbatim with its quotes.
+
+    Blanks within double quotes belong to the argument (kernel lib/cmdline.c, next_arg);
+    a quote that is never closed reaches to the end. Raises nothing.
+    """
+    found: List[str] = []
+    current: List[str] = []
+    quoted = False
+    for character in text:
+        if character == '"':
+            quoted = not quoted
+        if character.isspace() and not quoted:
+            if current:
+                found.append("".join(current))
+                current = []
+        else:
+            current.append(character)
+    # The newline at the end of /proc/cmdline is not part of an argument whose quote stayed open.
+    last = "".join(current).rstrip("\n")
+    if last:
+        found.append(last)
+    return tuple(found)
+
+
+def split(token: str) -> Tuple[str, Optional[str]]:
+    """Name and value of one token, without the quotes; the value is None when there is no "="."""
+    name, equals, value = token.partition("=")
+    if name.startswith('"'):
+        name = name[1:]
+        if not equals:
+            return name[:-1] if name.endswith('"') else name, None
+        return name, value[:-1] if value.endswith('"') else value
+    if not equals:
+        return name, None
+    if value.startswith('"'):
+        value = value[1:]
+        if value.endswith('"'):
+            value = value[:-1]
+    return name, value
+
+
+def values(arguments: Tuple[str, ...], name: str) -> Tuple[Optional[str], ...]:
+    """The value of every argument of this name, in order.
+
+    As for the kernel, "-" and "_" are equal in names. What follows a token "--" is
+    for init, not for the kernel.
+    """
+    wanted = name.replace("-", "_")
+    found = []
+    for token in arguments:
+        if token == "--":
+            break
+        this, value = split(token)
+        if this.replace("-", "_") == wanted:
+            found.append(value)
+    return tuple(found)

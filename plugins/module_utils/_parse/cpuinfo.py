@@ -1,0 +1,59 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""/proc/cpuinfo: the first processor's fields, x86 and arm64. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Dict, FrozenSet, Optional
+
+
+@dataclass(frozen=True)
+class CpuInfo:
+    """What the first processor says of itself; None is what it doesn't say.
+
+    Virtual Graviton hosts say nothing of their hypervisor, and x86 says no implementer.
+    """
+
+    vendor: Optional[str] = None  # x86 vendor_id: GenuineIntel, AuthenticAMD
+    model: Optional[str] = None  # x86 "model name"; arm64 has none
+    implementer: Optional[int] = None  # arm64: 0x41 is Arm
+    part: Optional[int] = None  # arm64: 0xd0c is Neoverse N1
+    flags: Optional[FrozenSet[str]] = None  # x86 "flags", arm64 "Features"
+    x86: bool = False
+    arm64: bool = False
+
+
+def parse(text: str) -> CpuInfo:
+    """The first processor's fields. The text may be cut anywhere after them: 8 KiB are enough.
+
+    Raises nothing: what isn't there is None.
+    """
+    fields: Dict[str, str] = {}
+    for line in text.splitlines():
+        name, colon, value = line.partition(":")
+        name = name.strip()
+        if name == "processor" and name in fields:
+            break
+        if colon and name:
+            fields.setdefault(name, value.strip())
+    words = fields.get("flags", fields.get("Features"))
+    architecture = fields.get("CPU architecture", "")
+    return CpuInfo(
+        vendor=fields.get("vendor_id") or None,
+        model=fields.get("model name") or None,
+        implementer=_number(fields.get("CPU implementer")),
+        part=_number(fields.get("CPU part")),
+        flags=frozenset(words.split()) if words is not None else None,
+        x86="flags" in fields and "vendor_id" in fields,
+        arm64="CPU implementer" in fields and architecture in ("8", "AArch64"),
+    )
+
+
+def _number(text: Optional[str]) -> Optional[int]:
+    """The number, decimal or 0x hexadecimal; None when it is none."""
+    try:
+        return int(text or "", 0)
+    except ValueError:
+        return None

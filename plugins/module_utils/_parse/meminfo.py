@@ -1,0 +1,22 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""/proc/meminfo and a node's meminfo. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import re
+from typing import Dict
+
+# A node's file begins each line with "Node 0 ". Lines without a unit are counts (HugePages_Total).
+_LINE = re.compile(r"(?:Node\s+[0-9]+\s+)?([A-Za-z0-9_()]+):\s*([0-9]{1,18})(\s+kB)?\s*", re.ASCII)
+
+
+def parse(text: str) -> Dict[str, int]:
+    """The values by name: bytes where the file says kB, else plain counts. Raises nothing."""
+    found: Dict[str, int] = {}
+    for line in text.splitlines():
+        match = _LINE.fullmatch(line)
+        if match is not None:
+            found[match.group(1)] = int(match.group(2)) * (1024 if match.group(3) else 1)
+    return found

@@ -1,0 +1,31 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""os-release files. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import re
+from typing import Dict
+
+_ASSIGNMENT = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.ASCII)
+_ESCAPE = re.compile(r'\\([\\"$`])')
+
+
+def parse(text: str) -> Dict[str, str]:
+    """The assignments, unquoted; as in a shell, the last of a name wins.
+
+    Comments and lines that are no assignment are passed over. Raises nothing.
+    """
+    found: Dict[str, str] = {}
+    for line in text.splitlines():
+        match = _ASSIGNMENT.fullmatch(line)
+        if match is None:
+            continue
+        value = match.group(2).strip()
+        if len(value) >= 2 and value[0] == value[-1] == '"':
+            value = _ESCAPE.sub(r"\1", value[1:-1])
+        elif len(value) >= 2 and value[0] == value[-1] == "'":
+            value = value[1:-1]
+        found[match.group(1)] = value
+    return found
