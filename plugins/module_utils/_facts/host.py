@@ -6,11 +6,15 @@
 from __future__ import annotations
 
 import os
-from typing import Optional
+from typing import List, Optional
 
 # A file of /proc or /sys that is larger than this is not what we think it is
 # (/proc/interrupts of 1,152 CPUs has 2.2 MB).
 MAX_BYTES = 16 * 1024 * 1024
+
+
+# A chain of symbolic links this long is a loop (the kernel's MAXSYMLINKS).
+_MAX_LINKS = 40
 
 
 class Host:
@@ -20,24 +24,75 @@ class Host:
         self.root = root.rstrip("/")
 
     def real(self, path: str) -> str:
-        """The path on this machine of the host's absolute `path`."""
-        return self.root + path
+        """The path on this machine of the host's absolute `path`.
 
-    def text(self, path: str) -> Optional[str]:
-        """The file's text; None when it can't be read.
+        Below another root, symbolic links are resolved as that host would: none leads out of it.
+        """
+        return self._inside(path) if self.root else path
+
+    def text(self, path: str, limit: int = MAX_BYTES) -> Optional[str]:
+        """The file's text, at most its first `limit` bytes; None when it can't be read.
 
         NUL bytes are dropped (recorded sysfs files end in them); bytes that are
         no UTF-8 become U+FFFD, so hostile content can't raise.
         """
+        return self._read(path, limit, records=False)
+
+    def line(self, path: str) -> Optional[str]:
+        """The file's text without the white space around it; None when it can't be read or is empty."""
+        text = self._read(path, 4096, records=False)
+        return (text.strip() or None) if text is not None else None
+
+    def records(self, path: str) -> Optional[str]:
+        """The text of a file that gives one record per read and then would block: /dev/kmsg.
+
+        Each opening has its own position, so nothing is taken from other readers.
+        """
+        return self._read(path, MAX_BYTES, records=True)
+
+    def names(self, path: str) -> List[str]:
+        """The sorted names in a directory; empty when it can't be read."""
+        try:
+            return sorted(os.listdir(self.real(path)))
+        except (OSError, ValueError):
+            return []
+
+    def link(self, path: str) -> Optional[str]:
+        """The text of a symbolic link; None when there is none."""
+        parent, name = os.path.split(path)
+        try:
+            return os.readlink(os.path.join(self.real(parent), name))
+        except (OSError, ValueError):
+            return None
+
+    def exists(self, path: str) -> bool:
+        """Whether something (a dangling link too) has this name."""
+        parent, name = os.path.split(path)
+        return os.path.lexists(os.path.join(self.real(parent), name))
+
+    def machine(self) -> Optional[str]:
+        """The machine as uname says; None for another root, which has no running kernel."""
+        return None if self.root else os.uname().machine
+
+    def _read(self, path: str, limit: int, records: bool) -> Optional[str]:
+        chunks = []
+        left = limit
         try:
             descriptor = os.open(self.real(path), os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK)
         except (OSError, ValueError):
             return None
         try:
-            chunks = []
-            left = MAX_BYTES
             while left > 0:
-                chunk = os.read(descriptor, min(left, 131072))
+                try:
+                    chunk = os.read(descriptor, min(left, 8192 if records else 131072))
+                except BlockingIOError:
+                    if records:
+                        break
+                    return None
+                except BrokenPipeError:
+                    # The kernel overwrote the record we stood at; the next read goes on with the oldest.
+                    left -= 8192
+                    continue
                 if not chunk:
                     break
                 chunks.append(chunk)
@@ -48,20 +103,27 @@ class Host:
             os.close(descriptor)
         return b"".join(chunks).replace(b"\0", b"").decode("utf-8", "replace")
 
-    def names(self, path: str) -> list[str]:
-        """The sorted names in a directory; empty when it can't be read."""
-        try:
-            return sorted(os.listdir(self.real(path)))
-        except (OSError, ValueError):
-            return []
-
-    def link(self, path: str) -> Optional[str]:
-        """The text of a symbolic link; None when there is none."""
-        try:
-            return os.readlink(self.real(path))
-        except (OSError, ValueError):
-            return None
-
-    def exists(self, path: str) -> bool:
-        """Whether something (a dangling link too) has this name."""
-        return os.path.lexists(self.real(path))
+    def _inside(self, path: str) -> str:
+        """The real path below the root, component by component; a loop ends as a path that doesn't exist."""
+        done: List[str] = []
+        todo = path.split("/")[::-1]
+        links = 0
+        while todo:
+            part = todo.pop()
+            if part in ("", "."):
+                continue
+            if part == "..":
+                del done[-1:]
+                continue
+            try:
+                target = os.readlink("/".join([self.root, *done, part]))
+            except (OSError, ValueError):
+                done.append(part)
+                continue
+            links += 1
+            if links > _MAX_LINKS:
+                return "/".join([self.root, *done, part, part])
+            if target.startswith("/"):
+                done = []
+            todo.extend(target.split("/")[::-1])
+        return "/".join([self.root, *done])

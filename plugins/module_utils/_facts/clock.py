@@ -1,0 +1,108 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Facts about the clock source. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Dict, Optional, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.cpu import first_processor
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import clocksource, cmdline, kernel_log
+
+# There is one clocksource directory on every Linux: the source of S0-14 has the path wrong.
+CLOCKSOURCE = "/sys/devices/system/clocksource/clocksource0"
+
+# Which clock sources user space reads through the vDSO, without a system call (ec2.md 2.1).
+# kvm-clock: as long as its TSC is stable, which Nitro guarantees. xen: on EC2 each read is a call (S0-12).
+_VDSO = {
+    "tsc": True,
+    "kvm-clock": True,
+    "hyperv_clocksource_tsc_page": True,
+    "arch_sys_counter": True,
+    "xen": False,
+    "hpet": False,
+    "acpi_pm": False,
+    "jiffies": False,
+    "refined-jiffies": False,
+    "hyperv_clocksource_msr": False,
+}
+
+
+def served_by_vdso(source: Optional[str]) -> Optional[bool]:
+    """Whether clock reads through this source need no system call; None for a source we don't know."""
+    return _VDSO.get(source) if source is not None else None
+
+
+@dataclass(frozen=True)
+class ClockFacts:
+    """The clock source and what speaks for or against the TSC. None is what can't be known."""
+
+    current: Optional[str]
+    available: Optional[Tuple[str, ...]]  # best rated first
+    constant_tsc: Optional[bool]  # None: no x86 flags (arm64)
+    nonstop_tsc: Optional[bool]
+    unstable_marks: Optional[Tuple[str, ...]]  # kernel messages against the TSC; None: the log can't be read
+    switched_to: Optional[Tuple[str, ...]]  # clock sources the log shows the kernel switch to, in order
+    source_argument: Optional[str]  # the last clocksource= on the kernel's command line
+    reliable_argument: Optional[bool]  # tsc=reliable is there: no watchdog looks at the TSC
+
+    @property
+    def vdso(self) -> Optional[bool]:
+        """Whether reading the current source needs no system call."""
+        return served_by_vdso(self.current)
+
+    def as_dict(self) -> Dict[str, Any]:
+        """Plain JSON."""
+        return {
+            "current": self.current,
+            "available": _plain(self.available),
+            "vdso": self.vdso,
+            "constant_tsc": self.constant_tsc,
+            "nonstop_tsc": self.nonstop_tsc,
+            "unstable_marks": _plain(self.unstable_marks),
+            "switched_to": _plain(self.switched_to),
+            "source_argument": self.source_argument,
+            "reliable_argument": self.reliable_argument,
+        }
+
+
+def observe(host: Host) -> ClockFacts:
+    """Read the clock source files, the CPU's flags, the command line and the kernel log."""
+    offered = host.text(CLOCKSOURCE + "/available_clocksource")
+    current = host.text(CLOCKSOURCE + "/current_clocksource")
+    first = first_processor(host)
+    flags = first.flags if first.x86 else None
+    line = host.text("/proc/cmdline")
+    arguments = cmdline.tokens(line) if line is not None else None
+    log = _log(host)
+    return ClockFacts(
+        current=clocksource.current(current) if current is not None else None,
+        available=clocksource.available(offered) if offered is not None else None,
+        constant_tsc="constant_tsc" in flags if flags is not None else None,
+        nonstop_tsc="nonstop_tsc" in flags if flags is not None else None,
+        unstable_marks=kernel_log.tsc_unstable_marks(log) if log is not None else None,
+        switched_to=kernel_log.clocksource_switches(log) if log is not None else None,
+        source_argument=([None, *cmdline.values(arguments, "clocksource")][-1]) if arguments is not None else None,
+        reliable_argument="reliable" in cmdline.values(arguments, "tsc") if arguments is not None else None,
+    )
+
+
+def _log(host: Host) -> Optional[str]:
+    """The kernel log since boot, as far as it is still there; None when neither place can be read.
+
+    The ring may have lost the boot's beginning; some distributions keep that in /var/log/dmesg.
+    """
+    ring = host.records("/dev/kmsg")
+    if ring is not None and kernel_log.first_sequence(ring) == 0:
+        return ring
+    saved = host.text("/var/log/dmesg")
+    if ring is None or saved is None:
+        return ring if saved is None else saved
+    return saved + "\n" + ring
+
+
+def _plain(names: Optional[Tuple[str, ...]]) -> Optional[list[str]]:
+    return list(names) if names is not None else None

@@ -1,0 +1,73 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Facts about the processor: who made it and what it promises. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Dict, Optional, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cpuinfo
+
+# x86: a hypervisor runs us; the TSC's rate, its run in idle states, its adjustment register; 1 GiB pages.
+# arm64: large system extensions (atomics), scalable vectors.
+FLAGS_OF_INTEREST = (
+    "hypervisor",
+    "constant_tsc",
+    "nonstop_tsc",
+    "tsc_adjust",
+    "tsc_known_freq",
+    "rdtscp",
+    "pdpe1gb",
+    "atomics",
+    "sve",
+    "sve2",
+)
+
+_IMPLEMENTERS = {0x41: "ARM", 0x48: "HiSilicon", 0x61: "Apple", 0xC0: "Ampere"}
+# Graviton 2, 3 and 4 (ec2.md 5.6).
+_ARM_PARTS = {0xD0C: "Neoverse-N1", 0xD40: "Neoverse-V1", 0xD4F: "Neoverse-V2"}
+
+# The first processor's part: 192 x86 processors have 300 KiB.
+_FIRST_PROCESSOR = 8192
+
+
+@dataclass(frozen=True)
+class CpuFacts:
+    """The first processor, which stands for all: EC2 has no hybrid types."""
+
+    vendor: Optional[str]  # GenuineIntel, AuthenticAMD, ARM
+    model: Optional[str]
+    flags: Optional[Tuple[str, ...]]  # those of FLAGS_OF_INTEREST that it has; None: it lists no flags
+
+    def as_dict(self) -> Dict[str, Any]:
+        """Plain JSON."""
+        return {
+            "vendor": self.vendor,
+            "model": self.model,
+            "flags": list(self.flags) if self.flags is not None else None,
+        }
+
+
+def first_processor(host: Host) -> cpuinfo.CpuInfo:
+    """The first processor of /proc/cpuinfo; all fields None when it can't be read."""
+    return cpuinfo.parse(host.text("/proc/cpuinfo", _FIRST_PROCESSOR) or "")
+
+
+def observe(host: Host) -> CpuFacts:
+    """Read /proc/cpuinfo."""
+    first = first_processor(host)
+    vendor, model = first.vendor, first.model
+    if first.implementer is not None:
+        vendor = vendor or _IMPLEMENTERS.get(first.implementer, "0x{:02x}".format(first.implementer))
+        if model is None and first.part is not None:
+            known = _ARM_PARTS.get(first.part) if first.implementer == 0x41 else None
+            model = known or "part 0x{:03x}".format(first.part)
+    flags = first.flags
+    return CpuFacts(
+        vendor=vendor,
+        model=model,
+        flags=tuple(name for name in FLAGS_OF_INTEREST if name in flags) if flags is not None else None,
+    )

@@ -1,0 +1,78 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""All facts of a host, each domain on demand. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any, Callable, Dict, Iterable, Mapping, Optional
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import clock, cpu, platform, topology
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files import observe_files
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What was observed on a host. A domain that nobody asked for is None."""
+
+    platform: Optional[platform.PlatformFacts] = None
+    topology: Optional[topology.TopologyFacts] = None
+    clock: Optional[clock.ClockFacts] = None
+    cpu: Optional[cpu.CpuFacts] = None
+    files: Optional[Mapping[str, str]] = None  # path → text of each file of ours
+
+    def as_dict(self) -> Dict[str, Any]:
+        """Plain JSON, for people: the domains that were observed, without our own files."""
+        observed = {name: getattr(self, name) for name in DOMAINS if name != "files"}
+        return {name: domain.as_dict() for name, domain in observed.items() if domain is not None}
+
+
+# A new domain is one function here and one field of Facts.
+DOMAINS: Dict[str, Callable[[Host], Any]] = {
+    "platform": platform.observe,
+    "topology": topology.observe,
+    "clock": clock.observe,
+    "cpu": cpu.observe,
+    "files": observe_files,
+}
+
+
+def observe(host: Host, domains: Iterable[str]) -> Facts:
+    """Observe the domains asked for, each once.
+
+    Raises NearmetalError for a domain that isn't in DOMAINS.
+    """
+    found = {}
+    for name in dict.fromkeys(domains):
+        if name not in DOMAINS:
+            raise NearmetalError("There are no facts named {!r}; there are {}.".format(name, ", ".join(DOMAINS)))
+        found[name] = DOMAINS[name](host)
+    return Facts(**found)
+
+
+def project(facts: Facts, actions: Iterable[Action]) -> Facts:
+    """The facts as they will be when the actions are done; nothing is observed.
+
+    An action's `what` names a fact: `clock.current`, or with `where` an entry of a
+    table, as `files`. What names no observed fact changes none.
+    """
+    for action in actions:
+        domain, _dot, name = action.what.partition(".")
+        if domain not in DOMAINS or getattr(facts, domain) is None:
+            continue
+        before = getattr(facts, domain)
+        after: Any
+        if isinstance(before, Mapping):
+            after = {key: value for key, value in before.items() if key != action.where}
+            if action.after is not None:
+                after[action.where] = action.after
+        elif name in {field.name for field in fields(before)}:
+            after = replace(before, **{name: action.after})
+        else:
+            continue
+        facts = replace(facts, **{domain: after})
+    return facts

@@ -1,0 +1,185 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Facts about what kind of host this is: the host class of EC2. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Dict, Optional, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.cpu import first_processor
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import kernel_release, os_release
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.cpuinfo import CpuInfo
+
+DMI = "/sys/devices/virtual/dmi/id"
+XEN = "/sys/hypervisor"
+
+# Baseline credits and bursts (ec2.md 2.12).
+BURSTABLE_FAMILIES = ("t1", "t2", "t3", "t3a", "t4g")
+
+# m5.large, u-6tb1.metal, hpc7a.96xlarge, i7ie.metal-48xl
+_TYPE = re.compile(r"[a-z][a-z0-9-]{0,31}\.[a-z0-9-]{1,31}", re.ASCII)
+_INSTANCE_ID = re.compile(r"i-[0-9a-f]{8,17}", re.ASCII)
+# The link of a process in the first PID namespace (PROC_PID_INIT_INO in the kernel's include/linux/proc_ns.h).
+_FIRST_PID_NAMESPACE = "pid:[4026531836]"
+_MARKERS = (
+    ("/.dockerenv", "docker"),
+    ("/run/.containerenv", "podman"),
+    ("/run/secrets/kubernetes.io", "kubernetes"),
+    ("/var/run/secrets/kubernetes.io", "kubernetes"),
+)
+
+
+@dataclass(frozen=True)
+class PlatformFacts:
+    """What kind of host this is. None is what can't be known."""
+
+    host_class: str  # xen_pv | xen_hvm | nitro | metal | not_ec2 | container
+    hypervisor: Optional[str]  # xen | nitro | other | none; what is under us, EC2 or not
+    virtualization: Optional[str]  # pv | hvm | pvh | none
+    hypervisor_flag: Optional[bool]  # the x86 CPU flag; None on arm64, which has no such flag
+    container: str  # docker | podman | kubernetes | what systemd calls it | other | none
+    architecture: Optional[str]  # as uname: x86_64, aarch64
+    instance_type: Optional[str]  # None on Xen, whose DMI says only "HVM domU"
+    instance_id: Optional[str]
+    burstable: Optional[bool]  # T family; None when the type isn't known
+    distribution: Optional[str]  # ID of os-release: amzn, ubuntu, rhel
+    distribution_version: Optional[str]  # VERSION_ID
+    kernel: Optional[str]  # the release, as uname -r
+    kernel_version: Optional[Tuple[int, int, int]]
+    kernel_build: Optional[Tuple[int, ...]]  # "4.18.0-240.1.1.el8" is (240, 1, 1)
+    boot_loader: Optional[str]  # grub_pc | grub_efi | grub_bls | grub_legacy | systemd_boot; a guess from files
+
+    def as_dict(self) -> Dict[str, Any]:
+        """Plain JSON."""
+        plain = dict(self.__dict__)
+        for name in ("kernel_version", "kernel_build"):
+            plain[name] = list(plain[name]) if plain[name] is not None else None
+        return plain
+
+
+def observe(host: Host) -> PlatformFacts:
+    """Read DMI, the Xen files, the first processor, os-release and the boot files. No metadata service."""
+    processor = first_processor(host)
+    flag = processor.flags is not None and "hypervisor" in processor.flags if processor.x86 else None
+    container = _container(host)
+    under, virtualization, on_ec2 = _machine(host, flag)
+    if container != "none":
+        host_class = "container"
+    elif not on_ec2:
+        host_class = "not_ec2"
+    elif under == "xen":
+        host_class = "xen_pv" if virtualization == "pv" else "xen_hvm"
+    else:
+        host_class = "nitro" if under == "nitro" else "metal"
+    instance_type = _match(_TYPE, host.line(DMI + "/product_name")) if on_ec2 and under != "xen" else None
+    release = host.line("/proc/sys/kernel/osrelease")
+    version, build = _numbers(release)
+    distribution = os_release.parse(host.text("/etc/os-release") or host.text("/usr/lib/os-release") or "")
+    return PlatformFacts(
+        host_class=host_class,
+        hypervisor=under,
+        virtualization=virtualization,
+        hypervisor_flag=flag,
+        container=container,
+        architecture=_architecture(host, processor),
+        instance_type=instance_type,
+        instance_id=_match(_INSTANCE_ID, host.line(DMI + "/board_asset_tag")) if on_ec2 else None,
+        burstable=instance_type.split(".")[0] in BURSTABLE_FAMILIES if instance_type is not None else None,
+        distribution=distribution.get("ID"),
+        distribution_version=distribution.get("VERSION_ID"),
+        kernel=release,
+        kernel_version=version,
+        kernel_build=build,
+        boot_loader=_boot_loader(host),
+    )
+
+
+def _machine(host: Host, flag: Optional[bool]) -> Tuple[Optional[str], Optional[str], bool]:
+    """Hypervisor, virtualization, and whether this is EC2."""
+    vendors = (host.line(DMI + "/sys_vendor"), host.line(DMI + "/bios_vendor"))
+    if "Amazon EC2" in vendors:
+        # Other tools call every "Amazon EC2" a KVM guest, metal too. Metal has ".metal" in its
+        # type or, x86 only, no hypervisor flag.
+        if ".metal" in (host.line(DMI + "/product_name") or "") or flag is False:
+            return "none", "none", True
+        return "nitro", "hvm", True
+    hvm = host.line(DMI + "/product_name") == "HVM domU"
+    if host.line(XEN + "/type") == "xen" or (hvm and "Xen" in vendors):
+        return "xen", _xen_guest(host, hvm), _xen_on_ec2(host)
+    if flag is None:
+        return None, None, False
+    return ("other", None, False) if flag else ("none", "none", False)
+
+
+def _xen_guest(host: Host, hvm: bool) -> str:
+    """pv, hvm or pvh. guest_type is there since Linux 4.13; before, only HVM has DMI."""
+    said = (host.line(XEN + "/guest_type") or "").lower()
+    if said in ("pv", "hvm", "pvh"):
+        return said
+    return "hvm" if hvm or host.exists(DMI) else "pv"
+
+
+def _xen_on_ec2(host: Host) -> bool:
+    """Xen of Amazon: by the version's suffix, or by a UUID that begins with ec2 (SMBIOS may swap its bytes)."""
+    if (host.line(XEN + "/version/extra") or "").endswith(".amazon"):
+        return True
+    if (host.line(DMI + "/bios_version") or "").endswith(".amazon"):
+        return True
+    for path in (XEN + "/uuid", DMI + "/product_uuid"):
+        digits = (host.line(path) or "").lower()
+        if digits.startswith("ec2") or re.match(r"[0-9a-f]{4}2[0-9a-f]ec-", digits):
+            return True
+    return False
+
+
+def _container(host: Host) -> str:
+    """Which container we are in, "other" when only the PID namespace tells, "none" for a host."""
+    named = host.line("/run/systemd/container")
+    if named is not None and re.fullmatch(r"[a-z][a-z0-9-]{0,31}", named, re.ASCII):
+        return named
+    for path, name in _MARKERS:
+        if host.exists(path):
+            return name
+    namespace = host.link("/proc/self/ns/pid")
+    return "none" if namespace in (None, _FIRST_PID_NAMESPACE) else "other"
+
+
+def _architecture(host: Host, processor: CpuInfo) -> Optional[str]:
+    """uname; for another root what its kernel (6.1 or newer) or its first processor says."""
+    said = host.machine() or host.line("/proc/sys/kernel/arch")
+    if said is not None:
+        return said
+    if processor.arm64:
+        return "aarch64"
+    return "x86_64" if processor.x86 and "lm" in (processor.flags or ()) else None
+
+
+def _boot_loader(host: Host) -> Optional[str]:
+    """A guess from the files a boot loader leaves; None when there are none that we know or may read."""
+    entries = any(name.endswith(".conf") for name in host.names("/boot/loader/entries"))
+    if host.exists("/boot/grub2/grub.cfg") or host.exists("/boot/grub/grub.cfg"):
+        if entries:
+            return "grub_bls"
+        return "grub_efi" if host.exists("/sys/firmware/efi") else "grub_pc"
+    if host.exists("/boot/grub/menu.lst") or host.exists("/boot/grub/grub.conf"):
+        return "grub_legacy"
+    if entries or any(name.endswith(".conf") for name in host.names("/efi/loader/entries")):
+        return "systemd_boot"
+    return None
+
+
+def _numbers(release: Optional[str]) -> Tuple[Optional[Tuple[int, int, int]], Optional[Tuple[int, ...]]]:
+    try:
+        return kernel_release.parse(release or "")
+    except NearmetalError:
+        return None, None
+
+
+def _match(pattern: "re.Pattern[str]", text: Optional[str]) -> Optional[str]:
+    """The text when it is of that form: nothing else of DMI is passed on."""
+    return text if text is not None and pattern.fullmatch(text) else None

@@ -1,0 +1,328 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Facts about CPUs, caches, NUMA nodes and memory. PRIVATE to the collection.
+
+Everything comes from /sys/devices/system/{cpu,node} and /proc/meminfo. Nothing is
+computed from numbers of CPUs: siblings, sockets and nodes are what the kernel lists.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, FrozenSet, List, Optional, Set, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cpulist, cpumask, meminfo
+
+CPU = "/sys/devices/system/cpu"
+NODE = "/sys/devices/system/node"
+
+# CPU ids, ascending.
+Cpus = Tuple[int, ...]
+
+_CPU_NAME = re.compile(r"cpu([0-9]{1,5})", re.ASCII)
+_NODE_NAME = re.compile(r"node([0-9]{1,5})", re.ASCII)
+_CACHE_NAME = re.compile(r"index[0-9]{1,3}", re.ASCII)
+_CACHE_KINDS = {"Data": "d", "Instruction": "i", "Unified": ""}
+# sparc has no cache directory: one file per level, and no word of sharing.
+_SPARC_CACHES = (("L1d", "l1_dcache_size"), ("L1i", "l1_icache_size"), ("L2", "l2_cache_size"))
+
+
+@dataclass(frozen=True)
+class Cache:
+    """All caches of one level and kind: "L1d", "L1i", "L2", "L3"."""
+
+    name: str
+    shared: Tuple[Cpus, ...]  # per cache: the online CPUs that share it
+
+
+@dataclass(frozen=True)
+class Node:
+    """One NUMA node that the kernel has online."""
+
+    id: int
+    cpus: Cpus  # online CPUs; empty: a node of memory only
+    cpulist: str  # as the kernel says; it may name CPUs that are offline or absent
+    memory: Optional[int]  # bytes
+    distances: Optional[Tuple[int, ...]]  # to each node of TopologyFacts.nodes, in that order; 10 is local
+
+
+@dataclass(frozen=True)
+class TopologyFacts:
+    """CPUs, caches, nodes and memory. None is what the host doesn't say."""
+
+    cpus_online: Optional[Cpus]
+    cpus_offline: Optional[Cpus]  # present, not online
+    cpus_present: Optional[Cpus]
+    cpus_possible: Optional[Cpus]  # larger than present on Xen and VMware
+    sockets: Optional[Tuple[Cpus, ...]]  # online CPUs per socket
+    cores: Optional[Tuple[Cpus, ...]]  # online SMT siblings per core
+    caches: Tuple[Cache, ...]  # empty: the kernel lists none (many virtual machines)
+    nodes: Tuple[Node, ...]  # empty: a kernel without NUMA, not a host without memory
+    memory: Optional[int]  # bytes, MemTotal
+
+    @property
+    def sockets_count(self) -> Optional[int]:
+        """How many sockets have online CPUs; EC2 types have more nodes than sockets, or fewer."""
+        return len(self.sockets) if self.sockets is not None else None
+
+    @property
+    def threads_per_core_max(self) -> Optional[int]:
+        """The most online siblings of one core."""
+        return max(map(len, self.cores)) if self.cores else None
+
+    @property
+    def threads_per_core_min(self) -> Optional[int]:
+        """The fewest; differs from the most where single siblings are offline."""
+        return min(map(len, self.cores)) if self.cores else None
+
+    @property
+    def memory_only_nodes(self) -> Tuple[int, ...]:
+        """Ids of the nodes without an online CPU."""
+        return tuple(node.id for node in self.nodes if not node.cpus)
+
+    def siblings(self, cpu: int) -> Cpus:
+        """The online CPUs of this CPU's core, itself among them; empty when not known."""
+        for core in self.cores or ():
+            if cpu in core:
+                return core
+        return ()
+
+    def as_dict(self) -> Dict[str, Any]:
+        """Plain JSON: sets of CPUs as kernel lists, so that 384 CPUs stay below 64 KiB."""
+        return {
+            "cpus_online": _list(self.cpus_online),
+            "cpus_offline": _list(self.cpus_offline),
+            "cpus_present": _list(self.cpus_present),
+            "cpus_possible": _list(self.cpus_possible),
+            "cpus_online_count": len(self.cpus_online) if self.cpus_online is not None else None,
+            "sockets_count": self.sockets_count,
+            "cores_count": len(self.cores) if self.cores is not None else None,
+            "threads_per_core_max": self.threads_per_core_max,
+            "threads_per_core_min": self.threads_per_core_min,
+            "sockets": _lists(self.sockets),
+            "cores": _lists(self.cores),
+            "caches": {cache.name: _lists(cache.shared) for cache in self.caches},
+            "nodes": [
+                {
+                    "id": node.id,
+                    "cpus": _list(node.cpus),
+                    "cpulist": node.cpulist,
+                    "memory": node.memory,
+                    "distances": list(node.distances) if node.distances is not None else None,
+                }
+                for node in self.nodes
+            ],
+            "nodes_count": len(self.nodes),
+            "memory_only_nodes": list(self.memory_only_nodes),
+            "memory": self.memory,
+        }
+
+
+def observe(host: Host) -> TopologyFacts:
+    """Read the topology; about 15 short files per core, each shared set once."""
+    sets = _Sets(host)
+    directories = _numbered(host.names(CPU), _CPU_NAME)
+    online = _online(host, sets, directories)
+    present = sets.listed(CPU + "/present")
+    if present is None and directories:
+        present = directories
+    cores = _cores(sets, online)
+    return TopologyFacts(
+        cpus_online=online,
+        cpus_offline=tuple(sorted(set(present) - set(online))) if present is not None and online is not None else None,
+        cpus_present=present,
+        cpus_possible=sets.listed(CPU + "/possible"),
+        sockets=_sockets(sets, online, cores),
+        cores=cores,
+        caches=_caches(host, sets, online or (), cores or ()),
+        nodes=_nodes(host, sets, online or ()),
+        memory=_memory(host.text("/proc/meminfo")),
+    )
+
+
+class _Sets:
+    """Sets of CPUs read from files; equal texts are parsed once."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._lists: Dict[str, Optional[Cpus]] = {}
+        self._masks: Dict[str, Optional[Cpus]] = {}
+
+    def listed(self, path: str) -> Optional[Cpus]:
+        """The set in a list file; None when it can't be read, is empty, or is no list."""
+        return self._parsed(path, self._lists, cpulist.parse)
+
+    def first(self, *names: str) -> Optional[Cpus]:
+        """The set of the first file that has one; a name ending in "list" is a list, another a mask.
+
+        Ask for the mask first: it is older than the list (Linux 2.6.26), recordings of old
+        kernels lack the list, and some kernels for AMD family 15h write a wrong shared_cpu_list.
+        """
+        for name in names:
+            cpus = self.listed(name) if name.endswith("list") else self._parsed(name, self._masks, cpumask.parse)
+            if cpus:
+                return cpus
+        return None
+
+    def _parsed(self, path: str, known: Dict[str, Optional[Cpus]], parse: Callable[[str], Cpus]) -> Optional[Cpus]:
+        text = self._host.line(path)
+        if text is None:
+            return None
+        if text not in known:
+            try:
+                known[text] = parse(text)
+            except NearmetalError:
+                known[text] = None
+        return known[text]
+
+
+def _online(host: Host, sets: _Sets, directories: Cpus) -> Optional[Cpus]:
+    """cpu/online; without it each cpuN whose own `online` isn't 0 (CPU 0 often has no such file)."""
+    online = sets.listed(CPU + "/online")
+    if online:
+        return online
+    if not directories:
+        return None
+    return tuple(cpu for cpu in directories if host.line("{}/cpu{}/online".format(CPU, cpu)) != "0")
+
+
+def _cores(sets: _Sets, online: Optional[Cpus]) -> Optional[Tuple[Cpus, ...]]:
+    """The sibling sets. core_id is no help: AMD family 15h gives the two of a pair different ones."""
+    if not online:
+        return None
+    alive = frozenset(online)
+    found: List[Cpus] = []
+    seen: Set[int] = set()
+    for cpu in online:
+        if cpu in seen:
+            continue
+        topology = "{}/cpu{}/topology/".format(CPU, cpu)
+        listed = sets.first(
+            topology + "thread_siblings",
+            topology + "thread_siblings_list",
+            topology + "core_cpus",
+            topology + "core_cpus_list",
+        )
+        if listed is None:
+            return None
+        # A list that doesn't name its own CPU, or names one that another core has, is wrong about it.
+        core = tuple(other for other in listed if other in alive and other not in seen) if cpu in listed else (cpu,)
+        found.append(core)
+        seen.update(core)
+    return tuple(found)
+
+
+def _sockets(sets: _Sets, online: Optional[Cpus], cores: Optional[Tuple[Cpus, ...]]) -> Optional[Tuple[Cpus, ...]]:
+    """The sets that the kernel lists as one package.
+
+    physical_package_id doesn't decide: outside x86 it is constant or odd. The cores
+    of one package are asked each, so a package whose cores disagree shows up as several.
+    """
+    if not online:
+        return None
+    alive = frozenset(online)
+    found: Dict[Cpus, Cpus] = {}
+    for cpu in (core[0] for core in cores) if cores is not None else online:
+        topology = "{}/cpu{}/topology/".format(CPU, cpu)
+        listed = sets.first(
+            topology + "core_siblings",
+            topology + "core_siblings_list",
+            topology + "package_cpus",
+            topology + "package_cpus_list",
+        )
+        if listed is None or cpu not in listed:
+            return None
+        if listed not in found:
+            found[listed] = tuple(other for other in listed if other in alive)
+    return tuple(sorted(set(found.values())))
+
+
+def _caches(host: Host, sets: _Sets, online: Cpus, cores: Tuple[Cpus, ...]) -> Tuple[Cache, ...]:
+    """The sharing of each level; a CPU is asked only if a cache of its core's first CPU doesn't cover it."""
+    alive = frozenset(online)
+    first_of = {cpu: core[0] for core in cores for cpu in core}
+    shared: Dict[str, Set[Cpus]] = {}
+    covered: Dict[str, Set[int]] = {}
+    kinds_of: Dict[int, FrozenSet[str]] = {}
+    for cpu in online:
+        leader = first_of.get(cpu, cpu)
+        if leader != cpu and kinds_of.get(leader) and all(cpu in covered[name] for name in kinds_of[leader]):
+            continue
+        kinds = set()
+        for name, listed in _caches_of(host, sets, cpu):
+            kinds.add(name)
+            cpus = tuple(other for other in listed if other in alive)
+            shared.setdefault(name, set()).add(cpus)
+            covered.setdefault(name, set()).update(cpus)
+        kinds_of[cpu] = frozenset(kinds)
+    return tuple(Cache(name, tuple(sorted(shared[name]))) for name in sorted(shared))
+
+
+def _caches_of(host: Host, sets: _Sets, cpu: int) -> List[Tuple[str, Cpus]]:
+    """Name and sharing CPUs of each cache of one CPU."""
+    folder = "{}/cpu{}".format(CPU, cpu)
+    found = []
+    for index in host.names(folder + "/cache"):
+        if not _CACHE_NAME.fullmatch(index):
+            continue
+        path = "{}/cache/{}/".format(folder, index)
+        level = host.line(path + "level")
+        kind = _CACHE_KINDS.get(host.line(path + "type") or "")
+        cpus = sets.first(path + "shared_cpu_map", path + "shared_cpu_list")
+        if level is not None and level.isdigit() and kind is not None and cpus is not None:
+            found.append(("L{}{}".format(level[:2], kind), cpus))
+    if not found:
+        found = [(name, (cpu,)) for name, size in _SPARC_CACHES if host.exists("{}/{}".format(folder, size))]
+    return found
+
+
+def _nodes(host: Host, sets: _Sets, online: Cpus) -> Tuple[Node, ...]:
+    """The nodes that have a directory: the kernel makes one for each node that is online."""
+    alive = frozenset(online)
+    ids = _numbered(host.names(NODE), _NODE_NAME)
+    nodes = []
+    for number in ids:
+        folder = "{}/node{}".format(NODE, number)
+        raw = host.line(folder + "/cpulist")
+        listed = sets.first(folder + "/cpulist", folder + "/cpumap") or _numbered(host.names(folder), _CPU_NAME)
+        nodes.append(
+            Node(
+                id=number,
+                cpus=tuple(cpu for cpu in listed if cpu in alive),
+                cpulist=raw if raw is not None else cpulist.render(listed),
+                memory=_memory(host.text(folder + "/meminfo")),
+                distances=_distances(host.line(folder + "/distance"), len(ids)),
+            )
+        )
+    return tuple(nodes)
+
+
+def _memory(text: Optional[str]) -> Optional[int]:
+    """MemTotal in bytes, of /proc/meminfo or of a node's meminfo."""
+    return meminfo.parse(text).get("MemTotal") if text is not None else None
+
+
+def _distances(text: Optional[str], nodes: int) -> Optional[Tuple[int, ...]]:
+    """One number per node; None when there isn't exactly that."""
+    words = (text or "").split()
+    if len(words) != nodes or not all(re.fullmatch(r"[0-9]{1,3}", word, re.ASCII) for word in words):
+        return None
+    return tuple(int(word) for word in words)
+
+
+def _numbered(names: List[str], pattern: "re.Pattern[str]") -> Cpus:
+    """The ids in names such as cpu12 or node3, ascending."""
+    matches = (pattern.fullmatch(name) for name in names)
+    return tuple(sorted(int(match.group(1)) for match in matches if match is not None))
+
+
+def _list(cpus: Optional[Cpus]) -> Optional[str]:
+    return cpulist.render(cpus) if cpus is not None else None
+
+
+def _lists(sets: Optional[Tuple[Cpus, ...]]) -> Optional[List[str]]:
+    return [cpulist.render(cpus) for cpus in sets] if sets is not None else None
