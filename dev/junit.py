@@ -1,0 +1,68 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""JUnit files: the one form in which every suite says what it ran."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree
+
+
+@dataclass(frozen=True)
+class Case:
+    """One thing that was tested, and how it ended."""
+
+    suite: str
+    name: str
+    outcome: str  # passed | failed | skipped
+    seconds: float = 0.0
+    text: str = ""
+
+
+def _outcome(element: ElementTree.Element) -> "tuple[str, str]":
+    for tag in ("failure", "error", "skipped"):
+        found = element.find(tag)
+        if found is not None:
+            words = (found.get("message") or "") + "\n" + (found.text or "")
+            return ("skipped" if tag == "skipped" else "failed", words.strip())
+    return ("passed", "")
+
+
+def read(path: Path) -> "list[Case]":
+    """The cases of one file. A file that is absent or broken is a failed case, never nothing."""
+    try:
+        root = ElementTree.parse(path).getroot()
+    except (OSError, ElementTree.ParseError) as error:
+        return [Case(path.stem, "its JUnit file", "failed", text=f"{path.name}: {error}")]
+    cases = []
+    for element in root.iter("testcase"):
+        outcome, text = _outcome(element)
+        name = "::".join(part for part in (element.get("classname"), element.get("name")) if part)
+        cases.append(Case(path.stem, name, outcome, float(element.get("time") or 0), text))
+    return cases
+
+
+def write(path: Path, suite: str, cases: "list[Case]") -> None:
+    """One file with these cases."""
+    failed = sum(case.outcome == "failed" for case in cases)
+    skipped = sum(case.outcome == "skipped" for case in cases)
+    counts = {"tests": str(len(cases)), "failures": str(failed), "skipped": str(skipped), "errors": "0"}
+    root = ElementTree.Element("testsuites")
+    top = ElementTree.SubElement(root, "testsuite", {"name": suite, **counts})
+    for case in cases:
+        element = ElementTree.SubElement(
+            top, "testcase", {"classname": suite, "name": case.name, "time": f"{case.seconds:.3f}"}
+        )
+        if case.outcome != "passed":
+            tag = "failure" if case.outcome == "failed" else "skipped"
+            first = (case.text.strip().splitlines() or [""])[0]
+            ElementTree.SubElement(element, tag, {"message": first[:200]}).text = _printable(case.text)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    ElementTree.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
+
+
+def _printable(text: str) -> str:
+    """Without the control characters that XML 1.0 has no way to write."""
+    return "".join(letter for letter in text if letter in "\n\t" or ord(letter) >= 32)

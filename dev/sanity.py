@@ -1,0 +1,109 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""ansible-test sanity on this working copy: `python -m dev.sanity .venv 2.19`.
+
+ansible-test insists on a folder named .../ansible_collections/nearmetal/ec2 and resolves symbolic
+links, so it gets a copy of the files that git knows or would add.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from dev import ROOT, junit, pythons, tree
+
+# The pip that each ansible-core asks for, as named in its ansible_test/_util/target/setup/requirements.py.
+PIP_SCRIPTS = {"2.19": "get_pip_24_2.py", "2.21": "get_pip_25_2.py"}
+# ansible-test downloads that script from a host that many networks can't reach. The interpreter
+# carries a pip of its own; this does the same job with it. GET_PIP must go before ensurepip runs.
+PIP_SCRIPT = """\
+import os, subprocess, sys
+environment = {name: value for name, value in os.environ.items() if name != "GET_PIP"}
+import ensurepip
+ensurepip.bootstrap(default_pip=True)
+arguments = [word for word in sys.argv[1:] if word not in ("--no-setuptools", "--no-wheel")]
+sys.exit(subprocess.call([sys.executable, "-m", "pip", "install", *arguments], env=environment))
+"""
+# The only test that may be left out: one for a Python that this machine lacks. The closing line names it.
+ABSENT_PYTHON = re.compile(r"Skipping sanity test \S+ on Python [\d.]+ because it could not be found")
+
+
+def offline_pip(core: str) -> None:
+    """Put our stand-in for the pip script where ansible-test looks first, unless it has one."""
+    script = Path.home() / ".ansible/test/cache" / PIP_SCRIPTS[core]
+    if not script.exists():
+        script.parent.mkdir(parents=True, exist_ok=True)
+        script.write_text(PIP_SCRIPT, encoding="utf-8")
+
+
+def copy_tree(into: Path) -> Path:
+    """The files of the working copy below a folder that ansible-test accepts."""
+    copy = into / "ansible_collections" / "nearmetal" / "ec2"
+    for name in tree.files():
+        target = copy / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, target)
+    return copy
+
+
+def search_path(venv: Path, into: Path) -> str:
+    """The environment's tools, then each real interpreter, then the rest without pyenv's shims."""
+    links = into / "pythons"
+    links.mkdir()
+    for version, python in pythons.find().items():
+        (links / f"python{version}").symlink_to(python)
+    rest = [name for name in os.environ.get("PATH", "").split(os.pathsep) if Path(name).name != "shims"]
+    return os.pathsep.join([str(venv / "bin"), str(ROOT / ".venv/bin"), str(links), *rest])
+
+
+def cases_of(copy: Path, suite: str, output: str) -> "list[junit.Case]":
+    """One case per sanity test from ansible-test's own JUnit files, and one for what it left out."""
+    cases = [
+        junit.Case(suite, path.stem.replace("ansible-test-sanity-", ""), case.outcome, case.seconds, case.text)
+        for path in sorted((copy / "tests/output/junit").glob("*.xml"))
+        for case in junit.read(path)
+    ]
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", output)
+    left_out = [line for line in plain.splitlines() if "Skipping" in line or "Required program" in line]
+    unexpected = [line for line in left_out if not ABSENT_PYTHON.search(line)]
+    outcome = "failed" if unexpected or not cases else "passed"
+    cases.append(junit.Case(suite, "nothing left out", outcome, text="\n".join(unexpected)))
+    return cases
+
+
+def run(venv: Path, core: str, into: Path) -> "list[junit.Case]":
+    """All sanity tests of one ansible-core, in a copy below `into`."""
+    offline_pip(core)
+    copy = copy_tree(into)
+    command = [str(venv / "bin/ansible-test"), "sanity", "--local", "--junit", "--color", "no"]
+    environment = {**os.environ, "PATH": search_path(venv, into)}
+    done = subprocess.run(
+        command, cwd=copy, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
+    print(done.stdout, end="")
+    suite = f"sanity-{core}"
+    cases = cases_of(copy, suite, done.stdout)
+    if done.returncode and all(case.outcome == "passed" for case in cases):
+        cases.append(junit.Case(suite, "ansible-test", "failed", text=done.stdout[-4000:]))
+    return cases
+
+
+def main(arguments: "list[str]") -> int:
+    """`.venv 2.19`; writes build/junit/sanity-2.19.xml."""
+    venv, core = ROOT / arguments[0], arguments[1]
+    # Not below the working copy: ansible-test would ask its git, which ignores our folders.
+    with tempfile.TemporaryDirectory(prefix="nearmetal-sanity-") as folder:
+        cases = run(venv, core, Path(folder))
+    junit.write(ROOT / "build/junit" / f"sanity-{core}.xml", f"sanity-{core}", cases)
+    return int(any(case.outcome != "passed" for case in cases))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,183 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What `make test` runs: every suite, as data."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dev import ROOT, pythons, tree
+
+JUNIT = ROOT / "build" / "junit"
+LOGS = ROOT / "build" / "logs"
+# Tests that need ansible-core, boto3 or a newer Python; all others must run on every target Python.
+CONTROLLER_TESTS = ("cloud", "controller", "dev", "lab")
+CORES = ((".venv", "2.19"), (".venv-newest", "2.21"))
+
+
+@dataclass(frozen=True)
+class Job:
+    """One command. Without `own_junit` its exit code is the one test case."""
+
+    suite: str  # the key in tests/suites.toml
+    name: str  # unique; the name of its JUnit file and log
+    argv: "list[str]"
+    lane: str = ""  # which of several equal runs: a Python, an ansible-core
+    own_junit: bool = False
+    live: bool = False  # long: runs alone, with its output shown as it comes
+    environment: "dict[str, str]" = field(default_factory=dict)
+
+    @property
+    def junit(self) -> Path:
+        return JUNIT / f"{self.name}.xml"
+
+
+def environment(venv: str) -> "dict[str, str]":
+    """The environment in which every tool runs; siblings are called by name, so PATH begins with the venv."""
+    rest = [name for name in os.environ.get("PATH", "").split(os.pathsep) if Path(name).name != "shims"]
+    return {
+        **{name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")},
+        "PATH": os.pathsep.join([str(ROOT / venv / "bin"), *rest]),
+        "VIRTUAL_ENV": str(ROOT / venv),
+        "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
+        "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".ansible" / "collections"),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PY_COLORS": "0",
+        "NO_COLOR": "1",
+    }
+
+
+def _folders(*names: str) -> "list[str]":
+    return [name for name in names if (ROOT / name).is_dir()]
+
+
+def _packages() -> "list[str]":
+    """For mypy: by the names they are imported by, so that nothing is read twice."""
+    names = ["ansible_collections.nearmetal.ec2.plugins.module_utils", *_folders("dev", "lab")]
+    return [word for name in names for word in ("--package", name)]
+
+
+def lint() -> "list[Job]":
+    """One case per tool."""
+    shell = [name for name in tree.files() if _is_shell(name)]
+    commands = {
+        "ruff-check": ["ruff", "check", "--output-format", "concise", "."],
+        "ruff-format": ["ruff", "format", "--check", "."],
+        "mypy": ["mypy", "--strict", *_packages()],
+        "yamllint": ["yamllint", "--strict", *tree.files("*.yml", "*.yaml")],
+        "ansible-lint": ["ansible-lint", "--offline", "--profile", "production", "--strict"],
+        "antsibull-docs": ["antsibull-docs", "lint-collection-docs", "--plugin-docs", "."],
+        "antsibull-changelog": ["antsibull-changelog", "lint"],
+        "shellcheck": ["shellcheck", *shell],
+    }
+    return [Job("lint", name, argv, environment=environment(".venv")) for name, argv in commands.items()]
+
+
+def _is_shell(name: str) -> bool:
+    with (ROOT / name).open("rb") as stream:
+        first = stream.readline(80)
+    return first.startswith(b"#!") and first.split(b"/")[-1].strip() in (b"sh", b"bash", b"env bash", b"env sh")
+
+
+def gates() -> "list[Job]":
+    """The project's own rules."""
+    argv = [sys.executable, "-m", "dev.gates", str(JUNIT / "gates.xml")]
+    return [Job("gates", "gates", argv, own_junit=True, environment=environment(".venv"))]
+
+
+def sanity() -> "list[Job]":
+    """ansible-test sanity, once per ansible-core here."""
+    return [
+        Job(
+            "sanity",
+            f"sanity-{core}",
+            [sys.executable, "-m", "dev.sanity", venv, core],
+            lane=core,
+            own_junit=True,
+            environment=environment(venv),
+        )
+        for venv, core in CORES
+        if (ROOT / venv).is_dir()
+    ]
+
+
+def _pytest(suite: str, lane: str, venv: str, paths: "list[str]", live: bool = False) -> Job:
+    name = f"{suite}-{lane}" if lane else suite
+    argv = [str(ROOT / venv / "bin/python"), "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    argv += [f"--junitxml={JUNIT / name}.xml", "-o", f"junit_suite_name={name}", *paths]
+    return Job(suite, name, argv, lane=lane, own_junit=True, live=live, environment=environment(venv))
+
+
+def target() -> "list[Job]":
+    """The pure tests on every supported Python of this machine."""
+    unit = ROOT / "tests" / "unit"
+    paths = [
+        str(path.relative_to(ROOT))
+        for path in sorted(unit.glob("*"))
+        if path.name not in CONTROLLER_TESTS and (path.name.startswith("test_") or _has_tests(path))
+    ]
+    found = pythons.find()
+    return [_pytest("target", version, f".venv-target-{version}", paths) for version in found] if paths else []
+
+
+def _has_tests(path: Path) -> bool:
+    return path.is_dir() and any(path.rglob("test_*.py"))
+
+
+def controller() -> "list[Job]":
+    """The tests that need ansible-core or boto3, once per ansible-core here."""
+    unit = ROOT / "tests" / "unit"
+    paths = [f"tests/unit/{name}" for name in CONTROLLER_TESTS if _has_tests(unit / name)]
+    venvs = [(venv, core) for venv, core in CORES if (ROOT / venv).is_dir()]
+    return [_pytest("controller", core, venv, paths) for venv, core in venvs] if paths else []
+
+
+def build() -> "list[Job]":
+    """The tarball, and whether Galaxy's own importer takes it."""
+    argv = [sys.executable, "-m", "dev.build"]
+    return [Job("build", "build", argv, environment=environment(".venv"))]
+
+
+def mutations() -> "list[Job]":
+    """The seeded faults: each must be caught."""
+    argv = [sys.executable, "-m", "dev.mutate", "--junit", str(JUNIT / "mutations.xml")]
+    return [Job("mutations", "mutations", argv, own_junit=True, live=True, environment=environment(".venv"))]
+
+
+def lab() -> "list[Job]":
+    """Tests against an emulated host with a real kernel."""
+    return [_pytest("lab", "", ".venv", ["tests/lab"], live=True)] if _has_tests(ROOT / "tests" / "lab") else []
+
+
+def molecule() -> "list[Job]":
+    """Each scenario on the lab."""
+    names = sorted(path.parent.name for path in ROOT.glob("molecule/*/molecule.yml"))
+    return [
+        Job(
+            "molecule",
+            f"molecule-{name}",
+            [sys.executable, "-m", "dev.scenario", name, str(JUNIT / f"molecule-{name}.xml")],
+            lane=name,
+            own_junit=True,
+            live=True,
+            environment=environment(".venv"),
+        )
+        for name in names
+    ]
+
+
+GROUPS = {
+    "lint": lint,
+    "gates": gates,
+    "sanity": sanity,
+    "target": target,
+    "controller": controller,
+    "build": build,
+    "mutations": mutations,
+    "lab": lab,
+    "molecule": molecule,
+}

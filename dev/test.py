@@ -1,0 +1,198 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Run suites and close with one line of counts: `python -m dev.test [suite …]`.
+
+The counts come from the JUnit files in build/junit and are compared with tests/suites.toml.
+A skipped test counts as a failed one.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import tomllib
+
+from dev import ROOT, junit, pythons, suites, tree
+
+SAY = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Done:
+    """A job that ended, and what its JUnit file says."""
+
+    job: suites.Job
+    cases: "list[junit.Case]"
+    seconds: float
+
+    def count(self, outcome: str) -> int:
+        return sum(case.outcome == outcome for case in self.cases)
+
+    @property
+    def good(self) -> bool:
+        return bool(self.cases) and self.count("passed") == len(self.cases)
+
+
+def _follow(process: "subprocess.Popen[str]", log_name: str, show: bool) -> str:
+    """Write what the process says to its log and, if asked, to the terminal as it comes."""
+    lines = []
+    with (suites.LOGS / log_name).open("w", encoding="utf-8") as log:
+        for line in process.stdout or ():
+            lines.append(line)
+            log.write(line)
+            log.flush()
+            if show:
+                print(f"    {line}", end="", flush=True)
+    process.wait()
+    return "".join(lines)
+
+
+def run(job: suites.Job) -> Done:
+    """One job to its end."""
+    started = time.monotonic()
+    process = subprocess.Popen(
+        job.argv,
+        cwd=ROOT,
+        env=job.environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    )
+    try:
+        output = _follow(process, f"{job.name}.log", job.live)
+    except KeyboardInterrupt:
+        process.wait()
+        raise
+    seconds = time.monotonic() - started
+    if job.own_junit:
+        cases = junit.read(job.junit)
+        if process.returncode and all(case.outcome == "passed" for case in cases):
+            cases.append(junit.Case(job.name, f"exit code {process.returncode}", "failed", text=output[-2000:]))
+    else:
+        outcome = "failed" if process.returncode else "passed"
+        cases = [junit.Case(job.suite, job.name, outcome, seconds, output if process.returncode else "")]
+        junit.write(job.junit, job.name, cases)
+    done = Done(job, cases, seconds)
+    _say(done, output)
+    return done
+
+
+def _say(done: Done, output: str) -> None:
+    """One line per job; all it said when it failed."""
+    counts = f"{done.count('passed')} passed"
+    for outcome in ("failed", "skipped"):
+        if done.count(outcome):
+            counts += f", {done.count(outcome)} {outcome}"
+    with SAY:
+        print(f"  {'✓' if done.good else '✗'} {done.job.name:<22} {counts:<24} {done.seconds:6.1f} s", flush=True)
+        if not done.good and not done.job.live:
+            print("".join(f"      {line}\n" for line in output.rstrip().splitlines()[-60:]), end="", flush=True)
+
+
+def run_all(jobs: "list[suites.Job]") -> "list[Done]":
+    """Quiet jobs side by side, then the long ones one after the other."""
+    quiet = [job for job in jobs if not job.live]
+    with ThreadPoolExecutor(max_workers=min(os.cpu_count() or 1, 4)) as pool:
+        results = list(pool.map(run, quiet))
+    for job in jobs:
+        if job.live:
+            print(f"  · {job.name}", flush=True)
+            results.append(run(job))
+    return results
+
+
+def shortfalls(results: "list[Done]", numbers: "dict[str, Any]", groups: "list[str]") -> "list[str]":
+    """Suites that ran fewer tests than they must, and suites nobody wrote numbers for."""
+    with_data = tree.shared() is not None
+    short = [f"{name}: no numbers in tests/suites.toml" for name in groups if name not in numbers]
+    for group in groups:
+        numbers_of = numbers.get(group, {})
+        minimum = numbers_of.get("minimum_with_data" if with_data else "minimum", numbers_of.get("minimum", 0))
+        lanes: "dict[str, int]" = {}
+        for done in results:
+            if done.job.suite == group:
+                lanes[done.job.lane] = lanes.get(done.job.lane, 0) + done.count("passed")
+        if not lanes and minimum:
+            short.append(f"{group}: nothing ran, at least {minimum} must")
+        for lane, passed in lanes.items():
+            if passed < minimum:
+                short.append(f"{group} {lane}: {passed} passed, at least {minimum} must".replace(" :", ":"))
+    return short
+
+
+def over_share(results: "list[Done]", numbers: "dict[str, Any]", groups: "list[str]") -> "list[str]":
+    """Suites that took more minutes than their share; said, not failed: machines differ."""
+    over = []
+    for group in groups:
+        seconds = sum(done.seconds for done in results if done.job.suite == group)
+        share = numbers.get(group, {}).get("minutes", 0)
+        if seconds > share * 60:
+            over.append(f"{group} took {seconds / 60:.1f} of {share} min")
+    return over
+
+
+def recorded_machines(results: "list[Done]") -> str:
+    """How many of the recorded machines were judged, by the names of the tests that did."""
+    folder = tree.shared()
+    if folder is None:
+        return "recorded machines absent (NEARMETAL_SHARED)"
+    wanted = {str(path.parent.relative_to(folder / "data/machines")) for path in _expected(folder)}
+    lanes: "dict[str, set[str]]" = {}
+    for done in results:
+        if done.job.suite == "target":
+            names = {case.name.partition("[")[2].rstrip("]") for case in done.cases if case.outcome == "passed"}
+            lanes[done.job.lane] = wanted & names
+    judged = set.intersection(*lanes.values()) if lanes else set()
+    return f"{len(judged)} of {len(wanted)} recorded machines"
+
+
+def _expected(folder: "Any") -> "list[Any]":
+    return sorted((folder / "data" / "machines").glob("**/expected.json"))
+
+
+def main(arguments: "list[str]") -> int:
+    """Run the named suites (all without a name); 0 when nothing failed and no suite fell short."""
+    unknown = [name for name in arguments if name not in suites.GROUPS]
+    if unknown:
+        print(f"No such suite: {', '.join(unknown)}. There are: {', '.join(suites.GROUPS)}", file=sys.stderr)
+        return 2
+    groups = arguments or list(suites.GROUPS)
+    started = time.monotonic()
+    for folder in (suites.JUNIT, suites.LOGS):
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+    numbers = tomllib.loads((ROOT / "tests" / "suites.toml").read_text(encoding="utf-8"))
+    results = run_all([job for group in groups for job in suites.GROUPS[group]()])
+    short = shortfalls(results, numbers, groups)
+    for line in [f"Over its share: {text}" for text in over_share(results, numbers, groups)]:
+        print(line)
+    for line in short:
+        print(f"Below its minimum: {line}")
+    passed = sum(done.count("passed") for done in results)
+    failed = sum(len(done.cases) for done in results) - passed + len(short)
+    absent = [version for version in pythons.TARGETS if version not in pythons.find()]
+    parts = [
+        " ".join(f"{done.job.name}:{done.count('passed')}" for done in results if done.job.own_junit),
+        f"lint:{sum(done.count('passed') for done in results if done.job.suite == 'lint')}",
+        f"Pythons absent: {' '.join(absent) or 'none'}",
+        recorded_machines(results),
+        f"{(time.monotonic() - started) / 60:.1f} min",
+    ]
+    print(" · ".join(part for part in parts if part))
+    print(f"{passed} passed, {failed} failed", flush=True)
+    return int(bool(failed))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

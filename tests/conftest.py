@@ -1,0 +1,14 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What every test shares."""
+
+from __future__ import annotations
+
+import hypothesis
+
+# No test of ours is timed: the machines that run them are busy with emulated hosts.
+hypothesis.settings.register_profile("project", deadline=None, derandomize=True, print_blob=True)
+# To look for new counterexamples: pytest --hypothesis-profile=explore
+hypothesis.settings.register_profile("explore", deadline=None, max_examples=5000, print_blob=True)
+hypothesis.settings.load_profile("project")
