@@ -1,0 +1,46 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The project's own rules. A gate takes the working copy and names every place that breaks its rule."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Callable
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A working copy: its files as git knows or would add them, read once."""
+
+    root: Path
+
+    @cached_property
+    def names(self) -> "list[str]":
+        listed = subprocess.run(
+            ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+            cwd=self.root,
+            stdout=subprocess.PIPE,
+            check=True,
+        )
+        names = {name for name in listed.stdout.decode().split("\0") if name}
+        return sorted(name for name in names if (self.root / name).is_file())
+
+    def having(self, *suffixes: str, below: str = "") -> "list[str]":
+        """The files with one of these endings, below a folder."""
+        return [name for name in self.names if name.endswith(suffixes) and name.startswith(below)]
+
+    def text(self, name: str) -> str:
+        """The file's text; what is no UTF-8 is shown as such."""
+        return (self.root / name).read_text(encoding="utf-8", errors="replace")
+
+    def tree(self, name: str) -> ast.Module:
+        """The file as Python; a file that Python can't read is one line for the compile test, not for us."""
+        return ast.parse(self.text(name), filename=name)
+
+
+Gate = Callable[[Copy], "list[str]"]

@@ -1,0 +1,47 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Check every gate: `python -m dev.gates [JUNIT FILE]`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from dev import ROOT, junit
+from dev.gates import Copy, Gate, files, python, tasks
+
+GATES: "dict[str, Gate]" = {
+    "no-suppressions": python.no_suppressions,
+    "no-test-left-out": python.no_test_left_out,
+    "budgets": python.budgets,
+    "layers": python.layers,
+    "only-the-engine-writes": python.only_the_engine_writes,
+    "only-the-standard-library": python.only_the_standard_library,
+    "no-hidden-failure": tasks.no_hidden_failure,
+    "whole-roles": tasks.whole_roles,
+    "defaults-match-specs": tasks.defaults_match_specs,
+    "licence": files.licence,
+    "no-traces": files.no_traces,
+    "nothing-ignored": files.nothing_ignored,
+    "contract-is-fresh": files.contract_is_fresh,
+}
+
+
+def main(arguments: "list[str]") -> int:
+    """Name every place that breaks a rule; 1 if there is one."""
+    copy = Copy(ROOT)
+    cases = []
+    for name, gate in GATES.items():
+        problems = gate(copy)
+        if problems:
+            rule = " ".join((gate.__doc__ or "").split())
+            print(f"{name}: {rule}\n" + "".join(f"  {problem}\n" for problem in problems), end="")
+        cases.append(junit.Case("gates", name, "failed" if problems else "passed", text="\n".join(problems)))
+    if arguments:
+        junit.write(Path(arguments[0]), "gates", cases)
+    return int(any(case.outcome == "failed" for case in cases))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

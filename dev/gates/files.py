@@ -1,0 +1,84 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Gates on any file: licence, leftovers, ignore lists."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Iterator
+
+import tomllib
+import yaml
+
+from dev import contract
+from dev.gates import Copy
+
+SPDX = "SPDX-License-Identifier: GPL-3.0-or-later"
+# Written by their tools, which keep no comment of ours (REUSE.toml states their licence).
+GENERATED = ("changelogs/changelog.yaml",)
+# Traces of a machine or a way of working that mean nothing to a reader. Written so that they don't match themselves.
+TRACES = re.compile(r"/[w]ork/|/[r]oot/\.(cache|pyenv|ansible|local)|\.[l]ibrary\b|/tmp/[t]eam|\b[f]arm-|\b[s]ubagent")
+UNFINISHED = re.compile(r"\b([T]ODO|[F]IXME|[X]XX)\b")
+# Keys by which a tool is told not to look.
+LOOK_AWAY = re.compile(r"ignore|exclude|disable_error|skip|norecursedirs|deselect|omit", re.IGNORECASE)
+LOOK_AWAY_WORDS = re.compile(r"^ignore|--(ignore|deselect|exclude|skip)|(^|\s)-k\b")
+# Ignore files, and second places for settings that belong into pyproject.toml.
+IGNORE_FILES = re.compile(
+    r"sanity/ignore|\.ansible-lint-ignore|\.coveragerc|\.pylintrc|(setup\.cfg|(tox|pytest)\.ini)$"
+)
+CONFIGS = (".ansible-lint", ".yamllint", ".config/molecule/config.yml")
+
+
+def licence(copy: Copy) -> "list[str]":
+    """Each file of ours says its licence in its first five lines; empty files have nothing to license."""
+    names = copy.having(".py", ".pyi", ".yml", ".yaml", ".sh", ".toml", ".cfg", "Makefile", ".ci/run", ".j2")
+    return [
+        f"{name}: no `{SPDX}`"
+        for name in names
+        if name not in GENERATED and copy.text(name) and SPDX not in "\n".join(copy.text(name).splitlines()[:5])
+    ]
+
+
+def no_traces(copy: Copy) -> "list[str]":
+    """Nothing names a path of the machine that it was written on, or is marked as unfinished."""
+    problems = []
+    for name in copy.names:
+        for number, line in enumerate(copy.text(name).splitlines(), 1):
+            if TRACES.search(line) or (UNFINISHED.search(line) and not name.startswith("requirements/")):
+                problems.append(f"{name}:{number}: {line.strip()[:100]}")
+    return problems
+
+
+def nothing_ignored(copy: Copy) -> "list[str]":
+    """No ignore file, and no tool is told not to look somewhere."""
+    problems = [f"{name}: an ignore file" for name in copy.names if IGNORE_FILES.search(name)]
+    if "pyproject.toml" in copy.names:
+        problems += [f"pyproject.toml: {key}" for key in _look_away(tomllib.loads(copy.text("pyproject.toml")))]
+    for name in CONFIGS:
+        if name in copy.names:
+            problems += [f"{name}: {key}" for key in _look_away(yaml.safe_load(copy.text(name)))]
+    return problems
+
+
+def _look_away(value: Any, path: str = "") -> "Iterator[str]":
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            here = f"{path}.{key}".lstrip(".")
+            if LOOK_AWAY.search(str(key)):
+                yield here
+            yield from _look_away(inner, here)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _look_away(inner, path)
+    elif isinstance(value, str) and LOOK_AWAY_WORDS.search(value):
+        yield f"{path}: {value}"
+
+
+def contract_is_fresh(copy: Copy) -> "list[str]":
+    """The result contract in each module is the one of dev/contract.yml."""
+    return [
+        f"{name}: its contract is stale; run `python3 -m dev.contract`"
+        for name in copy.having(".py", below="plugins/modules/")
+        if contract.BEGIN in copy.text(name) and contract.renewed(copy.text(name)) != copy.text(name)
+    ]

@@ -1,0 +1,201 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Gates on Python files."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import sys
+import tokenize
+from typing import Iterator
+
+from dev.gates import Copy
+
+UTILS = "plugins/module_utils/"
+DOTTED = "ansible_collections.nearmetal.ec2.plugins.module_utils."
+LIMIT_FILE, LIMIT_MODULE, LIMIT_MAIN = 400, 300, 40
+CONTRACT = ("# The result contract: written by dev/contract.py.\n", "# End of the contract.\n")
+
+# Comments that switch a checker off.
+SUPPRESSION = re.compile(
+    r"noqa|type:\s*ignore|pragma:\s*no|pylint:|nosec|mypy:|ruff:|fmt:\s*(off|skip)|pyright:|isort:\s*skip"
+)
+# Names by which a test leaves itself out.
+LEFT_OUT = {
+    "skip",
+    "skipif",
+    "skipIf",
+    "skipUnless",
+    "skipTest",
+    "SkipTest",
+    "xfail",
+    "expectedFailure",
+    "importorskip",
+}
+LEFT_OUT |= {"deselect", "collect_ignore", "collect_ignore_glob"}
+# What each layer may import from module_utils: parsers know no facts, facts no concerns, concerns no engine.
+LAYERS = {
+    "_parse": {"_parse", "_error"},
+    "_facts": {"_facts", "_parse", "_error", "_plan"},
+    "_concerns": {"_concerns", "_facts", "_error", "_plan"},
+    "_cloud": {"_cloud", "_error", "_plan"},
+}
+# Calls that change a host; only the engine may make them.
+WRITES = {
+    "chmod",
+    "chown",
+    "fchmod",
+    "fchown",
+    "link",
+    "makedirs",
+    "mkdir",
+    "mknod",
+    "remove",
+    "removedirs",
+    "rename",
+    "replace",
+    "rmdir",
+    "symlink",
+    "truncate",
+    "unlink",
+    "utime",
+    "write",
+    "pwrite",
+    "system",
+    "fork",
+    "execv",
+}
+PROCESSES = {"subprocess", "shutil", "tempfile", "socket", "ctypes", "fcntl", "multiprocessing"}
+
+
+def no_suppressions(copy: Copy) -> "list[str]":
+    """No comment switches a checker off."""
+    problems = []
+    for name in copy.having(".py", ".pyi"):
+        tokens = tokenize.generate_tokens(io.StringIO(copy.text(name)).readline)
+        problems += [
+            f"{name}:{token.start[0]}: {token.string}"
+            for token in tokens
+            if token.type == tokenize.COMMENT and SUPPRESSION.search(token.string)
+        ]
+    for name in copy.having(".yml", ".yaml", ".sh", ".toml", ".cfg"):
+        for number, line in enumerate(copy.text(name).splitlines(), 1):
+            if re.search(r"#.*(noqa|yamllint disable|shellcheck disable|ansible-lint disable)", line):
+                problems.append(f"{name}:{number}: {line.strip()}")
+    return problems
+
+
+def no_test_left_out(copy: Copy) -> "list[str]":
+    """No test skips itself, expects to fail, or is left out of the collection; none waits by sleeping."""
+    problems = []
+    for name in copy.having(".py", below="tests/") + copy.having(".py", below="molecule/"):
+        for node in ast.walk(copy.tree(name)):
+            word = _word(node)
+            if word in LEFT_OUT:
+                problems.append(f"{name}:{getattr(node, 'lineno', 1)}: {word}")
+            if isinstance(node, ast.Call) and _word(node.func) == "sleep":
+                problems.append(f"{name}:{node.lineno}: sleep; wait for what must happen instead")
+    return problems
+
+
+def _word(node: ast.AST) -> str:
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def budgets(copy: Copy) -> "list[str]":
+    """The sizes of design.md: files, modules, main(), tasks/main.yml."""
+    problems = []
+    for name in copy.having(".py"):
+        text = copy.text(name)
+        is_module = name.startswith("plugins/modules/")
+        limit = LIMIT_MODULE if is_module else LIMIT_FILE
+        lines = _without_contract(text).count("\n") if is_module else text.count("\n")
+        if lines > limit:
+            problems.append(f"{name}: {lines} lines, at most {limit}")
+        if is_module:
+            problems += [
+                f"{name}:{node.lineno}: main() has {_length(node)} lines, at most {LIMIT_MAIN}"
+                for node in copy.tree(name).body
+                if isinstance(node, ast.FunctionDef) and node.name == "main" and _length(node) > LIMIT_MAIN
+            ]
+    for name in copy.having("/tasks/main.yml", below="roles/"):
+        lines = copy.text(name).count("\n")
+        if lines > LIMIT_MAIN:
+            problems.append(f"{name}: {lines} lines, at most {LIMIT_MAIN}")
+    return problems
+
+
+def _length(node: ast.FunctionDef) -> int:
+    return (node.end_lineno or node.lineno) - node.lineno + 1
+
+
+def _without_contract(text: str) -> str:
+    head, begin, rest = text.partition(CONTRACT[0])
+    return head + rest.partition(CONTRACT[1])[2] if begin else text
+
+
+def layers(copy: Copy) -> "list[str]":
+    """No layer imports from one above it."""
+    problems = []
+    for layer, allowed in LAYERS.items():
+        for name in copy.having(".py", below=f"{UTILS}{layer}"):
+            for line, module in _imports(copy.tree(name)):
+                if module.startswith(DOTTED) and module[len(DOTTED) :].split(".")[0] not in allowed:
+                    problems.append(f"{name}:{line}: {layer} imports {module[len(DOTTED) :]}")
+    return problems
+
+
+def only_the_engine_writes(copy: Copy) -> "list[str]":
+    """Parsers, facts and concerns change nothing and start nothing."""
+    problems = []
+    for layer in ("_parse", "_facts", "_concerns"):
+        for name in copy.having(".py", below=f"{UTILS}{layer}"):
+            tree = copy.tree(name)
+            for node in ast.walk(tree):
+                if isinstance(node, ast.Call) and _writes(node):
+                    problems.append(f"{name}:{node.lineno}: {ast.unparse(node.func)}() in {layer}")
+            for line, module in _imports(tree):
+                if module.split(".")[0] in PROCESSES:
+                    problems.append(f"{name}:{line}: {layer} imports {module}")
+    return problems
+
+
+def _writes(call: ast.Call) -> bool:
+    function = call.func
+    if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name) and function.value.id == "os":
+        return function.attr in WRITES
+    if isinstance(function, ast.Name) and function.id == "open":
+        modes = [argument.value for argument in call.args[1:2] if isinstance(argument, ast.Constant)]
+        modes += [
+            word.value.value for word in call.keywords if word.arg == "mode" and isinstance(word.value, ast.Constant)
+        ]
+        return any(set(str(mode)) & set("wax+") for mode in modes)
+    return isinstance(function, ast.Attribute) and function.attr in ("write_text", "write_bytes", "touch")
+
+
+def only_the_standard_library(copy: Copy) -> "list[str]":
+    """What runs on a managed host imports the standard library and ourselves. boto3 runs on the controller."""
+    problems = []
+    known = sys.stdlib_module_names | {"ansible", "ansible_collections"}
+    for name in copy.having(".py", below=UTILS):
+        extra = {"boto3", "botocore"} if name.startswith(f"{UTILS}_cloud/") else set()
+        for line, module in _imports(copy.tree(name)):
+            if module.split(".")[0] not in known | extra:
+                problems.append(f"{name}:{line}: imports {module}")
+    return problems
+
+
+def _imports(tree: ast.Module) -> "Iterator[tuple[int, str]]":
+    """The modules that a file imports; `from x import y` counts as x.y, so that packages show their layer."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield node.lineno, alias.name
+        elif isinstance(node, ast.ImportFrom) and node.module and node.module != "__future__":
+            for alias in node.names:
+                yield node.lineno, f"{node.module}.{alias.name}"
