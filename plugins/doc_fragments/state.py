@@ -1,0 +1,42 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Documentation that the state modules share."""
+
+from __future__ import annotations
+
+
+class ModuleDocFragment:
+    """Options of every state module, of `tune` and of `restore`."""
+
+    # Options of a module that plans one concern.
+    DOCUMENTATION = r"""
+options:
+  state:
+    description:
+      - V(present) brings the concern to what the options say.
+      - V(restored) takes back everything this concern changed, from the journal on the host.
+    type: str
+    choices: [present, restored]
+    default: present
+  strict:
+    description:
+      - Fail when something is refused. Without it a refusal is a finding and the task succeeds.
+    type: bool
+    default: false
+  allow_not_ec2:
+    description:
+      - Tune a host that doesn't look like EC2.
+        It then counts as virtual or as metal by the hypervisor flag of its CPU alone.
+    type: bool
+    default: false
+"""
+
+    # How each of them behaves.
+    NOTES = r"""
+options: {}
+notes:
+  - Needs root on the host, in check mode too, because the journal is readable by root alone.
+  - Check mode shows exactly what an apply would do; an apply looks again and fails when the kernel did not take a value.
+  - Originals are kept in C(/var/lib/nearmetal/journal.json) until they are restored.
+"""

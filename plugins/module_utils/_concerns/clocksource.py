@@ -1,0 +1,200 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""clocksource: which counter the kernel tells the time from. Pure. PRIVATE to the collection.
+
+Why it matters: a clock read through xen, hpet or acpi_pm is a system call or a
+slow port read; tsc is read by the vDSO in user space (S0-11, S0-12).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, List, Mapping, Optional, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern import Concern
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.gate import closed, host_class
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.native import plan_file, tmpfiles
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.clock import ClockFacts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Wanted
+
+NAME = "clocksource"
+
+# The talk behind S0-14 has the directory wrong (clock/clock0); this is the kernel's.
+CURRENT = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
+
+GAIN = "S0-12: 10^9 reads took 12.00 s on xen, 2.00 s on tsc (AWS, 2017)"
+
+# Nitro serves both through the vDSO: kvm-clock as long as it is stable (ec2.md 2.1).
+NITRO_GOOD = ("tsc", "kvm-clock")
+
+OPTIONS: Mapping[str, Mapping[str, Any]] = {
+    "source": {"type": "str"},
+    "persist": {"type": "bool", "default": True},
+    "allow_unverified": {"type": "bool", "default": False},
+}
+
+
+@dataclass(frozen=True)
+class _Target:
+    """The clock source to run on and why, or the finding that ends the search."""
+
+    source: str = ""
+    reason: str = ""
+    finding: Optional[Finding] = None
+
+
+def plan(facts: Facts, wanted: Wanted) -> Plan:
+    """The plan for the clock source.
+
+    Raises NearmetalError when a source is forced that the kernel doesn't offer.
+    """
+    path, _text = tmpfiles(NAME, {})
+    unpersisted = plan_file(NAME, facts, path, None, "user")
+    asked = wanted.get("source")
+    if asked is None:
+        return unpersisted
+    shut = closed(NAME, "source", facts, wanted)
+    if shut:
+        return Plan(unpersisted.actions, shut + unpersisted.findings)
+    clock = facts.clock
+    if clock is None or not clock.available or clock.current is None:
+        finding = _finding("unknown", "the kernel doesn't say which clock sources it has", None, asked)
+        return Plan(unpersisted.actions, (finding, *unpersisted.findings))
+    target = _target(facts, clock, wanted)
+    if target.finding is not None:
+        return Plan(unpersisted.actions, (target.finding, *unpersisted.findings))
+    files = unpersisted
+    if asked not in ("auto", "kernel") and wanted.get("persist"):
+        files = plan_file(NAME, facts, *tmpfiles(NAME, {CURRENT: target.source}), wanted.wanted_by("source"))
+    runtime = _runtime(clock, target, wanted)
+    return Plan(runtime.actions + files.actions, runtime.findings + files.findings + _warnings(facts, clock, target))
+
+
+def _target(facts: Facts, clock: ClockFacts, wanted: Wanted) -> _Target:
+    asked = wanted.get("source")
+    if asked == "kernel":
+        return _Target(_offered(clock)[0], "the kernel lists its own choice first")
+    if asked != "auto":
+        return _named(facts, clock, wanted, asked)
+    kind = host_class(facts, wanted)
+    if facts.platform is not None and facts.platform.architecture == "aarch64":
+        return _Target(finding=_no_choice(clock))
+    if kind == "xen_pv":
+        return _Target(finding=_refused_on_pv(clock, "tsc"))
+    if kind == "nitro" and clock.current in NITRO_GOOD:
+        return _Target(
+            clock.current, "on Nitro tsc and kvm-clock are both read by the vDSO: the kernel's choice is right"
+        )
+    if "tsc" not in _offered(clock):
+        return _Target(finding=_finding("not_applicable", f"the kernel doesn't offer tsc{_mark(clock)}", clock, "tsc"))
+    return _verified(facts, clock, wanted, "tsc")
+
+
+def _named(facts: Facts, clock: ClockFacts, wanted: Wanted, asked: str) -> _Target:
+    if asked not in _offered(clock):
+        sentence = (
+            f"clocksource.source: this kernel doesn't offer {asked}{_mark(clock)};"
+            f" it offers {' '.join(_offered(clock))}; name one of these, or use auto"
+        )
+        if wanted.wanted_by("source") == "workload":
+            return _Target(finding=_finding("not_applicable", sentence, clock, asked))
+        raise NearmetalError(sentence)
+    if asked != "tsc":
+        return _Target(asked, "asked for by name")
+    if host_class(facts, wanted) == "xen_pv":
+        return _Target(finding=_refused_on_pv(clock, asked))
+    return _verified(facts, clock, wanted, asked)
+
+
+def _verified(facts: Facts, clock: ClockFacts, wanted: Wanted, source: str) -> _Target:
+    """tsc needs a counter of constant rate; without that flag only the named opt-in helps."""
+    if not clock.constant_tsc and not wanted.get("allow_unverified"):
+        reason = (
+            "the CPU doesn't promise constant_tsc, so time could run at another rate when the frequency changes;"
+            " allow_unverified: true takes it all the same"
+        )
+        return _Target(finding=_finding("refused", reason, clock, source))
+    reason = "tsc is read in user space by the vDSO, without a system call"
+    if not clock.nonstop_tsc and host_class(facts, wanted) == "xen_hvm":
+        reason += "; nonstop_tsc is missing, as on 52 recorded Xen types: normal there"
+    return _Target(source, reason)
+
+
+def _runtime(clock: ClockFacts, target: _Target, wanted: Wanted) -> Plan:
+    if clock.current == target.source:
+        return Plan(findings=(_finding("ok", target.reason, clock, target.source),))
+    action = Action(
+        concern=NAME,
+        knob="source",
+        what="clock.current",
+        before=clock.current,
+        after=target.source,
+        wanted_by=wanted.wanted_by("source"),
+        reason=target.reason,
+        reference="S0-14",
+    )
+    gain = GAIN if target.source == "tsc" else ""
+    return Plan((action,), (_finding("would_change", target.reason, clock, target.source, gain),))
+
+
+def _warnings(facts: Facts, clock: ClockFacts, target: _Target) -> Tuple[Finding, ...]:
+    """What the operator should know beside the change."""
+    told: List[str] = []
+    kind = facts.platform.host_class if facts.platform else None
+    if target.source == "tsc":
+        if not clock.constant_tsc:
+            told.append("tsc is in use without constant_tsc, by allow_unverified: watch the time offset in chrony")
+        if not clock.nonstop_tsc and kind != "xen_hvm":
+            told.append("nonstop_tsc is missing: tsc may stop in deep C-states; watch the time offset in chrony")
+        sockets = facts.topology.sockets if facts.topology else None
+        if sockets is not None and len(sockets) > 2:
+            told.append(
+                f"{len(sockets)} sockets: the kernel can't promise that their counters agree; watch the kernel log"
+            )
+        if clock.unstable_marks:
+            told.append(f"the kernel log has a mark against tsc, yet it is offered: {clock.unstable_marks[-1]}")
+    if clock.reliable_argument and kind in ("nitro", "xen_hvm", "xen_pv"):
+        told.append(
+            "tsc=reliable is on the kernel command line: it switches the watchdog off, and a virtual host can be"
+            " moved to other hardware; remove it"
+        )
+    return tuple(_finding("advice", sentence, clock, None) for sentence in told)
+
+
+def _offered(clock: ClockFacts) -> Tuple[str, ...]:
+    return clock.available or ()
+
+
+def _no_choice(clock: ClockFacts) -> Finding:
+    return _finding("not_applicable", "arm64 has one clock source, its architected timer, and the vDSO reads it", clock)
+
+
+def _refused_on_pv(clock: ClockFacts, source: str) -> Finding:
+    return _finding(
+        "refused", "on Xen PV the hypervisor may emulate tsc: stay on xen, or move to an HVM type", clock, source
+    )
+
+
+def _mark(clock: ClockFacts) -> str:
+    return f" (kernel log: {clock.unstable_marks[-1]})" if clock.unstable_marks else ""
+
+
+def _finding(
+    status: str, reason: str, clock: Optional[ClockFacts], source: Optional[str] = None, gain: str = ""
+) -> Finding:
+    return Finding(
+        concern=NAME,
+        knob="source",
+        status=status,
+        now=clock.current if clock else None,
+        wanted=source,
+        reason=reason,
+        reference="S0-11, S0-14",
+        gain=gain,
+    )
+
+
+CONCERN = Concern(name=NAME, options=OPTIONS, domains=("platform", "topology", "clock", "files"), plan=plan)

@@ -1,0 +1,59 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The files of ours that make literal values survive a reboot. Pure. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from typing import Mapping, Optional, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files import MARK
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan
+
+
+def tmpfiles(concern: str, values: Mapping[str, str]) -> Tuple[str, str]:
+    """Path and text of a tmpfiles.d file that writes kernel path → value at each boot.
+
+    `w!` is written at boot only: a package's `systemd-tmpfiles --create` in
+    between doesn't undo what somebody sets at run time.
+    """
+    lines = [f"{MARK} (concern {concern}): restore with state: restored, don't edit"]
+    lines += [f"w! {path} - - - - {value}" for path, value in values.items()]
+    return f"/etc/tmpfiles.d/nearmetal-{concern}.conf", "\n".join(lines) + "\n"
+
+
+def plan_file(concern: str, facts: Facts, path: str, text: Optional[str], wanted_by: str) -> Plan:
+    """Make the file `path` hold `text`, or (None) not exist."""
+    present = (facts.files or {}).get(path)
+    if present == text:
+        if text is None:
+            return Plan()
+        return Plan(findings=(Finding(concern, "persist", "ok", "persisted", path, path, "tmpfiles.d(5)", path),))
+    if text is None:
+        reason = "not wanted at boot any more"
+    else:
+        reason = "a value in /sys is gone after a reboot; systemd-tmpfiles writes it at each boot"
+    action = Action(
+        concern=concern,
+        knob="persist",
+        what="files",
+        where=path,
+        before=present,
+        after=text,
+        scope="boot",
+        wanted_by=wanted_by,
+        reason=reason,
+        reference="tmpfiles.d(5)",
+    )
+    finding = Finding(
+        concern=concern,
+        knob="persist",
+        status="would_change",
+        where=path,
+        now=path if present is not None else None,
+        wanted=path if text is not None else None,
+        reason=reason,
+        reference="tmpfiles.d(5)",
+    )
+    return Plan((action,), (finding,))

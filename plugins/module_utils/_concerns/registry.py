@@ -1,0 +1,15 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The concerns, in the order in which they are planned and done: a list. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from typing import List
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns import clocksource
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern import Concern
+
+CONCERNS: List[Concern] = [
+    clocksource.CONCERN,
+]

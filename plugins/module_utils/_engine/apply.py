@@ -1,0 +1,81 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Applying a plan: journal, write, look again, or roll back. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from typing import Callable, List, Sequence
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.journal import Journal
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.levers import lever
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action
+
+
+def obstacles(host: WritableHost, actions: Sequence[Action]) -> List[str]:
+    """What stands in the way of these actions, known before anything is changed."""
+    found = []
+    for action in actions:
+        moved = lever(action.what)
+        moved.check(action.where, action.after)
+        sentence = moved.obstacle(host, action.where)
+        if sentence:
+            found.append(f"{action.concern}.{action.knob}: {sentence}")
+    return found
+
+
+def apply(
+    host: WritableHost, journal: Journal, actions: Sequence[Action], left: Callable[[], Sequence[Action]]
+) -> None:
+    """Do the actions of one concern as a whole: all of them hold afterwards, or none was done.
+
+    `left` looks again: it observes the host anew and returns what is still to do.
+    Raises NearmetalError, with everything taken back, when a write fails or the
+    kernel didn't take a value.
+    """
+    earlier = journal.entries()
+    journal.begin(actions)
+    done: List[Action] = []
+    try:
+        for action in actions:
+            done.append(action)
+            lever(action.what).write(host, action.where, action.after)
+        _demand_held(host, done, left())
+    except NearmetalError as error:
+        trouble = roll_back(host, done)
+        if trouble:
+            raise NearmetalError(
+                f"{error}; and the way back failed: {trouble}; the journal keeps the originals"
+            ) from None
+        journal.reset(earlier)
+        raise NearmetalError(f"{error}; what this concern had changed was taken back") from None
+    journal.settle(actions)
+
+
+def roll_back(host: WritableHost, done: Sequence[Action]) -> str:
+    """Take actions back, the last one first; what couldn't be taken back, as a sentence."""
+    trouble = []
+    for action in reversed(done):
+        moved = lever(action.what)
+        try:
+            if moved.read(host, action.where) != action.before:
+                moved.write(host, action.where, action.before)
+            if moved.read(host, action.where) != action.before:
+                raise NearmetalError(f"{action.what} {action.where} doesn't take {action.before!r}")
+        except NearmetalError as error:
+            trouble.append(str(error))
+    return "; ".join(trouble)
+
+
+def _demand_held(host: WritableHost, done: Sequence[Action], left: Sequence[Action]) -> None:
+    """Each place has its value, and a new plan has nothing more to do there."""
+    again = {(action.what, action.where) for action in left}
+    for action in done:
+        now = lever(action.what).read(host, action.where)
+        if now != action.after or (action.what, action.where) in again:
+            place = f"{action.what} {action.where}".strip()
+            raise NearmetalError(
+                f"{action.concern}.{action.knob}: the kernel did not take {action.after!r} for {place}: it has {now!r}"
+            )

@@ -1,0 +1,53 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The lever for configuration files of ours. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import store
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.lever import Lever
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files import MARK, PATHS
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
+
+
+class NativeFile(Lever):
+    """A configuration file of ours in a directory of the distribution; `where` is its path."""
+
+    scope = "boot"
+
+    def check(self, where: str, value: Value) -> None:
+        if not PATHS.fullmatch(where):
+            raise NearmetalError(f"{where!r} is no file of nearmetal")
+        if value is not None and not isinstance(value, str):
+            raise NearmetalError(f"{where} can't hold {value!r}")
+
+    def read(self, host: WritableHost, where: str) -> Value:
+        data = store.read_file(host, where)
+        return data.decode("utf-8", "replace") if data is not None else None
+
+    def write(self, host: WritableHost, where: str, value: Value) -> None:
+        if value is None:
+            store.remove_file(host, where)
+        else:
+            store.replace_file(host, where, str(value).encode(), mode=0o644, folder_mode=0o755)
+
+    def obstacle(self, host: WritableHost, where: str) -> str:
+        present = self.read(host, where)
+        if isinstance(present, str) and not present.startswith(MARK):
+            return f"{where} exists and nearmetal didn't write it: move it away and run again"
+        folder = os.path.dirname(where)
+        while not host.exists(folder):
+            folder = os.path.dirname(folder)
+        return "" if host.writable(folder) else f"{folder} is read-only here: use persist: false"
+
+    def original(self, before: Value) -> Value:
+        return None  # a file of ours that is there without a journal is a leftover, nobody's original
+
+    def remembered(self, value: Value) -> Value:
+        return None if value is None else hashlib.sha256(str(value).encode()).hexdigest()

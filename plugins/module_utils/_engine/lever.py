@@ -1,0 +1,95 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a lever is: how one `what` of an action is read, checked and written. PRIVATE to the collection.
+
+An action or a journal entry names a lever and a place, never a path; so a
+tampered journal can ask for nothing that is not in the list of levers.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from abc import ABC, abstractmethod
+from typing import Optional
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
+
+
+class Lever(ABC):
+    """One way to move a knob. Subclasses say how."""
+
+    scope = "runtime"
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+
+    @abstractmethod
+    def check(self, where: str, value: Value) -> None:
+        """Raise NearmetalError unless `where` and `value` are of the kind this lever moves."""
+
+    @abstractmethod
+    def read(self, host: WritableHost, where: str) -> Value:
+        """The present value; None when absent."""
+
+    @abstractmethod
+    def write(self, host: WritableHost, where: str, value: Value) -> None:
+        """Set the value; NearmetalError when the host doesn't take it."""
+
+    @abstractmethod
+    def obstacle(self, host: WritableHost, where: str) -> str:
+        """Why it can't be written here, known before anything is changed; empty when nothing stands in the way."""
+
+    def kernel_choice(self, host: WritableHost, where: str) -> Value:
+        """What the kernel would choose by itself; None when that takes a reboot to learn."""
+        return None
+
+    def original(self, before: Value) -> Value:
+        """What restore brings back, given the value before our first change."""
+        return before
+
+    def remembered(self, value: Value) -> Value:
+        """What the journal keeps of a value of ours, enough to recognise it again."""
+        return value
+
+
+class KernelValue(Lever):
+    """A one-word kernel file."""
+
+    def __init__(self, what: str, path: str, pattern: str, offered: Optional[str] = None) -> None:
+        super().__init__(what)
+        self.path = path
+        self.pattern = re.compile(pattern)
+        self.offered = offered  # a file that lists what can be written, the kernel's choice first
+
+    def check(self, where: str, value: Value) -> None:
+        if where:
+            raise NearmetalError(f"{self.what} has no place {where!r}")
+        if not isinstance(value, str) or not self.pattern.fullmatch(value):
+            raise NearmetalError(f"{self.what} can't be {value!r}")
+
+    def read(self, host: WritableHost, where: str) -> Value:
+        text = host.text(self.path)
+        return text.strip() if text is not None else None
+
+    def write(self, host: WritableHost, where: str, value: Value) -> None:
+        try:
+            host.write_value(self.path, f"{value}\n")
+        except OSError as error:
+            name = errno.errorcode.get(error.errno or 0, "error")
+            raise NearmetalError(
+                f"the kernel refused {value} in {self.path} ({name}: {os.strerror(error.errno or 0)})"
+            ) from None
+
+    def obstacle(self, host: WritableHost, where: str) -> str:
+        if host.writable(self.path):
+            return ""
+        return f"{self.path} can't be written here (a container, or a read-only /sys): run on the host itself"
+
+    def kernel_choice(self, host: WritableHost, where: str) -> Value:
+        names = (host.text(self.offered) or "").split() if self.offered else []
+        return names[0] if names else None

@@ -1,0 +1,34 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Every lever there is, by name: a list. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from typing import Dict, List
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.files import NativeFile
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.lever import KernelValue, Lever
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+
+_CLOCK = "/sys/devices/system/clocksource/clocksource0"
+
+_LEVERS: List[Lever] = [
+    KernelValue(
+        "clock.current",
+        f"{_CLOCK}/current_clocksource",
+        r"[A-Za-z0-9_-]{1,31}",  # CS_NAME_LEN is 32 in kernel/time/clocksource.c
+        offered=f"{_CLOCK}/available_clocksource",
+    ),
+    NativeFile("files"),
+]
+
+LEVERS: Dict[str, Lever] = {lever.what: lever for lever in _LEVERS}
+
+
+def lever(what: str) -> Lever:
+    """The lever of that name; NearmetalError for a name that isn't in the list."""
+    try:
+        return LEVERS[what]
+    except KeyError:
+        raise NearmetalError(f"{what!r} is nothing that nearmetal can change") from None

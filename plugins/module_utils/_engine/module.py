@@ -1,0 +1,54 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The edge to Ansible: options in, the result contract out. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Any, Mapping, Optional
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern import Concern
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.options import COMMON
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import contract
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Ask, Request, run
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Wanted
+
+STATE = {
+    "state": {"type": "str", "choices": ["present", "restored"], "default": "present"},
+    "strict": {"type": "bool", "default": False},
+}
+
+
+def state_module(concern: Concern, host: Optional[WritableHost] = None) -> None:
+    """The whole main() of a state module; `host` is another machine in tests."""
+    module = AnsibleModule(argument_spec={**COMMON, **STATE, **concern.options}, supports_check_mode=True)
+    params = dict(module.params)
+    strict, state = params.pop("strict"), params.pop("state")
+    wanted = Wanted({option: value for option, value in params.items() if value is not None})
+    request = Request(concern.name, concern, wanted if state == "present" else None)
+    run_and_exit(module, host or WritableHost(), lambda _known: [request], strict=strict)
+
+
+def run_and_exit(
+    module: AnsibleModule,
+    host: WritableHost,
+    ask: Ask,
+    strict: bool = False,
+    roll_back_all: bool = False,
+    named: Mapping[str, Any] = MappingProxyType({}),
+) -> None:
+    """Run what is asked and leave through exit_json, or fail_json with one sentence; `named` is returned as it is."""
+    try:
+        done = run(host, ask, check=module.check_mode, strict=strict, roll_back_all=roll_back_all)
+    except NearmetalError as error:
+        module.fail_json(msg=str(error), **named)
+    result = contract(done.outcomes)
+    result.update(named)
+    result["platform"] = done.facts.as_dict().get("platform")
+    if result["errors"]:
+        module.fail_json(**result)
+    module.exit_json(**result)

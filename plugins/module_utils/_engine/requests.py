@@ -1,0 +1,59 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""From what `tune` was asked to what the engine runs. Pure. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Mapping, Optional
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.options import COMMON, validate
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Request
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.registry import WORKLOADS
+from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.workload import values
+
+
+def tune_requests(workload: Optional[str], concerns: Mapping[str, Any], common: Mapping[str, Any]) -> List[Request]:
+    """The requests of one `tune` run, in the registry's order.
+
+    The user's options win over the workload's; `common` holds options that every
+    concern takes. Raises NearmetalError for an unknown workload, concern or option.
+    """
+    if workload is not None and workload not in WORKLOADS:
+        raise NearmetalError(f"workload {workload!r} is unknown; there are {', '.join(sorted(WORKLOADS))}")
+    known = {concern.name: concern for concern in CONCERNS}
+    for name in concerns:
+        if name not in known:
+            raise NearmetalError(f"concern {name!r} is unknown; there are {', '.join(sorted(known))}")
+    from_workload = values(WORKLOADS[workload]) if workload is not None else {}
+    requests = []
+    for concern in CONCERNS:
+        if concern.name not in from_workload and concern.name not in concerns:
+            continue
+        theirs = from_workload.get(concern.name, {})
+        users = concerns.get(concern.name) or {}
+        if not isinstance(users, Mapping):
+            raise NearmetalError(f"{concern.name}: its options are a mapping, not {users!r}")
+        spec = {**COMMON, **concern.options}
+        options = validate(concern.name, spec, {**common, **theirs, **users})
+        by: Dict[str, str] = {option: "workload" for option in theirs if option not in users}
+        requests.append(Request(concern.name, concern, Wanted(options, by)))
+    if not requests:
+        raise NearmetalError("nothing to tune: name a workload or concerns")
+    return requests
+
+
+def restore_requests(names: Optional[List[str]], restorable: List[str]) -> List[Request]:
+    """The requests of one `restore` run: the concerns named, or all that the journal knows.
+
+    Raises NearmetalError for a concern that neither the collection nor the journal knows.
+    """
+    known = {concern.name: concern for concern in CONCERNS}
+    for name in names or []:
+        if name not in known and name not in restorable:
+            raise NearmetalError(f"concern {name!r} is unknown; there are {', '.join(sorted(known))}")
+    chosen = restorable if names is None else names
+    return [Request(name, known.get(name)) for name in chosen]

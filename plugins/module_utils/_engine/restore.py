@@ -1,0 +1,100 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Planning the way back from the journal. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import List, Sequence, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.journal import Entry
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.levers import lever
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan
+
+
+@dataclass(frozen=True)
+class WayBack:
+    """The plan that takes entries back, and the entries that need no action to be forgotten."""
+
+    plan: Plan
+    forget: Tuple[Entry, ...]
+
+
+def plan_restore(host: WritableHost, entries: Sequence[Entry], reason: str) -> WayBack:
+    """What brings each place back to its original, the last change first.
+
+    A value that somebody else set since is left alone and reported. A runtime
+    original of an earlier boot is void: the kernel's own choice takes its place.
+    """
+    actions: List[Action] = []
+    findings: List[Finding] = []
+    forget: List[Entry] = []
+    boot_id = host.boot_id()
+    for entry in reversed(entries):
+        moved = lever(entry.what)
+        now = moved.read(host, entry.where)
+        target = moved.kernel_choice(host, entry.where) if entry.void(boot_id) else entry.original
+        if moved.remembered(now) not in entry.ours:
+            if not entry.void(boot_id) and now != entry.original:
+                findings.append(_left_alone(entry, now))
+            forget.append(entry)
+        elif entry.void(boot_id) and target is None:
+            findings.append(_by_reboot(entry, now))
+            forget.append(entry)
+        elif now == target:
+            forget.append(entry)
+        else:
+            action = Action(
+                concern=entry.concern,
+                knob=entry.knob,
+                what=entry.what,
+                where=entry.where,
+                before=now,
+                after=target,
+                scope=moved.scope,
+                reason=reason,
+                reference="journal",
+            )
+            actions.append(action)
+            findings.append(_back(action))
+    return WayBack(Plan(tuple(actions), tuple(findings)), tuple(forget))
+
+
+def _back(action: Action) -> Finding:
+    return Finding(
+        concern=action.concern,
+        knob=action.knob,
+        status="would_change",
+        where=action.where,
+        now=action.before,
+        wanted=action.after,
+        reason=action.reason,
+        reference=action.reference,
+    )
+
+
+def _left_alone(entry: Entry, now: object) -> Finding:
+    return Finding(
+        concern=entry.concern,
+        knob=entry.knob,
+        status="advice",
+        where=entry.where,
+        now=str(now),
+        wanted=entry.original,
+        reason=f"somebody set {now} after nearmetal did: left alone; before nearmetal it was {entry.original}",
+        reference="journal",
+    )
+
+
+def _by_reboot(entry: Entry, now: object) -> Finding:
+    return Finding(
+        concern=entry.concern,
+        knob=entry.knob,
+        status="needs_reboot",
+        where=entry.where,
+        now=str(now),
+        reason="the original belongs to an earlier boot; the next boot brings back the kernel's own value",
+        reference="journal",
+    )

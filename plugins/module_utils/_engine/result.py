@@ -1,0 +1,91 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The result contract of every state module: plain data from outcomes. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Dict, List, Sequence
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Outcome
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Value
+
+SHORT = 32  # a value longer than this is named, not shown, in the one-line msg
+
+
+def contract(outcomes: Sequence[Outcome]) -> Dict[str, Any]:
+    """`changed`, `msg`, `diff`, `actions`, `findings`, `errors`, `reboot_required` and `reboot_reasons`.
+
+    In check mode (nothing done, no error) `changed` says what an apply would do.
+    """
+    actions = [action for outcome in outcomes if not outcome.error for action in outcome.plan.actions]
+    findings = [finding for outcome in outcomes for finding in _findings(outcome)]
+    reasons = [
+        f"{finding.concern}.{finding.knob}: {finding.reason}"
+        for finding in findings
+        if finding.status == "needs_reboot"
+    ]
+    return {
+        "changed": bool(actions),
+        "msg": "; ".join(_sentence(outcome) for outcome in outcomes) or "nothing asked for",
+        "diff": {
+            "before": _tree(actions, "before"),
+            "after": _tree(actions, "after"),
+        },
+        "actions": [action.as_dict() for action in actions],
+        "findings": [finding.as_dict() for finding in findings],
+        "errors": {outcome.name: outcome.error for outcome in outcomes if outcome.error},
+        "reboot_required": bool(reasons),
+        "reboot_reasons": reasons,
+    }
+
+
+def _findings(outcome: Outcome) -> List[Finding]:
+    if not outcome.done:
+        return list(outcome.plan.findings)
+    return [
+        replace(finding, status="changed") if finding.status == "would_change" else finding
+        for finding in outcome.plan.findings
+    ]
+
+
+def _tree(actions: Sequence[Action], side: str) -> Dict[str, Any]:
+    tree: Dict[str, Any] = {}
+    for action in actions:
+        branch = tree
+        *path, leaf = action.what.split(".") + ([action.where] if action.where else [])
+        for name in path:
+            branch = branch.setdefault(name, {})
+        branch[leaf] = getattr(action, side)
+    return tree
+
+
+def _sentence(outcome: Outcome) -> str:
+    if outcome.error:
+        return f"{outcome.name}: {outcome.error}"
+    if not outcome.plan.actions:
+        told = [finding for finding in outcome.plan.findings if finding.status in ("refused", "not_applicable")]
+        return (
+            f"{outcome.name}: {told[0].status.replace('_', ' ')}: {told[0].reason}"
+            if told
+            else (f"{outcome.name}: as wanted" if outcome.plan.findings else f"{outcome.name}: nothing to do")
+        )
+    parts = [_change(action) for action in outcome.plan.actions]
+    if any(finding.status == "needs_reboot" for finding in outcome.plan.findings):
+        parts.append("reboot required")
+    else:
+        parts.append("no reboot")
+    return f"{outcome.name}: {'' if outcome.done else 'would change '}{', '.join(parts)}"
+
+
+def _change(action: Action) -> str:
+    if action.what == "files":
+        return "no longer persisted" if action.after is None else "persisted"
+    place = f"{action.where} " if action.where else ""
+    return f"{place}{_short(action.before)} → {_short(action.after)}"
+
+
+def _short(value: Value) -> str:
+    text = "absent" if value is None else str(value)
+    return text if len(text) <= SHORT else "…"

@@ -1,0 +1,181 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Where nearmetal keeps its files on a host, opened so that nobody can redirect it. PRIVATE to the collection.
+
+Every component of a path is opened by directory descriptor with O_NOFOLLOW and
+must belong to root (or to the user of a test root) and be closed to others'
+writing; a file is replaced by fsync + rename of a temporary file beside it.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import stat
+from contextlib import contextmanager, suppress
+from typing import Iterator, Optional
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+
+DATA = "/var/lib/nearmetal"
+LOCK = "/run/nearmetal/lock"
+MAX_BYTES = 1024 * 1024
+
+
+def _explain(path: str, error: OSError) -> NearmetalError:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return NearmetalError(f"{path}: no space left on its file system; free some and run again")
+    if error.errno == errno.EROFS:
+        return NearmetalError(
+            f"{path}: its file system is read-only, so this host can't keep a way back; run elsewhere"
+        )
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return NearmetalError(f"{path}: permission denied; nearmetal needs root (become: true)")
+    return NearmetalError(f"{path}: {os.strerror(error.errno or 0)}")
+
+
+def _enter(parent: int, name: str, path: str, create: Optional[int]) -> int:
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        if create is not None:
+            with suppress(FileExistsError):
+                os.mkdir(name, create, dir_fd=parent)
+        descriptor = os.open(name, flags, dir_fd=parent)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENOTDIR):
+            raise NearmetalError(
+                f"{path} is a symbolic link or no directory: nearmetal doesn't follow it; remove it and run again"
+            ) from None
+        raise
+    state = os.fstat(descriptor)
+    if state.st_uid not in (0, os.geteuid()) or state.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        os.close(descriptor)
+        raise NearmetalError(f"{path} can be written by others than root: chown root and chmod go-w it, then run again")
+    return descriptor
+
+
+@contextmanager
+def directory(host: WritableHost, path: str, create: Optional[int] = None) -> Iterator[int]:
+    """A descriptor of the directory `path`; `create` is the mode for components that are missing.
+
+    Raises FileNotFoundError when it is absent and not to be created, else NearmetalError.
+    """
+    descriptor = os.open(host.real("/"), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        walked = ""
+        for name in path.strip("/").split("/"):
+            walked += "/" + name
+            try:
+                inner = _enter(descriptor, name, walked, create)
+            except FileNotFoundError:
+                raise
+            except OSError as error:
+                raise _explain(walked, error) from None
+            os.close(descriptor)
+            descriptor = inner
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def read_file(host: WritableHost, path: str) -> Optional[bytes]:
+    """The bytes of a file of ours; None when it doesn't exist."""
+    folder, name = os.path.split(path)
+    try:
+        with directory(host, folder) as parent:
+            try:
+                descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=parent)
+            except OSError as error:
+                if error.errno == errno.ELOOP:
+                    raise NearmetalError(f"{path} is a symbolic link: remove it and run again") from None
+                raise
+            with os.fdopen(descriptor, "rb") as stream:
+                if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                    raise NearmetalError(f"{path} is no regular file: remove it and run again")
+                data = stream.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _explain(path, error) from None
+    if len(data) > MAX_BYTES:
+        raise NearmetalError(f"{path} is larger than {MAX_BYTES} bytes, so it isn't ours: move it away and run again")
+    return data
+
+
+def replace_file(host: WritableHost, path: str, data: bytes, mode: int, folder_mode: int) -> None:
+    """Give `path` the content `data` at once: afterwards it is the old file or the new one, never a third."""
+    folder, name = os.path.split(path)
+    beside = f".{name}.new"
+    try:
+        with directory(host, folder, create=folder_mode) as parent:
+            try:
+                _unlink(parent, beside)  # left by a run that was killed
+                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+                with os.fdopen(os.open(beside, flags, mode, dir_fd=parent), "wb") as stream:
+                    os.fchmod(stream.fileno(), mode)
+                    stream.write(data)
+                    stream.flush()
+                    os.fsync(stream.fileno())
+                os.rename(beside, name, src_dir_fd=parent, dst_dir_fd=parent)
+                os.fsync(parent)
+            except OSError:
+                _unlink(parent, beside)
+                raise
+    except OSError as error:
+        raise _explain(path, error) from None
+
+
+def remove_file(host: WritableHost, path: str) -> None:
+    """Remove `path`; nothing happens when it is already gone."""
+    folder, name = os.path.split(path)
+    try:
+        with directory(host, folder) as parent:
+            _unlink(parent, name)
+            os.fsync(parent)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise _explain(path, error) from None
+
+
+def remove_empty_data(host: WritableHost) -> None:
+    """Remove our data directory once nothing is in it, so that a restored host shows no trace."""
+    folder, name = os.path.split(DATA)
+    try:
+        with directory(host, folder) as parent:
+            os.rmdir(name, dir_fd=parent)
+    except OSError:
+        return
+
+
+def _unlink(parent: int, name: str) -> None:
+    try:
+        os.unlink(name, dir_fd=parent)
+    except FileNotFoundError:
+        return
+
+
+@contextmanager
+def lock(host: WritableHost) -> Iterator[None]:
+    """Hold the host's one lock; a second run at the same time is an error that names the first."""
+    folder, name = os.path.split(LOCK)
+    try:
+        with directory(host, folder, create=0o755) as parent:
+            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+            descriptor = os.open(name, flags, 0o600, dir_fd=parent)
+    except OSError as error:
+        raise _explain(LOCK, error) from None
+    with os.fdopen(descriptor, "r+b", buffering=0) as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            holder = stream.read(32).decode("ascii", "replace").strip()
+            raise NearmetalError(
+                f"another nearmetal run (pid {holder or 'unknown'}) is changing this host: wait until it ends, then run again"
+            ) from None
+        stream.truncate(0)
+        stream.write(str(os.getpid()).encode())
+        yield

@@ -1,0 +1,18 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""base: what is right on every EC2 host, whatever runs there. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.workload import Choice, Workload
+
+WORKLOAD: Workload = {
+    "clocksource": {
+        "source": Choice(
+            "auto",
+            "tsc where it beats the kernel's default (Xen HVM, metal); elsewhere the kernel already chose right",
+            "S0-11, S0-14; kernel 7539b174aef4",
+        ),
+    },
+}

@@ -1,0 +1,29 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a workload is: wanted values, each with its reason and source. Data only. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Dict, Mapping
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One option's value in a workload, and why."""
+
+    value: Any
+    reason: str
+    source: str
+
+
+# concern → option → choice
+Workload = Mapping[str, Mapping[str, Choice]]
+
+
+def values(workload: Workload) -> Dict[str, Dict[str, Any]]:
+    """concern → option → value: what a user would write as `tune_concerns`."""
+    return {
+        concern: {option: choice.value for option, choice in choices.items()} for concern, choices in workload.items()
+    }

@@ -1,0 +1,165 @@
+#!/usr/bin/python
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Tune several concerns in one round trip."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: tune
+short_description: Tune several concerns of a Linux host on EC2 at once
+version_added: 0.1.0
+description:
+  - Plans all concerns on one observation of the host, in their right order, and does them in one round trip.
+  - A concern is done as a whole or not at all. What fails is taken back by itself, concerns that build on it
+    aren't started, the others stay, and the task fails and names it.
+  - In check mode it is the audit.
+options:
+  workload:
+    description:
+      - A named set of wanted values, such as V(base) or V(in_memory_database).
+    type: str
+  concerns:
+    description:
+      - Concern → its options, as in the module of that name. They win over the workload's.
+    type: dict
+    default: {}
+  on_failure:
+    description:
+      - V(keep) leaves the concerns that worked; V(rollback) takes the whole run back when one fails.
+    type: str
+    choices: [keep, rollback]
+    default: keep
+  strict:
+    description:
+      - Fail when something is refused. Without it a refusal is a finding and the task succeeds.
+    type: bool
+    default: false
+  allow_not_ec2:
+    description:
+      - Tune a host that doesn't look like EC2.
+        It then counts as virtual or as metal by the hypervisor flag of its CPU alone.
+    type: bool
+    default: false
+extends_documentation_fragment:
+  - nearmetal.ec2.state.notes
+  - nearmetal.ec2.attributes
+  - nearmetal.ec2.attributes.actiongroup_tuning
+author:
+  - The nearmetal.ec2 authors (@nearmetal)
+"""
+
+EXAMPLES = r"""
+- name: Tune for Redis
+  nearmetal.ec2.tune:
+    workload: in_memory_database
+
+- name: Tune for Redis, with a clock source of one's own
+  nearmetal.ec2.tune:
+    workload: in_memory_database
+    concerns:
+      clocksource:
+        source: tsc
+"""
+
+RETURN = r"""
+workload:
+  description: The workload asked for; null without one.
+  type: str
+  returned: always
+# The result contract: written by dev/contract.py.
+msg:
+  description: One line, what was done or would be done.
+  type: str
+  returned: always
+  sample: "clocksource: hpet → tsc, persisted, no reboot"
+actions:
+  description: The changes of this run, in their order; in check mode those an apply would make.
+  type: list
+  elements: dict
+  returned: unless planning failed
+  contains:
+    concern: {description: The concern that asked for it., type: str}
+    knob: {description: The option that asked for it., type: str}
+    what: {description: What is changed, in the vocabulary of the facts., type: str, sample: clock.current}
+    where: {description: "The place, a stable identity such as CPU or device and queue; empty if there is only one.", type: str}
+    before: {description: The value found; null when absent., type: raw}
+    after: {description: The value set; null when removed., type: raw}
+    scope: {description: "V(runtime) holds until the next boot, V(boot) from the next boot on.", type: str}
+    disruptive: {description: Whether traffic or a service notices., type: bool}
+    reversible: {description: "V(now), V(by_reboot) or V(no).", type: str}
+    wanted_by: {description: "V(user), V(workload), or V(auto) when the value was left to the collection.", type: str}
+    reason: {description: Why., type: str}
+    reference: {description: What the reason rests on., type: str}
+findings:
+  description: One statement per knob.
+  type: list
+  elements: dict
+  returned: unless planning failed
+  contains:
+    concern: {description: The concern., type: str}
+    knob: {description: The option., type: str}
+    where: {description: The place; empty when there is only one., type: str}
+    status:
+      description:
+        - One of V(ok), V(would_change), V(changed), V(needs_reboot), V(needs_restart), V(not_applicable), V(refused),
+          V(unchangeable), V(unknown), V(advice), V(waived).
+      type: str
+    now: {description: The value found., type: raw}
+    wanted: {description: The value wanted., type: raw}
+    reason: {description: Why., type: str}
+    reference: {description: What the reason rests on., type: str}
+    gain: {description: "What it brings, with the source of the figure; empty when not known.", type: str}
+errors:
+  description: Concern → what went wrong; such a concern was taken back as a whole.
+  type: dict
+  returned: unless planning failed
+reboot_required:
+  description: Whether something is set that only the next boot brings.
+  type: bool
+  returned: unless planning failed
+reboot_reasons:
+  description: What the reboot would bring.
+  type: list
+  elements: str
+  returned: unless planning failed
+platform:
+  description: What kind of host it is, as in RV(nearmetal.ec2.host_facts#module:ansible_facts.nearmetal.platform).
+  type: dict
+  returned: unless planning failed
+# End of the contract.
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.module import run_and_exit
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import tune_requests
+
+
+def main(host: WritableHost | None = None) -> None:
+    """Plan and do the concerns on `host`, by default this machine."""
+    module = AnsibleModule(
+        argument_spec={
+            "workload": {"type": "str"},
+            "concerns": {"type": "dict", "default": {}},
+            "on_failure": {"type": "str", "choices": ["keep", "rollback"], "default": "keep"},
+            "strict": {"type": "bool", "default": False},
+            "allow_not_ec2": {"type": "bool", "default": False},
+        },
+        supports_check_mode=True,
+    )
+    params = module.params
+    common = {"allow_not_ec2": params["allow_not_ec2"]}
+    run_and_exit(
+        module,
+        host or WritableHost(),
+        lambda _known: tune_requests(params["workload"], params["concerns"], common),
+        strict=params["strict"],
+        roll_back_all=params["on_failure"] == "rollback",
+        named={"workload": params["workload"]},
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A kernel to tune in tests, written apart from the engine, that misbehaves as kernels do.
+
+It knows its files by what the kernel's own documentation says of them and takes
+orders only through write(2), like the real one. `moods` makes a file misbehave:
+an errno name (the write fails so), `ignores` (taken without effect), `half`
+(only a part of the bytes is taken).
+"""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+from typing import Dict, List, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
+
+from tests.support.hosts import lay_out
+
+CLOCK = "/sys/devices/system/clocksource/clocksource0"
+
+
+class FakeKernel(WritableHost):
+    """A host below a temporary root whose kernel files answer as a kernel does."""
+
+    def __init__(self, root: Path, files: Dict[str, str]) -> None:
+        super().__init__(str(root))
+        lay_out(root, {"/proc/sys/kernel/random/boot_id": "11111111-2222-3333-4444-555555555555\n", **files})
+        self.moods: Dict[str, str] = {}
+        self.written: List[Tuple[str, str]] = []
+        self.read_only = False
+        self.root_user = True
+
+    def is_root(self) -> bool:
+        return self.root_user
+
+    def writable(self, path: str) -> bool:
+        return not (self.read_only and path.startswith("/sys/"))
+
+    def reboot(self, boot_id: str) -> None:
+        """A new boot: another boot id, and the clock source of the kernel's own choice."""
+        self._put("/proc/sys/kernel/random/boot_id", boot_id + "\n")
+        self._put(f"{CLOCK}/current_clocksource", self._get(f"{CLOCK}/available_clocksource").split()[0] + "\n")
+
+    def write_value(self, path: str, text: str) -> None:
+        mood = self.moods.get(path, "")
+        if self.read_only:
+            raise OSError(errno.EROFS, "Read-only file system", path)
+        if mood.startswith("E"):
+            raise OSError(getattr(errno, mood), mood, path)
+        if not (Path(self.root) / path.lstrip("/")).exists():
+            raise OSError(errno.ENOENT, "No such file or directory", path)
+        self.written.append((path, text))
+        if mood == "half":
+            raise OSError(errno.EIO, "the kernel took only a part of the value", path)
+        if mood != "ignores":
+            self._take(path, text)
+
+    def _take(self, path: str, text: str) -> None:
+        if path == f"{CLOCK}/current_clocksource":
+            # kernel/time/clocksource.c: an unknown name is remembered, never an error.
+            if text.strip() in self._get(f"{CLOCK}/available_clocksource").split():
+                self._put(path, text)
+            return
+        raise OSError(errno.EACCES, "Permission denied", path)
+
+    def _get(self, path: str) -> str:
+        return (Path(self.root) / path.lstrip("/")).read_text()
+
+    def _put(self, path: str, text: str) -> None:
+        (Path(self.root) / path.lstrip("/")).write_text(text)

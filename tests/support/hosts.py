@@ -1,0 +1,74 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Hosts as data: tests/hosts/<name>.json laid out as files below a root.
+
+A host file holds `files` (path → text) and `shape` (sockets, cores per socket,
+threads per core, nodes), from which the topology files follow in the numbering
+that x86 Linux uses: all first threads, then all second ones. Written by hand
+after the manuals; no recording is copied.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Dict, Iterator, Optional, Tuple
+
+FOLDER = Path(__file__).resolve().parent.parent / "hosts"
+CPU = "/sys/devices/system/cpu"
+NODE = "/sys/devices/system/node"
+
+
+def names() -> Tuple[str, ...]:
+    """Every host there is."""
+    return tuple(sorted(path.stem for path in FOLDER.glob("*.json")))
+
+
+def files_of(name: str, changes: Optional[Dict[str, Optional[str]]] = None) -> Dict[str, str]:
+    """Path → text of a host, with `changes` (None removes a file)."""
+    host: Dict[str, Any] = json.loads((FOLDER / f"{name}.json").read_text())
+    files = dict(_topology(**host["shape"]))
+    files.update(host["files"])
+    for path, text in (changes or {}).items():
+        if text is None:
+            del files[path]
+        else:
+            files[path] = text
+    return files
+
+
+def lay_out(root: Path, files: Dict[str, str]) -> None:
+    """Write the files below the root."""
+    for path, text in files.items():
+        place = root / path.lstrip("/")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text)
+    for folder in ("etc/tmpfiles.d", "var/lib", "run"):
+        (root / folder).mkdir(parents=True, exist_ok=True)
+
+
+def _topology(sockets: int, cores: int, threads: int, nodes: int) -> Iterator[Tuple[str, str]]:
+    total = sockets * cores * threads
+    firsts = sockets * cores
+    for name in ("online", "present", "possible"):
+        yield f"{CPU}/{name}", f"0-{total - 1}\n" if total > 1 else "0\n"
+    for cpu in range(total):
+        core = cpu % firsts
+        siblings = ",".join(str(core + firsts * thread) for thread in range(threads))
+        yield f"{CPU}/cpu{cpu}/topology/physical_package_id", f"{core // cores}\n"
+        yield f"{CPU}/cpu{cpu}/topology/core_siblings_list", f"{_together(core // cores, cores, firsts, threads)}\n"
+        yield f"{CPU}/cpu{cpu}/topology/core_id", f"{core % cores}\n"
+        yield f"{CPU}/cpu{cpu}/topology/thread_siblings_list", f"{siblings}\n"
+    per_node = firsts // nodes
+    yield f"{NODE}/online", f"0-{nodes - 1}\n" if nodes > 1 else "0\n"
+    for node in range(nodes):
+        yield f"{NODE}/node{node}/cpulist", f"{_together(node, per_node, firsts, threads)}\n"
+        yield f"{NODE}/node{node}/distance", " ".join("10" if other == node else "21" for other in range(nodes)) + "\n"
+        yield f"{NODE}/node{node}/meminfo", f"Node {node} MemTotal:       8388608 kB\n"
+
+
+def _together(number: int, cores: int, firsts: int, threads: int) -> str:
+    """The cpu list of the socket or node `number` that has so many cores."""
+    first = number * cores
+    return ",".join(str(core + firsts * thread) for thread in range(threads) for core in range(first, first + cores))

@@ -1,0 +1,35 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Running a module's real main() in this process, against a fake kernel."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Callable, Dict
+
+import pytest
+from ansible.module_utils.testing import patch_module_args
+
+from tests.support.fake_kernel import FakeKernel
+
+Main = Callable[[FakeKernel], None]
+
+
+class Modules:
+    """Calls main() with arguments and returns what it printed, as Ansible would read it."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+
+    def __call__(self, main: Main, host: FakeKernel, check: bool = False, **options: Any) -> Dict[str, Any]:
+        with patch_module_args({**options, "_ansible_check_mode": check}), pytest.raises(SystemExit):
+            main(host)
+        result: Dict[str, Any] = json.loads(self._capsys.readouterr().out)
+        return result
+
+
+@pytest.fixture
+def call(capsys: pytest.CaptureFixture[str]) -> Modules:
+    """Call a module's main()."""
+    return Modules(capsys)

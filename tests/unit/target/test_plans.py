@@ -1,0 +1,62 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Plans as data: one file per case under plan/<concern>/, {host, changes, wanted, by, plan | error}.
+
+A case lists every action (as far as it names keys) and every finding by knob and
+status; `says` is a part of the reason that a reader must find. Adding a case
+needs no Python.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Dict, List, Sequence
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.options import COMMON, validate
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import observe, project
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import STATUSES, Wanted
+
+from tests.support.hosts import files_of, lay_out
+
+FOLDER = Path(__file__).resolve().parent / "plan"
+CASES = sorted(FOLDER.glob("*/*.json"))
+BY_NAME = {concern.name: concern for concern in CONCERNS}
+
+
+@pytest.mark.parametrize("path", CASES, ids=[f"{path.parent.name}/{path.stem}" for path in CASES])
+def test_plan(path: Path, tmp_path: Path) -> None:
+    case: Dict[str, Any] = json.loads(path.read_text())
+    concern = BY_NAME[path.parent.name]
+    lay_out(tmp_path, files_of(case["host"], case.get("changes")))
+    facts = observe(Host(str(tmp_path)), ("platform", *concern.domains))
+    options = validate(concern.name, {**COMMON, **concern.options}, case["wanted"])
+    wanted = Wanted(options, case.get("by", {}))
+    if "error" in case:
+        with pytest.raises(NearmetalError) as caught:
+            concern.plan(facts, wanted)
+        for part in case["error"]:
+            assert part in str(caught.value)
+        return
+    plan = concern.plan(facts, wanted)
+    compare([action.as_dict() for action in plan.actions], case["plan"]["actions"])
+    compare([finding.as_dict() for finding in plan.findings], case["plan"]["findings"])
+    assert all(finding.status in STATUSES and finding.reason for finding in plan.findings)
+    assert all(action.reason and action.reference for action in plan.actions)
+    after = concern.plan(project(facts, plan.actions), wanted)
+    assert after.actions == (), "the plan doesn't see its own result"
+
+
+def compare(have: Sequence[Dict[str, Any]], expected: List[Dict[str, Any]]) -> None:
+    """As many as expected, in their order, with the keys that the case names."""
+    shown = [{key: item[key] for key in ("knob", "status", "what", "after", "reason") if key in item} for item in have]
+    assert len(have) == len(expected), shown
+    for item, keys in zip(have, expected):
+        says = keys.get("says", "")
+        assert says in item["reason"], shown
+        assert {key: item[key] for key in keys if key != "says"} == {key: keys[key] for key in keys if key != "says"}
