@@ -85,9 +85,7 @@ def _target(facts: Facts, clock: ClockFacts, wanted: Wanted) -> _Target:
     if kind == "xen_pv":
         return _Target(finding=_refused_on_pv(clock, "tsc"))
     if kind == "nitro" and clock.current in NITRO_GOOD:
-        return _Target(
-            clock.current, "on Nitro tsc and kvm-clock are both read by the vDSO: the kernel's choice is right"
-        )
+        return _Target(clock.current, "on Nitro the vDSO reads tsc and kvm-clock alike: the kernel chose right")
     if "tsc" not in _offered(clock):
         return _Target(finding=_finding("not_applicable", f"the kernel doesn't offer tsc{_mark(clock)}", clock, "tsc"))
     return _verified(facts, clock, wanted, "tsc")
@@ -152,7 +150,7 @@ def _warnings(facts: Facts, clock: ClockFacts, target: _Target) -> Tuple[Finding
         sockets = facts.topology.sockets if facts.topology else None
         if sockets is not None and len(sockets) > 2:
             told.append(
-                f"{len(sockets)} sockets: the kernel can't promise that their counters agree; watch the kernel log"
+                f"{len(sockets)} sockets: their counters may disagree; watch the kernel log for marks against tsc"
             )
         if clock.unstable_marks:
             told.append(f"the kernel log has a mark against tsc, yet it is offered: {clock.unstable_marks[-1]}")

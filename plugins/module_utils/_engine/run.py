@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Callable, Dict, Iterable, List, Optional, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern import Concern
@@ -140,7 +141,7 @@ def _do_all(
             continue
         try:
             if outcome.plan.actions:
-                apply(host, journal, outcome.plan.actions, lambda: _look_again(host, journal, request))
+                apply(host, journal, outcome.plan.actions, partial(_look_again, host, journal, request))
                 done += outcome.plan.actions
             if outcome.forget:
                 journal.forget(outcome.forget)

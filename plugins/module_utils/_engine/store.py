@@ -174,7 +174,7 @@ def lock(host: WritableHost) -> Iterator[None]:
         except OSError:
             holder = stream.read(32).decode("ascii", "replace").strip()
             raise NearmetalError(
-                f"another nearmetal run (pid {holder or 'unknown'}) is changing this host: wait until it ends, then run again"
+                f"another nearmetal run (pid {holder or 'unknown'}) is changing this host: run again when it has ended"
             ) from None
         stream.truncate(0)
         stream.write(str(os.getpid()).encode())
