@@ -1,0 +1,81 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the documentation of all cloud modules shares."""
+
+from __future__ import annotations
+
+
+class ModuleDocFragment:
+    """Fragments `nearmetal.ec2.aws`, `.instances`, `.hosts`, `.info` and `.changes`."""
+
+    DOCUMENTATION = r"""
+options:
+  regions:
+    description:
+      - The regions to ask, in this order. An instance that was found in one is not looked for in the next.
+      - Left out, boto3 decides (E(AWS_DEFAULT_REGION), or the profile's region).
+    type: list
+    elements: str
+  profile:
+    description: A profile of the AWS configuration files, for boto3's standard chain of credentials.
+    type: str
+  assume_roles:
+    description:
+      - Several accounts in one run. A map of a name that you choose to the role to assume there,
+        either its ARN or a map of C(role_arn) and C(external_id).
+      - Left out, only the account of the credentials themselves is asked.
+    type: dict
+  timeout:
+    description:
+      - Seconds for everything that is asked before any change. A silent endpoint is given up then.
+      - A change that has begun is always finished, so that no instance stays stopped.
+    type: int
+    default: 60
+requirements:
+  - boto3 on the controller
+notes:
+  - Runs on the controller. Delegate it to C(localhost) once for all hosts of the play; one call serves them all.
+  - Credentials come from boto3's standard chain only. There is no option for a key.
+  - The least permissions it needs are in C(docs/iam/) of the collection, one policy per module.
+"""
+
+    INSTANCES = r"""
+options:
+  instance_ids:
+    description: The instances. At most 200 ids go into one request.
+    type: list
+    elements: str
+  filters:
+    description:
+      - Choose instances by filters of C(DescribeInstances) instead, such as V({'tag:workload': 'cache'}).
+        Values are text or lists of text.
+      - Mutually exclusive with O(instance_ids).
+    type: dict
+"""
+
+    INFO = r"""
+attributes:
+  check_mode:
+    support: full
+    description: Changes nothing.
+  diff_mode:
+    support: none
+    description: Changes nothing.
+  idempotent:
+    support: full
+    description: The answer follows from what AWS says.
+"""
+
+    CHANGES = r"""
+attributes:
+  check_mode:
+    support: full
+    description: Says exactly what it would change.
+  diff_mode:
+    support: full
+    description: Shows the attributes before and after, per instance.
+  idempotent:
+    support: full
+    description: A second run changes nothing.
+"""

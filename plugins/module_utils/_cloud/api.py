@@ -1,0 +1,298 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Every call to AWS: in batches, page by page, with the failure of a batch kept to its instances. PRIVATE."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.session import Target, error_code, targets
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.type_facts import TypeFacts, type_facts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.type_table import offline_types
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+
+# A filter takes up to 200 values; an unknown id in a filter is merely absent, in InstanceIds it fails the whole call.
+_FILTER_VALUES = 200
+_STATUS_IDS = 100  # DescribeInstanceStatus takes no filter by id, and at most 100 ids
+_CREDIT_IDS = 1000
+_TYPES = 100
+_METRICS = 500  # GetMetricData's most queries
+_PAGE = 1000
+_ID = re.compile(r"i-[0-9a-f]{8,17}", re.ASCII)
+
+Raw = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Located:
+    """An instance as DescribeInstances shows it, and where it was found."""
+
+    target: Target
+    owner: str  # the number of the account
+    answer: Raw
+
+
+@dataclass
+class Answers:
+    """What was learnt per instance, and why it was not for some."""
+
+    by_id: Dict[str, List[Raw]] = field(default_factory=dict)
+    failed: Dict[str, str] = field(default_factory=dict)
+
+    def one(self, instance_id: str) -> Optional[Raw]:
+        """The only answer for an instance; None when there is none."""
+        found = self.by_id.get(instance_id)
+        return found[0] if found else None
+
+
+@dataclass(frozen=True)
+class Series:
+    """One metric of one thing, to ask CloudWatch for."""
+
+    namespace: str
+    name: str
+    dimension: str
+    value: str
+    statistic: str = "Average"
+
+
+class Cloud:
+    """The accounts and regions of the options. Reads answer in raw form; the caller makes facts of it."""
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self.targets, self.errors = targets(options)
+
+    def instances(
+        self, ids: Optional[Sequence[str]], filters: Optional[Raw]
+    ) -> Tuple[Dict[str, Located], Dict[str, str]]:
+        """The instances by id, and why each of the others was not found."""
+        wanted = list(dict.fromkeys(ids or ()))
+        for each in wanted:
+            if not _ID.fullmatch(each):
+                raise NearmetalError(
+                    f"instance_ids: {each[:64]!r} is no instance id: expected i- and hexadecimal digits"
+                )
+        found: Dict[str, Located] = {}
+        for target in self.targets:
+            if ids is None:
+                self._find(target, [_filters(filters or {})], found)
+            else:
+                left = [each for each in wanted if each not in found]
+                self._find(target, [{"instance-id": part} for part in _parts(left, _FILTER_VALUES)], found)
+        if self.errors and not found:
+            raise NearmetalError(self.errors[0])
+        missing = {each: self._why_missing() for each in wanted if each not in found}
+        if missing and not found:
+            raise NearmetalError(f"{', '.join(list(missing)[:5])}: {self._why_missing()}")
+        return found, missing
+
+    def _find(self, target: Target, queries: List[Raw], found: Dict[str, Located]) -> None:
+        for query in queries:
+            request = {
+                "Filters": [{"Name": name, "Values": values} for name, values in query.items()],
+                "MaxResults": _PAGE,
+            }
+            reservations, error = self._pages(target, "ec2", "describe_instances", "Reservations", request)
+            for reservation in reservations:
+                for answer in reservation["Instances"]:
+                    located = Located(target, reservation.get("OwnerId", ""), answer)
+                    found.setdefault(answer["InstanceId"], located)
+            if error:
+                self.errors.append(error[1])
+                return
+
+    def _why_missing(self) -> str:
+        asked = ", ".join(target.name for target in self.targets)
+        more = f"; not everything could be asked: {self.errors[0]}" if self.errors else ""
+        return f"unknown instance: not found in {asked or 'any account'}{more}"
+
+    def statuses(self, found: Mapping[str, Located]) -> Answers:
+        """Scheduled events, of the instances that have some."""
+        return self._by_ids(
+            found,
+            _STATUS_IDS,
+            "describe_instance_status",
+            "InstanceStatuses",
+            lambda ids: {"InstanceIds": ids, "IncludeAllInstances": True},
+            lambda answer: [answer["InstanceId"]],
+        )
+
+    def spot_requests(self, found: Mapping[str, Located]) -> Answers:
+        """The requests behind spot instances: their status tells of an interruption."""
+        spot = {each: there for each, there in found.items() if there.answer.get("InstanceLifecycle") == "spot"}
+        return self._by_ids(
+            spot,
+            _FILTER_VALUES,
+            "describe_spot_instance_requests",
+            "SpotInstanceRequests",
+            lambda ids: {"Filters": [{"Name": "instance-id", "Values": ids}], "MaxResults": _PAGE},
+            lambda answer: [answer.get("InstanceId", "")],
+        )
+
+    def volumes(self, found: Mapping[str, Located]) -> Answers:
+        """The volumes attached to each instance; a volume of several instances counts for each."""
+        return self._by_ids(
+            found,
+            _FILTER_VALUES,
+            "describe_volumes",
+            "Volumes",
+            lambda ids: {"Filters": [{"Name": "attachment.instance-id", "Values": ids}], "MaxResults": _PAGE},
+            lambda answer: [each.get("InstanceId", "") for each in answer.get("Attachments", ())],
+        )
+
+    def credit_specifications(self, found: Mapping[str, Located]) -> Answers:
+        """standard or unlimited, of burstable instances."""
+        return self._by_ids(
+            found,
+            _CREDIT_IDS,
+            "describe_instance_credit_specifications",
+            "InstanceCreditSpecifications",
+            lambda ids: {"InstanceIds": ids},
+            lambda answer: [answer["InstanceId"]],
+        )
+
+    def placement_groups(self, found: Mapping[str, Located]) -> Answers:
+        """The placement group of each instance that is in one."""
+        answers = Answers()
+        for target, there in _by_target(found):
+            members: Dict[str, List[str]] = {}
+            for each, located in there.items():
+                group = located.answer.get("Placement", {}).get("GroupName")
+                if group:
+                    members.setdefault(group, []).append(each)
+            for names in _parts(list(members), _FILTER_VALUES):
+                request = {"Filters": [{"Name": "group-name", "Values": names}]}
+                groups, error = self._pages(target, "ec2", "describe_placement_groups", "PlacementGroups", request)
+                for group in groups:
+                    for each in members.get(group["GroupName"], ()):
+                        answers.by_id[each] = [group]
+                if error:
+                    lost = [each for name in names for each in members[name] if each not in answers.by_id]
+                    answers.failed.update(dict.fromkeys(lost, error[1]))
+        return answers
+
+    def metrics(self, found: Mapping[str, Located], series: Mapping[str, Sequence[Series]], hours: int) -> Answers:
+        """Series of CloudWatch per instance, of the last hours in steps of 5 minutes, oldest value first.
+
+        Each answer has `name`, `dimension` and `values`.
+        """
+        answers = Answers()
+        end = datetime.now(timezone.utc)
+        period = {"StartTime": end - timedelta(hours=hours), "EndTime": end, "ScanBy": "TimestampAscending"}
+        for target, there in _by_target(found):
+            wanted = [(each, one) for each in there for one in series.get(each, ())]
+            for part in _parts(wanted, _METRICS):
+                queries = [_query(f"m{index}", one) for index, (_each, one) in enumerate(part)]
+                request = {**period, "MetricDataQueries": queries}
+                results, error = self._pages(target, "cloudwatch", "get_metric_data", "MetricDataResults", request)
+                values: Dict[int, List[float]] = {}
+                for result in results:
+                    values.setdefault(int(result["Id"][1:]), []).extend(result["Values"])
+                for index, (each, one) in enumerate(part):
+                    if error and index not in values:
+                        answers.failed[each] = error[1]
+                        continue
+                    answer = {"name": one.name, "dimension": one.value, "values": values.get(index, [])}
+                    answers.by_id.setdefault(each, []).append(answer)
+        return answers
+
+    def types(self, names: Iterable[str]) -> Tuple[Dict[str, TypeFacts], str]:
+        """Facts of types, and an error: what the API does not say comes from the offline table."""
+        left = list(dict.fromkeys(names))
+        found: Dict[str, TypeFacts] = {}
+        trouble = ""
+        for target in self.targets:
+            for part in _parts([each for each in left if each not in found], _TYPES):
+                request = {"Filters": [{"Name": "instance-type", "Values": part}], "MaxResults": _TYPES}
+                answers, error = self._pages(target, "ec2", "describe_instance_types", "InstanceTypes", request)
+                found.update((each["InstanceType"], type_facts(each)) for each in answers)
+                trouble = error[1] if error else trouble
+        table = offline_types()
+        found.update((each, table[each]) for each in left if each not in found and each in table)
+        return found, trouble
+
+    def _by_ids(
+        self,
+        found: Mapping[str, Located],
+        size: int,
+        operation: str,
+        key: str,
+        request: Callable[[List[str]], Dict[str, Any]],
+        owners: Callable[[Raw], List[str]],
+    ) -> Answers:
+        answers = Answers()
+        for target, there in _by_target(found):
+            for asked in _parts(list(there), size):
+                items, error = self._pages(target, "ec2", operation, key, request(asked))
+                gone = _gone(error, asked)
+                answers.failed.update(dict.fromkeys(gone, "the instance went away while it was looked at"))
+                part = [each for each in asked if each not in gone]
+                if gone and part:
+                    items, error = self._pages(target, "ec2", operation, key, request(part))
+                for item in items:
+                    for owner in owners(item):
+                        answers.by_id.setdefault(owner, []).append(item)
+                if error and part:
+                    lost = [each for each in part if each not in answers.by_id]
+                    answers.failed.update(dict.fromkeys(lost, error[1]))
+        return answers
+
+    @staticmethod
+    def _pages(
+        target: Target, service: str, operation: str, key: str, request: Raw
+    ) -> Tuple[List[Raw], Optional[Tuple[BaseException, str]]]:
+        """The items of all pages; when a call dies half-way, those of the pages before and the error."""
+        items: List[Raw] = []
+        token: Dict[str, str] = {}
+        while True:
+            try:
+                answer = target.call(service, operation, **request, **token)
+            except target.boto.errors as error:
+                asked = "".join(word.capitalize() for word in operation.split("_"))
+                half = f" after {len(items)} answers" if items else ""
+                return items, (error, target.boto.explain(error, f"{target.name}: {asked}{half}"))
+            items.extend(answer.get(key, ()))
+            if not answer.get("NextToken"):
+                return items, None
+            token = {"NextToken": answer["NextToken"]}
+
+
+def _parts(values: List[Any], size: int) -> Iterator[List[Any]]:
+    return (values[start : start + size] for start in range(0, len(values), size))
+
+
+def _by_target(found: Mapping[str, Located]) -> List[Tuple[Target, Dict[str, Located]]]:
+    grouped: Dict[str, Tuple[Target, Dict[str, Located]]] = {}
+    for each, located in found.items():
+        grouped.setdefault(located.target.name, (located.target, {}))[1][each] = located
+    return list(grouped.values())
+
+
+def _filters(filters: Raw) -> Dict[str, List[str]]:
+    chosen = {
+        str(name): [str(value) for value in (values if isinstance(values, list) else [values])]
+        for name, values in filters.items()
+    }
+    # Terminated instances stay visible for an hour; nobody means them.
+    chosen.setdefault("instance-state-name", ["pending", "running", "stopping", "stopped"])
+    return chosen
+
+
+def _gone(error: Optional[Tuple[BaseException, str]], part: List[str]) -> List[str]:
+    if not error or error_code(error[0]) != "InvalidInstanceID.NotFound":
+        return []
+    named = _ID.findall(str(error[0]))
+    return [each for each in part if each in named]
+
+
+def _query(name: str, one: Series) -> Dict[str, Any]:
+    metric = {
+        "Namespace": one.namespace,
+        "MetricName": one.name,
+        "Dimensions": [{"Name": one.dimension, "Value": one.value}],
+    }
+    return {"Id": name, "MetricStat": {"Metric": metric, "Period": 300, "Stat": one.statistic}}

@@ -1,0 +1,27 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The options that all cloud modules share, as doc_fragments/aws.py documents them. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from typing import Any, Dict
+
+
+def aws_options() -> Dict[str, Any]:
+    """Where to ask, as whom, and for how long."""
+    return {
+        "regions": {"type": "list", "elements": "str"},
+        "profile": {"type": "str"},
+        "assume_roles": {"type": "dict"},
+        "timeout": {"type": "int", "default": 60},
+    }
+
+
+def instance_options() -> Dict[str, Any]:
+    """`aws_options` and which instances to ask for."""
+    return {
+        **aws_options(),
+        "instance_ids": {"type": "list", "elements": "str"},
+        "filters": {"type": "dict"},
+    }

@@ -1,0 +1,201 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Who asks AWS, where, for how long, and what an error of AWS means. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import signal
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from email.utils import parsedate_to_datetime
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, Type
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+
+# boto's standard mode waits up to 1, 2, 4, 8 s between attempts, so five attempts outlast a burst of throttling.
+_ATTEMPTS = 5
+_CONNECT_SECONDS = 5
+_READ_SECONDS = 15
+_ARN = re.compile(r"arn:[a-z0-9-]{1,32}:iam::[0-9]{12}:role/[\w+=,.@/-]{1,512}", re.ASCII)
+
+# Error codes that an operator can act on. Every other error is shown as AWS words it.
+_MEANINGS = {
+    "AuthFailure": "the credentials are not valid here, or this controller's clock is wrong",
+    "ExpiredToken": "the credentials have expired: log in again",
+    "ExpiredTokenException": "the credentials have expired: log in again",
+    "InvalidClientTokenId": "the credentials are not known to AWS",
+    "OptInRequired": "the account has not enabled this region",
+    "RequestExpired": "the credentials have expired, or this controller's clock is wrong",
+    "RequestLimitExceeded": f"AWS throttles the account and {_ATTEMPTS} attempts did not get through: run again later",
+    "RequestTimeTooSkewed": "this controller's clock is wrong: synchronise it",
+    "Throttling": f"AWS throttles the account and {_ATTEMPTS} attempts did not get through: run again later",
+    "ThrottlingException": f"AWS throttles the account and {_ATTEMPTS} attempts did not get through: run again later",
+    "UnauthorizedOperation": "the credentials lack the permission: see the module's policy in docs/iam/",
+    "AccessDenied": "the credentials lack the permission: see the module's policy in docs/iam/",
+    "AccessDeniedException": "the credentials lack the permission: see the module's policy in docs/iam/",
+}
+_CLOCK_CODES = ("AuthFailure", "RequestExpired", "RequestTimeTooSkewed", "SignatureDoesNotMatch")
+
+
+class _Late(BaseException):
+    """The deadline has passed. Not an Exception, so that boto can't take it for a fault of the network and retry."""
+
+
+@contextmanager
+def deadline(seconds: int) -> Iterator[None]:
+    """End whatever runs inside after `seconds`, with NearmetalError. For the main thread of a module."""
+
+    def ring(_signal: int, _frame: Any) -> None:
+        raise _Late
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    except _Late:
+        raise NearmetalError(
+            f"AWS did not answer within timeout: {seconds} seconds. Check network and endpoint, or raise timeout."
+        ) from None
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+class Boto:
+    """boto3, loaded when it is needed, and its errors as one sentence."""
+
+    def __init__(self) -> None:
+        try:
+            self.boto3 = importlib.import_module("boto3")
+            self.config = importlib.import_module("botocore.config")
+            exceptions = importlib.import_module("botocore.exceptions")
+            parsers = importlib.import_module("botocore.parsers")
+        except ImportError as error:
+            raise NearmetalError(
+                f"boto3 is missing for the controller's Python ({error}): install it, or set "
+                "ansible_python_interpreter: '{{ ansible_playbook_python }}' for localhost"
+            ) from error
+        self.errors: Tuple[Type[Exception], ...] = (
+            exceptions.BotoCoreError,
+            exceptions.ClientError,
+            parsers.ResponseParserError,
+        )
+
+    def explain(self, error: BaseException, where: str) -> str:
+        """What a boto error means, in one sentence that names the call and the place."""
+        if type(error).__name__ == "NoRegionError":
+            return "no region: set regions, AWS_DEFAULT_REGION, or region in the profile"
+        if type(error).__name__ in ("NoCredentialsError", "PartialCredentialsError"):
+            return f"{where}: no credentials in boto3's standard chain: log in, or set profile"
+        if type(error).__name__ == "ResponseParserError":
+            return f"{where}: the answer is not what the AWS API sends: check the endpoint and any proxy"
+        code = error_code(error)
+        if not code:
+            return f"{where}: {_one_line(error)}"
+        meaning = _MEANINGS.get(code, _one_line(getattr(error, "response", {})["Error"].get("Message", "")))
+        return f"{where}: {code}: {meaning}{_skew(error) if code in _CLOCK_CODES else ''}"
+
+
+def error_code(error: BaseException) -> str:
+    """The code in an error answer of AWS; empty when AWS did not answer."""
+    response: Mapping[str, Any] = getattr(error, "response", None) or {}
+    return str(response.get("Error", {}).get("Code", ""))
+
+
+def _one_line(error: object) -> str:
+    return " ".join(str(error).split())[:400]
+
+
+def _skew(error: BaseException) -> str:
+    """By how much this machine's clock differs from the answer's Date; empty when it doesn't."""
+    headers = getattr(error, "response", {}).get("ResponseMetadata", {}).get("HTTPHeaders", {})
+    try:
+        theirs = parsedate_to_datetime(headers["date"])
+        seconds = int((datetime.now(timezone.utc) - theirs).total_seconds())
+    except (KeyError, TypeError, ValueError):
+        return ""
+    if abs(seconds) < 60:
+        return ""
+    return f" (this clock is {abs(seconds)} s {'ahead of' if seconds > 0 else 'behind'} AWS's)"
+
+
+class Target:
+    """One account and region: its clients, made when first used."""
+
+    def __init__(self, boto: Boto, session: Any, account: str, region: str, read_seconds: int) -> None:
+        self.boto, self._session, self.account, self.region = boto, session, account, region
+        self._config = boto.config.Config(
+            connect_timeout=_CONNECT_SECONDS,
+            read_timeout=read_seconds,
+            retries={"mode": "standard", "total_max_attempts": _ATTEMPTS},
+            user_agent_extra="nearmetal.ec2",
+        )
+        self._clients: Dict[str, Any] = {}
+
+    @property
+    def name(self) -> str:
+        """For messages: `production/eu-west-1`, or the region alone."""
+        return f"{self.account}/{self.region}" if self.account else self.region
+
+    def call(self, service: str, operation: str, **request: Any) -> Dict[str, Any]:
+        """One call. boto's own errors pass, so that the caller can read their code."""
+        client = self._clients.get(service)
+        if client is None:
+            client = self._session.client(service, region_name=self.region, config=self._config)
+            self._clients[service] = client
+        answer: Dict[str, Any] = getattr(client, operation)(**request)
+        return answer
+
+
+def targets(options: Mapping[str, Any]) -> Tuple[List[Target], List[str]]:
+    """The accounts and regions that the options name, in order, and why a role could not be assumed."""
+    boto = Boto()
+    try:
+        session = boto.boto3.Session(profile_name=options.get("profile"))
+    except boto.errors as error:
+        raise NearmetalError(boto.explain(error, "profile")) from error
+    regions = options.get("regions") or [session.region_name]
+    if None in regions:
+        raise NearmetalError("no region: set regions, AWS_DEFAULT_REGION, or region in the profile")
+    sessions: Dict[str, Any] = {"": session}
+    failed: List[str] = []
+    if options.get("assume_roles"):
+        sessions, failed = _assumed(boto, session, regions[0], options["assume_roles"])
+    read_seconds = min(_READ_SECONDS, options["timeout"])
+    found = [
+        Target(boto, each, account, region, read_seconds) for account, each in sessions.items() for region in regions
+    ]
+    return found, failed
+
+
+def _assumed(boto: Boto, session: Any, region: str, roles: Mapping[str, Any]) -> Tuple[Dict[str, Any], List[str]]:
+    home = Target(boto, session, "", region, _READ_SECONDS)
+    found, failed = {}, []
+    for account, role in roles.items():
+        request = {"RoleArn": _role_arn(account, role), "RoleSessionName": "nearmetal"}
+        external_id: Optional[str] = role.get("external_id") if isinstance(role, dict) else None
+        if external_id:
+            request["ExternalId"] = external_id
+        try:
+            given = home.call("sts", "assume_role", **request)["Credentials"]
+        except boto.errors as error:
+            failed.append(boto.explain(error, f"assume_roles: {account}"))
+            continue
+        found[str(account)] = boto.boto3.Session(
+            aws_access_key_id=given["AccessKeyId"],
+            aws_secret_access_key=given["SecretAccessKey"],
+            aws_session_token=given["SessionToken"],
+        )
+    return found, failed
+
+
+def _role_arn(account: object, role: object) -> str:
+    arn = role.get("role_arn") if isinstance(role, dict) else role
+    if not isinstance(arn, str) or not _ARN.fullmatch(arn):
+        raise NearmetalError(
+            f"assume_roles: {account}: {_one_line(arn)!r} is no role: expected arn:aws:iam::123456789012:role/NAME"
+        )
+    return arn

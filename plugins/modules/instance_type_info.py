@@ -1,0 +1,107 @@
+#!/usr/bin/python
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What EC2 instance types offer, from an offline table or from the API."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: instance_type_info
+short_description: Say what EC2 instance types offer
+version_added: 0.1.0
+description:
+  - CPUs, memory, hypervisor, network cards and ENA queues, EBS limits and placement strategies of instance types.
+  - Reads a table that the collection carries, so it needs no network and no permission. O(source=api) asks AWS.
+  - Types that the API no longer lists but the source documents name are in the table too (S0-15, S0-40, S1-02, S3-01).
+options:
+  instance_types:
+    description:
+      - Names such as C(c7gn.16xlarge). Left out, every type of the table.
+      - A type that is not known is a finding and has its name taken apart; the others are still answered.
+    type: list
+    elements: str
+  source:
+    description:
+      - V(table) reads the table of the collection; RV(table_as_of) says from which day it is.
+      - V(api) asks C(DescribeInstanceTypes), and the table for what the API does not know. Needs O(instance_types).
+    type: str
+    choices: [table, api]
+    default: table
+extends_documentation_fragment:
+  - nearmetal.ec2.aws
+  - nearmetal.ec2.aws.info
+seealso:
+  - plugin: nearmetal.ec2.parse_instance_type
+    plugin_type: filter
+author:
+  - The nearmetal.ec2 authors (@nearmetal)
+"""
+
+EXAMPLES = r"""
+- name: How many queues has a network interface, and what can EBS do
+  nearmetal.ec2.instance_type_info:
+    instance_types: [c6in.32xlarge, i3.metal]
+  delegate_to: localhost
+  run_once: true
+  register: types
+
+- name: Show the limit of EBS
+  ansible.builtin.debug:
+    msg: "{{ types.instance_types['i3.metal'].ebs_maximum_iops }} IOPS"
+"""
+
+RETURN = r"""
+msg:
+  description: One line, how many types were found.
+  type: str
+  returned: always
+  sample: "instance_type_info: 2 of 2 types known"
+instance_types:
+  description:
+    - Type → its facts. A fact that is not known is null. The parts of the name are under C(name), as
+      P(nearmetal.ec2.parse_instance_type#filter) gives them.
+    - C(source) is V(api), V(table), V(sources) (retired; C(reference) has the mission ids), or V(name) when only the
+      name is known.
+    - C(host_class) is V(nitro), V(xen_hvm) or V(metal).
+  type: dict
+  returned: success
+  sample: {"i4i.metal": {"vcpus": 128, "bare_metal": true, "ebs_maximum_iops": 160000, "source": "table"}}
+findings:
+  description: One per type that is not known, as RV(nearmetal.ec2.tune#module:findings) describes a finding.
+  type: list
+  elements: dict
+  returned: success
+table_as_of:
+  description: The day of the offline table.
+  type: str
+  returned: success
+  sample: "2026-11-20"
+"""
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.argspec import aws_options
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.type_info import answer
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+
+
+def main() -> None:
+    """Answer from the table, or ask."""
+    options: dict[str, Any] = {
+        **aws_options(),
+        "instance_types": {"type": "list", "elements": "str"},
+        "source": {"type": "str", "choices": ["table", "api"], "default": "table"},
+    }
+    module = AnsibleModule(
+        argument_spec=options, required_if=[("source", "api", ["instance_types"])], supports_check_mode=True
+    )
+    try:
+        module.exit_json(**answer(module.params))
+    except NearmetalError as error:
+        module.fail_json(msg=str(error))
+
+
+if __name__ == "__main__":
+    main()
