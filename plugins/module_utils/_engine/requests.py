@@ -19,7 +19,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.workload 
 def tune_requests(workload: Optional[str], concerns: Mapping[str, Any], common: Mapping[str, Any]) -> List[Request]:
     """The requests of one `tune` run, in the registry's order.
 
-    The user's options win over the workload's; `common` holds options that every
+    The user's options win over the workload's; one that repeats the workload's value
+    stays the workload's, so that a spelled-out playbook means the same. `common` holds options that every
     concern takes. Raises NearmetalError for an unknown workload, concern or option.
     """
     if workload is not None and workload not in WORKLOADS:
@@ -39,7 +40,9 @@ def tune_requests(workload: Optional[str], concerns: Mapping[str, Any], common: 
             raise NearmetalError(f"{concern.name}: its options are a mapping, not {users!r}")
         spec = {**COMMON, **concern.options}
         options = validate(concern.name, spec, {**common, **theirs, **users})
-        by: Dict[str, str] = {option: "workload" for option in theirs if option not in users}
+        by: Dict[str, str] = {
+            option: "workload" for option, value in theirs.items() if users.get(option, value) == value
+        }
         requests.append(Request(concern.name, concern, Wanted(options, by)))
     if not requests:
         raise NearmetalError("nothing to tune: name a workload or concerns")
