@@ -26,6 +26,9 @@ _TYPE = re.compile(r"[a-z][a-z0-9-]{0,31}\.[a-z0-9-]{1,31}", re.ASCII)
 _INSTANCE_ID = re.compile(r"i-[0-9a-f]{8,17}", re.ASCII)
 # The link of a process in the first PID namespace (PROC_PID_INIT_INO in the kernel's include/linux/proc_ns.h).
 _FIRST_PID_NAMESPACE = "pid:[4026531836]"
+# The control group of a container: its 64 digits, or the folder of its engine. A container with control groups
+# of its own sees those of the host as "/..".
+_CONTAINER_GROUP = re.compile(r"[0-9a-f]{64}|/docker/|/kubepods[/.]|/lxc/|/lxc\.payload\.", re.ASCII)
 _MARKERS = (
     ("/.dockerenv", "docker"),
     ("/run/.containerenv", "podman"),
@@ -138,15 +141,21 @@ def _xen_on_ec2(host: Host) -> bool:
 
 
 def _container(host: Host) -> str:
-    """Which container we are in, "other" when only the PID namespace tells, "none" for a host."""
+    """Which container we are in, "other" when only a namespace tells, "none" for a host.
+
+    An image that was made from a container keeps its marker files. So in the first PID
+    namespace a marker counts only if our control group is a container's too.
+    """
     named = host.line("/run/systemd/container")
     if named is not None and re.fullmatch(r"[a-z][a-z0-9-]{0,31}", named, re.ASCII):
         return named
-    for path, name in _MARKERS:
-        if host.exists(path):
-            return name
+    marked = next((name for path, name in _MARKERS if host.exists(path)), None)
     namespace = host.link("/proc/self/ns/pid")
-    return "none" if namespace in (None, _FIRST_PID_NAMESPACE) else "other"
+    if namespace == _FIRST_PID_NAMESPACE:
+        ours, init = host.text("/proc/self/cgroup") or "", host.text("/proc/1/cgroup") or ""
+        if not _CONTAINER_GROUP.search(ours) and "/.." not in init:
+            return "none"
+    return marked or ("none" if namespace in (None, _FIRST_PID_NAMESPACE) else "other")
 
 
 def _architecture(host: Host, processor: CpuInfo) -> Optional[str]:

@@ -1,0 +1,59 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How modules behave, in Ansible's words."""
+
+from __future__ import annotations
+
+
+class ModuleDocFragment:
+    """Fragments `nearmetal.ec2.attributes`, `.facts` and `.actiongroup_tuning`."""
+
+    # A module that changes a host.
+    DOCUMENTATION = r"""
+attributes:
+  check_mode:
+    description: Predicts in check mode what an apply would do, without changing the host.
+    support: full
+  diff_mode:
+    description: Shows in diff mode what is changed or would be changed, before and after.
+    support: full
+  idempotent:
+    description: A second run with the same options changes nothing.
+    support: full
+  platform:
+    description: The systems it works on.
+    support: full
+    platforms: linux
+"""
+
+    # A module that only observes.
+    FACTS = r"""
+attributes:
+  check_mode:
+    description: Changes nothing, so check mode is like any run.
+    support: full
+  diff_mode:
+    description: Changes nothing, so there is no difference to show.
+    support: none
+  facts:
+    description: Returns C(ansible_facts).
+    support: full
+  idempotent:
+    description: Changes nothing.
+    support: full
+  platform:
+    description: The systems it works on.
+    support: full
+    platforms: linux
+"""
+
+    # What takes its common options from module_defaults of the group.
+    ACTIONGROUP_TUNING = r"""
+attributes:
+  action_group:
+    description: Use C(group/nearmetal.ec2.tuning) in C(module_defaults) to set options of all these modules at once.
+    support: full
+    membership:
+      - nearmetal.ec2.tuning
+"""

@@ -1,0 +1,239 @@
+#!/usr/bin/python
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Say what kind of EC2 host this is, how it tells the time, and on what processor."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: host_facts
+short_description: Host class, clock and processor of a host on EC2
+version_added: 0.1.0
+description:
+  - Says which class of EC2 host this is (Xen PV, Xen HVM, Nitro, metal), which clock source it runs on,
+    and what its processor promises.
+  - Tells metal from Nitro, which C(ansible.builtin.setup) calls a KVM guest both.
+notes:
+  - Asks no metadata service and writes nothing. It reads C(/sys), C(/proc), C(/etc/os-release),
+    names in C(/boot), and the kernel log.
+  - Without root the kernel log, and on some systems C(/boot), can't be read. Those values are null.
+  - A value is null when the host doesn't say it.
+extends_documentation_fragment:
+  - nearmetal.ec2.attributes.facts
+seealso:
+  - module: nearmetal.ec2.topology_facts
+author:
+  - The nearmetal.ec2 authors (@nearmetal)
+"""
+
+EXAMPLES = r"""
+- name: Observe the host
+  nearmetal.ec2.host_facts:
+
+- name: Name the hosts whose clock reads are system calls
+  ansible.builtin.debug:
+    msg: "{{ inventory_hostname }} runs on {{ ansible_facts.nearmetal.clock.current }}"
+  when: ansible_facts.nearmetal.clock.vdso is false
+
+- name: Stop before tuning a burstable instance
+  ansible.builtin.assert:
+    that: ansible_facts.nearmetal.platform.burstable is not true
+"""
+
+RETURN = r"""
+ansible_facts:
+  description: The facts, below one name.
+  returned: always
+  type: dict
+  contains:
+    nearmetal:
+      description: Everything nearmetal.ec2 observes.
+      returned: always
+      type: dict
+      contains:
+        platform:
+          description: What kind of host it is.
+          returned: always
+          type: dict
+          contains:
+            host_class:
+              description:
+                - One of V(xen_pv), V(xen_hvm), V(nitro), V(metal), V(not_ec2), V(container).
+                - In a container the other values still describe the machine below it.
+              returned: always
+              type: str
+              sample: nitro
+            hypervisor:
+              description: What runs below the host, V(xen), V(nitro), V(none) or V(other).
+              returned: always
+              type: str
+              sample: nitro
+            virtualization:
+              description: One of V(pv), V(hvm), V(pvh), V(none).
+              returned: always
+              type: str
+              sample: hvm
+            hypervisor_flag:
+              description: Whether the x86 processor has the flag C(hypervisor). Null on arm64, which has no such flag.
+              returned: always
+              type: bool
+              sample: true
+            container:
+              description: The kind of container, V(other) when its kind is not known, V(none) for a host.
+              returned: always
+              type: str
+              sample: none
+            architecture:
+              description: The machine as C(uname -m) says.
+              returned: always
+              type: str
+              sample: x86_64
+            instance_type:
+              description: The instance type. Null on Xen, whose firmware doesn't say it.
+              returned: always
+              type: str
+              sample: c8i.16xlarge
+            instance_id:
+              description: The instance's id. Null on Xen.
+              returned: always
+              type: str
+              sample: i-0123456789abcdef0
+            burstable:
+              description: Whether the type is of a T family and lives on CPU credits. Null when the type isn't known.
+              returned: always
+              type: bool
+              sample: false
+            distribution:
+              description: C(ID) of C(/etc/os-release).
+              returned: always
+              type: str
+              sample: amzn
+            distribution_version:
+              description: C(VERSION_ID) of C(/etc/os-release).
+              returned: always
+              type: str
+              sample: "2023"
+            kernel:
+              description: The kernel's release as C(uname -r) says.
+              returned: always
+              type: str
+              sample: 6.1.94-99.176.amzn2023.x86_64
+            kernel_version:
+              description: The upstream version as three numbers, to compare.
+              returned: always
+              type: list
+              elements: int
+              sample: [6, 1, 94]
+            kernel_build:
+              description: The distribution's numbers after the first dash.
+              returned: always
+              type: list
+              elements: int
+              sample: [99, 176]
+            boot_loader:
+              description:
+                - A guess from the files in C(/boot). One of V(grub_pc), V(grub_efi), V(grub_bls), V(grub_legacy),
+                  V(systemd_boot).
+              returned: always
+              type: str
+              sample: grub_bls
+        clock:
+          description: The clock source.
+          returned: always
+          type: dict
+          contains:
+            current:
+              description: The clock source in use.
+              returned: always
+              type: str
+              sample: tsc
+            available:
+              description: The clock sources that the kernel offers, the best rated first.
+              returned: always
+              type: list
+              elements: str
+              sample: [tsc, kvm-clock, acpi_pm]
+            vdso:
+              description:
+                - Whether user space reads the source in use without a system call.
+                - Null for a source that isn't known.
+              returned: always
+              type: bool
+              sample: true
+            constant_tsc:
+              description: Whether the TSC runs at one rate. Null on arm64.
+              returned: always
+              type: bool
+              sample: true
+            nonstop_tsc:
+              description: Whether the TSC runs on in deep idle states. Missing is normal on Xen. Null on arm64.
+              returned: always
+              type: bool
+              sample: true
+            unstable_marks:
+              description:
+                - Messages of the kernel log that call the TSC unstable. Null when the log can't be read.
+                - An empty list is no proof, because the log forgets its oldest messages.
+              returned: always
+              type: list
+              elements: str
+              sample: []
+            switched_to:
+              description: The clock sources that the kernel log shows it switch to, in order.
+              returned: always
+              type: list
+              elements: str
+              sample: [kvm-clock, tsc]
+            source_argument:
+              description: The source that C(clocksource=) on the kernel's command line names.
+              returned: always
+              type: str
+              sample: null
+            reliable_argument:
+              description: Whether C(tsc=reliable) is on the kernel's command line.
+              returned: always
+              type: bool
+              sample: false
+        cpu:
+          description: The first processor, which stands for all.
+          returned: always
+          type: dict
+          contains:
+            vendor:
+              description: Who made it.
+              returned: always
+              type: str
+              sample: GenuineIntel
+            model:
+              description: Its name.
+              returned: always
+              type: str
+              sample: Intel(R) Xeon(R) 6975P-C
+            flags:
+              description: Which of the flags that matter here it has.
+              returned: always
+              type: list
+              elements: str
+              sample: [hypervisor, constant_tsc, nonstop_tsc]
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import clock, cpu, platform
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+
+
+def main(host: Host | None = None) -> None:
+    """Observe `host`, by default this machine."""
+    module = AnsibleModule(argument_spec={}, supports_check_mode=True)
+    observed = host or Host()
+    facts = {
+        "platform": platform.observe(observed).as_dict(),
+        "clock": clock.observe(observed).as_dict(),
+        "cpu": cpu.observe(observed).as_dict(),
+    }
+    module.exit_json(changed=False, ansible_facts={"nearmetal": facts})
+
+
+if __name__ == "__main__":
+    main()

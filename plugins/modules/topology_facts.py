@@ -1,0 +1,182 @@
+#!/usr/bin/python
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Say which CPUs, cores, sockets, caches and NUMA nodes a host has."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: topology_facts
+short_description: CPUs, cores, sockets, caches and NUMA nodes of a host
+version_added: 0.1.0
+description:
+  - Observes the topology as the kernel lists it, CPUs that are offline and nodes that have only memory included.
+  - Nothing is computed from numbers of CPUs. Siblings are adjacent on one instance type, half-way apart on another,
+    and sockets are not nodes, neither more nor fewer.
+  - Sets of CPUs are lists in the kernel's form, such as V(0-3,8), to keep the result of 384 CPUs small.
+notes:
+  - Needs no root and writes nothing. It reads C(/sys/devices/system) and C(/proc/meminfo).
+  - A value is null when the host doesn't say it.
+extends_documentation_fragment:
+  - nearmetal.ec2.attributes.facts
+seealso:
+  - module: nearmetal.ec2.host_facts
+author:
+  - The nearmetal.ec2 authors (@nearmetal)
+"""
+
+EXAMPLES = r"""
+- name: Observe the topology
+  nearmetal.ec2.topology_facts:
+
+- name: Size a worker pool by physical cores
+  ansible.builtin.debug:
+    msg: "{{ ansible_facts.nearmetal.topology.cores_count }} workers"
+
+- name: Pin a database to the CPUs of one node
+  ansible.builtin.debug:
+    msg: "numactl --physcpubind={{ ansible_facts.nearmetal.topology.nodes[0].cpus }}"
+  when: ansible_facts.nearmetal.topology.nodes_count > 1
+"""
+
+RETURN = r"""
+ansible_facts:
+  description: The facts, below one name.
+  returned: always
+  type: dict
+  contains:
+    nearmetal:
+      description: Everything nearmetal.ec2 observes.
+      returned: always
+      type: dict
+      contains:
+        topology:
+          description: CPUs, caches, nodes and memory. Null is what the host doesn't say.
+          returned: always
+          type: dict
+          contains:
+            cpus_online:
+              description: The CPUs that run, as a kernel list.
+              returned: always
+              type: str
+              sample: "0-63"
+            cpus_offline:
+              description: The CPUs that are present and don't run.
+              returned: always
+              type: str
+              sample: ""
+            cpus_present:
+              description: The CPUs that the machine has.
+              returned: always
+              type: str
+              sample: "0-63"
+            cpus_possible:
+              description: The CPUs that could be added while it runs. More than present on Xen.
+              returned: always
+              type: str
+              sample: "0-63"
+            cpus_online_count:
+              description: How many CPUs run.
+              returned: always
+              type: int
+              sample: 64
+            sockets_count:
+              description: How many sockets have a CPU that runs.
+              returned: always
+              type: int
+              sample: 1
+            cores_count:
+              description: How many cores have a CPU that runs.
+              returned: always
+              type: int
+              sample: 32
+            threads_per_core_max:
+              description: The most threads that one core runs.
+              returned: always
+              type: int
+              sample: 2
+            threads_per_core_min:
+              description: The fewest threads that one core runs. Less than the most when single siblings are offline.
+              returned: always
+              type: int
+              sample: 2
+            sockets:
+              description: Per socket its CPUs that run.
+              returned: always
+              type: list
+              elements: str
+              sample: ["0-63"]
+            cores:
+              description: Per core its CPUs that run, the SMT siblings.
+              returned: always
+              type: list
+              elements: str
+              sample: ["0,32", "1,33"]
+            caches:
+              description:
+                - Per level and kind (C(L1d), C(L1i), C(L2), C(L3)) the CPUs that share each cache.
+                - Empty when the kernel lists no caches.
+              returned: always
+              type: dict
+              sample: {"L1d": ["0,32", "1,33"], "L3": ["0-63"]}
+            nodes:
+              description: The NUMA nodes. Empty for a kernel without NUMA.
+              returned: always
+              type: list
+              elements: dict
+              contains:
+                id:
+                  description: The node's number. Numbers may have gaps.
+                  returned: always
+                  type: int
+                cpus:
+                  description: Its CPUs that run. Empty for a node of memory only.
+                  returned: always
+                  type: str
+                cpulist:
+                  description: Its CPUs as the kernel's file lists them. Some may be offline.
+                  returned: always
+                  type: str
+                memory:
+                  description: Its memory in bytes.
+                  returned: always
+                  type: int
+                distances:
+                  description: The distance to each node, in the order of the list. 10 is local.
+                  returned: always
+                  type: list
+                  elements: int
+              sample: [{"id": 0, "cpus": "0-63", "cpulist": "0-63", "memory": 132070244352, "distances": [10]}]
+            nodes_count:
+              description: How many nodes there are.
+              returned: always
+              type: int
+              sample: 1
+            memory_only_nodes:
+              description: The numbers of the nodes without a CPU that runs.
+              returned: always
+              type: list
+              elements: int
+              sample: []
+            memory:
+              description: The memory of the host in bytes, C(MemTotal) of C(/proc/meminfo).
+              returned: always
+              type: int
+              sample: 132070244352
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import observe
+
+
+def main(host: Host | None = None) -> None:
+    """Observe `host`, by default this machine."""
+    module = AnsibleModule(argument_spec={}, supports_check_mode=True)
+    topology = observe(host or Host()).as_dict()
+    module.exit_json(changed=False, ansible_facts={"nearmetal": {"topology": topology}})
+
+
+if __name__ == "__main__":
+    main()
