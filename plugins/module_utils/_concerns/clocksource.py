@@ -86,6 +86,8 @@ def _target(facts: Facts, clock: ClockFacts, wanted: Wanted) -> _Target:
         return _Target(finding=_refused_on_pv(clock, "tsc"))
     if kind == "nitro" and clock.current in NITRO_GOOD:
         return _Target(clock.current, "on Nitro the vDSO reads tsc and kvm-clock alike: the kernel chose right")
+    if kind == "nitro" and "kvm-clock" in _offered(clock) and not ("tsc" in _offered(clock) and clock.constant_tsc):
+        return _Target("kvm-clock", "tsc isn't to be had here, and the vDSO reads kvm-clock too")
     if "tsc" not in _offered(clock):
         return _Target(finding=_finding("not_applicable", f"the kernel doesn't offer tsc{_mark(clock)}", clock, "tsc"))
     return _verified(facts, clock, wanted, "tsc")
