@@ -1,0 +1,73 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Build the tarball into build/ and let Galaxy's own importer judge it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from dev import ROOT, tree
+
+# What users don't need; a name that appears here has slipped through build_ignore in galaxy.yml.
+NOT_SHIPPED = ("tests/", "molecule/", "lab/", "dev/", "requirements/", ".venv", ".ansible", ".cache", "build/")
+
+
+def build(into: Path) -> Path:
+    """The tarball of the files that git knows or would add."""
+    with tempfile.TemporaryDirectory(prefix="nearmetal-build-") as folder:
+        for name in tree.files():
+            target = Path(folder) / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes((ROOT / name).read_bytes())
+            target.chmod((ROOT / name).stat().st_mode)
+        command = ["ansible-galaxy", "collection", "build", "--force", "--output-path", str(into), folder]
+        subprocess.run(command, check=True)
+    return max(into.glob("nearmetal-ec2-*.tar.gz"), key=lambda path: path.stat().st_mtime)
+
+
+def slipped_through(tarball: Path) -> "list[str]":
+    """Files of the tarball that users don't need."""
+    listed = subprocess.run(["tar", "-tzf", str(tarball)], capture_output=True, text=True, check=True)
+    return [name for name in listed.stdout.splitlines() if name.startswith(NOT_SHIPPED)]
+
+
+def judge(tarball: Path) -> "list[str]":
+    """What galaxy-importer has against it."""
+    with tempfile.TemporaryDirectory(prefix="nearmetal-import-") as folder:
+        settings = Path(folder) / "galaxy-importer.cfg"
+        settings.write_text("[galaxy-importer]\nRUN_ANSIBLE_TEST = False\nANSIBLE_LINT_PROFILE = production\n")
+        environment = {**os.environ, "GALAXY_IMPORTER_CONFIG": str(settings), "TMPDIR": folder}
+        done = subprocess.run(
+            [sys.executable, "-m", "galaxy_importer.main", str(tarball.resolve())],
+            cwd=folder,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+    print(done.stdout)
+    complaints = [line for line in done.stdout.splitlines() if line.startswith(("ERROR", "WARNING"))]
+    return complaints or ([f"galaxy-importer ended with {done.returncode}"] if done.returncode else [])
+
+
+def main() -> int:
+    """Print the tarball's name; 1 when something is wrong with it."""
+    into = ROOT / "build"
+    into.mkdir(exist_ok=True)
+    tarball = build(into)
+    problems = [f"{name} is in the tarball: see build_ignore in galaxy.yml" for name in slipped_through(tarball)]
+    problems += judge(tarball)
+    for problem in problems:
+        print(problem)
+    print(f"{tarball.relative_to(ROOT)}: {tarball.stat().st_size / 1024:.0f} KiB, {len(problems)} problems")
+    return int(bool(problems))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

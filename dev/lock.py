@@ -1,0 +1,29 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Choose versions anew and write the locks: the newest that each .in file allows, with hashes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from dev import ROOT
+
+# Lock -> the oldest Python that installs it.
+LOCKS = {"dev": "3.11", "newest": "3.12", "target": "3.8", "uv": "3.11"}
+
+
+def main() -> int:
+    """Write requirements/<name>.txt from requirements/<name>.in."""
+    for name, python in LOCKS.items():
+        print(f"  requirements/{name}.txt", flush=True)
+        command = [str(ROOT / ".venv-uv/bin/uv"), "pip", "compile", "--quiet", "--universal", "--upgrade"]
+        command += ["--generate-hashes", "--no-annotate", "--custom-compile-command", "make lock"]
+        command += ["--python-version", python, "-o", f"requirements/{name}.txt", f"requirements/{name}.in"]
+        subprocess.run(command, cwd=ROOT, check=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
