@@ -1,0 +1,86 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whatever a host reports, a parser answers or raises our one error class. Nothing else, and not for long."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Tuple
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import (
+    clocksource,
+    cmdline,
+    cpuinfo,
+    cpulist,
+    cpumask,
+    kernel_log,
+    kernel_release,
+    meminfo,
+    os_release,
+)
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+PARSERS: Tuple[Callable[[str], Any], ...] = (
+    clocksource.available,
+    clocksource.current,
+    cmdline.tokens,
+    lambda text: [cmdline.split(token) for token in cmdline.tokens(text)],
+    lambda text: cmdline.values(cmdline.tokens(text), "clocksource"),
+    cpuinfo.parse,
+    cpulist.parse,
+    cpumask.parse,
+    kernel_log.tsc_unstable_marks,
+    kernel_log.clocksource_switches,
+    kernel_log.first_sequence,
+    kernel_release.parse,
+    meminfo.parse,
+    os_release.parse,
+)
+
+# Texts made of what these formats are made of reach further than random ones.
+PIECES = st.sampled_from(
+    [
+        *"0123456789abcdef,-:=.\"'\\ \t\n\0",
+        "cpu",
+        "flags\t\t: ",
+        "processor\t: ",
+        "CPU implementer\t: 0x",
+        "Node 0 MemTotal:       1 kB",
+        "Marking TSC unstable due to",
+        "Switched to clocksource ",
+        "6,1,2,-;",
+        "[    0.000000] ",
+        "99999999999999999999",
+        "clocksource=",
+        "--",
+        "ID=",
+        "²",
+        "٣",
+    ]
+)
+TEXTS = st.one_of(
+    st.binary(max_size=300).map(lambda data: data.decode("utf-8", "replace")),
+    st.text(max_size=300),
+    st.lists(PIECES, max_size=60).map("".join),
+)
+
+
+@pytest.mark.parametrize("parser", PARSERS)
+@given(text=TEXTS)
+@example(text="0-99999999999")
+@example(text="0-4294967295")
+@example(text=",")
+@example(text="0x")
+@example(text="processor\t: 0\nCPU part\t: " + "9" * 5000)
+@example(text="9" * 5000 + "." + "9" * 5000)
+def test_a_parser_raises_only_our_error(parser: Callable[[str], Any], text: str) -> None:
+    said = ""
+    try:
+        parser(text)
+    except NearmetalError as error:
+        said = str(error)
+    assert "\n" not in said
+    assert len(said) < 1000
