@@ -128,7 +128,14 @@ def test_what_is_no_release(text: str) -> None:
 
 
 def test_os_release() -> None:
-    text = '# comment\nNAME="Amazon Linux"\nID=\'amzn\'\nVERSION_ID="2"\nVERSION_ID=2023\nPRETTY="a \\"b\\" \\$c"\nbad line\n'
+    text = """# comment
+NAME="Amazon Linux"
+ID='amzn'
+VERSION_ID="2"
+VERSION_ID=2023
+PRETTY="a \\"b\\" \\$c"
+bad line
+"""
     found = os_release.parse(text)
     assert found == {"NAME": "Amazon Linux", "ID": "amzn", "VERSION_ID": "2023", "PRETTY": 'a "b" $c'}
 
@@ -165,7 +172,7 @@ def test_the_current_clock_source_is_one_name_or_unknown(text: str, name: Option
     [
         "tsc: Marking TSC unstable due to clocksource watchdog",
         "Marking TSC unstable due to check_tsc_sync_source failed",
-        "clocksource: timekeeping watchdog on CPU3: Marking clocksource 'tsc' as unstable because the skew is too large:",
+        "clocksource: timekeeping watchdog on CPU3: Marking clocksource 'tsc' as unstable",
         "Clocksource tsc unstable (delta = 6824818792 ns).",
     ],
 )
