@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
@@ -57,12 +58,13 @@ def write(path: Path, suite: str, cases: "list[Case]") -> None:
         )
         if case.outcome != "passed":
             tag = "failure" if case.outcome == "failed" else "skipped"
-            first = (case.text.strip().splitlines() or [""])[0]
-            ElementTree.SubElement(element, tag, {"message": first[:200]}).text = _printable(case.text)
+            text = _printable(case.text)
+            first = (text.strip().splitlines() or [""])[0]
+            ElementTree.SubElement(element, tag, {"message": first[:200]}).text = text
     path.parent.mkdir(parents=True, exist_ok=True)
     ElementTree.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
 
 
 def _printable(text: str) -> str:
     """Without the control characters that XML 1.0 has no way to write."""
-    return "".join(letter for letter in text if letter in "\n\t" or ord(letter) >= 32)
+    return re.sub("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "", text)

@@ -1,0 +1,109 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Each gate names what breaks its rule and lets pass what keeps it."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from dev.gates import Copy
+from dev.gates.__main__ import GATES
+
+LICENCE = "# SPDX-License-Identifier: GPL-3.0-or-later\n"
+UTILS = "plugins/module_utils"
+IMPORT = "from ansible_collections.nearmetal.ec2.plugins.module_utils"
+# The forbidden words are put together here, so that this file keeps the rules that it tests.
+OFF = "no" + "qa"
+NO_CHANGE = "- name: Do\n  {}\n  changed_when: false\n"
+
+# gate, file, content that breaks the rule, content that keeps it
+CASES = [
+    ("no-suppressions", "lab/a.py", f"x = 1  # {OFF}\n", f"x = '{OFF}'\n"),
+    ("no-suppressions", "lab/a.py", "x = 1  # type: " + "ignore\n", "x: int = 1  # the type matters\n"),
+    ("no-suppressions", "roles/x/tasks/main.yml", f"- name: A  # {OFF}\n", "- name: A  # why\n"),
+    ("no-test-left-out", "tests/test_a.py", "@pytest.mark.xfail\ndef test(): ...\n", "def test(): ...\n"),
+    ("no-test-left-out", "tests/test_a.py", "pytest.importorskip('x')\n", "import pytest\n"),
+    ("no-test-left-out", "tests/conftest.py", "collect_ignore = []\n", "collected = []\n"),
+    ("no-test-left-out", "molecule/a/tests/test_a.py", "time.sleep(1)\n", "wait()\n"),
+    ("budgets", "lab/a.py", "x = 1\n" * 401, "x = 1\n" * 400),
+    ("budgets", "plugins/modules/a.py", "x = 1\n" * 301, "x = 1\n" * 300),
+    ("budgets", "plugins/modules/a.py", "def main():\n" + "    x = 1\n" * 40, "def main():\n" + "    x = 1\n" * 39),
+    ("budgets", "roles/x/tasks/main.yml", "- a\n" * 41, "- a\n" * 40),
+    ("layers", f"{UTILS}/_parse/a.py", f"{IMPORT}._facts.b import c\n", f"{IMPORT}._error import c\n"),
+    ("layers", f"{UTILS}/_concerns/a.py", f"{IMPORT} import _engine\n", f"{IMPORT} import _facts\n"),
+    ("only-the-engine-writes", f"{UTILS}/_facts/a.py", "open('x', 'w')\n", "open('x')\n"),
+    ("only-the-engine-writes", f"{UTILS}/_facts/a.py", "import subprocess\n", "import os\n"),
+    ("only-the-engine-writes", f"{UTILS}/_concerns/a.py", "os.unlink('x')\n", "os.path.join('x')\n"),
+    ("only-the-standard-library", f"{UTILS}/_facts/a.py", "import yaml\n", "import json\n"),
+    ("only-the-standard-library", f"{UTILS}/_engine/a.py", "import boto3\n", "import fcntl\n"),
+    ("no-hidden-failure", "playbooks/a.yml", "- name: A\n  ignore_errors: true\n", "- name: A\n"),
+    ("no-hidden-failure", "roles/x/tasks/main.yml", "- name: A\n  failed_when: false\n", "- failed_when: rc > 1\n"),
+    (
+        "no-hidden-failure",
+        "molecule/a/verify.yml",
+        NO_CHANGE.format("ansible.builtin.command: sysctl -w a=1"),
+        NO_CHANGE.format("ansible.builtin.command: cat /proc/cpuinfo"),
+    ),
+    (
+        "no-hidden-failure",
+        "molecule/a/verify.yml",
+        NO_CHANGE.format("ansible.builtin.shell: cat /proc/cpuinfo"),
+        NO_CHANGE.format("ansible.builtin.command: {argv: [systemctl, is-active, x]}"),
+    ),
+    ("no-hidden-failure", "playbooks/a.yml", "- shell: x || true\n", "- command: x\n"),
+    ("licence", "dev/a.py", "x = 1\n", LICENCE),
+    ("no-traces", "README.md", "see /" + "work/main\n", "see /var/lib\n"),
+    ("no-traces", "lab/a.py", "# TO" + "DO\n", "# done\n"),
+    ("nothing-ignored", "pyproject.toml", "[tool.ruff.lint]\nignore = ['E1']\n", "[tool.ruff.lint]\nselect = ['E1']\n"),
+    ("nothing-ignored", ".ansible-lint", "skip_list: [yaml]\n", "profile: production\n"),
+    ("nothing-ignored", "tests/sanity/ignore-2.19.txt", "x\n", None),
+]
+
+
+def copy_with(root: Path, **contents: str) -> Copy:
+    """A working copy with these files."""
+    subprocess.run(["git", "init", "--quiet", str(root)], check=True)
+    for name, content in contents.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(content, encoding="utf-8")
+    return Copy(root)
+
+
+@pytest.mark.parametrize(("gate", "name", "bad", "good"), CASES)
+def test_a_gate_names_the_file_that_breaks_its_rule(
+    tmp_path: Path, gate: str, name: str, bad: str, good: "str | None"
+) -> None:
+    problems = GATES[gate](copy_with(tmp_path / "bad", **{name: bad}))
+    assert [problem for problem in problems if problem.startswith(name)]
+    kept = {} if good is None else {name: good}
+    assert GATES[gate](copy_with(tmp_path / "good", **kept)) == []
+
+
+ROLE = {
+    "roles/x/README.md": "x",
+    "roles/x/defaults/main.yml": "x_a: 1\n",
+    "roles/x/meta/main.yml": "{}",
+    "roles/x/tasks/main.yml": "[]",
+    "roles/x/meta/argument_specs.yml": "argument_specs: {main: {options: {x_a: {type: int, default: 1}, x_b: {}}}}",
+}
+
+
+def test_a_whole_role_passes(tmp_path: Path) -> None:
+    copy = copy_with(tmp_path, **ROLE)
+    assert GATES["whole-roles"](copy) + GATES["defaults-match-specs"](copy) == []
+
+
+@pytest.mark.parametrize("name", sorted(ROLE))
+def test_a_role_without_one_of_its_files_is_named(tmp_path: Path, name: str) -> None:
+    rest = {key: value for key, value in ROLE.items() if key != name}
+    assert GATES["whole-roles"](copy_with(tmp_path, **rest)) == [f"{name}: missing"]
+
+
+@pytest.mark.parametrize("defaults", ["x_a: 2\n", "x_a: '1'\n", "{}\n", "{x_a: 1, x_b: 1}\n", "{x_a: 1, y: 1}\n"])
+def test_defaults_that_differ_from_the_specs_are_named(tmp_path: Path, defaults: str) -> None:
+    copy = copy_with(tmp_path, **{**ROLE, "roles/x/defaults/main.yml": defaults})
+    assert len(GATES["defaults-match-specs"](copy)) >= 1
