@@ -26,6 +26,7 @@ Cpus = Tuple[int, ...]
 _CPU_NAME = re.compile(r"cpu([0-9]{1,5})", re.ASCII)
 _NODE_NAME = re.compile(r"node([0-9]{1,5})", re.ASCII)
 _CACHE_NAME = re.compile(r"index[0-9]{1,3}", re.ASCII)
+_LEVELS = ("1", "2", "3", "4")
 _CACHE_KINDS = {"Data": "d", "Instruction": "i", "Unified": ""}
 # sparc has no cache directory: one file per level, and no word of sharing.
 _SPARC_CACHES = (("L1d", "l1_dcache_size"), ("L1i", "l1_icache_size"), ("L2", "l2_cache_size"))
@@ -273,8 +274,8 @@ def _caches_of(host: Host, sets: _Sets, cpu: int) -> List[Tuple[str, Cpus]]:
         level = host.line(path + "level")
         kind = _CACHE_KINDS.get(host.line(path + "type") or "")
         cpus = sets.first(path + "shared_cpu_map", path + "shared_cpu_list")
-        if level is not None and level.isdigit() and kind is not None and cpus is not None:
-            found.append(("L{}{}".format(level[:2], kind), cpus))
+        if level in _LEVELS and kind is not None and cpus is not None:
+            found.append(("L{}{}".format(level, kind), cpus))
     if not found:
         found = [(name, (cpu,)) for name, size in _SPARC_CACHES if host.exists("{}/{}".format(folder, size))]
     return found

@@ -1,0 +1,124 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Observing by domain, predicting, and hosts that lie."""
+
+from __future__ import annotations
+
+import json
+from typing import Callable, Dict, List, Mapping, Optional
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import DOMAINS, Facts, observe, project
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Value
+from hypothesis import given
+from hypothesis import strategies as st
+
+Build = Callable[[Mapping[str, str]], Host]
+
+
+class LyingHost(Host):
+    """Answers every question with one of its texts; has the names that make an observer look further."""
+
+    def __init__(self, texts: List[Optional[str]]) -> None:
+        super().__init__("/nowhere")
+        self.texts = texts
+        self.asked: List[str] = []
+
+    def _read(self, path: str, limit: int, records: bool) -> Optional[str]:
+        self.asked.append(path)
+        return self.texts[len(self.asked) % len(self.texts)] if self.texts else None
+
+    def names(self, path: str) -> List[str]:
+        return ["cpu0", "cpu1", "cpu99999", "index0", "index1", "node0", "node3", "online", "x.conf", "cpuidle"]
+
+    def link(self, path: str) -> Optional[str]:
+        return self.texts[0] if self.texts else None
+
+    def exists(self, path: str) -> bool:
+        return len(path) % 2 == 0
+
+
+PIECES = st.sampled_from(
+    [
+        "0",
+        "0-3",
+        "0,2\n",
+        "1\0",
+        "",
+        "Data",
+        "ffffffff,ffffffff",
+        "xen",
+        "Amazon EC2",
+        "HVM domU",
+        "10 20",
+        "\ufffd",
+        "²",
+        ",",
+    ]
+)
+
+
+@given(texts=st.lists(st.one_of(st.none(), PIECES, st.text(max_size=200)), max_size=12))
+def test_whatever_a_host_says_facts_are_observed_and_plain(texts: List[Optional[str]]) -> None:
+    facts = observe(LyingHost(texts), DOMAINS)
+    assert set(json.loads(json.dumps(facts.as_dict()))) == set(DOMAINS) - {"files"}
+
+
+def test_only_the_domains_asked_for_are_read() -> None:
+    host = LyingHost([])
+    facts = observe(host, ["clock"])
+    assert facts.platform is None
+    assert facts.topology is None
+    assert facts.clock is not None
+    assert all("/node" not in path and "/dmi" not in path for path in host.asked)
+    assert set(facts.as_dict()) == {"clock"}
+
+
+def test_a_domain_is_read_once() -> None:
+    once, twice = LyingHost([]), LyingHost([])
+    observe(once, ["cpu"])
+    observe(twice, ["cpu", "cpu"])
+    assert once.asked == twice.asked
+
+
+def test_an_unknown_domain_is_named(host_of: Build) -> None:
+    with pytest.raises(NearmetalError, match="'weather'"):
+        observe(host_of({}), ["weather"])
+
+
+def action(what: str, after: Value, where: str = "") -> Action:
+    return Action("clocksource", "source", what, None, after, "why", "S0-14", where=where)
+
+
+def test_a_projection_shows_the_fact_as_it_will_be(host_of: Build) -> None:
+    folder = "/sys/devices/system/clocksource/clocksource0/"
+    files = {folder + "current_clocksource": "xen\n", folder + "available_clocksource": "xen tsc \n"}
+    before = observe(host_of(files), ["clock", "files"])
+    after = project(before, [action("clock.current", "tsc"), action("files", "text", "/etc/tmpfiles.d/x.conf")])
+    assert after.clock is not None
+    assert after.clock.current == "tsc"
+    assert after.clock.vdso is True
+    assert after.files == {"/etc/tmpfiles.d/x.conf": "text"}
+    assert before.clock is not None
+    assert before.clock.current == "xen"
+    assert project(after, [action("files", None, "/etc/tmpfiles.d/x.conf")]).files == {}
+
+
+@pytest.mark.parametrize("what", ["clock.current", "clock.weather", "weather", "weather.now"])
+def test_a_projection_of_what_was_not_observed_changes_nothing(what: str) -> None:
+    facts = Facts()
+    assert project(facts, [action(what, "tsc")]) == facts
+
+
+ARM: Dict[str, str] = {"0xd0c": "Neoverse-N1", "0xd40": "Neoverse-V1", "0xd4f": "Neoverse-V2", "0xfff": "part 0xfff"}
+
+
+@pytest.mark.parametrize("part", ARM)
+def test_graviton_processors_have_a_name(part: str, host_of: Build) -> None:
+    text = "processor\t: 0\nFeatures\t: fp atomics sve\nCPU implementer\t: 0x41\nCPU part\t: {}\n".format(part)
+    cpu = observe(host_of({"/proc/cpuinfo": text}), ["cpu"]).cpu
+    assert cpu is not None
+    assert (cpu.vendor, cpu.model, cpu.flags) == ("ARM", ARM[part], ("atomics", "sve"))

@@ -1,0 +1,78 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How facts read a host: nothing leads out of its root, nothing raises."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Callable, Mapping
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+
+Build = Callable[[Mapping[str, str]], Host]
+
+
+@pytest.mark.parametrize("target", ["/etc/secret", "../../../../../../../../etc/secret", "/a/../etc/secret"])
+def test_no_link_leads_out_of_a_root(target: str, host_of: Build) -> None:
+    host = host_of({"/etc/secret": "of this root", "/sys/deep/er/link": "-> " + target})
+    assert host.text("/sys/deep/er/link") == "of this root"
+
+
+def test_an_absolute_link_of_a_folder_stays_inside(host_of: Build) -> None:
+    host = host_of({"/sys/devices/virtual/dmi/id/x": "1", "/sys/class/dmi": "-> /sys/devices/virtual/dmi"})
+    assert host.line("/sys/class/dmi/id/x") == "1"
+    assert host.names("/sys/class/dmi/id") == ["x"]
+    assert host.exists("/sys/class/dmi/id/x")
+    assert not Path(host.real("/sys/class/dmi/id/x")).is_symlink()
+
+
+def test_a_loop_of_links_cannot_be_read(host_of: Build) -> None:
+    host = host_of({"/a": "-> /b", "/b": "-> /a"})
+    assert host.text("/a") is None
+    assert host.names("/a") == []
+    assert host.link("/a") == "/b"
+    assert host.exists("/a")
+
+
+def test_what_is_no_readable_file_is_none(host_of: Build) -> None:
+    host = host_of({"/folder/file": "x", "/empty": " \n"})
+    for path in ("/folder", "/absent", "/folder/file/below", "/with\0nul", "/" + "n" * 300):
+        assert host.text(path) is None
+        assert host.line(path) is None
+        assert host.records(path) is None
+        assert host.link(path) is None
+    assert host.line("/empty") is None
+    assert host.names("/absent") == []
+
+
+def test_text_keeps_no_nul_and_survives_what_is_no_utf8(host_of: Build) -> None:
+    assert host_of({"/f": "0\n\0\udcff"}).text("/f") == "0\n\ufffd"
+
+
+def test_text_ends_at_the_limit(host_of: Build) -> None:
+    assert host_of({"/f": "x" * 500000}).text("/f", 200000) == "x" * 200000
+
+
+def test_a_pipe_that_nobody_writes_to_does_not_hang(host_of: Build) -> None:
+    host = host_of({"/f": ""})
+    os.mkfifo(host.real("/pipe"))
+    writer = os.open(host.real("/pipe"), os.O_RDWR)
+    try:
+        assert host.text("/pipe") is None
+        assert host.records("/pipe") == ""
+    finally:
+        os.close(writer)
+
+
+def test_records_of_a_plain_file_are_its_text(host_of: Build) -> None:
+    text = "6,1,2,-;message {}\n"
+    whole = "".join(text.format(number) for number in range(2000))
+    assert host_of({"/dev/kmsg": whole}).records("/dev/kmsg") == whole
+
+
+def test_only_the_running_system_has_a_machine(root: Path) -> None:
+    assert Host().machine() == os.uname().machine
+    assert Host(str(root)).machine() is None

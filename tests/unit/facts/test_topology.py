@@ -1,0 +1,190 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Traps of topology files, and this machine against its own tools."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from typing import Callable, Dict, List, Mapping, Optional
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import TopologyFacts, observe
+
+Build = Callable[[Mapping[str, str]], Host]
+
+CPU = "/sys/devices/system/cpu/"
+NODE = "/sys/devices/system/node/"
+
+
+def machine(pairs: Mapping[int, str], package: str, online: Optional[str] = None) -> Dict[str, str]:
+    """CPU → its siblings' list, all in one package; without `online` only the directories tell."""
+    files = {} if online is None else {CPU + "online": online + "\n"}
+    for cpu, siblings in pairs.items():
+        files["{}cpu{}/topology/thread_siblings_list".format(CPU, cpu)] = siblings + "\n"
+        files["{}cpu{}/topology/core_siblings_list".format(CPU, cpu)] = package + "\n"
+    return files
+
+
+HALF_WAY = {0: "0,2", 1: "1,3", 2: "0,2", 3: "1,3"}
+
+
+def test_siblings_are_what_the_kernel_lists(host_of: Build) -> None:
+    facts = observe(host_of(machine(HALF_WAY, "0-3", "0-3")))
+    assert facts.cores == ((0, 2), (1, 3))
+    assert facts.siblings(3) == (1, 3)
+    assert facts.siblings(9) == ()
+    assert (facts.threads_per_core_max, facts.threads_per_core_min) == (2, 2)
+    assert facts.sockets_count == 1
+
+
+def test_nul_bytes_after_a_value_are_no_part_of_it(host_of: Build) -> None:
+    files = {name: text + "\0\0" for name, text in machine(HALF_WAY, "0-3", "0-3").items()}
+    assert observe(host_of(files)).cores == ((0, 2), (1, 3))
+
+
+def test_without_cpu_online_each_directory_counts_that_is_not_off(host_of: Build) -> None:
+    files = machine(HALF_WAY, "0-3")
+    files[CPU + "cpu1/online"] = "\n"
+    files[CPU + "cpu2/online"] = "1\n"
+    files[CPU + "cpu3/online"] = "0\n"
+    facts = observe(host_of(files))
+    assert (facts.cpus_online, facts.cpus_offline, facts.cpus_possible) == ((0, 1, 2), (3,), None)
+
+
+def test_one_sibling_offline_mixes_one_and_two_threads(host_of: Build) -> None:
+    files = machine({0: "0,2", 1: "1", 2: "0,2"}, "0-2", "0-2")
+    files[CPU + "present"] = "0-3\n"
+    facts = observe(host_of(files))
+    assert facts.cores == ((0, 2), (1,))
+    assert (facts.threads_per_core_max, facts.threads_per_core_min) == (2, 1)
+    assert facts.cpus_offline == (3,)
+
+
+def test_a_list_that_names_offline_siblings_counts_only_what_runs(host_of: Build) -> None:
+    facts = observe(host_of(machine({0: "0-7", 4: "0-7"}, "0-7", "0,4")))
+    assert (facts.cores, facts.sockets) == (((0, 4),), ((0, 4),))
+
+
+def test_a_list_that_does_not_name_its_own_cpu_is_not_believed(host_of: Build) -> None:
+    assert observe(host_of(machine({0: "0", 1: "0"}, "0-1", "0-1"))).cores == ((0,), (1,))
+
+
+def test_without_sibling_files_cores_and_sockets_are_unknown(host_of: Build) -> None:
+    files = {CPU + "online": "0-1\n"}
+    for cpu in (0, 1):
+        files["{}cpu{}/topology/core_id".format(CPU, cpu)] = "0\n"
+        files["{}cpu{}/topology/physical_package_id".format(CPU, cpu)] = "0\n"
+    facts = observe(host_of(files))
+    assert (facts.cpus_online, facts.cores, facts.sockets) == ((0, 1), None, None)
+    assert facts.as_dict()["threads_per_core_max"] is None
+
+
+def test_a_host_without_cpu_directory_is_unknown_not_empty(host_of: Build) -> None:
+    facts = observe(host_of({}))
+    assert (facts.cpus_online, facts.cpus_offline, facts.cores, facts.memory) == (None, None, None, None)
+
+
+def test_nodes_keep_their_numbers_and_may_have_no_cpu(host_of: Build) -> None:
+    files = machine(HALF_WAY, "0-3", "0-3")
+    files[NODE + "node0/cpulist"] = "0-5\n"
+    files[NODE + "node0/meminfo"] = "Node 0 MemTotal:       1024 kB\n"
+    files[NODE + "node0/distance"] = "10 40\n"
+    files[NODE + "node34/cpulist"] = "\n"
+    files[NODE + "node34/distance"] = "40 10\n"
+    files[NODE + "possible"] = "0-255\n"
+    first, second = observe(host_of(files)).nodes
+    assert (first.id, first.cpus, first.cpulist, first.memory) == (0, (0, 1, 2, 3), "0-5", 1 << 20)
+    assert (second.id, second.cpus, second.cpulist, second.memory) == (34, (), "", None)
+    assert (first.distances, second.distances) == ((10, 40), (40, 10))
+
+
+def test_distances_that_do_not_match_the_nodes_are_unknown(host_of: Build) -> None:
+    files = {NODE + "node0/cpulist": "0\n", NODE + "node0/distance": "10 20\n"}
+    assert observe(host_of(files)).nodes[0].distances is None
+
+
+def test_caches_are_shared_as_the_mask_says_where_the_list_is_wrong(host_of: Build) -> None:
+    files = machine({0: "0-1", 1: "0-1"}, "0-1", "0-1")
+    for cpu in (0, 1):
+        index = "{}cpu{}/cache/index2/".format(CPU, cpu)
+        files.update({index + "level": "2\n", index + "type": "Unified\n"})
+        files[index + "shared_cpu_map"] = "00000000,00000003\n"
+        files[index + "shared_cpu_list"] = "{}\n".format(cpu)
+    assert observe(host_of(files)).as_dict()["caches"] == {"L2": ["0-1"]}
+
+
+class CountingHost(Host):
+    """Counts what is read."""
+
+    reads = 0
+
+    def _read(self, path: str, limit: int, records: bool) -> Optional[str]:
+        self.reads += 1
+        return super()._read(path, limit, records)
+
+
+def big(cpus: int) -> Dict[str, str]:
+    """A machine of two sockets with SMT: half-way siblings, four caches per core."""
+    half = cpus // 2
+    files = {CPU + name: "0-{}\n".format(cpus - 1) for name in ("online", "present", "possible")}
+    for cpu in range(cpus):
+        core = cpu % half
+        socket = "0-{0},{1}-{2}" if core < half // 2 else "{3}-{4},{5}-{6}"
+        package = socket.format(
+            half // 2 - 1, half, half + half // 2 - 1, half // 2, half - 1, half + half // 2, cpus - 1
+        )
+        pair = "{},{}".format(core, core + half)
+        folder = "{}cpu{}/".format(CPU, cpu)
+        mask = "{:x}".format(1 << core | 1 << core + half)
+        width = -(-len(mask) // 8) * 8
+        words = ",".join(mask.zfill(width)[start : start + 8] for start in range(0, width, 8))
+        files[folder + "topology/thread_siblings"] = words
+        files[folder + "topology/core_siblings_list"] = package
+        caches = (("1", "Data", pair), ("1", "Instruction", pair), ("2", "Unified", pair), ("3", "Unified", package))
+        for number, (level, kind, shared) in enumerate(caches):
+            index = "{}cache/index{}/".format(folder, number)
+            files.update({index + "level": level, index + "type": kind, index + "shared_cpu_list": shared})
+    return files
+
+
+def test_a_large_host_costs_few_reads_and_a_small_result(host_of: Build) -> None:
+    host = host_of(big(384))
+    counting = CountingHost(host.root)
+    facts = observe(counting)
+    assert facts.cores is not None
+    assert (len(facts.cores), facts.sockets_count) == (192, 2)
+    assert {cache.name: len(cache.shared) for cache in facts.caches} == {"L1d": 192, "L1i": 192, "L2": 192, "L3": 2}
+    assert counting.reads <= 12 * 384
+    assert len(json.dumps(facts.as_dict())) < 64 * 1024
+
+
+@pytest.fixture
+def this_machine() -> TopologyFacts:
+    return observe(Host())
+
+
+def test_this_machine_has_the_cpus_that_sysconf_counts(this_machine: TopologyFacts) -> None:
+    assert this_machine.cpus_online is not None
+    assert len(this_machine.cpus_online) == os.sysconf("SC_NPROCESSORS_ONLN")
+
+
+def test_this_machine_is_as_lscpu_says(this_machine: TopologyFacts) -> None:
+    said = subprocess.run(
+        ["lscpu", "-p=CPU,CORE,SOCKET,NODE"], stdout=subprocess.PIPE, universal_newlines=True, check=True
+    )
+    rows = [line.split(",") for line in said.stdout.splitlines() if not line.startswith("#")]
+
+    def grouped(column: int) -> List[List[int]]:
+        groups: Dict[str, List[int]] = {}
+        for row in rows:
+            groups.setdefault(row[column], []).append(int(row[0]))
+        return sorted(sorted(cpus) for cpus in groups.values())
+
+    assert sorted(map(list, this_machine.cores or ())) == grouped(1)
+    assert sorted(map(list, this_machine.sockets or ())) == grouped(2)
+    if this_machine.nodes:
+        assert sorted(list(node.cpus) for node in this_machine.nodes if node.cpus) == grouped(3)
