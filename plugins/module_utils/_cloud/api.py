@@ -250,7 +250,7 @@ class Cloud:
         token: Dict[str, str] = {}
         while True:
             try:
-                answer = target.call(service, operation, **request, **token)
+                answer = target.read(service, operation, **request, **token)
             except target.boto.errors as error:
                 asked = "".join(word.capitalize() for word in operation.split("_"))
                 half = f" after {len(items)} answers" if items else ""

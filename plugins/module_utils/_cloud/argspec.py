@@ -25,3 +25,10 @@ def instance_options() -> Dict[str, Any]:
         "instance_ids": {"type": "list", "elements": "str"},
         "filters": {"type": "dict"},
     }
+
+
+# How the options of `instance_options` exclude each other, for AnsibleModule.
+INSTANCES: Dict[str, Any] = {
+    "mutually_exclusive": [("instance_ids", "filters")],
+    "required_one_of": [("instance_ids", "filters")],
+}

@@ -78,11 +78,8 @@ class Boto:
                 f"boto3 is missing for the controller's Python ({error}): install it, or set "
                 "ansible_python_interpreter: '{{ ansible_playbook_python }}' for localhost"
             ) from error
-        self.errors: Tuple[Type[Exception], ...] = (
-            exceptions.BotoCoreError,
-            exceptions.ClientError,
-            parsers.ResponseParserError,
-        )
+        self.unreadable: Type[Exception] = parsers.ResponseParserError
+        self.errors: Tuple[Type[Exception], ...] = (exceptions.BotoCoreError, exceptions.ClientError, self.unreadable)
 
     def explain(self, error: BaseException, where: str) -> str:
         """What a boto error means, in one sentence that names the call and the place."""
@@ -91,7 +88,7 @@ class Boto:
         if type(error).__name__ in ("NoCredentialsError", "PartialCredentialsError"):
             return f"{where}: no credentials in boto3's standard chain: log in, or set profile"
         if type(error).__name__ == "ResponseParserError":
-            return f"{where}: the answer is not what the AWS API sends: check the endpoint and any proxy"
+            return f"{where}: the answer broke off or is not AWS's: check the endpoint and any proxy"
         code = error_code(error)
         if not code:
             return f"{where}: {_one_line(error)}"
@@ -148,6 +145,13 @@ class Target:
             self._clients[service] = client
         answer: Dict[str, Any] = getattr(client, operation)(**request)
         return answer
+
+    def read(self, service: str, operation: str, **request: Any) -> Dict[str, Any]:
+        """A call that changes nothing: asked once more when its answer broke off, which boto does not do."""
+        try:
+            return self.call(service, operation, **request)
+        except self.boto.unreadable:
+            return self.call(service, operation, **request)
 
 
 def targets(options: Mapping[str, Any]) -> Tuple[List[Target], List[str]]:

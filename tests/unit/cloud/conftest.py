@@ -7,11 +7,16 @@ from __future__ import annotations
 
 import importlib
 import json
-from typing import Any, Callable, Dict
+from typing import Any, Callable, Dict, Iterator
 
+import botocore.loaders
+import botocore.session
 import pytest
 from ansible.module_utils.testing import patch_module_args
 
+from tests.unit.cloud.fake_aws import FakeAws, serve
+
+LOADER = botocore.loaders.create_loader()
 Run = Callable[..., Dict[str, Any]]
 
 
@@ -31,3 +36,32 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
         return result
 
     return module
+
+
+@pytest.fixture
+def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """boto3's standard chain, without what this machine has of it."""
+    for name in ("AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_SESSION_TOKEN", "AWS_ROLE_ARN", "AWS_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        monkeypatch.setenv(name, "/dev/null")
+    # Reading EC2's service model takes 0.4 s: once is enough.
+    monkeypatch.setattr(botocore.session, "create_loader", lambda _path: LOADER)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIATEST")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "x")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
+    return monkeypatch
+
+
+@pytest.fixture
+def aws(environment: pytest.MonkeyPatch) -> Iterator[FakeAws]:
+    """Our own fake endpoint: boto3 talks to it over HTTP."""
+    fake = FakeAws()
+    server = serve(fake)
+    environment.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.server_port}")
+    yield fake
+    fake.released.set()
+    server.shutdown()
+    server.server_close()
+    assert not fake.problems

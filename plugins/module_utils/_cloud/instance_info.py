@@ -1,0 +1,80 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What an instance is, and what AWS is about to do to it. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Mapping
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.instance_facts import InstanceFacts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.observe import observe
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.result import contract
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.session import deadline
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.type_facts import TypeFacts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan
+
+CONCERN = "instance_info"
+
+
+def answer(options: Mapping[str, Any]) -> Dict[str, Any]:
+    """The module's result."""
+    with deadline(options["timeout"]):
+        seen = observe(options, with_status=True)
+    plans = {each: plan(facts, seen.type_of(facts)) for each, facts in seen.instances.items()}
+    shown = {
+        each: {"facts": facts.as_dict(), "type": seen.type_of(facts).as_dict()}
+        for each, facts in seen.instances.items()
+    }
+    return contract(CONCERN, seen, plans, shown)
+
+
+def plan(instance: InstanceFacts, kind: TypeFacts) -> Plan:
+    """Findings about virtualization, generation, tenancy and what AWS has scheduled. No actions."""
+    found: List[Finding] = []
+
+    def say(knob: str, status: str, reason: str, now: Any, reference: str, gain: str = "") -> None:
+        found.append(
+            Finding(CONCERN, knob, status, reason, now=now, reference=reference, where=instance.instance_id, gain=gain)
+        )
+
+    if instance.host_class == "xen_pv":
+        say(
+            "virtualization",
+            "advice",
+            "paravirtual: no enhanced networking, and system calls go through the hypervisor; move to an HVM image",
+            "paravirtual",
+            "S2-01, S1-03",
+            "UnixBench index 2.6 × on HVM (S2); network 3 × with enhanced networking (S1-04)",
+        )
+    elif instance.virtualization:
+        say(
+            "virtualization",
+            "ok",
+            f"{instance.virtualization} on {instance.host_class}",
+            instance.virtualization,
+            "S2-01",
+        )
+    if kind.source == "name":
+        say("generation", "unknown", f"nothing is known about {instance.instance_type}", None, "S0-41")
+    elif kind.current_generation is False:
+        say(
+            "generation",
+            "advice",
+            f"{instance.instance_type} is of a previous generation; move to a current one",
+            "previous",
+            "S0-41",
+        )
+    else:
+        say("generation", "ok", f"{instance.instance_type} is of a current generation", "current", "S0-41")
+    if instance.tenancy and instance.tenancy != "default":
+        say(
+            "tenancy",
+            "advice",
+            f"{instance.tenancy} tenancy: measured without any gain over shared tenancy",
+            instance.tenancy,
+            "S1-06",
+        )
+    if instance.doomed:
+        say("schedule", "advice", f"{instance.doomed}: every change is refused", instance.doomed, "design.md 13")
+    return Plan(findings=tuple(found))

@@ -1,0 +1,64 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One observation of many instances, for any cloud module: calls by api.py, facts of the answers. PRIVATE."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, Mapping
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.api import Answers, Cloud, Located
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.instance_facts import InstanceFacts, instance_facts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.type_facts import TypeFacts
+
+
+@dataclass
+class Observation:
+    """What was seen. `failed` says per instance why something of it could not be seen."""
+
+    cloud: Cloud
+    found: Dict[str, Located]
+    instances: Dict[str, InstanceFacts]
+    types: Dict[str, TypeFacts]
+    type_trouble: str  # why types are from the offline table; empty when the API was asked
+    failed: Dict[str, List[str]] = field(default_factory=dict)
+
+    def type_of(self, instance: InstanceFacts) -> TypeFacts:
+        """The facts of an instance's type; all unknown when neither the API nor the table has it."""
+        return self.types.get(instance.instance_type) or TypeFacts(instance.instance_type, source="name")
+
+    def keep_failures(self, answers: Answers) -> Answers:
+        """Remember what failed, and pass the answers on."""
+        for instance_id, reason in answers.failed.items():
+            self.failed.setdefault(instance_id, []).append(reason)
+        return answers
+
+    def chosen(self, wanted: Any) -> Dict[str, Located]:
+        """The found instances for which `wanted(facts, type)` holds: no need to ask about the others."""
+        return {each: self.found[each] for each, facts in self.instances.items() if wanted(facts, self.type_of(facts))}
+
+
+def observe(options: Mapping[str, Any], with_status: bool = False) -> Observation:
+    """Find the instances of the options and their types; `with_status` also asks for what AWS has scheduled."""
+    cloud = Cloud(options)
+    found, missing = cloud.instances(options.get("instance_ids"), options.get("filters"))
+    types, trouble = cloud.types(there.answer.get("InstanceType", "") for there in found.values())
+    statuses = cloud.statuses(found) if with_status else Answers()
+    spot = cloud.spot_requests(found) if with_status else Answers()
+    instances = {
+        each: instance_facts(
+            there.answer,
+            there.owner,
+            there.target.account,
+            there.target.region,
+            types.get(there.answer.get("InstanceType", "")),
+            statuses.one(each),
+            spot.one(each),
+        )
+        for each, there in found.items()
+    }
+    seen = Observation(cloud, found, instances, types, trouble, {each: [reason] for each, reason in missing.items()})
+    seen.keep_failures(statuses)
+    seen.keep_failures(spot)
+    return seen

@@ -1,0 +1,75 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The result contract of the cloud modules: for all instances, and per instance. Pure. PRIVATE."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Dict, List, Mapping
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.observe import Observation
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan
+
+# In the one-line message, what an operator should look at comes first.
+_ORDER = ("refused", "unknown", "would_change", "changed", "advice", "ok", "not_applicable")
+
+
+def contract(
+    concern: str,
+    seen: Observation,
+    plans: Mapping[str, Plan],
+    shown: Mapping[str, Mapping[str, Any]],
+) -> Dict[str, Any]:
+    """The module's result: `plans` and what is `shown` of the facts, per instance id."""
+    per_instance: Dict[str, Dict[str, Any]] = {}
+    for each in [*plans, *(other for other in seen.failed if other not in plans)]:
+        plan = plans.get(each, Plan())
+        lost = [Finding(concern, "", "unknown", reason, where=each) for reason in seen.failed.get(each, ())]
+        facts = seen.instances.get(each)
+        per_instance[each] = {
+            "account": facts.account if facts else None,
+            "region": facts.region if facts else None,
+            "instance_type": facts.instance_type if facts else None,
+            **shown.get(each, {}),
+            "actions": [action.as_dict() for action in plan.actions],
+            "findings": [finding.as_dict() for finding in [*plan.findings, *lost]],
+        }
+    actions = [action for plan in plans.values() for action in plan.actions]
+    findings = [finding for each in per_instance.values() for finding in each["findings"]]
+    return {
+        "changed": bool(actions),
+        "msg": _message(concern, len(per_instance), findings),
+        "diff": {"before": _tree(actions, "before"), "after": _tree(actions, "after")},
+        "actions": [action.as_dict() for action in actions],
+        "findings": findings,
+        "reboot_required": False,
+        "reboot_reasons": [],
+        "instances": per_instance,
+        "failed_instances": {each: "; ".join(reasons) for each, reasons in seen.failed.items()},
+        "errors": list(seen.cloud.errors),
+        "types_from": "table" if seen.type_trouble else "api",
+    }
+
+
+def done(plan: Plan) -> Plan:
+    """The plan after its actions were carried out."""
+    return Plan(
+        plan.actions,
+        tuple(replace(each, status="changed") if each.status == "would_change" else each for each in plan.findings),
+    )
+
+
+def _message(concern: str, count: int, findings: List[Dict[str, Any]]) -> str:
+    counted: Dict[str, int] = {}
+    for finding in findings:
+        counted[finding["status"]] = counted.get(finding["status"], 0) + 1
+    said = [f"{counted[status]} {status.replace('_', ' ')}" for status in _ORDER if status in counted]
+    return f"{concern}: {count} {'instance' if count == 1 else 'instances'}: {', '.join(said) or 'nothing to say'}"
+
+
+def _tree(actions: List[Action], side: str) -> Dict[str, Any]:
+    tree: Dict[str, Any] = {}
+    for action in actions:
+        tree.setdefault(action.where, {})[action.what] = getattr(action, side)
+    return tree

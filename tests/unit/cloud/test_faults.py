@@ -1,0 +1,163 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What an operator reads when AWS does not answer as it should. All on our own fake endpoint, over HTTP."""
+
+from __future__ import annotations
+
+import socket
+import time
+from typing import Any
+
+import botocore.endpoint
+import pytest
+
+from tests.unit.cloud.fake_aws import FakeAws
+
+
+@pytest.fixture(autouse=True)
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """boto's pauses between attempts, without the waiting."""
+    monkeypatch.setattr(botocore.endpoint.time, "sleep", lambda _seconds: None)
+
+
+def test_a_burst_of_throttling_is_outlasted(run: Any, aws: FakeAws) -> None:
+    instance = aws.add(1)
+    aws.fault("DescribeInstances", "RequestLimitExceeded", times=3)
+    result = run("instance_info", instance_ids=[instance])
+    assert list(result["instances"]) == [instance]
+    assert aws.calls["DescribeInstances"] == 4
+
+
+def test_throttling_that_stays_is_given_up(run: Any, aws: FakeAws) -> None:
+    aws.fault("DescribeInstances", "RequestLimitExceeded")
+    result = run("instance_info", instance_ids=[aws.add(1)])
+    assert result["msg"] == (
+        "eu-west-1: DescribeInstances: RequestLimitExceeded: AWS throttles the account and 5 attempts did not get "
+        "through: run again later"
+    )
+    assert aws.calls["DescribeInstances"] == 5
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("RequestExpired", "the credentials have expired, or this controller's clock is wrong"),
+        ("ExpiredToken", "the credentials have expired: log in again"),
+        ("InvalidClientTokenId", "the credentials are not known to AWS"),
+        ("UnauthorizedOperation", "the credentials lack the permission: see the module's policy in docs/iam/"),
+        ("OptInRequired", "the account has not enabled this region"),
+        ("InternalFailure", "as the test wants"),
+    ],
+)
+def test_an_error_of_aws_says_what_to_do(run: Any, aws: FakeAws, code: str, message: str) -> None:
+    aws.fault("DescribeInstances", code)
+    result = run("instance_info", instance_ids=[aws.add(1)])
+    assert result["failed"]
+    assert result["msg"] == f"eu-west-1: DescribeInstances: {code}: {message}"
+
+
+@pytest.mark.parametrize(("seconds_off", "said"), [(-900, "ahead of"), (900, "behind")])
+def test_a_wrong_clock_is_measured(run: Any, aws: FakeAws, seconds_off: int, said: str) -> None:
+    aws.fault("DescribeInstances", "RequestExpired", seconds_off=seconds_off)
+    message = run("instance_info", instance_ids=[aws.add(1)])["msg"]
+    assert f"s {said} AWS's" in message
+    assert 895 <= int(message.split("(this clock is ")[1].split()[0]) <= 905
+
+
+def test_no_region_names_the_option(run: Any, aws: FakeAws, environment: pytest.MonkeyPatch) -> None:
+    environment.delenv("AWS_DEFAULT_REGION")
+    result = run("instance_info", instance_ids=[aws.add(1)])
+    assert result["msg"] == "no region: set regions, AWS_DEFAULT_REGION, or region in the profile"
+
+
+def test_no_credentials_says_so(run: Any, aws: FakeAws, environment: pytest.MonkeyPatch) -> None:
+    environment.delenv("AWS_ACCESS_KEY_ID")
+    result = run("instance_info", instance_ids=[aws.add(1)])
+    assert result["msg"] == (
+        "eu-west-1: DescribeInstances: no credentials in boto3's standard chain: log in, or set profile"
+    )
+
+
+def test_an_endpoint_that_hangs_is_given_up_in_time(run: Any, aws: FakeAws) -> None:
+    aws.fault("DescribeInstances", "hang")
+    started = time.monotonic()
+    result = run("instance_info", instance_ids=[aws.add(1)], timeout=1)
+    assert time.monotonic() - started < 5
+    assert result["msg"].startswith("AWS did not answer within timeout: 1 seconds.")
+
+
+def test_an_endpoint_that_refuses_is_named(run: Any, environment: pytest.MonkeyPatch) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        environment.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{port}")
+        result = run("instance_info", instance_ids=["i-00000000000000001"])
+    assert f"127.0.0.1:{port}" in result["msg"]
+    assert "DescribeInstances" in result["msg"]
+
+
+def test_an_answer_that_breaks_off_is_asked_again(run: Any, aws: FakeAws) -> None:
+    instance = aws.add(1)
+    aws.fault("DescribeInstances", "cut", times=1)
+    assert list(run("instance_info", instance_ids=[instance])["instances"]) == [instance]
+
+
+def test_a_call_that_dies_half_way_keeps_what_was_learnt(run: Any, aws: FakeAws) -> None:
+    for number in range(1, 11):
+        aws.add(number)
+    aws.page = 4
+    aws.fault("DescribeInstances", "cut", first=1)
+    result = run("instance_info", filters={})
+    assert len(result["instances"]) == 4
+    (error,) = result["errors"]
+    assert error.startswith("eu-west-1: DescribeInstances after 4 answers: ")
+
+
+def test_a_batch_that_fails_is_unknown_for_its_instances_only(run: Any, aws: FakeAws) -> None:
+    ids = [aws.add(number) for number in range(1, 151)]
+    aws.fault("DescribeInstanceStatus", "UnauthorizedOperation", first=1)
+    result = run("instance_info", instance_ids=ids)
+    assert len(result["failed_instances"]) == 50
+    lost = result["instances"][ids[-1]]["findings"][-1]
+    assert (lost["status"], lost["where"]) == ("unknown", ids[-1])
+    assert "DescribeInstanceStatus" in lost["reason"]
+
+
+def test_an_instance_that_goes_away_meanwhile_does_not_spoil_its_batch(run: Any, aws: FakeAws) -> None:
+    ids = [aws.add(number) for number in range(1, 4)]
+    aws.forget_after("DescribeInstances", ids[1])
+    result = run("instance_info", instance_ids=ids)
+    assert result["failed_instances"] == {ids[1]: "the instance went away while it was looked at"}
+    assert aws.calls["DescribeInstanceStatus"] == 2
+
+
+def test_a_proxy_that_answers_in_html_is_recognised(run: Any, aws: FakeAws) -> None:
+    aws.fault("DescribeInstances", "html")
+    result = run("instance_info", instance_ids=[aws.add(1)])
+    assert result["msg"] == (
+        "eu-west-1: DescribeInstances: the answer broke off or is not AWS's: check the endpoint and any proxy"
+    )
+
+
+def test_without_the_permission_for_types_the_table_serves(run: Any, aws: FakeAws) -> None:
+    instance = aws.add(1, "c4.large")
+    aws.fault("DescribeInstanceTypes", "UnauthorizedOperation")
+    result = run("instance_info", instance_ids=[instance])
+    assert result["types_from"] == "table"
+    assert result["instances"][instance]["facts"]["host_class"] == "xen_hvm"
+
+
+def test_types_of_the_api_when_it_refuses(run: Any, aws: FakeAws) -> None:
+    aws.fault("DescribeInstanceTypes", "UnauthorizedOperation")
+    result = run("instance_type_info", instance_types=["m5.large"], source="api")
+    assert "source: table" in result["msg"]
+
+
+def test_types_of_the_api(run: Any, aws: FakeAws) -> None:
+    result = run("instance_type_info", instance_types=["m5.large", "f1.16xlarge"], source="api")
+    assert {name: each["source"] for name, each in result["instance_types"].items()} == {
+        "m5.large": "api",
+        "f1.16xlarge": "sources",
+    }
+    assert aws.calls == {"DescribeInstanceTypes": 1}

@@ -1,0 +1,170 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How AWS's services speak: requests to Python, Python to answers, both by botocore's service model.
+
+An answer with a member that the model does not know, or a value of another type, is an error of the
+test, so the fake endpoint can't invent an API.
+"""
+
+from __future__ import annotations
+
+import struct
+from datetime import datetime, timezone
+from typing import Any, Dict, List, Tuple
+from urllib.parse import parse_qsl
+from xml.sax.saxutils import escape
+
+import botocore.session
+
+_SESSION = botocore.session.get_session()
+MODELS = {name: _SESSION.get_service_model(name) for name in ("ec2", "sts", "cloudwatch")}
+_TYPES = {"string": str, "integer": int, "long": int, "double": (int, float), "float": (int, float), "boolean": bool}
+
+
+def form_request(body: bytes) -> Tuple[str, str, Dict[str, Any]]:
+    """Service, operation and input of a request in the query protocols of EC2 and STS."""
+    flat = dict(parse_qsl(body.decode(), keep_blank_values=True))
+    operation, version = flat.pop("Action"), flat.pop("Version")
+    service = next(name for name, model in MODELS.items() if model.api_version == version)
+    request = _from_form(MODELS[service].operation_model(operation).input_shape, flat, "")
+    assert not flat, f"{operation} has no {', '.join(flat)}"
+    return service, operation, request or {}
+
+
+def _from_form(shape: Any, flat: Dict[str, str], path: str) -> Any:
+    if shape.type_name == "structure":
+        found = {}
+        for name, member in shape.members.items():
+            given = member.serialization.get("queryName") or member.serialization.get("name", name)
+            value = _from_form(member, flat, f"{path}.{given[0].upper()}{given[1:]}".lstrip("."))
+            if value is not None:
+                found[name] = value
+        return found or None
+    if shape.type_name == "list":
+        items: List[Any] = []
+        while any(key == f"{path}.{len(items) + 1}" or key.startswith(f"{path}.{len(items) + 1}.") for key in flat):
+            items.append(_from_form(shape.member, flat, f"{path}.{len(items) + 1}"))
+        return items or None
+    text = flat.pop(path, None)
+    if text is None or shape.type_name == "string":
+        return text
+    return {"true": True, "false": False}[text] if shape.type_name == "boolean" else int(text)
+
+
+def xml_answer(service: str, operation: str, answer: Dict[str, Any]) -> bytes:
+    """An answer in the XML of EC2 or STS."""
+    model = MODELS[service]
+    content = _xml(model.operation_model(operation).output_shape, answer, operation) if answer else ""
+    namespace = model.metadata["xmlNamespace"]
+    if service == "ec2":
+        content = f"<requestId>0</requestId>{content}"
+    else:
+        content = f"<{operation}Result>{content}</{operation}Result>"
+    return f'<{operation}Response xmlns="{namespace}">{content}</{operation}Response>'.encode()
+
+
+def _xml(shape: Any, value: Any, where: str) -> str:
+    if shape.type_name == "structure":
+        assert isinstance(value, dict), f"{where}: not a structure"
+        unknown = value.keys() - shape.members.keys()
+        assert not unknown, f"{where}: the service model has no {', '.join(sorted(unknown))}"
+        parts = []
+        for name, inner in value.items():
+            tag = shape.members[name].serialization.get("name", name)
+            parts.append(f"<{tag}>{_xml(shape.members[name], inner, f'{where}.{name}')}</{tag}>")
+        return "".join(parts)
+    if shape.type_name == "list":
+        tag = shape.member.serialization.get("name", "member")
+        return "".join(f"<{tag}>{_xml(shape.member, inner, where)}</{tag}>" for inner in value)
+    if shape.type_name == "timestamp":
+        return str(value.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.000Z"))
+    _scalar(shape, value, where)
+    return escape(str(value).lower() if isinstance(value, bool) else str(value))
+
+
+def _scalar(shape: Any, value: Any, where: str) -> None:
+    assert isinstance(value, _TYPES[shape.type_name]), f"{where}: {value!r} is no {shape.type_name}"
+    # A type that is newer than this botocore is no mistake: boto3 passes it on as text.
+    allowed = getattr(shape, "enum", None) if shape.name != "InstanceType" else None
+    assert not allowed or value in allowed, f"{where}: {value!r} is none of {allowed}"
+
+
+def xml_error(service: str, code: str, message: str) -> bytes:
+    """An error in the XML of EC2 or STS."""
+    error = f"<Error><Code>{code}</Code><Message>{escape(message)}</Message></Error>"
+    if service == "ec2":
+        return f"<Response><Errors>{error}</Errors><RequestID>0</RequestID></Response>".encode()
+    return f"<ErrorResponse>{error}<RequestId>0</RequestId></ErrorResponse>".encode()
+
+
+def cbor_request(path: str, body: bytes) -> Tuple[str, str, Dict[str, Any]]:
+    """Service, operation and input of a request in Smithy's RPC v2 protocol, which CloudWatch speaks."""
+    operation = path.rsplit("/", 1)[1]
+    value, end = _read_cbor(body, 0)
+    assert end == len(body)
+    unknown = value.keys() - MODELS["cloudwatch"].operation_model(operation).input_shape.members.keys()
+    assert not unknown, f"{operation} has no {unknown}"
+    return "cloudwatch", operation, value
+
+
+def _read_cbor(data: bytes, at: int) -> Tuple[Any, int]:
+    major, extra = data[at] >> 5, data[at] & 31
+    at += 1
+    if major == 7 and extra in (25, 26, 27):
+        size = 1 << (extra - 24)
+        return struct.unpack(f">{'_efd'[extra - 24]}", data[at : at + size])[0], at + size
+    argument = extra
+    if 24 <= extra <= 27:
+        size = 1 << (extra - 24)
+        argument, at = int.from_bytes(data[at : at + size], "big"), at + size
+    if major == 7:
+        return {20: False, 21: True, 22: None}[extra], at
+    if major in (0, 1):
+        return (argument if major == 0 else -1 - argument), at
+    if major in (2, 3):
+        raw = data[at : at + argument]
+        return (raw.decode() if major == 3 else raw), at + argument
+    if major == 6:
+        seconds, at = _read_cbor(data, at)
+        return datetime.fromtimestamp(seconds, timezone.utc), at
+    items = []
+    for _index in range(argument * (2 if major == 5 else 1)):
+        item, at = _read_cbor(data, at)
+        items.append(item)
+    return (dict(zip(items[::2], items[1::2])) if major == 5 else items), at
+
+
+def cbor_answer(operation: str, answer: Dict[str, Any]) -> bytes:
+    """An answer in Smithy's RPC v2 protocol."""
+    return _cbor(MODELS["cloudwatch"].operation_model(operation).output_shape, answer, operation)
+
+
+def _cbor(shape: Any, value: Any, where: str) -> bytes:
+    if shape.type_name == "structure":
+        unknown = value.keys() - shape.members.keys()
+        assert not unknown, f"{where}: the service model has no {', '.join(sorted(unknown))}"
+        inner = [_text(name) + _cbor(shape.members[name], value[name], f"{where}.{name}") for name in value]
+        return _head(5, len(inner)) + b"".join(inner)
+    if shape.type_name == "list":
+        return _head(4, len(value)) + b"".join(_cbor(shape.member, each, where) for each in value)
+    if shape.type_name == "timestamp":
+        return _head(6, 1) + b"\xfb" + struct.pack(">d", value.timestamp())
+    _scalar(shape, value, where)
+    return _text(value) if isinstance(value, str) else b"\xfb" + struct.pack(">d", value)
+
+
+def cbor_error(code: str, message: str) -> bytes:
+    """An error in Smithy's RPC v2 protocol."""
+    return _head(5, 2) + _text("__type") + _text(code) + _text("message") + _text(message)
+
+
+def _head(major: int, number: int) -> bytes:
+    if number < 24:
+        return bytes([major << 5 | number])
+    return bytes([major << 5 | 26]) + struct.pack(">I", number)
+
+
+def _text(value: str) -> bytes:
+    raw = value.encode()
+    return _head(3, len(raw)) + raw
