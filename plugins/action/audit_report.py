@@ -1,0 +1,91 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The end of an audit, on the controller: the gate of `audit_fail_on`, and the reports when no callback writes them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible import constants as C
+from ansible.errors import AnsibleActionFail
+from ansible.plugins.action import ActionBase
+from ansible.plugins.loader import callback_loader
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils import _plays as plays
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import document, summary
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.collect import Collector, follows_contract
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.statuses import FAILABLE
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.write import write_all
+
+BLIND = (
+    "without the callback nearmetal.ec2.fleet it is not known why a host gave no result, nor how long the run took:"
+    " set stdout_callback = nearmetal.ec2.fleet in ansible.cfg"
+)
+OPTIONS = {
+    "result": {"type": "str", "default": "tune_result"},
+    "fail_on": {"type": "list", "elements": "str", "choices": list(FAILABLE), "default": []},
+    "baseline": {"type": "path"},
+}
+
+
+class ActionModule(ActionBase):
+    """Reads the registered result of every host of the play."""
+
+    _requires_connection = False
+    _supports_check_mode = True
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """`{fail_on, baseline, hosts, findings, written}`; failed when `fail_on` was hit."""
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        _checked, options = self.validate_argument_spec(OPTIONS)
+        try:
+            earlier = document.load(options["baseline"]) if options["baseline"] else None
+            collector = _collect(options["result"], task_vars or {})
+            # The callback knows more: hosts that could not be reached, and the time.
+            seen_by_callback = plays.CALLBACK == C.DEFAULT_STDOUT_CALLBACK
+            blind_spots = () if seen_by_callback else (BLIND,)
+            report = collector.report(plays.Clock().run("audit"), blind_spots, options["fail_on"], earlier)
+            written = [] if seen_by_callback else write_all(report, _directory())
+        except NearmetalError as error:
+            raise AnsibleActionFail(str(error)) from None
+        hosts = report.gate.hosts if report.gate else ()
+        result.update(
+            changed=False,
+            fail_on=options["fail_on"],
+            baseline=options["baseline"] or "",
+            hosts=list(hosts),
+            findings=report.gate.findings if report.gate else 0,
+            written=written,
+        )
+        if hosts:
+            result.update(failed=True, msg=_sentence(options["fail_on"], result["findings"], hosts))
+        if not seen_by_callback:
+            self._display.warning(f"Not seen: {BLIND}.")
+        return result
+
+
+def _sentence(fail_on: list[str], findings: int, hosts: tuple[str, ...]) -> str:
+    kinds = summary.plural(findings, "finding")
+    return f"audit_fail_on: {kinds} with a status of {', '.join(fail_on)} on {summary.span(hosts)}; see report.json"
+
+
+def _collect(registered: str, task_vars: dict[str, Any]) -> Collector:
+    collector = Collector()
+    for name in task_vars["ansible_play_hosts_all"]:
+        told = task_vars["hostvars"][name]
+        collector.expect([name])
+        collector.groups(name, told.get("group_names") or ())
+        found = told.get(registered)
+        if follows_contract(found):
+            collector.add(name, found, failed=found.get("failed") is True)
+        elif isinstance(found, dict) and found.get("failed") is True:
+            collector.failed(name, found.get("msg") or "failed")
+    return collector
+
+
+def _directory() -> str:
+    """Where the callback would write: there is one setting for both."""
+    callback = callback_loader.get(plays.CALLBACK)
+    callback.set_options()
+    return str(callback.get_option("report_directory"))

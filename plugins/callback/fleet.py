@@ -1,0 +1,205 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Progress of a fleet while it runs, one table at its end, and the reports as files."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: fleet
+type: stdout
+short_description: Show a fleet's findings as one table and write the reports
+version_added: 0.1.0
+description:
+  - While modules of this collection run, one line tells how many hosts are done, what was found and the time left.
+  - At the end a table of hosts and concerns, with a mark per cell, and what is found most often.
+  - Writes C(report.json), C(report.md), C(report.html) and C(report.prom), also when hosts can't be reached or the
+    play has none.
+  - Tasks of other collections look as with P(ansible.builtin.default#callback), except that hosts where nothing
+    changed are not listed unless C(-v) is given.
+extends_documentation_fragment:
+  - default_callback
+  - result_format_callback
+requirements:
+  - set as C(stdout_callback) in C(ansible.cfg)
+options:
+  report_directory:
+    description: Where the reports are written; it is made when absent. Relative to the working directory.
+    type: path
+    default: "{{CWD}}/nearmetal-report"
+    env:
+      - name: NEARMETAL_REPORT_DIRECTORY
+    ini:
+      - section: nearmetal
+        key: report_directory
+"""
+
+import sys
+from typing import Any, Optional
+
+from ansible import constants as C
+from ansible import context
+from ansible.plugins.callback.default import CallbackModule as DefaultCallback
+from ansible.utils.color import stringc
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils import _plays as plays
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import terminal
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.clean import text
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.collect import Collector, follows_contract
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.progress import Progress
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.write import write_all
+
+
+class CallbackModule(DefaultCallback):
+    """The default callback for all others; for tasks of this collection, the fleet as a whole."""
+
+    CALLBACK_VERSION = 2.0
+    CALLBACK_TYPE = "stdout"
+    CALLBACK_NAME = "nearmetal.ec2.fleet"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._collector = Collector()
+        self._progress = Progress(sys.stdout)
+        self._clock = plays.Clock()
+        self._mode = ""  # audit | tune | restore; empty while no play is ours
+        self._gate = plays.GateTask()
+
+    def set_options(self, task_keys: Any = None, var_options: Any = None, direct: Any = None) -> None:
+        super().set_options(task_keys=task_keys, var_options=var_options, direct=direct)
+        if not self._display.verbosity:
+            self.set_option("display_ok_hosts", False)
+            self.set_option("display_skipped_hosts", False)
+
+    # --- plays and tasks ---
+
+    def v2_playbook_on_play_start(self, play: Any) -> None:
+        mode = plays.mode_of(play)
+        if mode:
+            self._mode = self._mode or mode
+            self._collector.expect(plays.hosts_of(play))
+            self._play = play
+        else:
+            self._progress.erase()
+            super().v2_playbook_on_play_start(play)
+
+    def v2_runner_on_start(self, host: Any, task: Any) -> None:
+        if plays.is_ours(task):
+            self._mode = self._mode or plays.mode_of_task(task)
+            self._collector.groups(host.get_name(), [group.get_name() for group in host.get_groups()])
+            self._progress.show(self._collector, self._mode)
+        super().v2_runner_on_start(host, task)
+
+    # --- results ---
+
+    def v2_runner_on_ok(self, result: Any) -> None:
+        if self._take(result):
+            return
+        self._progress.erase()
+        shown = self.get_option("display_ok_hosts")
+        # A debug task wants to be seen, whatever is hidden.
+        self.set_option("display_ok_hosts", shown or "_ansible_verbose_always" in result.result)
+        super().v2_runner_on_ok(result)
+        self.set_option("display_ok_hosts", shown)
+
+    def v2_runner_on_failed(self, result: Any, ignore_errors: bool = False) -> None:
+        name = result.host.get_name()
+        if self._take(result, failed=not ignore_errors):
+            if not ignore_errors:
+                self._tell(f"✗ {name}: {text(result.result.get('msg', ''))}", C.COLOR_ERROR)
+            return
+        if self._gate.take(result):
+            return
+        if self._mode and not ignore_errors:
+            self._collector.failed(name, f"{result.task_name}: {result.result.get('msg', 'failed')}")
+        if self._mode and plays.is_ours(result.task) and not self._display.verbosity:
+            self._tell(f"✗ {name}: {text(result.result.get('msg', ''))}", C.COLOR_ERROR)
+            return
+        self._progress.erase()
+        super().v2_runner_on_failed(result, ignore_errors=ignore_errors)
+
+    def v2_runner_on_unreachable(self, result: Any) -> None:
+        if not self._mode:
+            super().v2_runner_on_unreachable(result)
+            return
+        name, message = result.host.get_name(), text(result.result.get("msg", ""))
+        self._collector.unreachable(name, message)
+        self._tell(f"✗ {name}: unreachable: {message}", C.COLOR_UNREACHABLE)
+        self._progress.show(self._collector, self._mode)
+
+    def v2_runner_item_on_ok(self, result: Any) -> None:
+        if not self._take(result):
+            self._progress.erase()
+            super().v2_runner_item_on_ok(result)
+
+    def v2_runner_item_on_failed(self, result: Any) -> None:
+        if not self._take(result, failed=True):
+            self._progress.erase()
+            super().v2_runner_item_on_failed(result)
+
+    def v2_on_file_diff(self, result: Any) -> None:
+        # The actions of a fleet are in the report; one host's are shown when asked for.
+        if not plays.is_ours(result.task) or context.CLIARGS.get("diff"):
+            self._progress.erase()
+            super().v2_on_file_diff(result)
+
+    def _take(self, result: Any, failed: bool = False) -> bool:
+        """Whether this was a result of ours: then it is counted, not printed."""
+        if not plays.is_ours(result.task):
+            return False
+        if self._gate.take(result):
+            return True
+        if not follows_contract(result.result):
+            # The loop as a whole: its items were taken one by one.
+            return "results" in result.result and bool(self._mode)
+        if result.warnings or result.deprecations:
+            self._progress.erase()
+            self._handle_warnings(result.result)
+        self._collector.add(result.host.get_name(), result.result, failed=failed)
+        self._progress.show(self._collector, self._mode)
+        return True
+
+    # --- the end ---
+
+    def v2_playbook_on_no_hosts_matched(self) -> None:
+        self._progress.erase()
+        self._display.display("No host matches the play: see --limit and the inventory.", color=C.COLOR_SKIP)
+
+    def v2_playbook_on_no_hosts_remaining(self) -> None:
+        if not self._mode:
+            super().v2_playbook_on_no_hosts_remaining()
+
+    def v2_playbook_on_stats(self, stats: Any) -> None:
+        self._progress.erase()
+        if not self._mode:
+            super().v2_playbook_on_stats(stats)
+            return
+        try:
+            self._finish()
+        except NearmetalError as error:
+            self._tell(f"✗ {error}", C.COLOR_ERROR)
+        if stats.custom and self.get_option("show_custom_stats"):
+            self._tell(self._dump_results(stats.custom, indent=1))
+
+    def _finish(self) -> None:
+        run = self._clock.run(self._mode)
+        earlier = self._gate.earlier()
+        blind_spots = [self._gate.complaint] if self._gate.complaint else []
+        report = self._collector.report(run, blind_spots, self._gate.statuses, earlier)
+        self._tell("")
+        for line in terminal.render(report, plays.columns(), _paint):
+            self._display.display(line)
+        paths = write_all(report, str(self.get_option("report_directory")))
+        self._tell("")
+        self._tell("Reports: " + plays.brief(paths))
+
+    def _tell(self, line: str, color: Optional[str] = None) -> None:
+        self._progress.erase()
+        self._display.display(line, color=color)
+
+
+def _paint(line: str, color: str) -> str:
+    if color == "bold":
+        # Ansible has no name for it; an unnamed SGR code would be refused.
+        return f"\033[1m{line}\033[0m" if stringc("", "white") else line
+    return stringc(line, color)

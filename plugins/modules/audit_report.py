@@ -1,0 +1,107 @@
+#!/usr/bin/python
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The end of an audit: the documentation; the work is done by the action plugin of the same name."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: audit_report
+short_description: Write the reports of an audit and fail the run on chosen findings
+version_added: 0.1.0
+description:
+  - Runs on the controller, once for the play, after the hosts have been audited.
+  - Writes the reports when the callback P(nearmetal.ec2.fleet#callback) isn't in use; with it the callback writes
+    them, because it also sees hosts that could not be reached.
+options:
+  result:
+    description:
+      - The name under which each host's result was registered.
+    type: str
+    default: tune_result
+  fail_on:
+    description:
+      - Fail when any host has a finding of one of these statuses. V(failed) is a concern that ended with an error.
+    type: list
+    elements: str
+    choices:
+      - ok
+      - would_change
+      - changed
+      - needs_reboot
+      - needs_restart
+      - not_applicable
+      - refused
+      - unchangeable
+      - unknown
+      - advice
+      - waived
+      - failed
+    default: []
+  baseline:
+    description:
+      - The C(report.json) of an earlier run; what changed since is in the report. Relative to the working directory.
+    type: path
+attributes:
+  action:
+    description: Runs on the controller as a whole.
+    support: full
+  check_mode:
+    description: Changes no host; the reports are written in check mode too.
+    support: full
+  diff_mode:
+    description: Changes nothing, so there is no difference to show.
+    support: none
+  platform:
+    description: The systems it works on.
+    support: full
+    platforms: posix
+author:
+  - The nearmetal.ec2 authors (@nearmetal)
+"""
+
+EXAMPLES = r"""
+- name: Audit as part of one's own play
+  hosts: all
+  gather_facts: false
+  tasks:
+    - name: Plan, and change nothing
+      nearmetal.ec2.tune:
+        workload: in_memory_database
+      become: true
+      check_mode: true
+      register: tune_result
+
+    - name: Fail when a host isn't tuned
+      nearmetal.ec2.audit_report:
+        fail_on: [would_change, failed]
+      run_once: true
+"""
+
+RETURN = r"""
+fail_on:
+  description: The statuses that fail the run.
+  type: list
+  elements: str
+  returned: success, or failure because of them
+baseline:
+  description: The earlier report that was compared with; empty without one.
+  type: str
+  returned: success, or failure because of O(fail_on)
+hosts:
+  description: The hosts that have such a finding.
+  type: list
+  elements: str
+  returned: success, or failure because of O(fail_on)
+findings:
+  description: How many such findings there are.
+  type: int
+  returned: success, or failure because of O(fail_on)
+written:
+  description: The files written; empty when the callback writes them.
+  type: list
+  elements: str
+  returned: success, or failure because of O(fail_on)
+  sample: [nearmetal-report/report.json]
+"""

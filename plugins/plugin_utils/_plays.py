@@ -1,0 +1,152 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a callback or an action must know of Ansible's plays, tasks and command line. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import time
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, Iterable, Iterator, List, Optional, Tuple
+
+import yaml
+from ansible import constants as C
+from ansible import context
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import document
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.clean import text
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import HostReport, Run
+
+OURS = "nearmetal.ec2."
+RESTORE = "nearmetal.ec2.restore"
+REPORT = "nearmetal.ec2.audit_report"
+CALLBACK = "nearmetal.ec2.fleet"
+# The extra variables that a command needs again, and that can't hold a secret.
+_EXTRA = re.compile(r"tune_workload=[a-z0-9_]{1,64}", re.ASCII)
+
+
+def is_ours(task: Any) -> bool:
+    """Whether the task runs a module of this collection."""
+    return str(getattr(task, "resolved_action", None) or task.action).startswith(OURS)
+
+
+def mode_of_task(task: Any) -> str:
+    """audit, tune or restore; empty for a task of others."""
+    if not is_ours(task):
+        return ""
+    if str(task.resolved_action) == RESTORE:
+        return "restore"
+    return "audit" if task.check_mode else "tune"
+
+
+def mode_of(play: Any) -> str:
+    """The mode of the play's first task that changes or audits hosts; empty when it has none."""
+    modes = (mode_of_task(task) for block in play.compile() for task in _tasks(block))
+    return next((mode for mode in modes if mode), "")
+
+
+def _tasks(block: Any) -> Iterator[Any]:
+    for part in (block.block, block.rescue, block.always):
+        for entry in part:
+            if hasattr(entry, "rescue"):
+                yield from _tasks(entry)
+            else:
+                yield entry
+
+
+def hosts_of(play: Any) -> List[str]:
+    """All hosts of the play, also those of later batches of `serial`."""
+    return [str(name) for name in play.get_variable_manager().get_vars(play=play).get("ansible_play_hosts_all", [])]
+
+
+def columns() -> int:
+    """The width of the terminal; 80 in a log unless COLUMNS says otherwise."""
+    return shutil.get_terminal_size((80, 24)).columns
+
+
+def brief(paths: Iterable[str]) -> str:
+    """`nearmetal-report/report.json report.md`, the directory once."""
+    names = list(paths)
+    directory = os.path.relpath(os.path.dirname(names[0]))
+    shown = directory if not directory.startswith("..") else os.path.dirname(names[0])
+    return f"{shown}/ {' '.join(os.path.basename(name) for name in names)}"
+
+
+class Clock:
+    """When the run began, for the report's head."""
+
+    def __init__(self) -> None:
+        self._started = datetime.now(timezone.utc)
+        self._ticks = time.monotonic()
+
+    def run(self, mode: str) -> Run:
+        """The run as of now."""
+        inventory = [str(source) for source in context.CLIARGS.get("inventory") or ()]
+        standard = [str(source) for source in C.DEFAULT_HOST_LIST]
+        return Run(
+            mode=mode,
+            started=_stamp(self._started),
+            finished=_stamp(datetime.now(timezone.utc)),
+            seconds=round(time.monotonic() - self._ticks, 3),
+            collection=_version(),
+            inventory=tuple(_near(source) for source in inventory if source not in standard),
+            extra=tuple(
+                extra for extra in map(str, context.CLIARGS.get("extra_vars") or ()) if _EXTRA.fullmatch(extra)
+            ),
+        )
+
+
+def _stamp(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _near(source: str) -> str:
+    """An inventory as one would type it here."""
+    if not os.path.isabs(source):
+        return source
+    near = os.path.relpath(source)
+    return source if near.startswith("..") else near
+
+
+def _version() -> str:
+    root = Path(__file__).parents[2]
+    try:
+        if (root / "MANIFEST.json").exists():
+            return str(json.loads((root / "MANIFEST.json").read_text())["collection_info"]["version"])
+        return str(yaml.safe_load((root / "galaxy.yml").read_text())["version"])
+    except (OSError, ValueError, KeyError, TypeError, yaml.YAMLError):
+        return ""  # a report without the version is still a report
+
+
+class GateTask:
+    """What the task at the end of an audit asked for: `audit_fail_on` and `audit_baseline`."""
+
+    def __init__(self) -> None:
+        self.statuses: Tuple[str, ...] = ()
+        self.complaint = ""
+        self._baseline = ""
+
+    def take(self, result: Any) -> bool:
+        """Whether the result was that task's."""
+        if str(result.task.resolved_action) != REPORT:
+            return False
+        asked = result.result.get("fail_on")
+        if isinstance(asked, list):
+            self.statuses = tuple(map(str, asked))
+            self._baseline = str(result.result.get("baseline") or "")
+        else:
+            self.complaint = text(result.result.get("msg", ""))
+        return True
+
+    def earlier(self) -> Optional[Tuple[str, Tuple[HostReport, ...]]]:
+        """The earlier report to compare with; None without one or when it can't be read."""
+        try:
+            return document.load(self._baseline) if self._baseline else None
+        except NearmetalError as error:
+            self.complaint = str(error)
+            return None

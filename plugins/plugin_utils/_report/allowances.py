@@ -1,0 +1,117 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""ENA allowances: when EC2 itself queues or drops packets, tuning can't help. Pure. PRIVATE to the collection.
+
+A host reports samples of `ethtool -S`, two or more per interface, as
+  {interface: ens5, seconds: 1234.5, packets: 7, counters: {pps_allowance_exceeded: 0, …}}
+`seconds` is any clock that runs on through all samples of a host; `packets`, sent and received in
+all queues, may be absent. The counters start at 0 when the driver resets (ec2.md 2.8): only
+differences mean anything.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Iterable, List, Mapping, Optional
+
+# Counter → what EC2 limits there, and what helps.
+LIMITS = {
+    "bw_in_allowance_exceeded": ("inbound bandwidth", "a larger size, or spread the load over more instances"),
+    "bw_out_allowance_exceeded": ("outbound bandwidth", "a larger size, or spread the load over more instances"),
+    "pps_allowance_exceeded": ("packets per second", "a larger size, larger packets, or more instances"),
+    "conntrack_allowance_exceeded": (
+        "tracked connections",
+        "a larger size, shorter idle timeouts, or security group rules that need no tracking",
+    ),
+    "linklocal_allowance_exceeded": (
+        "packets per second to DNS, instance metadata and NTP",
+        "cache names on the host and ask the metadata service less often",
+    ),
+}
+AVAILABLE = "conntrack_allowance_available"
+FRAME_OVERHEAD = 20  # bytes on the wire beside a frame: preamble 8, gap 12 (S4-17: 64 B frame, 84 B)
+
+
+def line_rate_pps(gigabits_per_second: float, frame_bytes: int = 64) -> float:
+    """Packets per second that fill a link in one direction; 14.88 M for 10 Gbit/s and 64-byte frames."""
+    return gigabits_per_second * 1e9 / ((frame_bytes + FRAME_OVERHEAD) * 8)
+
+
+def budget_ns(packets_per_second: float) -> float:
+    """Nanoseconds there are for one packet; 500 at 2 M packets per second (S4-17)."""
+    return 1e9 / packets_per_second
+
+
+def verdicts(samples: Iterable[Mapping[str, Any]]) -> List[Dict[str, Any]]:
+    """One verdict per interface that has two samples: the difference of the last two.
+
+    Each is {interface, seconds, deltas: {counter: events}, packets_per_second, sentence}; the sentence
+    is empty when no limit was hit. Samples of another form are passed over.
+    """
+    by_interface: Dict[str, List[Mapping[str, Any]]] = {}
+    for sample in samples:
+        if _usable(sample):
+            by_interface.setdefault(sample["interface"], []).append(sample)
+    return [
+        verdict(interface, ordered[-2], ordered[-1])
+        for interface, found in sorted(by_interface.items())
+        if len(ordered := sorted(found, key=lambda sample: float(sample["seconds"]))) > 1
+    ]
+
+
+def verdict(interface: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Dict[str, Any]:
+    """What two samples of one interface say."""
+    seconds = float(after["seconds"]) - float(before["seconds"])
+    reset = any(_count(after, name) < _count(before, name) for name in LIMITS)
+    # After a driver reset the counters began anew: what they show now is the least that happened.
+    deltas = {
+        name: _count(after, name) - (0 if reset else _count(before, name))
+        for name in LIMITS
+        if name in after["counters"]
+    }
+    rate = _rate(before, after, seconds)
+    return {
+        "interface": interface,
+        "seconds": round(seconds, 3),
+        "deltas": deltas,
+        "conntrack_available": after["counters"].get(AVAILABLE),
+        "packets_per_second": rate,
+        "sentence": _sentence(interface, deltas, seconds, rate),
+    }
+
+
+def _sentence(interface: str, deltas: Mapping[str, int], seconds: float, rate: Optional[float]) -> str:
+    hit = [name for name, events in deltas.items() if events > 0]
+    if not hit:
+        return ""
+    told = "; ".join(f"{LIMITS[name][0]}: {deltas[name]:,} packets over it in {seconds:,.0f} s" for name in hit)
+    helps = "; ".join(dict.fromkeys(LIMITS[name][1] for name in hit))
+    at = ""
+    if rate:
+        at = f" At {rate:,.0f} packets/s the host has {budget_ns(rate):,.0f} ns for each."
+    return f"{interface} is at EC2's limit ({told}): tuning can't help; what helps is {helps}.{at}"
+
+
+def _usable(sample: Any) -> bool:
+    return (
+        isinstance(sample, Mapping)
+        and isinstance(sample.get("interface"), str)
+        and _number(sample.get("seconds"))
+        and isinstance(sample.get("counters"), Mapping)
+        and all(_number(sample["counters"].get(name, 0)) for name in (*LIMITS, AVAILABLE))
+    )
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _count(sample: Mapping[str, Any], name: str) -> int:
+    return int(sample["counters"].get(name, 0))
+
+
+def _rate(before: Mapping[str, Any], after: Mapping[str, Any], seconds: float) -> Optional[float]:
+    if seconds <= 0 or not _number(before.get("packets")) or not _number(after.get("packets")):
+        return None
+    packets = float(after["packets"]) - float(before["packets"])
+    return round(packets / seconds, 1) if packets >= 0 else None

@@ -1,0 +1,103 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""report.json: the whole report for other programs; report.schema.json beside this file describes it.
+
+PRIVATE to the collection.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, fields
+from typing import Any, Dict, Mapping, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import STATUSES
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import allowances, model, summary
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.headings import HEADINGS, OTHER, heading_of
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import HostReport, Report, Told
+
+LARGEST = 512 * 1024 * 1024  # bytes of an earlier report; 1,000 hosts are some 20 MB
+
+
+def document(report: Report) -> Dict[str, Any]:
+    """The report as plain JSON data."""
+    tops = summary.top_findings(report)
+    concerns = summary.concerns_of(report)
+    return {
+        "version": model.VERSION,
+        "run": asdict(report.run),
+        "totals": {
+            "hosts": {"all": len(report.hosts), **report.states()},
+            "findings": summary.status_totals(report),
+            "reboot_required": sum(host.reboot_required for host in report.hosts),
+        },
+        "blind_spots": list(report.blind_spots),
+        "fail_on": asdict(report.gate) if report.gate else None,
+        "headings": [
+            {
+                "number": heading.number,
+                "title": heading.title,
+                "concerns": [concern for concern in concerns if heading_of(concern) == heading],
+            }
+            for heading in (*HEADINGS, OTHER)
+        ],
+        "top": [asdict(top) for top in tops],
+        "drift": report.drift,
+        "hosts": [_host(host) for host in report.hosts],
+    }
+
+
+def _host(host: HostReport) -> Dict[str, Any]:
+    # Not asdict: it copies every table deeply, which took most of the time for 1,000 hosts.
+    plain = dict(host.__dict__)
+    plain["findings"] = [finding.__dict__ for finding in host.findings]
+    plain["limits"] = allowances.verdicts(host.allowances)
+    return plain
+
+
+def dump(report: Report) -> str:
+    """The text of report.json."""
+    return json.dumps(document(report), ensure_ascii=False, indent=1, default=str) + "\n"
+
+
+def load(path: str) -> Tuple[str, Tuple[HostReport, ...]]:
+    """When an earlier report was finished, and its hosts.
+
+    Raises NearmetalError for a file that is absent, not a report, or of another version.
+    """
+    try:
+        if os.path.getsize(path) > LARGEST:
+            raise NearmetalError(f"audit_baseline: {path} is larger than {LARGEST >> 20} MiB: not a report of ours")
+        with open(path, encoding="utf-8") as stream:
+            plain = json.load(stream)
+    except OSError as error:
+        raise NearmetalError(f"audit_baseline: can't read {path}: {error.strerror}") from None
+    except (ValueError, RecursionError):
+        raise NearmetalError(f"audit_baseline: {path} is not JSON: name the report.json of an earlier run") from None
+    if not isinstance(plain, dict) or plain.get("version") != model.VERSION:
+        raise NearmetalError(
+            f"audit_baseline: {path} is not a report of version {model.VERSION}: make one with this version first"
+        )
+    try:
+        return str(plain["run"]["finished"]), tuple(_loaded(host) for host in plain["hosts"])
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise NearmetalError(f"audit_baseline: {path} is damaged: make a new report and name that") from None
+
+
+def _loaded(plain: Mapping[str, Any]) -> HostReport:
+    names = {field.name for field in fields(Told)}
+    findings = tuple(Told(**{name: entry[name] for name in names}) for entry in plain["findings"])
+    if plain["state"] not in model.STATES or any(finding.status not in STATUSES for finding in findings):
+        raise ValueError(plain["name"])
+    return HostReport(
+        name=str(plain["name"]),
+        state=plain["state"],
+        platform=dict(plain["platform"]),
+        errors=dict(plain["errors"]),
+        actions=tuple(plain["actions"]),
+        allowances=tuple(plain["allowances"]),
+        findings=findings,
+    )

@@ -1,0 +1,104 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What changed since an earlier report, and who owns it now. Pure. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Iterable, Iterator, Optional, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import model
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import HostReport, Told
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.statuses import BY_NAME
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.summary import show
+
+OURS = "nearmetal.ec2"
+_PLATFORM = ("instance_type", "host_class", "kernel", "distribution", "distribution_version")
+Key = Tuple[str, str, str]
+
+
+def compare(since: str, before: Iterable[HostReport], after: Iterable[HostReport], mode: str) -> Dict[str, Any]:
+    """`{since, changes}`; a change is {host, concern, what, before, after, owner}, values as text.
+
+    A host or concern that only one of the two reports has told about is no drift of its knobs.
+    `owner` is who the host says owns the knob now, `nearmetal.ec2` for what this run set, else empty.
+    """
+    old = {host.name: host for host in before}
+    new = {host.name: host for host in after}
+    changes = [
+        change for name in sorted({*old, *new}) for change in _host_changes(name, old.get(name), new.get(name), mode)
+    ]
+    return {"since": since, "changes": changes}
+
+
+def _host_changes(
+    name: str, old: Optional[HostReport], new: Optional[HostReport], mode: str
+) -> Iterator[Dict[str, str]]:
+    before = old.state if old else "not in the play"
+    after = new.state if new else "not in the play"
+    if before != after:
+        yield _change(name, "", "host", before, after)
+    if old is None or new is None or not _told(old) or not _told(new):
+        return
+    for key in _PLATFORM:
+        if old.platform.get(key) != new.platform.get(key):
+            yield _change(name, "", key, show(old.platform.get(key)), show(new.platform.get(key)))
+    for concern in sorted(set(old.statuses()) & set(new.statuses())):
+        yield from _concern_changes(name, concern, old, new, mode)
+
+
+def _told(host: HostReport) -> bool:
+    return host.state in (model.REPORTED, model.FAILED)
+
+
+def _concern_changes(name: str, concern: str, old: HostReport, new: HostReport, mode: str) -> Iterator[Dict[str, str]]:
+    if old.errors.get(concern) != new.errors.get(concern):
+        yield _change(name, concern, concern, old.errors.get(concern) or "ok", new.errors.get(concern) or "ok")
+    before, after = _knobs(old, concern), _knobs(new, concern)
+    for key in sorted({*before, *after}):
+        was, now = before.get(key), after.get(key)
+        if was is None or now is None or (was.now, _settled(was)) != (now.now, _settled(now)):
+            what = ".".join(part for part in key[:2] if part) + (f" {key[2]}" if key[2] else "")
+            yield _change(name, concern, what, _words(was), _words(now), _owner(now, mode))
+    for lost in sorted(_advice(old, concern) - _advice(new, concern)):
+        yield _change(name, concern, f"{concern} advice", lost, "–")
+    for gained in sorted(_advice(new, concern) - _advice(old, concern)):
+        yield _change(name, concern, f"{concern} advice", "–", gained)
+
+
+def _knobs(host: HostReport, concern: str) -> Dict[Key, Told]:
+    return {
+        (finding.concern, finding.knob, finding.where): finding
+        for finding in host.findings
+        if finding.concern == concern and finding.status != "advice"
+    }
+
+
+def _advice(host: HostReport, concern: str) -> "set[str]":
+    # The measured sentences of the allowances differ in every run; their numbers are in `limits`.
+    if concern == "allowances":
+        return set()
+    return {one.reason for one in host.findings if one.concern == concern and one.status == "advice"}
+
+
+def _settled(finding: Told) -> str:
+    """What a run set is in the next audit as wanted: that is no drift."""
+    return "ok" if finding.status == "changed" else finding.status
+
+
+def _words(finding: Optional[Told]) -> str:
+    if finding is None:
+        return "–"
+    return f"{show(finding.now)} ({BY_NAME[_settled(finding)].words})"
+
+
+def _owner(finding: Optional[Told], mode: str) -> str:
+    if finding is None:
+        return ""
+    if finding.owner:
+        return finding.owner
+    return OURS if finding.status == "changed" and mode == "tune" else ""
+
+
+def _change(host: str, concern: str, what: str, before: str, after: str, owner: str = "") -> Dict[str, str]:
+    return {"host": host, "concern": concern, "what": what, "before": before, "after": after, "owner": owner}

@@ -1,0 +1,78 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Text in columns of a terminal. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import Callable, Iterator, List
+
+Paint = Callable[[str, str], str]  # text, a colour in Ansible's names
+
+
+def plain(text: str, _color: str) -> str:
+    """The Paint of a log or a terminal without colour."""
+    return text
+
+
+def width(text: str) -> int:
+    """The columns that a terminal gives this text."""
+    if text.isascii():
+        return len(text)
+    return sum(_columns(character) for character in text)
+
+
+def _columns(character: str) -> int:
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def clip(text: str, columns: int) -> str:
+    """The text in at most so many columns; what is cut shows as an ellipsis in the middle."""
+    if width(text) <= columns:
+        return text
+    if columns < 2:
+        return "…"[:columns]
+    tail = (columns - 1) // 2
+    head = columns - 1 - tail
+    left, right = "", ""
+    for character in text:
+        if width(left + character) > head:
+            break
+        left += character
+    for character in reversed(text):
+        if width(character + right) > tail:
+            break
+        right = character + right
+    return f"{left}…{right}"
+
+
+def pad(text: str, columns: int) -> str:
+    """The text clipped or filled to exactly so many columns."""
+    shown = clip(text, columns)
+    return shown + " " * (columns - width(shown))
+
+
+def wrap(text: str, columns: int) -> List[str]:
+    """Lines of at most so many columns; a word that is longer is broken."""
+    columns = max(columns, 8)
+    lines, line = [], ""
+    for word in (part for whole in text.split() for part in _parts(whole, columns)):
+        if line and width(line) + 1 + width(word) > columns:
+            lines.append(line)
+            line = word
+        else:
+            line = f"{line} {word}" if line else word
+    return [*lines, line] if line or not lines else lines
+
+
+def _parts(word: str, columns: int) -> Iterator[str]:
+    part = ""
+    for character in word:
+        if width(part + character) > columns:
+            yield part
+            part = ""
+        part += character
+    yield part

@@ -1,0 +1,133 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""report.md: for a ticket, a merge request or a wiki. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import re
+from typing import Dict, Iterable, List, Sequence
+
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import summary
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.headings import heading_of
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import HostReport, Report, Told
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.statuses import BY_NAME, FAILED
+
+TOPS = 20
+DRIFT = 200  # rows; report.json has all
+SETTLED = ("ok", "not_applicable", "changed", "waived")
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~$^=-])")
+
+
+def escape(text: str) -> str:
+    """Text that Markdown, as CommonMark, GitHub or GitLab read it, shows as it is: no markup, link or mention."""
+    shown = _SPECIAL.sub(r"\\\1", text.replace("&", "&amp;"))
+    # Bare addresses and mentions become links without any markup around them.
+    shown = shown.replace("://", ":&#47;&#47;").replace("@", "&#64;").replace("%", "&#37;")
+    return re.sub(r"(?i)(www)\.", r"\1&#46;", shown)
+
+
+def render(report: Report) -> str:
+    """The text of report.md."""
+    run = report.run
+    lines = [f"# {run.mode.capitalize()} of {summary.plural(len(report.hosts), 'host')}", ""]
+    lines += [f"{escape(summary.counts_line(report))}. Ended {run.finished}, took {run.seconds:.1f} s.", ""]
+    totals = summary.status_totals(report)
+    if totals:
+        told = [f"{BY_NAME[status].mark} {count:,} {BY_NAME[status].words}" for status, count in totals.items()]
+        lines += [" · ".join(told), ""]
+    lines += [f"**Not seen:** {escape(sentence)}\n" for sentence in report.blind_spots]
+    lines += _gate(report) + _tops(report) + _matrix(report) + _drift(report)
+    for host in report.hosts:
+        lines += _host(host)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> List[str]:
+    lines = [f"| {' | '.join(titles)} |", f"|{' --- |' * len(titles)}"]
+    return lines + [f"| {' | '.join(cell or ' ' for cell in row)} |" for row in rows] + [""]
+
+
+def _gate(report: Report) -> List[str]:
+    if report.gate is None:
+        return []
+    statuses = ", ".join(report.gate.statuses)
+    if not report.gate.hosts:
+        return [f"**audit\\_fail\\_on** ({escape(statuses)}): none found.", ""]
+    told = f"{summary.plural(report.gate.findings, 'finding')} on {summary.plural(len(report.gate.hosts), 'host')}"
+    return [f"**audit\\_fail\\_on** ({escape(statuses)}): {told}: {escape(summary.span(report.gate.hosts, 20))}.", ""]
+
+
+def _tops(report: Report) -> List[str]:
+    tops = summary.top_findings(report)
+    if not tops:
+        return []
+    lines = ["## Most frequent", ""]
+    rows = []
+    for top in tops[:TOPS]:
+        name = ".".join(part for part in (top.concern, top.knob) if part)
+        why = escape(top.reason) + (f" *{escape(top.gain)}*" if top.gain else "")
+        mark = f"{BY_NAME[top.status].mark} {BY_NAME[top.status].words}"
+        rows.append((f"{len(top.hosts):,}", mark, escape(name), escape(top.change), why, escape(top.fix)))
+    return lines + _table(("hosts", "status", "knob", "change", "why", "fix"), rows)
+
+
+def _matrix(report: Report) -> List[str]:
+    concerns = summary.concerns_of(report)
+    if not concerns:
+        return []
+    rows = []
+    for host in report.hosts:
+        marks = [BY_NAME[status].mark if status else " " for status in summary.cells(host, concerns)]
+        rows.append((escape(host.name), escape(host.state), *marks))
+    used = {status for host in report.hosts for status in summary.cells(host, concerns) if status}
+    legend = " · ".join(f"{look.mark} {look.words}" for name, look in BY_NAME.items() if name in used)
+    return ["## Hosts and concerns", "", *_table(("host", "state", *map(escape, concerns)), rows), legend, ""]
+
+
+def _drift(report: Report) -> List[str]:
+    if report.drift is None:
+        return []
+    changes = report.drift["changes"]
+    lines = [f"## Drift since {escape(report.drift['since'])}", ""]
+    if not changes:
+        return [*lines, "Nothing changed.", ""]
+    keys = ("host", "what", "before", "after", "owner")
+    rows = [[escape(change[key]) for key in keys] for change in changes[:DRIFT]]
+    lines += _table(("host", "what", "before", "now", "owner now"), rows)
+    rest = len(changes) - DRIFT
+    return lines + ([f"… and {rest:,} more in report.json", ""] if rest > 0 else [])
+
+
+def _host(host: HostReport) -> List[str]:
+    """What is open on one host, under the nine headings; what is settled as one number."""
+    lines = [f"## {escape(host.name)}", ""]
+    told = [
+        str(host.platform[key])
+        for key in ("instance_type", "host_class", "architecture", "distribution", "kernel")
+        if host.platform.get(key)
+    ]
+    lines += [escape(" · ".join(told)), ""] if told else []
+    trouble = summary.trouble(host)
+    lines += [f"**{escape(trouble)}**", ""] if trouble else []
+    lines += [f"Reboot required: {escape('; '.join(host.reboot_reasons))}", ""] if host.reboot_required else []
+    rows = [Told(concern, "", FAILED, why) for concern, why in host.errors.items()]
+    rows += [finding for finding in host.findings if finding.status not in SETTLED]
+    grouped: Dict[int, List[Told]] = {}
+    for row in rows:
+        grouped.setdefault(heading_of(row.concern).number, []).append(row)
+    for number in sorted(grouped):
+        lines += [f"### {heading_of(grouped[number][0].concern).title}", ""]
+        lines += _table(("status", "knob", "now", "wanted", "why", "reference"), map(_row, grouped[number]))
+    settled = len(host.findings) - sum(finding.status not in SETTLED for finding in host.findings)
+    lines += [f"{summary.plural(settled, 'knob')} as it should be.", ""] if settled else []
+    return lines + [line for note in host.notes for line in (f"Note: {escape(note)}", "")]
+
+
+def _row(row: Told) -> Sequence[str]:
+    name = ".".join(part for part in (row.concern, row.knob) if part) + (f" {row.where}" if row.where else "")
+    why = escape(row.reason) + (f" *{escape(row.gain)}*" if row.gain else "")
+    look = BY_NAME[row.status]
+    cells = (name, summary.show(row.now, 200), summary.show(row.wanted, 200))
+    return (f"{look.mark} {look.words}", *map(escape, cells), why, escape(row.reference))

@@ -1,0 +1,96 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A report as data: what every form of it is made from. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Dict, List, Mapping, Optional, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding
+
+VERSION = 1  # of the schema: a reader refuses another one
+
+REPORTED, FAILED, UNREACHABLE, SILENT = "reported", "failed", "unreachable", "silent"
+STATES = (REPORTED, FAILED, UNREACHABLE, SILENT)
+
+
+@dataclass(frozen=True)
+class Told(Finding):
+    """A finding as a host told it, with the knob's owner where the host names one."""
+
+    owner: str = ""
+
+
+@dataclass(frozen=True)
+class HostReport:
+    """What one host told."""
+
+    name: str
+    state: str = SILENT  # of STATES
+    message: str = ""  # why it failed or could not be reached; else the module's one line
+    groups: Tuple[str, ...] = ()
+    platform: Mapping[str, Any] = field(default_factory=dict)
+    workload: str = ""
+    changed: bool = False
+    reboot_required: bool = False
+    reboot_reasons: Tuple[str, ...] = ()
+    errors: Mapping[str, str] = field(default_factory=dict)  # concern -> sentence
+    actions: Tuple[Mapping[str, Any], ...] = ()
+    findings: Tuple[Told, ...] = ()
+    allowances: Tuple[Mapping[str, Any], ...] = ()  # samples: see allowances.py
+    notes: Tuple[str, ...] = ()  # what was cut or not understood
+
+    @property
+    def family(self) -> str:
+        """`c5` of `c5.large`; empty when the host doesn't know its type."""
+        return str(self.platform.get("instance_type") or "").partition(".")[0]
+
+    def statuses(self) -> Dict[str, List[str]]:
+        """Concern → the statuses of its findings, `failed` for one that ended with an error."""
+        found: Dict[str, List[str]] = {concern: ["failed"] for concern in self.errors}
+        for finding in self.findings:
+            found.setdefault(finding.concern, []).append(finding.status)
+        return found
+
+
+@dataclass(frozen=True)
+class Gate:
+    """What `audit_fail_on` asked for and how often it was hit."""
+
+    statuses: Tuple[str, ...]
+    hosts: Tuple[str, ...] = ()
+    findings: int = 0
+
+
+@dataclass(frozen=True)
+class Run:
+    """The run that a report is about."""
+
+    mode: str  # audit | tune | restore
+    started: str  # UTC, as 2026-01-31T12:00:00Z
+    finished: str
+    seconds: float
+    collection: str = ""  # version
+    inventory: Tuple[str, ...] = ()
+    extra: Tuple[str, ...] = ()  # the extra variables that a fix needs again
+
+
+@dataclass(frozen=True)
+class Report:
+    """The whole report."""
+
+    run: Run
+    hosts: Tuple[HostReport, ...] = ()
+    blind_spots: Tuple[str, ...] = ()  # what the writer could not see, in sentences
+    gate: Optional[Gate] = None
+    drift: Optional[Mapping[str, Any]] = None  # see drift.py
+
+    def states(self) -> Dict[str, int]:
+        """How many hosts are in each state."""
+        return {state: sum(host.state == state for host in self.hosts) for state in STATES}
+
+    def as_dict(self) -> Dict[str, Any]:
+        """The report as plain JSON data, without what follows from it."""
+        return asdict(self)

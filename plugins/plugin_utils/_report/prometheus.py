@@ -1,0 +1,97 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""report.prom: numbers and names for node_exporter's textfile collector. PRIVATE to the collection.
+
+Labels hold host, concern, knob, status, interface and allowance; never a value or a sentence.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import datetime, timezone
+from typing import Iterator, List, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import allowances, model
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import Report
+
+Sample = Tuple[Tuple[Tuple[str, str], ...], float]
+
+
+def render(report: Report) -> str:
+    """The text of report.prom, in the Prometheus text format 0.0.4."""
+    lines: List[str] = []
+    for name, text, samples in _metrics(report):
+        found = list(samples)
+        if found:
+            lines += [f"# HELP {name} {text}", f"# TYPE {name} gauge"]
+            lines += [_line(name, sample) for sample in found]
+    return "\n".join(lines) + "\n"
+
+
+def _metrics(report: Report) -> Iterator[Tuple[str, str, Iterator[Sample]]]:
+    hosts = report.hosts
+    limits = {host.name: allowances.verdicts(host.allowances) for host in hosts}
+    yield "nearmetal_report_timestamp_seconds", "When the run ended.", iter([((), _seconds(report.run.finished))])
+    yield "nearmetal_report_duration_seconds", "How long the run took.", iter([((), report.run.seconds)])
+    yield (
+        "nearmetal_hosts",
+        "Hosts of the run by what became of them.",
+        (((("state", state),), count) for state, count in report.states().items()),
+    )
+    yield (
+        "nearmetal_host_reported",
+        "1 when the host told its findings, else 0.",
+        (((("host", host.name),), int(host.state == model.REPORTED)) for host in hosts),
+    )
+    yield (
+        "nearmetal_reboot_required",
+        "1 when something is set that only the next boot brings.",
+        (((("host", host.name),), int(host.reboot_required)) for host in hosts),
+    )
+    yield "nearmetal_findings", "Findings by knob and status.", _findings(report)
+    yield (
+        "nearmetal_failed_concerns",
+        "Concerns that ended with an error.",
+        (((("host", host.name),), len(host.errors)) for host in hosts),
+    )
+    yield (
+        "nearmetal_ena_allowance_exceeded_packets",
+        "Packets over an EC2 limit between the last two samples.",
+        (
+            ((("host", name), ("interface", found["interface"]), ("allowance", counter)), events)
+            for name, verdicts in limits.items()
+            for found in verdicts
+            for counter, events in found["deltas"].items()
+        ),
+    )
+    yield (
+        "nearmetal_ena_sample_seconds",
+        "Time between the last two samples of the allowances.",
+        (
+            ((("host", name), ("interface", found["interface"])), found["seconds"])
+            for name, verdicts in limits.items()
+            for found in verdicts
+        ),
+    )
+
+
+def _findings(report: Report) -> Iterator[Sample]:
+    for host in report.hosts:
+        count = Counter((finding.concern, finding.knob, finding.status) for finding in host.findings)
+        for (concern, knob, status), findings in sorted(count.items()):
+            yield (("host", host.name), ("concern", concern), ("knob", knob), ("status", status)), findings
+
+
+def _line(name: str, sample: Sample) -> str:
+    labels, value = sample
+    told = ",".join(f'{label}="{_escaped(text)}"' for label, text in labels)
+    return f"{name}{{{told}}} {value}" if told else f"{name} {value}"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
+
+
+def _seconds(stamp: str) -> float:
+    return datetime.strptime(stamp, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=timezone.utc).timestamp()

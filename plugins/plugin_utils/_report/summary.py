@@ -1,0 +1,151 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What follows from a report: totals, the matrix of marks, the top findings and the command that fixes each.
+
+PRIVATE to the collection.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any, Dict, List, Mapping, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import model
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.headings import in_order
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import HostReport, Report, Run
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.statuses import FAILED, OPEN, ORDER, worst
+
+LIMIT = 3  # hosts that a command names; more are left to the inventory
+VALUE = 60  # characters of a value beside a sentence
+
+
+@dataclass(frozen=True)
+class Top:
+    """One kind of finding, over all hosts that have it."""
+
+    concern: str
+    knob: str
+    status: str
+    hosts: Tuple[str, ...]
+    change: str  # "xen → tsc"; empty when the hosts differ or nothing changes
+    reason: str  # the most frequent one
+    other_reasons: int  # how many further wordings there are
+    gain: str
+    reference: str
+    fix: str  # a command, or a sentence where no command helps
+
+
+def concerns_of(report: Report) -> List[str]:
+    """Every concern that any host told about, in the order of the nine headings."""
+    return in_order(concern for host in report.hosts for concern in host.statuses())
+
+
+def cells(host: HostReport, concerns: List[str]) -> List[str]:
+    """The status that speaks for each concern; empty where the host told nothing."""
+    statuses = host.statuses()
+    return [worst(statuses.get(concern, ())) for concern in concerns]
+
+
+def status_totals(report: Report) -> Dict[str, int]:
+    """How many findings have each status; only those that occur, in the order of who speaks first."""
+    count: Counter[str] = Counter(
+        status for host in report.hosts for found in host.statuses().values() for status in found
+    )
+    return {status: count[status] for status in sorted(count, key=lambda status: ORDER[status])}
+
+
+def top_findings(report: Report) -> List[Top]:
+    """What is open, by the number of hosts that have it, then by how pressing it is."""
+    groups: Dict[Tuple[str, str, str], List[Tuple[str, Mapping[str, Any]]]] = {}
+    for host in report.hosts:
+        for concern, sentence in host.errors.items():
+            groups.setdefault((concern, "", FAILED), []).append((host.name, {"reason": sentence}))
+        for finding in host.findings:
+            if finding.status in OPEN:
+                key = (finding.concern, finding.knob, finding.status)
+                groups.setdefault(key, []).append((host.name, finding.__dict__))
+    tops = [_top(report.run, *key, told) for key, told in groups.items()]
+    return sorted(tops, key=lambda top: (-len(top.hosts), ORDER[top.status], top.concern, top.knob))
+
+
+def show(value: Any, limit: int = VALUE) -> str:
+    """A value of a knob in a few characters; a table as compact JSON, nothing as a dash."""
+    if value is None or value == "":
+        return "–"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return shown if len(shown) <= limit else shown[: limit - 1] + "…"
+
+
+def change_of(finding: Mapping[str, Any]) -> str:
+    """`xen → tsc`; empty when nothing is wanted or it is there already."""
+    now, wanted = finding.get("now"), finding.get("wanted")
+    return f"{show(now)} → {show(wanted)}" if wanted is not None and wanted != now else ""
+
+
+def counts_line(report: Report) -> str:
+    """`12 hosts: 10 reported, 2 unreachable`"""
+    states = [f"{count} {state}" for state, count in report.states().items() if count]
+    return f"{plural(len(report.hosts), 'host')}{': ' if states else ''}{', '.join(states)}"
+
+
+def plural(number: int, noun: str) -> str:
+    """`1 host`, `2 hosts`, `1,000 hosts`"""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def span(hosts: Tuple[str, ...], shown: int = LIMIT) -> str:
+    """A few names and how many more."""
+    rest = len(hosts) - shown
+    return ", ".join(hosts[:shown]) + (f" and {rest:,} more" if rest > 0 else "")
+
+
+def tune_command(run: Run, hosts: Tuple[str, ...] = ()) -> str:
+    """The command that does what the audit showed; for a few hosts it names them."""
+    words = ["ansible-playbook", "nearmetal.ec2.tune"]
+    words += [word for source in run.inventory for word in ("-i", source)]
+    words += ["--limit", ",".join(hosts)] if 0 < len(hosts) <= LIMIT else []
+    words += [word for variable in run.extra for word in ("-e", variable)]
+    return shlex.join(words)
+
+
+def _top(run: Run, concern: str, knob: str, status: str, told: List[Tuple[str, Mapping[str, Any]]]) -> Top:
+    hosts = tuple(dict.fromkeys(name for name, _finding in told))
+    reasons = Counter(str(finding["reason"]) for _name, finding in told)
+    changes = {change_of(finding) for _name, finding in told}
+    example = next(finding for _name, finding in told if finding["reason"] == reasons.most_common(1)[0][0])
+    return Top(
+        concern=concern,
+        knob=knob,
+        status=status,
+        hosts=hosts,
+        change=changes.pop() if len(changes) == 1 else "",
+        reason=str(example["reason"]),
+        other_reasons=len(reasons) - 1,
+        gain=next((str(finding["gain"]) for _name, finding in told if finding.get("gain")), ""),
+        reference=str(example.get("reference") or ""),
+        fix=_fix(run, status, hosts),
+    )
+
+
+def _fix(run: Run, status: str, hosts: Tuple[str, ...]) -> str:
+    if status == "would_change":
+        return tune_command(run, hosts)
+    return {
+        "needs_reboot": f"reboot when it suits: {span(hosts)}",
+        "needs_restart": f"restart the service when it suits: {span(hosts)}",
+    }.get(status, "")
+
+
+def trouble(host: HostReport) -> str:
+    """Why a host is not simply reported; empty for one that is."""
+    return {
+        model.UNREACHABLE: f"unreachable: {host.message}",
+        model.FAILED: f"failed: {host.message}",
+        model.SILENT: "no result: the run ended before this host told anything",
+    }.get(host.state, "")

@@ -1,0 +1,261 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The report in a terminal: one compact table, then what is most worth doing. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from typing import Dict, List, Sequence, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import model, summary
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.headings import heading_of, in_order
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.layout import Paint, clip, pad, plain, width, wrap
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import HostReport, Report, Told
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.statuses import BY_NAME, FAILED, ORDER
+
+ROWS = 40  # a longer table is folded: hosts with equal marks share a row
+PATTERNS = 25  # rows of a folded table
+TOPS = 5
+TROUBLED = 8
+NARROWEST = 40
+READABLE = 24  # columns that a sentence needs beside others
+
+
+def render(report: Report, columns: int = 80, paint: Paint = plain) -> List[str]:
+    """The lines to print."""
+    columns = max(columns, NARROWEST)
+    lines = _title(report, columns, paint) + _trouble(report, columns, paint)
+    concerns = summary.concerns_of(report)
+    if concerns:
+        lines += [""]
+        one = len(report.hosts) == 1
+        lines += _detail(report.hosts[0], columns, paint) if one else _matrix(report, concerns, columns, paint)
+        below = _next_step(report, paint) if one else _tops(report, columns, paint)
+        lines += ["", *below] if below else []
+    lines += _reboots(report, columns, paint) + _drift(report, columns, paint) + _gate(report, columns, paint)
+    for sentence in report.blind_spots:
+        lines += [paint(line, "bright yellow") for line in _indented("Not seen: ", sentence, columns)]
+    return lines
+
+
+def _title(report: Report, columns: int, paint: Paint) -> List[str]:
+    run = report.run
+    totals = summary.status_totals(report)
+    told = ", ".join(f"{count:,} {BY_NAME[status].words}" for status, count in totals.items())
+    head = f"{run.mode.upper()}  {summary.counts_line(report)} in {run.seconds:.1f} s"
+    return [paint(clip(head, columns), "bold"), *wrap(told, columns)] if told else [paint(clip(head, columns), "bold")]
+
+
+def _trouble(report: Report, columns: int, paint: Paint) -> List[str]:
+    """Hosts that gave no report, those with the same sentence together."""
+    same: Dict[str, List[str]] = {}
+    for host in report.hosts:
+        sentence = summary.trouble(host)
+        if sentence and not host.errors:
+            same.setdefault(sentence, []).append(host.name)
+    lines: List[str] = []
+    for sentence, names in list(same.items())[:TROUBLED]:
+        lead = f"✗ {summary.span(tuple(names))}: "
+        lines += [paint(line, "red") for line in _indented(lead, sentence, columns)]
+    rest = len(same) - TROUBLED
+    return lines + ([paint(f"✗ and {rest} more kinds of trouble: see the report", "red")] if rest > 0 else [])
+
+
+def _indented(lead: str, sentence: str, columns: int) -> List[str]:
+    first, *rest = wrap(lead + sentence, columns)
+    return [first] + [f"  {line}" for one in rest for line in wrap(one, columns - 2)]
+
+
+def _mark(status: str, paint: Paint) -> str:
+    return paint(BY_NAME[status].mark, BY_NAME[status].color) if status else paint("·", "dark gray")
+
+
+# --- the table of many hosts ---
+
+
+def _matrix(report: Report, concerns: List[str], columns: int, paint: Paint) -> List[str]:
+    rows = _rows(report, concerns)
+    gaps = _gaps(concerns)
+    used = sum(gaps) + len(concerns)
+    # The names of the concerns hang to the left of their columns, above the hosts.
+    needed = max(len(concern) + 2 - sum(gaps[: i + 1]) - i for i, concern in enumerate(concerns))
+    first = min(max(needed, *(width(label) for label, _host in rows)), max(columns - used, 12))
+    lines = _heads(concerns, gaps, first, columns, paint)
+    for label, host in rows[:PATTERNS] if len(rows) > ROWS else rows:
+        lines.append(_row(label, host, concerns, gaps, first, columns, paint))
+    if len(rows) > ROWS:
+        lines.append(f"… {len(rows) - PATTERNS} further rows are in the report")
+    present = {status for _label, host in rows for status in summary.cells(host, concerns) if status}
+    words = [f"{BY_NAME[status].mark} {BY_NAME[status].words}" for status in sorted(present, key=ORDER.__getitem__)]
+    return lines + [""] + [paint(line, "dark gray") for line in _flow(words, columns)]
+
+
+def _flow(words: Sequence[str], columns: int) -> List[str]:
+    lines = [""]
+    for word in words:
+        glue = "   " if lines[-1] else ""
+        if width(lines[-1] + glue + word) > columns:
+            lines.append(word)
+        else:
+            lines[-1] += glue + word
+    return lines
+
+
+def _rows(report: Report, concerns: List[str]) -> List[Tuple[str, HostReport]]:
+    """A row per host; of a large fleet, a row per pattern of marks, the most frequent first."""
+    if len(report.hosts) <= ROWS:
+        return [(host.name, host) for host in report.hosts]
+    patterns: Dict[Tuple[str, ...], List[HostReport]] = {}
+    for host in report.hosts:
+        patterns.setdefault((host.state, *summary.cells(host, concerns)), []).append(host)
+    folded = sorted(patterns.values(), key=lambda hosts: (-len(hosts), hosts[0].name))
+    return [(_fold([host.name for host in hosts]), hosts[0]) for hosts in folded]
+
+
+def _fold(names: List[str]) -> str:
+    if len(names) == 1:
+        return names[0]
+    return f"{len(names):,} hosts: {names[0]} … {names[-1]}"
+
+
+def _gaps(concerns: List[str]) -> List[int]:
+    """Spaces before each column: two where another heading begins."""
+    numbers = [heading_of(concern).number for concern in concerns]
+    return [1] + [1 + (before != number) for before, number in zip(numbers, numbers[1:])]
+
+
+def _heads(concerns: List[str], gaps: List[int], first: int, columns: int, paint: Paint) -> List[str]:
+    places = [first + sum(gaps[: i + 1]) + i for i in range(len(concerns))]
+    lines = []
+    for i in reversed(range(len(concerns))):
+        bars = "".join("│".rjust(gaps[j] + 1) for j in range(i + 1, len(concerns)))
+        label = clip(concerns[i], places[i] - 1)
+        line = f"{label} ┐".rjust(places[i] + 1) + bars
+        lines.append(paint(clip(line, columns), "bold"))
+    return lines
+
+
+def _row(
+    label: str, host: HostReport, concerns: List[str], gaps: List[int], first: int, columns: int, paint: Paint
+) -> str:
+    found = summary.cells(host, concerns)
+    if not any(found):
+        said = clip({model.SILENT: "no result"}.get(host.state, host.state), columns - first - 1)
+        return f"{pad(label, first)} {paint(said, 'red')}"
+    marks = "".join(" " * gap + _mark(status, paint) for gap, status in zip(gaps, found))
+    return pad(label, first) + marks + (paint(" ✗", "red") if host.state == model.UNREACHABLE else "")
+
+
+# --- the table of one host ---
+
+
+def _detail(host: HostReport, columns: int, paint: Paint) -> List[str]:
+    head = " · ".join(
+        str(host.platform[key])
+        for key in ("instance_type", "host_class", "architecture", "kernel")
+        if host.platform.get(key)
+    )
+    lines = [f"{paint(host.name, 'bold')}  {paint(clip(head, columns - width(host.name) - 2), 'dark gray')}"]
+    rows: List[Told] = [Told(concern, "", FAILED, why) for concern, why in host.errors.items()]
+    rows += host.findings
+    places = {concern: place for place, concern in enumerate(in_order(row.concern for row in rows))}
+    rows.sort(key=lambda row: places[row.concern])
+    cells = [(row.concern, _knob(row), summary.show(row.now, 24), summary.show(row.wanted, 24)) for row in rows]
+    titles = ("concern", "knob", "now", "wanted")
+    widths = [max(width(text) for text in column) for column in zip(titles, *cells)]
+    left = columns - sum(widths) - 2 * (len(widths) + 1)
+    if left < READABLE:
+        return lines + [line for row in rows for line in _stacked(row, columns, paint)]
+    lines.append(
+        paint("  " + "  ".join(pad(title, size) for title, size in zip((*titles, "why"), (*widths, 3))), "bold")
+    )
+    for row, texts in zip(rows, cells):
+        why = wrap(_why(row), left)
+        shown = "  ".join(pad(text, size) for text, size in zip(texts, widths))
+        lines.append(f"{_mark(row.status, paint)} {shown}  {why[0]}")
+        lines += [" " * (columns - left) + line for line in why[1:]]
+    return lines
+
+
+def _knob(row: Told) -> str:
+    return f"{row.knob} {row.where}".strip()
+
+
+def _why(row: Told) -> str:
+    words = BY_NAME[row.status].words
+    lead = "" if row.status in ("ok", "would_change", "changed") else f"{words}: "
+    return lead + row.reason + (f" ({row.gain})" if row.gain else "")
+
+
+def _stacked(row: Told, columns: int, paint: Paint) -> List[str]:
+    name = " ".join(part for part in (row.concern, _knob(row)) if part)
+    change = summary.change_of(row.__dict__) or summary.show(row.now)
+    return [
+        f"{_mark(row.status, paint)} {clip(f'{name}  {change}', columns - 2)}",
+        *(f"    {line}" for line in wrap(_why(row), columns - 4)),
+    ]
+
+
+def _next_step(report: Report, paint: Paint) -> List[str]:
+    host = report.hosts[0]
+    if not any(finding.status == "would_change" for finding in host.findings):
+        return []
+    return [f"To change it: {paint(summary.tune_command(report.run, (host.name,)), 'bold')}"]
+
+
+# --- below the table ---
+
+
+def _tops(report: Report, columns: int, paint: Paint) -> List[str]:
+    tops = summary.top_findings(report)
+    if not tops:
+        return ["Nothing is left to do."]
+    lines = [paint("Most frequent", "bold")]
+    for top in tops[:TOPS]:
+        lead = summary.plural(len(top.hosts), "host").rjust(11)
+        name = ".".join(part for part in (top.concern, top.knob) if part)
+        words = "" if top.change else f"  {BY_NAME[top.status].words}"
+        line = clip(f"{name}{words}  {top.change}".rstrip(), columns - width(lead) - 4)
+        lines.append(f"{lead}  {_mark(top.status, paint)} {line}")
+        more = f" (and {summary.plural(top.other_reasons, 'other reason')})" if top.other_reasons else ""
+        for title, text in (("why", top.reason + more), ("gain", top.gain)):
+            told = wrap(text, columns - 11) if text else []
+            lines += [
+                f"     {paint((title if not i else '').ljust(5), 'dark gray')} {part}" for i, part in enumerate(told)
+            ]
+        # Not wrapped: it is there to be copied.
+        lines += [f"     {paint('fix  ', 'dark gray')} {paint(top.fix, 'bold')}"] if top.fix else []
+    rest = len(tops) - TOPS
+    return lines + ([f"{'':>11}  {summary.plural(rest, 'further finding')} in the report"] if rest > 0 else [])
+
+
+def _reboots(report: Report, columns: int, paint: Paint) -> List[str]:
+    names = tuple(host.name for host in report.hosts if host.reboot_required)
+    if not names:
+        return []
+    sentence = f"{summary.plural(len(names), 'host')} {'needs' if len(names) == 1 else 'need'} a reboot: "
+    return [paint(line, "purple") for line in _indented(sentence, summary.span(names), columns)]
+
+
+def _drift(report: Report, columns: int, paint: Paint) -> List[str]:
+    if report.drift is None:
+        return []
+    changes = report.drift["changes"]
+    head = f"Drift since {report.drift['since']}: {summary.plural(len(changes), 'change')}"
+    lines = ["", paint(clip(head, columns), "bold")]
+    for change in changes[:TOPS]:
+        told = f"{change['host']}  {change['what']}: {change['before']} → {change['after']}"
+        told += f" (owner: {change['owner']})" if change["owner"] else ""
+        lines += _indented("  ", told, columns)
+    rest = len(changes) - TOPS
+    return lines + ([f"  and {rest:,} more in the report"] if rest > 0 else [])
+
+
+def _gate(report: Report, columns: int, paint: Paint) -> List[str]:
+    gate = report.gate
+    if gate is None:
+        return []
+    if not gate.hosts:
+        return [paint("audit_fail_on: none of " + ", ".join(gate.statuses), "green")]
+    sentence = f"{summary.plural(gate.findings, 'finding')} on {summary.span(gate.hosts)}"
+    return [paint(line, "red") for line in _indented("audit_fail_on: ", sentence, columns)]

@@ -1,0 +1,48 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The report as files: whole or not at all, readable by their owner only. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import os
+from typing import List
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import document, markdown, prometheus
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import Report
+
+FORMS = (
+    ("report.json", document.dump),
+    ("report.md", markdown.render),
+    ("report.prom", prometheus.render),
+)
+
+
+def write_all(report: Report, directory: str) -> List[str]:
+    """Write every form into the directory (made with mode 0700); the paths, in order.
+
+    Raises NearmetalError when a file can't be written; those written before it stay.
+    """
+    try:
+        os.makedirs(directory, mode=0o700, exist_ok=True)
+        return [_write(os.path.join(directory, name), form(report)) for name, form in FORMS]
+    except OSError as error:
+        raise NearmetalError(
+            f"report_directory: can't write {error.filename or directory}: {error.strerror};"
+            " name another directory with NEARMETAL_REPORT_DIRECTORY"
+        ) from None
+
+
+def _write(path: str, text: str) -> str:
+    beside = f"{path}.{os.getpid()}.new"
+    # O_EXCL: in a shared directory nobody can put a link in the way.
+    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", errors="replace", newline="\n") as stream:
+            stream.write(text)
+        os.replace(beside, path)
+    except OSError:
+        os.unlink(beside)
+        raise
+    return path
