@@ -37,6 +37,8 @@ options:
 options: {}
 notes:
   - Needs root on the host, in check mode too, because the journal is readable by root alone.
-  - Check mode shows exactly what an apply would do; an apply looks again and fails when the kernel did not take a value.
+  - Check mode shows exactly what an apply would do. An apply looks again, and fails when the kernel did not take a
+    value.
   - Originals are kept in C(/var/lib/nearmetal/journal.json) until they are restored.
+  - What was wanted is kept in C(/var/lib/nearmetal/wanted.json). Per concern the last run counts.
 """

@@ -17,7 +17,7 @@ description:
 options:
   concerns:
     description:
-      - The concerns to take back. Left out, all that the journal knows.
+      - The concerns to take back. Left out, all that the host knows.
     type: list
     elements: str
 extends_documentation_fragment:

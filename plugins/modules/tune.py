@@ -31,6 +31,11 @@ options:
     type: str
     choices: [keep, rollback]
     default: keep
+  prune:
+    description:
+      - Take back the concerns of earlier runs that this run leaves out. Without it they stay, and are listed.
+    type: bool
+    default: false
   strict:
     description:
       - Fail when something is refused. Without it a refusal is a finding and the task succeeds.
@@ -135,6 +140,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.module import run_and_exit
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import tune_requests
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Origin
 
 
 def main(host: WritableHost | None = None) -> None:
@@ -144,6 +150,7 @@ def main(host: WritableHost | None = None) -> None:
             "workload": {"type": "str"},
             "concerns": {"type": "dict", "default": {}},
             "on_failure": {"type": "str", "choices": ["keep", "rollback"], "default": "keep"},
+            "prune": {"type": "bool", "default": False},
             "strict": {"type": "bool", "default": False},
             "allow_not_ec2": {"type": "bool", "default": False},
         },
@@ -154,9 +161,10 @@ def main(host: WritableHost | None = None) -> None:
     run_and_exit(
         module,
         host or WritableHost(),
-        lambda _known: tune_requests(params["workload"], params["concerns"], common),
+        lambda known: tune_requests(params["workload"], params["concerns"], common, known, params["prune"]),
         strict=params["strict"],
         roll_back_all=params["on_failure"] == "rollback",
+        origin=Origin("tune, workload {workload}".format(**params) if params["workload"] else "tune"),
         named={"workload": params["workload"]},
     )
 

@@ -6,14 +6,21 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import Any, Mapping, Optional
+from typing import Any, List, Mapping, Optional
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern import Concern
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.options import COMMON
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.options import COMMON, validate
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import contract
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Ask, Request, run
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import (
+    ANONYMOUS,
+    Ask,
+    Known,
+    Origin,
+    Request,
+    run,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Wanted
 
@@ -25,12 +32,17 @@ STATE = {
 
 def state_module(concern: Concern, host: Optional[WritableHost] = None) -> None:
     """The whole main() of a state module; `host` is another machine in tests."""
-    module = AnsibleModule(argument_spec={**COMMON, **STATE, **concern.options}, supports_check_mode=True)
+    spec = {**COMMON, **concern.options}
+    module = AnsibleModule(argument_spec={**STATE, **spec}, supports_check_mode=True)
     params = dict(module.params)
     strict, state = params.pop("strict"), params.pop("state")
-    wanted = Wanted({option: value for option, value in params.items() if value is not None})
-    request = Request(concern.name, concern, wanted if state == "present" else None)
-    run_and_exit(module, host or WritableHost(), lambda _known: [request], strict=strict)
+
+    def ask(_known: Known) -> List[Request]:
+        # The form in which `tune` has them, so that both store the same.
+        wanted = Wanted(validate(concern.name, spec, params)) if state == "present" else None
+        return [Request(concern.name, concern, wanted)]
+
+    run_and_exit(module, host or WritableHost(), ask, strict=strict, origin=Origin(f"module {concern.name}"))
 
 
 def run_and_exit(
@@ -39,11 +51,12 @@ def run_and_exit(
     ask: Ask,
     strict: bool = False,
     roll_back_all: bool = False,
+    origin: Origin = ANONYMOUS,
     named: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
     """Run what is asked and leave through exit_json, or fail_json with one sentence; `named` is returned as it is."""
     try:
-        done = run(host, ask, check=module.check_mode, strict=strict, roll_back_all=roll_back_all)
+        done = run(host, ask, check=module.check_mode, strict=strict, roll_back_all=roll_back_all, origin=origin)
     except NearmetalError as error:
         module.fail_json(msg=str(error), **named)
     result = contract(done.outcomes)

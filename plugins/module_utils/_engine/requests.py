@@ -5,23 +5,33 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import Any, Dict, List, Mapping, Optional
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.options import COMMON, validate
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Request
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Known, Request
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.stored import Stored
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.registry import WORKLOADS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.workload import values
 
 
-def tune_requests(workload: Optional[str], concerns: Mapping[str, Any], common: Mapping[str, Any]) -> List[Request]:
+def tune_requests(
+    workload: Optional[str],
+    concerns: Mapping[str, Any],
+    common: Mapping[str, Any],
+    on_host: Known = MappingProxyType({}),
+    prune: bool = False,
+) -> List[Request]:
     """The requests of one `tune` run, in the registry's order.
 
     The user's options win over the workload's; one that repeats the workload's value
-    stays the workload's, so that a spelled-out playbook means the same. `common` holds options that every
-    concern takes. Raises NearmetalError for an unknown workload, concern or option.
+    stays the workload's, so that a spelled-out playbook means the same. `common` holds
+    options that every concern takes. A concern of an earlier run (`on_host`) that this
+    one leaves out stays, or with `prune` is taken back. Raises NearmetalError for an
+    unknown workload, concern or option.
     """
     if workload is not None and workload not in WORKLOADS:
         raise NearmetalError(f"workload {workload!r} is unknown; there are {', '.join(sorted(WORKLOADS))}")
@@ -46,17 +56,27 @@ def tune_requests(workload: Optional[str], concerns: Mapping[str, Any], common: 
         requests.append(Request(concern.name, concern, Wanted(options, by)))
     if not requests:
         raise NearmetalError("nothing to tune: name a workload or concerns")
-    return requests
+    named = {request.name for request in requests}
+    left_out = {name: stored for name, stored in on_host.items() if name not in named}
+    if prune:
+        # First, so that what builds on the host's own values is planned on them.
+        return [Request(name, known.get(name)) for name in left_out] + requests
+    return requests + [Request(name, stays=_stays(stored)) for name, stored in left_out.items()]
 
 
-def restore_requests(names: Optional[List[str]], restorable: List[str]) -> List[Request]:
-    """The requests of one `restore` run: the concerns named, or all that the journal knows.
+def _stays(stored: Optional[Stored]) -> str:
+    who = f"the run of {stored.said}" if stored else "an earlier run"
+    return f"not in this run, so it stays as {who} left it; prune: true takes it back"
 
-    Raises NearmetalError for a concern that neither the collection nor the journal knows.
+
+def restore_requests(names: Optional[List[str]], restorable: Known) -> List[Request]:
+    """The requests of one `restore` run: the concerns named, or all that the host knows.
+
+    Raises NearmetalError for a concern that neither the collection nor the host knows.
     """
     known = {concern.name: concern for concern in CONCERNS}
     for name in names or []:
         if name not in known and name not in restorable:
             raise NearmetalError(f"concern {name!r} is unknown; there are {', '.join(sorted(known))}")
-    chosen = restorable if names is None else names
+    chosen = list(restorable) if names is None else names
     return [Request(name, known.get(name)) for name in chosen]

@@ -19,7 +19,9 @@ def contract(outcomes: Sequence[Outcome]) -> Dict[str, Any]:
 
     In check mode (nothing done, no error) `changed` says what an apply would do.
     """
-    actions = [action for outcome in outcomes if not outcome.error for action in outcome.plan.actions]
+    actions = [
+        action for outcome in outcomes if not outcome.error for action in (*outcome.plan.actions, *outcome.memory)
+    ]
     findings = [finding for outcome in outcomes for finding in _findings(outcome)]
     reasons = [
         f"{finding.concern}.{finding.knob}: {finding.reason}"
@@ -65,18 +67,24 @@ def _sentence(outcome: Outcome) -> str:
     if outcome.error:
         return f"{outcome.name}: {outcome.error}"
     if not outcome.plan.actions:
-        told = [finding for finding in outcome.plan.findings if finding.status in ("refused", "not_applicable")]
-        return (
-            f"{outcome.name}: {told[0].status.replace('_', ' ')}: {told[0].reason}"
-            if told
-            else (f"{outcome.name}: as wanted" if outcome.plan.findings else f"{outcome.name}: nothing to do")
-        )
+        return f"{outcome.name}: {_still(outcome)}"
     parts = [_change(action) for action in outcome.plan.actions]
     if any(finding.status == "needs_reboot" for finding in outcome.plan.findings):
         parts.append("reboot required")
     else:
         parts.append("no reboot")
     return f"{outcome.name}: {'' if outcome.done else 'would change '}{', '.join(parts)}"
+
+
+def _still(outcome: Outcome) -> str:
+    """What to say of a concern for which there is nothing to do."""
+    findings = outcome.plan.findings
+    told = [finding for finding in findings if finding.status in ("refused", "not_applicable")]
+    if told:
+        return f"{told[0].status.replace('_', ' ')}: {told[0].reason}"
+    if any(finding.status != "advice" for finding in findings):
+        return "as wanted"
+    return findings[0].reason if findings else "nothing to do"
 
 
 def _change(action: Action) -> str:

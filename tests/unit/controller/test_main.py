@@ -124,7 +124,7 @@ def test_another_instance_drops_the_runtime_originals(tmp_path: Path, call: Call
     tag.write_text("i-0fedcba9876543210\n")
     (tmp_path / CURRENT.lstrip("/")).write_text("kvm-clock\n")
     restored = call(restore.main, host)
-    assert [action["what"] for action in restored["actions"]] == ["files"]
+    assert [action["what"] for action in restored["actions"]] == ["files", "wanted"]
     assert current(host) == "kvm-clock"
     assert not host.exists(FILE)
 

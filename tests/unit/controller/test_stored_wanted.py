@@ -1,0 +1,221 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What stays of a run on the host: stored wanted, over runs, modules and versions."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+from typing import Any, Callable, Dict, List
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns import registry
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern import Concern
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import restore_requests, tune_requests
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import contract
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Origin, run
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
+from ansible_collections.nearmetal.ec2.plugins.modules import clocksource, restore, tune
+
+from tests.support.fake_kernel import CLOCK, FakeKernel
+from tests.support.hosts import files_of
+
+Call = Callable[..., Dict[str, Any]]
+CURRENT = f"{CLOCK}/current_clocksource"
+STORED = "var/lib/nearmetal/wanted.json"
+
+
+def _second(_facts: Facts, wanted: Wanted) -> Plan:
+    return Plan(findings=(Finding("second", "level", "ok", "as it is", wanted=wanted.get("level")),))
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> FakeKernel:
+    return FakeKernel(tmp_path, files_of("xen_hvm"))
+
+
+@pytest.fixture
+def second(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second concern, which finds everything in order."""
+    concern = Concern("second", {"level": {"type": "int"}}, ("platform",), _second)
+    monkeypatch.setattr(registry, "CONCERNS", [*registry.CONCERNS, concern])
+    monkeypatch.setattr(
+        "ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests.CONCERNS", registry.CONCERNS
+    )
+
+
+def content(host: FakeKernel) -> Dict[str, Any]:
+    concerns: Dict[str, Any] = json.loads((Path(host.root) / STORED).read_text())["concerns"]
+    return concerns
+
+
+def files(host: FakeKernel) -> Dict[str, bytes]:
+    root = Path(host.root)
+    return {str(path): path.read_bytes() for path in root.rglob("*") if path.is_file() and path.name != "lock"}
+
+
+def statuses(result: Dict[str, Any], concern: str) -> List[str]:
+    return [finding["status"] for finding in result["findings"] if finding["concern"] == concern]
+
+
+def test_what_was_wanted_is_kept_for_root_alone(host: FakeKernel, call: Call) -> None:
+    checked = call(tune.main, host, check=True, workload="base")
+    assert not (Path(host.root) / STORED).exists()
+    applied = call(tune.main, host, workload="base")
+    assert checked["diff"] == applied["diff"]
+    assert applied["diff"]["after"]["wanted"]["clocksource"]["source"] == "auto"
+    assert stat.S_IMODE((Path(host.root) / STORED).stat().st_mode) == 0o600
+    kept = content(host)["clocksource"]
+    assert kept["options"]["source"] == "auto"
+    assert kept["by"]["source"] == "workload"
+    assert kept["run"] == "tune, workload base"
+
+
+def test_a_second_run_writes_nothing(host: FakeKernel, call: Call) -> None:
+    call(tune.main, host, workload="base")
+    before, written = files(host), (Path(host.root) / STORED).stat().st_mtime_ns
+    assert not call(tune.main, host, workload="base")["changed"]
+    assert not call(tune.main, host, check=True, concerns={"clocksource": {"source": "tsc"}}).get("failed")
+    assert files(host) == before
+    assert (Path(host.root) / STORED).stat().st_mtime_ns == written
+
+
+def test_a_host_that_is_already_right_is_told_to_remember(tmp_path: Path, call: Call) -> None:
+    host = FakeKernel(tmp_path, files_of("nitro"))
+    checked = call(clocksource.main, host, check=True, source="auto", persist=False)
+    assert checked["changed"]
+    assert [action["what"] for action in checked["actions"]] == ["wanted"]
+    assert checked["msg"] == "clocksource: as wanted"
+    assert call(clocksource.main, host, source="auto", persist=False)["changed"]
+    assert not call(clocksource.main, host, source="auto", persist=False)["changed"]
+
+
+def test_the_module_and_tune_share_it(host: FakeKernel, call: Call) -> None:
+    call(clocksource.main, host, source="tsc")
+    assert not call(tune.main, host, concerns={"clocksource": {"source": "tsc"}})["changed"]
+    assert content(host)["clocksource"]["run"] == "module clocksource"
+
+
+@pytest.mark.parametrize("name", ["xen_pv", "graviton"])
+def test_wanted_stays_where_this_size_has_nothing_to_do(tmp_path: Path, call: Call, name: str) -> None:
+    """The same disk may be started as another type tomorrow."""
+    host = FakeKernel(tmp_path, files_of(name))
+    call(clocksource.main, host, source="auto")
+    assert content(host)["clocksource"]["options"]["source"] == "auto"
+
+
+@pytest.mark.parametrize("name", ["container", "not_ec2"])
+def test_a_host_that_is_not_ours_to_tune_keeps_nothing(tmp_path: Path, call: Call, name: str) -> None:
+    host = FakeKernel(tmp_path, files_of(name))
+    assert not call(clocksource.main, host, source="auto")["changed"]
+    assert not (Path(host.root) / "var/lib/nearmetal").exists()
+
+
+@pytest.mark.usefixtures("second")
+def test_a_concern_left_out_stays_and_is_listed(host: FakeKernel, call: Call) -> None:
+    call(tune.main, host, concerns={"clocksource": {"source": "tsc"}, "second": {"level": 3}})
+    later = call(tune.main, host, concerns={"second": {"level": 3}})
+    assert not later["changed"]
+    assert statuses(later, "clocksource") == ["advice"]
+    reason = next(finding["reason"] for finding in later["findings"] if finding["concern"] == "clocksource")
+    assert "the run of tune of 20" in reason
+    assert "prune: true" in reason
+    assert set(content(host)) == {"clocksource", "second"}
+    assert (Path(host.root) / CURRENT.lstrip("/")).read_text() == "tsc\n"
+
+
+@pytest.mark.usefixtures("second")
+def test_prune_takes_back_what_is_left_out(host: FakeKernel, call: Call) -> None:
+    call(tune.main, host, concerns={"clocksource": {"source": "tsc"}, "second": {"level": 3}})
+    checked = call(tune.main, host, check=True, prune=True, concerns={"second": {"level": 3}})
+    assert checked["diff"]["after"]["clock"] == {"current": "xen"}
+    pruned = call(tune.main, host, prune=True, concerns={"second": {"level": 3}})
+    assert pruned["diff"] == checked["diff"]
+    assert (Path(host.root) / CURRENT.lstrip("/")).read_text() == "xen\n"
+    assert set(content(host)) == {"second"}
+    assert not call(tune.main, host, prune=True, concerns={"second": {"level": 3}})["changed"]
+
+
+@pytest.mark.usefixtures("second")
+def test_restore_of_one_concern_forgets_only_that(host: FakeKernel, call: Call) -> None:
+    call(tune.main, host, concerns={"clocksource": {"source": "tsc"}, "second": {"level": 3}})
+    assert call(restore.main, host, concerns=["second"])["changed"]
+    assert set(content(host)) == {"clocksource"}
+    call(restore.main, host)
+    assert not (Path(host.root) / "var/lib/nearmetal").exists()
+
+
+def test_what_failed_is_not_kept(host: FakeKernel, call: Call) -> None:
+    call(tune.main, host, concerns={"clocksource": {"source": "hpet", "persist": False}})
+    host.moods[CURRENT] = "EIO"
+    assert call(tune.main, host, concerns={"clocksource": {"source": "tsc"}})["failed"]
+    assert content(host)["clocksource"]["options"]["source"] == "hpet"
+
+
+@pytest.mark.usefixtures("second")
+def test_rollback_takes_the_whole_run_out_of_it(host: FakeKernel, call: Call) -> None:
+    call(tune.main, host, concerns={"second": {"level": 3}})
+    before = files(host)
+    host.moods[CURRENT] = "EIO"
+    options = {"clocksource": {"source": "tsc"}, "second": {"level": 4}}
+    assert call(tune.main, host, concerns=options, on_failure="rollback")["failed"]
+    assert files(host) == before
+
+
+def at_version(host: FakeKernel, version: str, **concerns: Any) -> Dict[str, Any]:
+    done = run(
+        host,
+        lambda known: tune_requests(None, concerns, {}, known),
+        check=False,
+        origin=Origin("tune", version),
+    )
+    return contract(done.outcomes)
+
+
+def test_an_older_and_a_newer_controller_in_turn(host: FakeKernel, call: Call) -> None:
+    before = files(host)
+    at_version(host, "0.1.0", clocksource={"source": "tsc"})
+    at_version(host, "0.2.0", clocksource={"source": "hpet"})
+    newer = json.loads((Path(host.root) / STORED).read_text())
+    newer["concerns"]["cooling"] = {**newer["concerns"]["clocksource"], "options": {"fans": ["left"]}}
+    newer["concerns"]["clocksource"]["options"]["dial"] = "sun"
+    (Path(host.root) / STORED).write_text(json.dumps(newer))
+    again = at_version(host, "0.1.0", clocksource={"source": "tsc"})
+    assert statuses(again, "cooling") == ["advice"]
+    assert content(host)["cooling"]["options"] == {"fans": ["left"]}
+    assert content(host)["clocksource"]["version"] == "0.1.0"
+    run(host, lambda known: restore_requests(None, known), check=False)
+    assert files(host) == before
+
+
+GOOD = {"options": {"source": "tsc"}, "by": {}, "run": "tune", "version": "0.1.0", "at": "2026-01-02T03:04:05Z"}
+HOSTILE = {
+    "empty": "",
+    "no JSON": "{",
+    "deep": "[" * 100000,
+    "a list": "[]",
+    "newer": '{"version": 2, "concerns": {}}',
+    "a name with a path": json.dumps({"version": 1, "concerns": {"../x": GOOD}}),
+    "a run that draws": json.dumps({"version": 1, "concerns": {"clocksource": {**GOOD, "run": "\u001b[2J"}}}),
+    "options that are a list": json.dumps({"version": 1, "concerns": {"clocksource": {**GOOD, "options": []}}}),
+    "wanted by nobody": json.dumps({"version": 1, "concerns": {"clocksource": {**GOOD, "by": {"source": "me"}}}}),
+    "a version that is none": json.dumps({"version": 1, "concerns": {"clocksource": {**GOOD, "version": 3}}}),
+    "no time": json.dumps({"version": 1, "concerns": {"clocksource": {**GOOD, "at": "yesterday"}}}),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_file_stops_everything_in_one_sentence(host: FakeKernel, call: Call, name: str) -> None:
+    folder = Path(host.root) / "var/lib/nearmetal"
+    folder.mkdir(mode=0o700)
+    (Path(host.root) / STORED).write_text(HOSTILE[name])
+    before = files(host)
+    for main, options in ((clocksource.main, {"source": "tsc"}), (restore.main, {})):
+        failed = call(main, host, **options)
+        assert failed["failed"]
+        assert "/var/lib/nearmetal/wanted.json" in failed["msg"]
+        assert "\n" not in failed["msg"]
+    assert files(host) == before
