@@ -26,7 +26,7 @@ def _outcome(element: ElementTree.Element) -> "tuple[str, str]":
     for tag in ("failure", "error", "skipped"):
         found = element.find(tag)
         if found is not None:
-            words = (found.get("message") or "") + "\n" + (found.text or "")
+            words = found.text or found.get("message") or ""
             return ("skipped" if tag == "skipped" else "failed", words.strip())
     return ("passed", "")
 

@@ -97,7 +97,7 @@ def _say(done: Done, output: str) -> None:
     with SAY:
         print(f"  {'✓' if done.good else '✗'} {done.job.name:<22} {counts:<24} {done.seconds:6.1f} s", flush=True)
         if not done.good and not done.job.live:
-            print("".join(f"      {line}\n" for line in output.rstrip().splitlines()[-60:]), end="", flush=True)
+            print("".join(f"      {line}\n" for line in output.rstrip().splitlines()[-40:]), end="", flush=True)
 
 
 def run_all(jobs: "list[suites.Job]") -> "list[Done]":
