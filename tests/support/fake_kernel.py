@@ -17,6 +17,7 @@ from typing import Dict, List, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 
+from tests.support.fake_cpus import Cpus
 from tests.support.hosts import lay_out
 
 CLOCK = "/sys/devices/system/clocksource/clocksource0"
@@ -32,6 +33,7 @@ class FakeKernel(WritableHost):
         self.written: List[Tuple[str, str]] = []
         self.read_only = False
         self.root_user = True
+        self.cpus = Cpus(root)
 
     def is_root(self) -> bool:
         return self.root_user
@@ -40,9 +42,10 @@ class FakeKernel(WritableHost):
         return not (self.read_only and path.startswith("/sys/"))
 
     def reboot(self, boot_id: str) -> None:
-        """A new boot: another boot id, and the clock source of the kernel's own choice."""
+        """A new boot: another boot id, and what the kernel chooses by itself."""
         self._put("/proc/sys/kernel/random/boot_id", boot_id + "\n")
         self._put(f"{CLOCK}/current_clocksource", self._get(f"{CLOCK}/available_clocksource").split()[0] + "\n")
+        self.cpus.boot()
 
     def write_value(self, path: str, text: str) -> None:
         mood = self.moods.get(path, "")
@@ -64,7 +67,8 @@ class FakeKernel(WritableHost):
             if text.strip() in self._get(f"{CLOCK}/available_clocksource").split():
                 self._put(path, text)
             return
-        raise OSError(errno.EACCES, "Permission denied", path)
+        if not self.cpus.take(path, text):
+            raise OSError(errno.EACCES, "Permission denied", path)
 
     def _get(self, path: str) -> str:
         return (Path(self.root) / path.lstrip("/")).read_text()

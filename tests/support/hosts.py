@@ -60,6 +60,8 @@ def _topology(sockets: int, cores: int, threads: int, nodes: int) -> Iterator[Tu
         yield f"{CPU}/cpu{cpu}/topology/core_siblings_list", f"{_together(core // cores, cores, firsts, threads)}\n"
         yield f"{CPU}/cpu{cpu}/topology/core_id", f"{core % cores}\n"
         yield f"{CPU}/cpu{cpu}/topology/thread_siblings_list", f"{siblings}\n"
+        if cpu:
+            yield f"{CPU}/cpu{cpu}/online", "1\n"
     per_node = firsts // nodes
     yield f"{NODE}/online", f"0-{nodes - 1}\n" if nodes > 1 else "0\n"
     for node in range(nodes):

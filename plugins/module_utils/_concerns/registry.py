@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import List
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns import clocksource
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns import clocksource, smt
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern import Concern
 
 CONCERNS: List[Concern] = [
     clocksource.CONCERN,
+    smt.CONCERN,
 ]

@@ -9,6 +9,7 @@ from typing import Dict, List
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.files import NativeFile
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.lever import KernelValue, Lever
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.smt import OfflineCpus, SmtControl
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 
 _CLOCK = "/sys/devices/system/clocksource/clocksource0"
@@ -20,6 +21,8 @@ _LEVERS: List[Lever] = [
         r"[A-Za-z0-9_-]{1,31}",  # CS_NAME_LEN is 32 in kernel/time/clocksource.c
         offered=f"{_CLOCK}/available_clocksource",
     ),
+    SmtControl("smt.control"),
+    OfflineCpus("smt.offline"),
     NativeFile("files"),
 ]
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Callable, Dict, Iterable, Mapping, Optional
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import clock, cpu, platform, topology
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import clock, cpu, platform, smt, topology
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files import observe_files
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action
@@ -23,6 +23,7 @@ class Facts:
     topology: Optional[topology.TopologyFacts] = None
     clock: Optional[clock.ClockFacts] = None
     cpu: Optional[cpu.CpuFacts] = None
+    smt: Optional[smt.SmtFacts] = None
     files: Optional[Mapping[str, str]] = None  # path → text of each file of ours
 
     def as_dict(self) -> Dict[str, Any]:
@@ -37,6 +38,7 @@ DOMAINS: Dict[str, Callable[[Host], Any]] = {
     "topology": topology.observe,
     "clock": clock.observe,
     "cpu": cpu.observe,
+    "smt": smt.observe,
     "files": observe_files,
 }
 
@@ -75,4 +77,7 @@ def project(facts: Facts, actions: Iterable[Action]) -> Facts:
         else:
             continue
         facts = replace(facts, **{domain: after})
+        if domain == "smt" and facts.topology is not None:
+            threads, cpus = smt.settled(before, after, facts.topology)
+            facts = replace(facts, smt=threads, topology=cpus)
     return facts

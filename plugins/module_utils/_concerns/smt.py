@@ -1,0 +1,184 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""smt: one or two threads per core. Pure. PRIVATE to the collection.
+
+Two threads share one core's execution units. Floating-point heavy code fills
+them alone, and a neighbour on the core makes latency vary (S0-04). Which CPUs
+are second threads is what the kernel lists; nothing is computed from numbers.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Mapping, Optional, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern import Concern
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.gate import closed, host_class
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.native import plan_file, tmpfiles
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.smt import CONTROL, SmtFacts, seconds, together
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import TopologyFacts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Wanted
+
+NAME = "smt"
+REFERENCE = "S0-04, S0-05"
+
+OPTIONS: Mapping[str, Mapping[str, Any]] = {
+    "threads": {"type": "str", "choices": ["enabled", "disabled", "kernel"]},
+    "persist": {"type": "bool", "default": True},
+    "allow_unverified": {"type": "bool", "default": False},
+}
+
+
+def plan(facts: Facts, wanted: Wanted) -> Plan:
+    """The plan for SMT.
+
+    Raises NearmetalError when threads are forced that the host can't switch.
+    """
+    path, text = tmpfiles(NAME, {CONTROL: "off"})
+    files = plan_file(NAME, facts, path, None, "user")
+    asked = wanted.get("threads")
+    if asked is None:
+        return files
+    shut = closed(NAME, "threads", facts, wanted)
+    if shut:
+        return Plan(files.actions, shut + files.findings)
+    threads, cpus = facts.smt, facts.topology
+    if threads is None or cpus is None or cpus.cores is None or threads.offline is None:
+        finding = _finding("unknown", "the kernel doesn't say which CPUs share a core", None, asked)
+        return Plan(files.actions, (finding, *files.findings))
+    off = asked == "disabled" or (asked == "kernel" and bool(threads.arguments))
+    stop = _not_here(facts, threads, cpus) or (_harmful(facts, wanted) if off else None) or _locked(threads, off)
+    stop = stop or _unswitchable(threads, cpus, wanted, off)
+    if stop is not None:
+        return Plan(files.actions, (stop, *files.findings, *_advice(facts, threads)))
+    if asked == "disabled" and wanted.get("persist") and threads.control is not None:
+        files = plan_file(NAME, facts, path, text, wanted.wanted_by("threads"))
+    runtime = _runtime(threads, cpus, asked, off, wanted)
+    return Plan(runtime.actions + files.actions, runtime.findings + files.findings + _advice(facts, threads))
+
+
+def _not_here(facts: Facts, threads: SmtFacts, cpus: TopologyFacts) -> Optional[Finding]:
+    """The finding for a host whose cores have one thread by nature."""
+    if threads.control in ("on", "off", "forceoff"):
+        return None
+    if threads.control is None and (threads.offline or seconds(cpus)):
+        return None
+    arm = facts.platform is not None and facts.platform.architecture == "aarch64"
+    why = "no Graviton has SMT" if arm else "each vCPU here is a core of its own (ec2.md 2.3)"
+    return _finding("not_applicable", f"one thread per core already: {why}", threads)
+
+
+def _harmful(facts: Facts, wanted: Wanted) -> Optional[Finding]:
+    """The finding for a host on which SMT must not be switched off."""
+    if host_class(facts, wanted) == "xen_pv":
+        return _finding("refused", "Xen PV shows no real sibling lists: move to an HVM type", facts.smt)
+    if facts.platform is not None and facts.platform.burstable:
+        reason = "a burstable type earns its credits with all vCPUs; half of them would spend what all earn"
+        return _finding("refused", reason, facts.smt)
+    slice_of_xen = host_class(facts, wanted) == "xen_hvm" and facts.smt is not None and not facts.smt.cpuidle
+    if slice_of_xen and not wanted.get("allow_unverified"):
+        reason = (
+            "on a Xen type that shares its socket (no cpuidle here) the sibling lists are the hypervisor's word;"
+            " allow_unverified: true believes them"
+        )
+        return _finding("refused", reason, facts.smt)
+    return None
+
+
+def _locked(threads: SmtFacts, off: bool) -> Optional[Finding]:
+    if threads.control == "forceoff" and not off:
+        argument = " ".join(threads.arguments) or "nosmt=force"
+        return _finding("unchangeable", f"{argument} locks it until a boot without that argument", threads, "enabled")
+    return None
+
+
+def _runtime(threads: SmtFacts, cpus: TopologyFacts, asked: str, off: bool, wanted: Wanted) -> Plan:
+    second = seconds(cpus) or ()
+    if threads.control is not None:
+        what, before, after = "smt.control", threads.control, "off" if off else "on"
+        done = before == after or (off and before == "forceoff")
+    else:
+        what, before = "smt.offline", threads.offline or ""
+        after = together(before, *map(str, second)) if off else ""
+        if asked == "kernel" and threads.maxcpus is not None:
+            after = before  # the kernel was told to start no more
+        done = before == after
+    reason = "as the kernel booted" if asked == "kernel" else "one thread has the core for itself" if off else ""
+    reason = reason or "both threads of each core work: more throughput, less even latency"
+    goal = "disabled" if off else "enabled"
+    if done:
+        return Plan(findings=(_finding("ok", reason, threads, goal),))
+    action = Action(
+        concern=NAME,
+        knob="threads",
+        what=what,
+        before=before,
+        after=after,
+        disruptive=True,
+        wanted_by=wanted.wanted_by("threads"),
+        reason=reason,
+        reference=REFERENCE,
+    )
+    return Plan((action,), (_finding("would_change", reason, threads, goal),))
+
+
+def _unswitchable(threads: SmtFacts, cpus: TopologyFacts, wanted: Wanted, off: bool) -> Optional[Finding]:
+    """The finding for a kernel without smt/control that can't take a second thread offline by itself.
+
+    Raises NearmetalError when it was the user who asked.
+    """
+    second = together(*map(str, seconds(cpus) or ()))
+    if threads.control is not None or not off or together(second, threads.removable) == threads.removable:
+        return None
+    sentence = (
+        f"smt.threads: disabled needs CPUs {second} offline, but this kernel can take only"
+        f" {threads.removable or 'none'} offline; use CpuOptions of the EC2 API instead"
+    )
+    if wanted.wanted_by("threads") == "workload":
+        return _finding("not_applicable", sentence, threads, "disabled")
+    raise NearmetalError(sentence)
+
+
+def _advice(facts: Facts, threads: SmtFacts) -> Tuple[Finding, ...]:
+    """What the operator should know beside the change."""
+    told = []
+    kind = facts.platform.host_class if facts.platform else None
+    if kind == "nitro" and threads.control in ("on", "off", "forceoff") and not _burstable(facts):
+        told.append(
+            "CpuOptions ThreadsPerCore=1, at launch or by ModifyInstanceCpuOptions on a stopped instance, does the same"
+            " before the kernel boots; a change of the instance type takes it back"
+        )
+    if threads.maxcpus is not None:
+        told.append(_about_maxcpus(facts, threads.maxcpus))
+    return tuple(_finding("advice", sentence, threads) for sentence in told)
+
+
+def _about_maxcpus(facts: Facts, maxcpus: str) -> str:
+    """S0-06 says maxcpus=63 for 128 vCPUs: the last number of the first half. maxcpus counts."""
+    present = len(facts.topology.cpus_present or ()) if facts.topology is not None else 0
+    sentence = (
+        f"maxcpus={maxcpus} is on the kernel command line: it counts CPUs, relies on their numbering, and udev may"
+        " bring the rest back"
+    )
+    if maxcpus.isdigit() and present == 2 * (int(maxcpus) + 1):
+        sentence += (
+            f"; {maxcpus} is the number of the last CPU of the first half, one short of half of {present} (S0-06"
+            f" has this slip), so a core is idle: the half is {int(maxcpus) + 1}"
+        )
+    return sentence + "; remove it and use threads: disabled"
+
+
+def _burstable(facts: Facts) -> bool:
+    return bool(facts.platform is not None and facts.platform.burstable)
+
+
+def _finding(status: str, reason: str, threads: Optional[SmtFacts], goal: Optional[str] = None) -> Finding:
+    now = threads.control if threads is not None and threads.control is not None else None
+    if now is None and threads is not None:
+        now = f"offline: {threads.offline}" if threads.offline else "all CPUs online"
+    return Finding(NAME, "threads", status, reason, now=now, wanted=goal, reference=REFERENCE)
+
+
+CONCERN = Concern(name=NAME, options=OPTIONS, domains=("platform", "topology", "smt", "files"), plan=plan)

@@ -1,0 +1,127 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Facts about SMT: which CPUs are second threads, and who decides over them. PRIVATE to the collection.
+
+Second threads are what the kernel lists as siblings; no number of a CPU is ever
+computed from another.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Any, Dict, FrozenSet, Optional, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import CPU, Cpus, TopologyFacts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cmdline, cpulist
+
+CONTROL = CPU + "/smt/control"
+
+_CPU_NAME = re.compile(r"cpu([0-9]{1,5})", re.ASCII)
+
+
+@dataclass(frozen=True)
+class SmtFacts:
+    """SMT as the kernel has it. None is what the host doesn't say."""
+
+    control: Optional[str]  # on | off | forceoff | notsupported | notimplemented; None: before Linux 4.19
+    offline: Optional[str]  # CPUs that are present and not online, as a kernel list
+    removable: str  # CPUs that the kernel can take offline, as a kernel list; CPU 0 often isn't one
+    arguments: Tuple[str, ...]  # on the kernel's command line: nosmt, nosmt=force, mitigations=…,nosmt
+    maxcpus: Optional[str]  # the last maxcpus= there
+    cpuidle: bool  # C-states are the guest's: on Xen only types that fill a socket have them (ec2.md 2.2)
+
+    def as_dict(self) -> Dict[str, Any]:
+        """Plain JSON."""
+        return {**self.__dict__, "arguments": list(self.arguments)}
+
+
+def observe(host: Host) -> SmtFacts:
+    """Read smt/control, which CPUs can be switched, and the command line."""
+    arguments = cmdline.tokens(host.text("/proc/cmdline") or "")
+    return SmtFacts(
+        control=host.line(CONTROL),
+        offline=offline(host),
+        removable=removable(host),
+        arguments=disabling(arguments),
+        maxcpus=([None, *cmdline.values(arguments, "maxcpus")])[-1],
+        cpuidle=host.exists(CPU + "/cpu0/cpuidle"),
+    )
+
+
+def offline(host: Host) -> Optional[str]:
+    """The CPUs that are present and not online, as a kernel list."""
+    try:
+        present, online = (cpulist.parse(host.line("{}/{}".format(CPU, name)) or "") for name in ("present", "online"))
+    except NearmetalError:
+        return None
+    return cpulist.render(set(present) - set(online)) if present and online else None
+
+
+def removable(host: Host) -> str:
+    """The CPUs that have an `online` file, as a kernel list."""
+    matches = (_CPU_NAME.fullmatch(name) for name in host.names(CPU))
+    cpus = (int(match.group(1)) for match in matches if match is not None)
+    return cpulist.render(cpu for cpu in cpus if host.exists("{}/cpu{}/online".format(CPU, cpu)))
+
+
+def disabling(arguments: Tuple[str, ...]) -> Tuple[str, ...]:
+    """The kernel's arguments that switch SMT off."""
+    found = ["nosmt" if value is None else "nosmt=" + value for value in cmdline.values(arguments, "nosmt")]
+    for value in cmdline.values(arguments, "mitigations"):
+        if "nosmt" in (value or "").split(","):
+            found.append("mitigations={}".format(value))
+    return tuple(found)
+
+
+def kernel_choice(host: Host) -> str:
+    """What smt/control is after a boot: off when the command line says so, else on."""
+    return "off" if disabling(cmdline.tokens(host.text("/proc/cmdline") or "")) else "on"
+
+
+def together(*lists: Optional[str]) -> str:
+    """The union of kernel lists, as one."""
+    return cpulist.render(cpu for text in lists for cpu in cpulist.parse(text or ""))
+
+
+def seconds(cpus: TopologyFacts) -> Optional[Cpus]:
+    """The online CPUs that aren't the first of their core; None when the host doesn't say who is whose sibling."""
+    if cpus.cores is None:
+        return None
+    return tuple(sorted(cpu for core in cpus.cores for cpu in core[1:]))
+
+
+def settled(before: SmtFacts, after: SmtFacts, cpus: TopologyFacts) -> Tuple[SmtFacts, TopologyFacts]:
+    """Both domains as they will be once CPUs have gone or come.
+
+    Who is whose sibling among CPUs that come isn't known before they are there.
+    """
+    if after.control != before.control:
+        gone_now = together(before.offline, cpulist.render(seconds(cpus) or ()))
+        after = replace(after, offline=gone_now if after.control == "off" else "")
+    gone = frozenset(cpulist.parse(after.offline or ""))
+    online = tuple(cpu for cpu in cpus.cpus_present or () if cpu not in gone)
+    known = frozenset(cpus.cpus_online or ()) >= frozenset(online)
+    return after, replace(
+        cpus,
+        cpus_online=online,
+        cpus_offline=tuple(sorted(gone)),
+        sockets=_without(cpus.sockets, gone) if known else None,
+        cores=_without(cpus.cores, gone) if known else None,
+        caches=tuple(replace(cache, shared=_without(cache.shared, gone) or ()) for cache in cpus.caches),
+        nodes=tuple(
+            replace(node, cpus=left, cpulist=cpulist.render(left))
+            for node in cpus.nodes
+            for left in [tuple(cpu for cpu in node.cpus if cpu not in gone)]
+        ),
+    )
+
+
+def _without(sets: Optional[Tuple[Cpus, ...]], gone: FrozenSet[int]) -> Optional[Tuple[Cpus, ...]]:
+    if sets is None:
+        return None
+    left = (tuple(cpu for cpu in cpus if cpu not in gone) for cpus in sets)
+    return tuple(cpus for cpus in left if cpus)

@@ -1,0 +1,121 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""CPU hot-plug of the fake kernel, after the kernel's cpu_hotplug.rst and sysfs-devices-system-cpu.
+
+An offline CPU loses its topology directory and leaves its siblings' lists. Siblings are read
+from the host's files when it starts, and remembered as the hardware is.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+import shutil
+from pathlib import Path
+from typing import List, Set
+
+CPU = "sys/devices/system/cpu"
+NODE = "sys/devices/system/node"
+
+
+def numbers(text: str) -> List[int]:
+    """What a kernel list names."""
+    found: List[int] = []
+    for part in text.strip().split(","):
+        first, _dash, last = part.partition("-")
+        found += range(int(first), int(last or first) + 1) if first else []
+    return found
+
+
+def ranges(cpus: List[int]) -> str:
+    """As the kernel writes a list."""
+    text = ""
+    for cpu in cpus:
+        if cpu - 1 not in cpus:
+            text += f",{cpu}"
+        elif cpu + 1 not in cpus:
+            text += f"-{cpu}"
+    return text[1:]
+
+
+class Cpus:
+    """The CPUs of a host below `root`: who is online, and what /sys shows of it."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self.present = numbers((root / CPU / "present").read_text())
+        self.online: Set[int] = set(numbers((root / CPU / "online").read_text()))
+        self._topology = {
+            cpu: {file.name: file.read_text() for file in (root / CPU / f"cpu{cpu}/topology").iterdir()}
+            for cpu in self.online
+        }
+        self._lists = {file: file.read_text() for file in [root / CPU / "online", *(root / NODE).glob("node*/cpulist")]}
+
+    def take(self, path: str, text: str) -> bool:
+        """Whether the file is one of ours; then the order was done, or OSError raised."""
+        match = re.fullmatch(rf"/{CPU}/cpu(\d+)/online", path)
+        if match:
+            if text.strip() not in ("0", "1"):
+                raise OSError(errno.EINVAL, "Invalid argument", path)
+            self._switch(int(match.group(1)), text.strip() == "1")
+            return True
+        if path == f"/{CPU}/smt/control":
+            self._control(path, text.strip())
+            return True
+        return False
+
+    def _control(self, path: str, order: str) -> None:
+        file = self._root / path.lstrip("/")
+        now = file.read_text().strip()
+        if now in ("notsupported", "notimplemented"):
+            raise OSError(errno.ENODEV, "No such device", path)
+        if order not in ("on", "off", "forceoff"):
+            raise OSError(errno.EINVAL, "Invalid argument", path)
+        if now == "forceoff":
+            raise OSError(errno.EPERM, "Operation not permitted", path)
+        file.write_text(order + "\n")
+        for cpu, known in self._topology.items():
+            first = numbers(known["thread_siblings_list"])[0]
+            if cpu != first:
+                self._switch(cpu, order == "on")
+        active = self._root / CPU / "smt/active"
+        active.write_text("1\n" if order == "on" else "0\n")
+
+    def _switch(self, cpu: int, online: bool) -> None:
+        (self.online.add if online else self.online.discard)(cpu)
+        (self._root / CPU / f"cpu{cpu}/online").write_text("1\n" if online else "0\n")
+        self.show()
+
+    def show(self) -> None:
+        """Write what /sys shows of who is online."""
+        for file, text in self._lists.items():
+            self._list(file, text)
+        for cpu, known in self._topology.items():
+            folder = self._root / CPU / f"cpu{cpu}/topology"
+            if cpu not in self.online:
+                shutil.rmtree(folder, ignore_errors=True)
+                continue
+            folder.mkdir(exist_ok=True)
+            for name, text in known.items():
+                if name.endswith("_list"):
+                    self._list(folder / name, text)
+                else:
+                    (folder / name).write_text(text)
+
+    def _list(self, file: Path, text: str) -> None:
+        """The list as it was at the start, without the CPUs that are offline."""
+        cpus = numbers(text)
+        alive = [cpu for cpu in cpus if cpu in self.online]
+        file.write_text(text if alive == cpus else ranges(alive) + "\n")
+
+    def boot(self) -> None:
+        """Every CPU starts; then the kernel obeys nosmt."""
+        control = self._root / CPU / "smt/control"
+        for cpu in self.present:
+            if cpu not in self.online:
+                self._switch(cpu, True)
+        if control.exists() and control.read_text().strip() in ("on", "off", "forceoff"):
+            control.write_text("on\n")
+            if "nosmt" in (self._root / "proc/cmdline").read_text().split():
+                self._control(f"/{CPU}/smt/control", "off")

@@ -1,0 +1,116 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""smt's real main() on a fake kernel, with smt/control and without it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Callable, Dict, Optional
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.smt import CONCERN
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import observe, project
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Wanted
+from ansible_collections.nearmetal.ec2.plugins.modules import restore, smt
+
+from tests.support.fake_kernel import FakeKernel
+from tests.support.hosts import files_of, lay_out
+
+Call = Callable[..., Dict[str, Any]]
+CPU = "/sys/devices/system/cpu"
+CONTROL = f"{CPU}/smt/control"
+FILE = "/etc/tmpfiles.d/nearmetal-smt.conf"
+SHAPES: Dict[str, Dict[str, Optional[str]]] = {"with smt/control": {}, "without": {CONTROL: None}}
+
+
+@pytest.fixture(params=SHAPES)
+def host(request: pytest.FixtureRequest, tmp_path: Path) -> FakeKernel:
+    """A Nitro instance of 4 cores, siblings half-way."""
+    return FakeKernel(tmp_path, files_of("nitro", SHAPES[request.param]))
+
+
+def everything(host: FakeKernel) -> Dict[str, str]:
+    root = Path(host.root)
+    return {str(path): path.read_text() for path in root.rglob("*") if path.is_file() and path.name != "lock"}
+
+
+def online(host: FakeKernel) -> str:
+    return (Path(host.root) / f"{CPU}/online".lstrip("/")).read_text().strip()
+
+
+def test_check_apply_check_apply_restore(host: FakeKernel, call: Call) -> None:
+    before = everything(host)
+    checked = call(smt.main, host, check=True, threads="disabled")
+    assert everything(host) == before
+    applied = call(smt.main, host, threads="disabled")
+    assert online(host) == "0-3"
+    results = [checked, applied]
+    results += [call(smt.main, host, check=check, threads="disabled") for check in (True, False)]
+    assert [result["changed"] for result in results] == [True, True, False, False]
+    assert checked["diff"] == applied["diff"]
+    assert applied["actions"][0]["disruptive"]
+    assert call(restore.main, host)["changed"]
+    assert everything(host) == before
+    assert online(host) == "0-7"
+
+
+def test_a_cpu_that_refuses_to_go_brings_all_back(tmp_path: Path, call: Call) -> None:
+    host = FakeKernel(tmp_path, files_of("nitro", {CONTROL: None}))
+    before = everything(host)
+    host.moods[f"{CPU}/cpu6/online"] = "EBUSY"
+    failed = call(smt.main, host, threads="disabled")
+    assert failed["failed"]
+    assert "CPU 6 offline (EBUSY" in failed["msg"]
+    assert "taken back" in failed["msg"]
+    assert everything(host) == before
+    assert online(host) == "0-7"
+
+
+def test_restore_after_a_reboot_with_our_file(tmp_path: Path, call: Call) -> None:
+    host = FakeKernel(tmp_path, files_of("nitro"))
+    call(smt.main, host, threads="disabled")
+    assert (tmp_path / FILE.lstrip("/")).read_text().endswith(f"w! {CONTROL} - - - - off\n")
+    host.reboot("99999999-0000-0000-0000-000000000000")
+    host.write_value(CONTROL, "off\n")  # as systemd-tmpfiles does at boot
+    assert not call(smt.main, host, threads="disabled")["changed"]
+    call(restore.main, host)
+    assert online(host) == "0-7"
+    assert not host.exists(FILE)
+
+
+def test_restore_leaves_what_nosmt_asks_for(tmp_path: Path, call: Call) -> None:
+    host = FakeKernel(tmp_path, files_of("nitro", {"/proc/cmdline": "root=/dev/nvme0n1p1 nosmt\n"}))
+    host.reboot("22222222-0000-0000-0000-000000000000")
+    assert online(host) == "0-3"
+    call(smt.main, host, threads="enabled")
+    assert online(host) == "0-7"
+    call(restore.main, host)
+    assert online(host) == "0-3"
+
+
+def test_what_depends_on_cpus_is_planned_on_the_cpus_that_will_be_there(tmp_path: Path) -> None:
+    for name, changes in SHAPES.items():
+        root = tmp_path / name.replace("/", " ")
+        lay_out(root, files_of("metal", changes))
+        facts = observe(Host(str(root)), CONCERN.domains)
+        wanted = Wanted({"threads": "disabled", "persist": False})
+        predicted = project(facts, CONCERN.plan(facts, wanted).actions)
+        host = FakeKernel(root, files_of("metal", changes))
+        for cpu in range(8, 16):
+            host.write_value(f"{CPU}/cpu{cpu}/online", "0\n")
+        truth = observe(Host(str(root)), CONCERN.domains)
+        assert predicted.topology == truth.topology
+
+
+def test_maxcpus_of_exactly_half_is_no_slip(tmp_path: Path) -> None:
+    says = {}
+    for count in (7, 8):
+        root = tmp_path / str(count)
+        lay_out(root, files_of("metal", {"/proc/cmdline": f"maxcpus={count}\n"}))
+        facts = observe(Host(str(root)), CONCERN.domains)
+        findings = CONCERN.plan(facts, Wanted({"threads": "disabled"})).findings
+        (says[count],) = [finding.reason for finding in findings if finding.status == "advice"]
+    assert "one short of half of 16" in says[7]
+    assert "one short" not in says[8]
