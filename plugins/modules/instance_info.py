@@ -83,16 +83,13 @@ types_from:
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.argspec import INSTANCES, instance_options
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.instance_info import answer
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.result import leave
 
 
 def main() -> None:
     """Ask and answer."""
     module = AnsibleModule(argument_spec=instance_options(), supports_check_mode=True, **INSTANCES)
-    try:
-        module.exit_json(**answer(module.params))
-    except NearmetalError as error:
-        module.fail_json(msg=str(error))
+    leave(module, lambda: answer(module.params))
 
 
 if __name__ == "__main__":

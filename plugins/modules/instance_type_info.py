@@ -83,8 +83,8 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.argspec import aws_options
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.result import leave
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.type_info import answer
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 
 
 def main() -> None:
@@ -97,10 +97,7 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec=options, required_if=[("source", "api", ["instance_types"])], supports_check_mode=True
     )
-    try:
-        module.exit_json(**answer(module.params))
-    except NearmetalError as error:
-        module.fail_json(msg=str(error))
+    leave(module, lambda: answer(module.params))
 
 
 if __name__ == "__main__":

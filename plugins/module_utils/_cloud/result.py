@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Dict, List, Mapping
+from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.observe import Observation
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan
 
 # In the one-line message, what an operator should look at comes first.
@@ -20,8 +21,12 @@ def contract(
     seen: Observation,
     plans: Mapping[str, Plan],
     shown: Mapping[str, Mapping[str, Any]],
+    strict: bool = False,
 ) -> Dict[str, Any]:
-    """The module's result: `plans` and what is `shown` of the facts, per instance id."""
+    """The module's result: `plans` and what is `shown` of the facts, per instance id.
+
+    With `strict` it has `failed` when something was refused.
+    """
     per_instance: Dict[str, Dict[str, Any]] = {}
     for each in [*plans, *(other for other in seen.failed if other not in plans)]:
         plan = plans.get(each, Plan())
@@ -37,7 +42,8 @@ def contract(
         }
     actions = [action for plan in plans.values() for action in plan.actions]
     findings = [finding for each in per_instance.values() for finding in each["findings"]]
-    return {
+    refused = [finding for finding in findings if finding["status"] == "refused"]
+    result = {
         "changed": bool(actions),
         "msg": _message(concern, len(per_instance), findings),
         "diff": {"before": _tree(actions, "before"), "after": _tree(actions, "after")},
@@ -50,14 +56,26 @@ def contract(
         "errors": list(seen.cloud.errors),
         "types_from": "table" if seen.type_trouble else "api",
     }
+    if strict and refused:
+        result.update(failed=True, msg=f"{concern}: {refused[0]['where']}: {refused[0]['reason']}")
+    return result
 
 
-def done(plan: Plan) -> Plan:
-    """The plan after its actions were carried out."""
-    return Plan(
-        plan.actions,
-        tuple(replace(each, status="changed") if each.status == "would_change" else each for each in plan.findings),
-    )
+def after(plans: Mapping[str, Plan], done: Sequence[str]) -> Dict[str, Plan]:
+    """The plans after a run that carried out those of the instances in `done`, and no others."""
+    return {each: _carried_out(plan) if each in done else _not_carried_out(plan) for each, plan in plans.items()}
+
+
+def _carried_out(plan: Plan) -> Plan:
+    return Plan(plan.actions, _renamed(plan, "changed"))
+
+
+def _not_carried_out(plan: Plan) -> Plan:
+    return Plan((), _renamed(plan, "unknown"))
+
+
+def _renamed(plan: Plan, status: str) -> Tuple[Finding, ...]:
+    return tuple(replace(each, status=status) if each.status == "would_change" else each for each in plan.findings)
 
 
 def _message(concern: str, count: int, findings: List[Dict[str, Any]]) -> str:
@@ -73,3 +91,14 @@ def _tree(actions: List[Action], side: str) -> Dict[str, Any]:
     for action in actions:
         tree.setdefault(action.where, {})[action.what] = getattr(action, side)
     return tree
+
+
+def leave(module: Any, answer: Callable[[], Dict[str, Any]]) -> None:
+    """End a module with its answer, or with the one sentence of an error."""
+    try:
+        result = answer()
+    except NearmetalError as error:
+        module.fail_json(msg=str(error))
+    if result.get("failed"):
+        module.fail_json(**result)
+    module.exit_json(**result)

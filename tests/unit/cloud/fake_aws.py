@@ -198,6 +198,8 @@ class FakeAws:
     ) -> List[Raw]:
         changes = []
         for raw in self._existing(request["InstanceIds"], caller):
+            if raw["State"]["Name"] == to[1]:
+                continue
             if raw["State"]["Name"] != must:
                 raise AwsError("IncorrectInstanceState", f"{raw['InstanceId']} is {raw['State']['Name']}")
             code, name = said if raw["InstanceId"] in self.stuck else to

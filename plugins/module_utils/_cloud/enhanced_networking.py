@@ -1,0 +1,182 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Enhanced networking: the attribute, the driver in use and what the type can. Pure. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, List, Mapping, Optional, Sequence, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.instance_facts import InstanceFacts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.type_facts import TypeFacts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan
+
+CONCERN = "enhanced_networking"
+_GAIN = "packets 200 k → 2 M per second (S4-02); throughput 3 × (S1-04)"
+# How the kernel names Xen's split driver: in sysfs, in the module's name, in ethtool.
+_SPLIT_DRIVERS = ("vif", "xen_netfront", "xen-netfront")
+
+
+@dataclass(frozen=True)
+class DriverFacts:
+    """What the host says of its own network drivers."""
+
+    in_use: Tuple[str, ...]  # of its Ethernet interfaces
+    available: Tuple[str, ...]  # in its image, loaded or not
+
+
+@dataclass(frozen=True)
+class _Attribute:
+    """One of the two attributes, on one instance."""
+
+    knob: str  # ena | sriov
+    driver: str
+    support: Optional[str]  # what the type says: required | supported | unsupported
+    set: bool
+    reversible: str
+
+
+def plan(instance: InstanceFacts, kind: TypeFacts, host: Optional[DriverFacts], wanted: Mapping[str, Any]) -> Plan:
+    """What to change and what to say about one instance. Setting either attribute needs it stopped."""
+    attributes = (
+        _Attribute("ena", "ena", kind.ena, bool(instance.ena_support), "by_reboot"),
+        _Attribute("sriov", "ixgbevf", "supported" if kind.sriov else "unsupported", instance.sriov_net_support, "no"),
+    )
+    actions: List[Action] = []
+    findings: List[Finding] = []
+    for attribute in attributes:
+        asked = wanted.get(attribute.knob) == "enabled"
+        status, reason = _status(attribute, instance, kind, asked)
+        if status == "would_change":
+            refusal = _refusal(attribute, instance, kind, host, wanted)
+            status, reason = ("refused", refusal) if refusal else (status, reason)
+        if status == "would_change":
+            actions.append(_action(attribute, instance, reason))
+        findings.append(_finding(attribute, instance, status, reason, asked))
+    findings.append(_driver(instance, kind, host))
+    return Plan(tuple(actions), tuple(findings))
+
+
+def _status(attribute: _Attribute, instance: InstanceFacts, kind: TypeFacts, asked: bool) -> Tuple[str, str]:
+    if instance.state == "terminated":
+        return "not_applicable", "the instance is terminated"
+    if attribute.support is None:
+        return "unknown", f"it is not known whether {kind.instance_type} has {attribute.driver}"
+    if attribute.support == "unsupported":
+        return "not_applicable", f"{kind.instance_type} has no {attribute.driver}"
+    if attribute.set:
+        return "ok", f"the attribute for {attribute.driver} is set"
+    if attribute.support == "required":
+        return "ok", f"{kind.instance_type} always runs on {attribute.driver}"
+    if instance.host_class == "xen_pv":
+        reason = "paravirtual: it would be unreachable; move it to an HVM image first (S2-01)"
+        return ("refused" if asked else "advice"), reason
+    if asked:
+        return "would_change", f"{attribute.driver} instead of Xen's split driver: {_GAIN}"
+    return "advice", f"{attribute.driver} is not enabled: set {attribute.knob}: enabled"
+
+
+def _refusal(
+    attribute: _Attribute,
+    instance: InstanceFacts,
+    kind: TypeFacts,
+    host: Optional[DriverFacts],
+    wanted: Mapping[str, Any],
+) -> Optional[str]:
+    """Why the attribute may not be set now; None when it may."""
+    if instance.doomed:
+        return instance.doomed
+    if host is None:
+        return (
+            f"the host was not asked whether its image has {attribute.driver}: give hosts, without it it is unreachable"
+        )
+    if attribute.driver not in (*host.available, *host.in_use):
+        return f"the image has no driver {attribute.driver}: the instance would be unreachable; install it first"
+    if instance.state == "stopped":
+        return None
+    if instance.state != "running":
+        return f"the instance is {instance.state}: wait until it is running or stopped"
+    if instance.root_device == "instance-store":
+        return "its root is on instance store: it can't be stopped; launch a new one from an image with the attribute"
+    if instance.lifecycle != "on-demand":
+        return f"a {instance.lifecycle} instance may not come back from a stop; launch a new one"
+    if instance.auto_scaling_group:
+        return (
+            f"Auto Scaling group {instance.auto_scaling_group} would replace it when it stops: change the image of "
+            "its launch template, or take it out of the group"
+        )
+    if kind.instance_store_gb and instance.instance_id not in (wanted.get("instance_store_loss") or ()):
+        return (
+            f"a stop loses the data on its {kind.instance_store_gb} GB of instance store: name it in "
+            "instance_store_loss"
+        )
+    if not wanted.get("allow_stop"):
+        return "it needs a stop and a start: set allow_stop: true"
+    return None
+
+
+def _action(attribute: _Attribute, instance: InstanceFacts, reason: str) -> Action:
+    stops = instance.state == "running"
+    address = "; its public address changes" if stops and instance.public_address else ""
+    forever = "; can't be unset" if attribute.reversible == "no" else ""
+    return Action(
+        concern=CONCERN,
+        knob=attribute.knob,
+        what="ena_support" if attribute.knob == "ena" else "sriov_net_support",
+        before=False,
+        after=True,
+        reason=f"{reason}{'; stops and starts the instance' if stops else ''}{address}{forever}",
+        reference="S0-37, S1-04, S4-01",
+        where=instance.instance_id,
+        scope="boot",
+        disruptive=stops,
+        reversible=attribute.reversible,
+    )
+
+
+def _finding(attribute: _Attribute, instance: InstanceFacts, status: str, reason: str, asked: bool) -> Finding:
+    gain = _GAIN if status in ("advice", "refused", "would_change") else ""
+    return Finding(
+        CONCERN,
+        attribute.knob,
+        status,
+        reason,
+        now="enabled" if attribute.set else "disabled",
+        wanted="enabled" if asked else None,
+        reference="S0-37",
+        where=instance.instance_id,
+        gain=gain,
+    )
+
+
+def _driver(instance: InstanceFacts, kind: TypeFacts, host: Optional[DriverFacts]) -> Finding:
+    """Whether the driver that runs is the one that the attributes promise: set is not the same as in use."""
+
+    def say(status: str, reason: str, now: Any) -> Finding:
+        return Finding(CONCERN, "driver", status, reason, now=now, reference="S0-37, S4-01", where=instance.instance_id)
+
+    if host is None or not host.in_use:
+        return say("unknown", "the host was not asked which driver its interfaces run on", None)
+    now = ", ".join(sorted(set(host.in_use)))
+    split = sorted(set(host.in_use) & set(_SPLIT_DRIVERS))
+    able = instance.host_class != "xen_pv" and (kind.ena in ("required", "supported") or kind.sriov)
+    if not split:
+        return say("ok", f"runs on {now}", now)
+    if not able:
+        return say("not_applicable", f"runs on {now}: this instance can't have another", now)
+    if instance.ena_support or instance.sriov_net_support:
+        return say(
+            "advice", f"an attribute is set, yet an interface runs on {now}: the driver is missing or too old", now
+        )
+    return say("advice", f"runs on {now}, Xen's split driver: not enhanced", now)
+
+
+def drivers(hosts: Optional[Sequence[Mapping[str, Any]]]) -> Mapping[str, DriverFacts]:
+    """The option `hosts`, by instance id."""
+    return {
+        each["instance_id"]: DriverFacts(
+            tuple(each.get("drivers_in_use") or ()), tuple(each.get("drivers_available") or ())
+        )
+        for each in hosts or ()
+    }

@@ -1,0 +1,187 @@
+#!/usr/bin/python
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Enhanced networking of EC2 instances: attribute, driver in use, type; and turn it on."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: enhanced_networking
+short_description: Check enhanced networking of EC2 instances, and turn it on
+version_added: 0.1.0
+description:
+  - Compares three things per instance. What the type can do, which attribute is set, and which driver runs on the host.
+    A set attribute is not the same as a driver in use.
+  - With O(ena=enabled) or O(sriov=enabled) it sets the attribute. That needs a stopped instance, so a running one is
+    stopped and started again, and only with O(allow_stop=true).
+  - Refuses paravirtual instances, images without the driver, spot instances, instances with a scheduled event, roots on
+    instance store, and members of an Auto Scaling group. Each refusal is a finding that says what to do.
+  - Enabling SR-IOV can't be undone. AWS has no way to unset C(sriovNetSupport).
+options:
+  ena:
+    description: V(enabled) sets the attribute C(enaSupport) where the type offers ENA. Left out, it is only looked at.
+    type: str
+    choices: [enabled]
+  sriov:
+    description: V(enabled) sets C(sriovNetSupport) where the type has ixgbevf's virtual function. Can't be undone.
+    type: str
+    choices: [enabled]
+  allow_stop:
+    description:
+      - Whether a running instance may be stopped and started for it.
+      - It may come back on other hardware and with another public address. When AWS has no room for it, the start is
+        tried again until O(stop_timeout).
+    type: bool
+    default: false
+  instance_store_loss:
+    description: Instances whose data on instance store may be lost by the stop. Others with instance store are refused.
+    type: list
+    elements: str
+    default: []
+  stop_at_once:
+    description: How many instances may be stopped at the same time. After a failure no further one is stopped.
+    type: int
+    default: 1
+  stop_timeout:
+    description: Seconds that one stop, and one start, may take.
+    type: int
+    default: 600
+  hosts:
+    description:
+      - What the hosts say of their drivers. Without it an attribute is never set, because an image without the driver
+        would be unreachable.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      instance_id:
+        description: The instance.
+        type: str
+        required: true
+      drivers_in_use:
+        description: Drivers of its Ethernet interfaces, such as V(ena), V(ixgbevf) or V(vif).
+        type: list
+        elements: str
+      drivers_available:
+        description: Those of V(ena) and V(ixgbevf) that its image has, loaded or not.
+        type: list
+        elements: str
+  strict:
+    description: Fail, and change nothing, when something is refused.
+    type: bool
+    default: false
+extends_documentation_fragment:
+  - nearmetal.ec2.aws
+  - nearmetal.ec2.aws.instances
+  - nearmetal.ec2.aws.changes
+author:
+  - The nearmetal.ec2 authors (@nearmetal)
+"""
+
+EXAMPLES = r"""
+- name: Which instances run without enhanced networking
+  nearmetal.ec2.enhanced_networking:
+    filters:
+      tag:workload: cache
+    regions: [eu-west-1]
+  delegate_to: localhost
+  run_once: true
+
+- name: Turn ENA on, one instance after the other
+  nearmetal.ec2.enhanced_networking:
+    instance_ids: [i-0123456789abcdef0]
+    regions: [eu-west-1]
+    ena: enabled
+    allow_stop: true
+    hosts:
+      - instance_id: i-0123456789abcdef0
+        drivers_in_use: [vif]
+        drivers_available: [ena, ixgbevf]
+  delegate_to: localhost
+  run_once: true
+"""
+
+RETURN = r"""
+msg:
+  description: One line, how many instances and findings.
+  type: str
+  returned: always
+  sample: "enhanced_networking: 2 instances: 1 advice, 5 ok"
+actions:
+  description: The changes, as RV(nearmetal.ec2.tune#module:actions) describes them. C(where) is the instance.
+  type: list
+  elements: dict
+  returned: success
+findings:
+  description: All findings, as RV(nearmetal.ec2.tune#module:findings) describes them. C(where) is the instance.
+  type: list
+  elements: dict
+  returned: success
+instances:
+  description:
+    - Instance id → C(facts) (C(ena_support), C(sriov_net_support)), C(host_class), C(actions), C(findings).
+  type: dict
+  returned: success
+failed_instances:
+  description: Instance id → why it could not be looked at or changed. The others are complete.
+  type: dict
+  returned: success
+left_stopped:
+  description: Instances that ran before and do not now. Start them by hand; the reason is in RV(failed_instances).
+  type: list
+  elements: str
+  returned: when something was changed
+errors:
+  description: Accounts and regions that could not be asked, one sentence each.
+  type: list
+  elements: str
+  returned: success
+types_from:
+  description: V(api), or V(table) when C(DescribeInstanceTypes) was not allowed and the offline table served.
+  type: str
+  returned: success
+reboot_required:
+  description: Always false. The instance was started anew.
+  type: bool
+  returned: success
+reboot_reasons:
+  description: Always empty.
+  type: list
+  elements: str
+  returned: success
+"""
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.argspec import INSTANCES, instance_options
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.enhanced_networking_run import answer
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.result import leave
+
+_STRINGS: dict[str, Any] = {"type": "list", "elements": "str"}
+_HOST: dict[str, Any] = {
+    "instance_id": {"type": "str", "required": True},
+    "drivers_in_use": _STRINGS,
+    "drivers_available": _STRINGS,
+}
+_OPTIONS: dict[str, Any] = {
+    "ena": {"type": "str", "choices": ["enabled"]},
+    "sriov": {"type": "str", "choices": ["enabled"]},
+    "allow_stop": {"type": "bool", "default": False},
+    "instance_store_loss": {**_STRINGS, "default": []},
+    "stop_at_once": {"type": "int", "default": 1},
+    "stop_timeout": {"type": "int", "default": 600},
+    "hosts": {"type": "list", "elements": "dict", "default": [], "options": _HOST},
+    "strict": {"type": "bool", "default": False},
+}
+
+
+def main() -> None:
+    """Look, and change what is asked for."""
+    module = AnsibleModule(argument_spec={**instance_options(), **_OPTIONS}, supports_check_mode=True, **INSTANCES)
+    leave(module, lambda: answer(module.params, module.check_mode))
+
+
+if __name__ == "__main__":
+    main()

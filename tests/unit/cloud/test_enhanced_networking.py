@@ -1,0 +1,241 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""enhanced_networking, on our own fake endpoint: moto has no EnaSupport, neither to read nor to set."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Dict, List
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.enhanced_networking import DriverFacts, plan
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.instance_facts import instance_facts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.type_table import offline_types
+
+from tests.unit.cloud.fake_aws import FakeAws
+
+CHANGING = ("StopInstances", "ModifyInstanceAttribute", "StartInstances")
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Waiting costs nothing: each pause moves the clock."""
+    now = [0.0]
+    monkeypatch.setattr(time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+
+
+def host(instance_id: str, in_use: str = "vif", available: str = "ena ixgbevf") -> Dict[str, Any]:
+    """One element of the option hosts."""
+    return {"instance_id": instance_id, "drivers_in_use": in_use.split(), "drivers_available": available.split()}
+
+
+def told(result: Dict[str, Any], instance_id: str, knob: str) -> Any:
+    """The status of an instance's finding about a knob."""
+    return next(each["status"] for each in result["instances"][instance_id]["findings"] if each["knob"] == knob)
+
+
+def calls(aws: FakeAws) -> List[str]:
+    """The operations that change something, in order."""
+    return [operation for operation, _request in aws.requests if operation in CHANGING]
+
+
+def test_ena_is_set_while_the_instance_is_stopped_and_a_second_run_changes_nothing(run: Any, aws: FakeAws) -> None:
+    instance = aws.add(1, "r4.large", EnaSupport=False)
+    options = {"instance_ids": [instance], "ena": "enabled", "allow_stop": True, "hosts": [host(instance)]}
+    checked = run("enhanced_networking", check=True, **options)
+    assert checked["changed"]
+    assert calls(aws) == []
+    done = run("enhanced_networking", **options)
+    assert calls(aws) == ["StopInstances", "ModifyInstanceAttribute", "StartInstances"]
+    assert (
+        done["diff"]
+        == checked["diff"]
+        == {
+            "before": {instance: {"ena_support": False}},
+            "after": {instance: {"ena_support": True}},
+        }
+    )
+    assert done["actions"] == checked["actions"]
+    assert (told(checked, instance, "ena"), told(done, instance, "ena")) == ("would_change", "changed")
+    assert aws.instances[instance]["EnaSupport"] is True
+    assert aws.instances[instance]["State"]["Name"] == "running"
+    aws.requests.clear()
+    again = run("enhanced_networking", **options)
+    assert not again["changed"]
+    assert told(again, instance, "ena") == "ok"
+    assert calls(aws) == []
+
+
+def test_sriov_can_not_be_unset_and_says_so(run: Any, aws: FakeAws) -> None:
+    instance = aws.add(1, "c4.large", EnaSupport=False)
+    options = {"instance_ids": [instance], "sriov": "enabled", "allow_stop": True, "hosts": [host(instance)]}
+    done = run("enhanced_networking", **options)
+    (action,) = done["actions"]
+    assert action["reversible"] == "no"
+    assert "can't be unset" in action["reason"]
+    assert aws.instances[instance]["SriovNetSupport"] == "simple"
+    assert not run("enhanced_networking", **options)["changed"]
+
+
+def test_a_stopped_instance_is_changed_without_allow_stop_and_stays_stopped(run: Any, aws: FakeAws) -> None:
+    instance = aws.add(1, "r4.large", EnaSupport=False, State={"Code": 80, "Name": "stopped"})
+    done = run("enhanced_networking", instance_ids=[instance], ena="enabled", hosts=[host(instance)])
+    assert done["changed"]
+    assert calls(aws) == ["ModifyInstanceAttribute"]
+    assert aws.instances[instance]["State"]["Name"] == "stopped"
+
+
+REFUSED: Dict[str, Any] = {
+    "no opt-in": ({}, {"allow_stop": False}, "allow_stop: true"),
+    "paravirtual": ({"VirtualizationType": "paravirtual"}, {}, "S2-01"),
+    "the host was not asked": ({}, {"hosts": []}, "hosts"),
+    "no driver in the image": ({}, {"hosts": [host("i-00000000000000001", available="ixgbevf")]}, "no driver ena"),
+    "spot": ({"InstanceLifecycle": "spot"}, {}, "may not come back"),
+    "root on instance store": ({"RootDeviceType": "instance-store"}, {}, "can't be stopped"),
+    "Auto Scaling": ({"Tags": [{"Key": "aws:autoscaling:groupName", "Value": "web"}]}, {}, "would replace it"),
+    "instance store": ({"InstanceType": "i3.large"}, {}, "instance_store_loss"),
+    "pending": ({"State": {"Code": 0, "Name": "pending"}}, {}, "is pending"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED.values(), ids=REFUSED)
+def test_what_could_harm_is_refused(run: Any, aws: FakeAws, case: Any) -> None:
+    more, options, reason = case
+    instance = aws.add(1, **{"instance_type": "r4.large", "EnaSupport": False, **more})
+    asked = {"instance_ids": [instance], "ena": "enabled", "allow_stop": True, "hosts": [host(instance)], **options}
+    result = run("enhanced_networking", **asked)
+    assert not result["changed"]
+    assert told(result, instance, "ena") == "refused"
+    assert reason in next(each["reason"] for each in result["findings"] if each["status"] == "refused")
+    assert calls(aws) == []
+    assert run("enhanced_networking", strict=True, **asked)["failed"]
+    assert calls(aws) == []
+
+
+@pytest.mark.parametrize("kind", ["event", "spot notice"])
+def test_what_aws_is_about_to_touch_is_left_alone(run: Any, aws: FakeAws, kind: str) -> None:
+    instance = aws.add(1, "r4.large", EnaSupport=False)
+    if kind == "event":
+        aws.statuses[instance] = {"Events": [{"Code": "system-maintenance", "Description": "soon"}]}
+    else:
+        aws.instances[instance]["InstanceLifecycle"] = "spot"
+        aws.spot_requests = [{"InstanceId": instance, "Status": {"Code": "marked-for-stop"}}]
+    result = run("enhanced_networking", instance_ids=[instance], ena="enabled", allow_stop=True, hosts=[host(instance)])
+    assert told(result, instance, "ena") == "refused"
+    assert kind in next(each["reason"] for each in result["findings"] if each["status"] == "refused")
+    assert calls(aws) == []
+
+
+def test_named_instance_store_may_be_lost(run: Any, aws: FakeAws) -> None:
+    instance = aws.add(1, "i3.large", EnaSupport=False)
+    options = {"ena": "enabled", "allow_stop": True, "hosts": [host(instance)], "instance_store_loss": [instance]}
+    assert run("enhanced_networking", instance_ids=[instance], **options)["changed"]
+
+
+def test_one_instance_after_the_other_and_none_after_a_failure(run: Any, aws: FakeAws) -> None:
+    ids = [aws.add(number, "r4.large", EnaSupport=False) for number in range(1, 4)]
+    aws.fault("ModifyInstanceAttribute", "InternalFailure", first=1)
+    result = run(
+        "enhanced_networking", instance_ids=ids, ena="enabled", allow_stop=True, hosts=[host(each) for each in ids]
+    )
+    assert result["failed"]
+    assert result["changed"]
+    assert [told(result, each, "ena") for each in ids] == ["changed", "unknown", "unknown"]
+    assert "not begun" in result["failed_instances"][ids[2]]
+    assert [aws.instances[each]["State"]["Name"] for each in ids] == ["running"] * 3
+    assert [request["InstanceIds"] for operation, request in aws.requests if operation == "StopInstances"] == [
+        [ids[0]],
+        [ids[1]],
+    ]
+    assert result["left_stopped"] == []
+
+
+def test_several_at_once_are_stopped_in_one_call(run: Any, aws: FakeAws) -> None:
+    ids = [aws.add(number, "r4.large", EnaSupport=False) for number in range(1, 4)]
+    hosts = [host(each) for each in ids]
+    run("enhanced_networking", instance_ids=ids, ena="enabled", allow_stop=True, hosts=hosts, stop_at_once=3)
+    assert calls(aws)[:2] == ["StopInstances", "ModifyInstanceAttribute"]
+    assert all(aws.instances[each]["EnaSupport"] for each in ids)
+
+
+def test_an_instance_that_never_stops_is_named(run: Any, aws: FakeAws) -> None:
+    instance = aws.add(1, "r4.large", EnaSupport=False)
+    aws.stuck.append(instance)
+    result = run(
+        "enhanced_networking",
+        instance_ids=[instance],
+        ena="enabled",
+        allow_stop=True,
+        hosts=[host(instance)],
+        stop_timeout=60,
+    )
+    assert result["left_stopped"] == [instance]
+    assert result["msg"] == (
+        f"enhanced_networking: {instance}: it did not stop within stop_timeout: 60 s; left stopped: {instance}"
+    )
+    assert "ModifyInstanceAttribute" not in calls(aws)
+
+
+def test_the_start_is_tried_until_aws_has_room(run: Any, aws: FakeAws) -> None:
+    instance = aws.add(1, "r4.large", EnaSupport=False)
+    aws.fault("StartInstances", "InsufficientInstanceCapacity", times=3)
+    result = run("enhanced_networking", instance_ids=[instance], ena="enabled", allow_stop=True, hosts=[host(instance)])
+    assert result["changed"]
+    assert aws.instances[instance]["State"]["Name"] == "running"
+
+
+def test_a_stop_that_aws_forbids_changes_nothing(run: Any, aws: FakeAws) -> None:
+    instance = aws.add(1, "r4.large", EnaSupport=False)
+    aws.fault("StopInstances", "OperationNotPermitted")
+    result = run("enhanced_networking", instance_ids=[instance], ena="enabled", allow_stop=True, hosts=[host(instance)])
+    assert "OperationNotPermitted" in result["msg"]
+    assert not result["changed"]
+    assert aws.instances[instance]["State"]["Name"] == "running"
+
+
+def test_a_change_that_does_not_hold_is_a_failure(run: Any, aws: FakeAws, monkeypatch: pytest.MonkeyPatch) -> None:
+    instance = aws.add(1, "r4.large", EnaSupport=False)
+    monkeypatch.setattr(aws, "ModifyInstanceAttribute", lambda _request, _caller: {})
+    result = run("enhanced_networking", instance_ids=[instance], ena="enabled", allow_stop=True, hosts=[host(instance)])
+    assert "still shows the old value" in result["msg"]
+    assert not result["changed"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "in_use", "wanted"),
+    [
+        ("m5.large", {}, "ena", {"ena": "ok", "sriov": "not_applicable", "driver": "ok"}),
+        ("r4.large", {"EnaSupport": False}, "vif", {"ena": "advice", "driver": "advice"}),
+        ("r4.large", {"EnaSupport": True}, "vif", {"ena": "ok", "driver": "advice"}),
+        (
+            "c4.large",
+            {"SriovNetSupport": "simple"},
+            "ixgbevf",
+            {"ena": "not_applicable", "sriov": "ok", "driver": "ok"},
+        ),
+        ("t2.micro", {}, "vif", {"ena": "not_applicable", "sriov": "not_applicable", "driver": "not_applicable"}),
+        ("m3.large", {"VirtualizationType": "paravirtual"}, "vif", {"driver": "not_applicable"}),
+        ("m5.large", {}, "", {"driver": "unknown"}),
+        ("r4.large", {"State": {"Name": "terminated"}}, "", {"ena": "not_applicable"}),
+    ],
+)
+def test_attribute_driver_and_type_are_three_things(kind: str, more: Any, in_use: str, wanted: Any) -> None:
+    raw = {"InstanceId": "i-1", "InstanceType": kind, "State": {"Name": "running"}, "VirtualizationType": "hvm", **more}
+    facts = instance_facts(raw, "1", "", "r", offline_types()[kind])
+    findings = plan(facts, offline_types()[kind], DriverFacts(tuple(in_use.split()), ()), {}).findings
+    found = {each.knob: each.status for each in findings}
+    assert {knob: found[knob] for knob in wanted} == wanted
+
+
+def test_no_type_of_the_table_throws_or_gets_what_it_can_not_have() -> None:
+    for name, kind in offline_types().items():
+        raw = {"InstanceId": "i-1", "InstanceType": name, "State": {"Name": "stopped"}, "VirtualizationType": "hvm"}
+        facts = instance_facts(raw, "1", "", "r", kind)
+        driver = DriverFacts((), ("ena", "ixgbevf"))
+        planned = plan(facts, kind, driver, {"ena": "enabled", "sriov": "enabled"})
+        changed = {action.knob for action in planned.actions}
+        assert ("ena" in changed) == (kind.ena == "supported"), name
+        assert ("sriov" in changed) == kind.sriov, name
+        assert not (kind.host_class == "nitro" and changed), name
