@@ -27,15 +27,20 @@ MODULES = (topology_facts, host_facts)
 TYPES = {"str": str, "int": int, "bool": bool, "list": list, "dict": dict}
 
 
+def is_of(name: str, value: Any) -> bool:
+    """Whether the value has the type; for Python a bool is an int, for a reader of facts it isn't."""
+    return isinstance(value, TYPES[name]) and (name == "bool") == isinstance(value, bool)
+
+
 def conforms(value: Any, documented: Dict[str, Any], where: str) -> None:
     """Each value has its documented type or is null; nothing is left out, nothing is undocumented."""
     if value is None:
         return
-    assert type(value) is TYPES[documented["type"]], where
+    assert is_of(documented["type"], value), where
     contains = documented.get("contains")
     for item in value if documented["type"] == "list" else [value]:
         if contains is None:
-            assert documented["type"] != "list" or type(item) is TYPES[documented["elements"]], where
+            assert documented["type"] != "list" or is_of(documented["elements"], item), where
             continue
         assert set(item) == set(contains), where
         for name, inner in item.items():
