@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import errno
 from pathlib import Path
-from typing import Dict, List, Tuple
+from typing import Dict, List, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 
 from tests.support.fake_cpus import Cpus
 from tests.support.hosts import lay_out
@@ -31,6 +32,7 @@ class FakeKernel(WritableHost):
         lay_out(root, {"/proc/sys/kernel/random/boot_id": "11111111-2222-3333-4444-555555555555\n", **files})
         self.moods: Dict[str, str] = {}
         self.written: List[Tuple[str, str]] = []
+        self.commands: List[str] = []  # what was run, as a shell would show it
         self.read_only = False
         self.root_user = True
         self.cpus = Cpus(root)
@@ -60,6 +62,13 @@ class FakeKernel(WritableHost):
             raise OSError(errno.EIO, "the kernel took only a part of the value", path)
         if mood != "ignores":
             self._take(path, text)
+
+    def command(self, argv: Sequence[str], timeout: float = 60) -> str:
+        line = " ".join(argv)
+        self.commands.append(line)
+        if line in self.moods:
+            raise NearmetalError(f"{line} failed with code 1: {self.moods[line]}")
+        return ""
 
     def _take(self, path: str, text: str) -> None:
         if path == f"{CLOCK}/current_clocksource":

@@ -6,8 +6,13 @@
 from __future__ import annotations
 
 import os
+import subprocess
+from typing import Sequence
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+
+_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 class WritableHost(Host):
@@ -30,6 +35,31 @@ class WritableHost(Host):
     def writable(self, path: str) -> bool:
         """Whether the file could be opened for writing; False on a read-only mount."""
         return os.access(self.real(path), os.W_OK)
+
+    def command(self, argv: Sequence[str], timeout: float = 60) -> str:
+        """Run a tool of the distribution, without a shell, in the C locale, and return its output.
+
+        Raises NearmetalError when it is missing, fails, or takes longer than `timeout` seconds.
+        """
+        name = " ".join(argv[:3])
+        try:
+            done = subprocess.run(
+                list(argv),
+                env={"PATH": _PATH, "LC_ALL": "C"},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                timeout=timeout,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise NearmetalError(f"{name}: no end after {timeout:.0f} s") from None
+        except OSError as error:
+            raise NearmetalError(f"{name}: {os.strerror(error.errno or 0)}") from None
+        if done.returncode != 0:
+            said = (done.stderr or done.stdout).decode("utf-8", "replace").strip().splitlines()
+            raise NearmetalError(f"{name} failed with code {done.returncode}: {said[-1] if said else 'no message'}")
+        return done.stdout.decode("utf-8", "replace")
 
     def is_root(self) -> bool:
         """Whether this process may change the host."""
