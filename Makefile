@@ -12,12 +12,23 @@ help:
 	@$(PYTHON3) -m dev.help
 
 ##@ Use it
-.PHONY: demo tune
+.PHONY: demo audit tune restore
 demo: setup ## Boot an EC2-like host, audit it, tune it, measure, restore it
-	@$(PYTHON) -m dev.demo
+	@$(PYTHON) -m dev.demo $(ARGS)
 
-tune: setup ## The same job on your own hosts: make tune INVENTORY=hosts.yml
-	@$(PYTHON) -m dev.playbook tune "$(INVENTORY)"
+audit: setup ## What your hosts leave on the table: make audit INVENTORY=hosts.yml
+	$(call playbook)
+
+tune: setup ## Tune your hosts: make tune INVENTORY=hosts.yml
+	$(call playbook)
+
+restore: setup ## Take it all back: make restore INVENTORY=hosts.yml
+	$(call playbook)
+
+define playbook
+	@test -n "$(INVENTORY)" || { echo "Name your hosts: make $@ INVENTORY=hosts.yml" >&2; exit 2; }
+	@ansible-playbook --inventory "$(INVENTORY)" nearmetal.ec2.$@ $(ARGS)
+endef
 
 ##@ Work on it
 .PHONY: setup test lint unit mutate bench docs build lock clean
@@ -28,16 +39,16 @@ test: setup ## Everything, with set-up; closes with the counts
 	@$(PYTHON) -m dev.test
 
 lint: setup ## Linters, ansible-test sanity and the project's own gates
-	@$(PYTHON) -m dev.test lint
+	@$(PYTHON) -m dev.test lint gates sanity
 
 unit: setup ## The tests that need no host, on every supported Python here
 	@$(PYTHON) -m dev.test target controller
 
 mutate: setup ## Seed faults one at a time: the tests must catch each
-	@$(PYTHON) -m dev.mutate
+	@$(PYTHON) -m dev.mutate $(ARGS)
 
 bench: setup ## Cost of a no-op run against a ping-only playbook
-	@$(PYTHON) -m dev.bench
+	@$(PYTHON) -m dev.bench $(ARGS)
 
 docs: setup ## The documentation site, into build/docs
 	@$(PYTHON) -m dev.docs

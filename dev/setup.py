@@ -4,7 +4,7 @@
 """Make the working copy ready: system packages, virtual environments from the locks, the symlink tree.
 
 Runs on the system's own python3 (3.8 or newer) with nothing installed. Does only what is not done
-yet: each environment carries a stamp of its lock and its interpreter.
+yet: each environment carries a stamp of its lock and its version of Python.
 """
 
 from __future__ import annotations
@@ -111,40 +111,42 @@ def ssh_client(progress: Progress) -> None:
             install_packages(["openssh-client"], "Ansible needs the ssh client")
 
 
-def stamp_of(lock: Path, python: Path) -> str:
-    """What an environment is made of: the lock's bytes and the interpreter."""
-    digest = hashlib.sha256(lock.read_bytes())
-    digest.update(str(python.resolve()).encode())
-    return digest.hexdigest()
+def stamp_of(lock: Path, version: str) -> str:
+    """What an environment is made of: the lock's bytes and the version of Python."""
+    return f"{version} {hashlib.sha256(lock.read_bytes()).hexdigest()}"
 
 
-def uv_command(python: Path, progress: Progress) -> str:
+def is_made(home: Path, lock: Path, version: str) -> bool:
+    """Whether the environment is the one of this lock and its interpreter still exists."""
+    stamp = home / ".stamp"
+    return stamp.exists() and stamp.read_text() == stamp_of(lock, version) and (home / "bin/python").exists()
+
+
+def uv_command(python: Path, version: str, progress: Progress) -> str:
     """uv in an environment of its own, itself installed from a lock."""
     home = ROOT / ".venv-uv"
     lock = LOCKS / "uv.txt"
-    stamp = home / ".stamp"
-    if not stamp.exists() or stamp.read_text() != stamp_of(lock, python):
+    if not is_made(home, lock, version):
         with progress.step("uv, the installer"):
             run([str(python), "-m", "venv", "--clear", str(home)])
             run([str(home / "bin/pip"), "install", "--quiet", "--require-hashes", "-r", str(lock)])
-            stamp.write_text(stamp_of(lock, python))
+            (home / ".stamp").write_text(stamp_of(lock, version))
     return str(home / "bin" / "uv")
 
 
-def environment(uv: str, folder: str, lock_name: str, python: Path, progress: Progress, what: str) -> None:
+def environment(uv: str, folder: str, lock_name: str, version: str, python: Path, progress: Progress) -> None:
     """One virtual environment, exactly as its lock says."""
     home = ROOT / folder
     lock = LOCKS / lock_name
-    wanted = stamp_of(lock, python)
-    stamp = home / ".stamp"
-    if stamp.exists() and stamp.read_text() == wanted:
+    if is_made(home, lock, version):
         return
-    with progress.step(f"{folder}: {what}"):
+    with progress.step(f"{folder}, Python {version}"):
         # An environment in use is brought up to date in place, not taken away from under others.
-        if not stamp.exists() or (home / "bin/python").resolve() != python.resolve():
+        stamp = home / ".stamp"
+        if not stamp.exists() or not stamp.read_text().startswith(f"{version} ") or not (home / "bin/python").exists():
             run([uv, "venv", "--clear", "--python", str(python), str(home)])
         run([uv, "pip", "sync", "--require-hashes", str(lock)], VIRTUAL_ENV=str(home))
-        stamp.write_text(wanted)
+        stamp.write_text(stamp_of(lock, version))
 
 
 def symlink_tree() -> None:
@@ -171,14 +173,14 @@ def set_up(with_lab: bool) -> None:
     progress = Progress()
     started = time.monotonic()
     found = controller_python(progress)
-    controller = found[pythons.first(found, pythons.CONTROLLERS) or ""]
-    uv = uv_command(controller, progress)
-    environment(uv, ".venv", "dev.txt", controller, progress, "ansible-core 2.19, molecule, linters")
+    version = pythons.first(found, pythons.CONTROLLERS) or ""
+    uv = uv_command(found[version], version, progress)
+    environment(uv, ".venv", "dev.txt", version, found[version], progress)
     newest = pythons.first(found, pythons.CONTROLLERS_NEWEST)
     if newest:
-        environment(uv, ".venv-newest", "newest.txt", found[newest], progress, f"ansible-core 2.21 on Python {newest}")
+        environment(uv, ".venv-newest", "newest.txt", newest, found[newest], progress)
     for version, python in found.items():
-        environment(uv, f".venv-target-{version}", "target.txt", python, progress, f"pytest for Python {version}")
+        environment(uv, f".venv-target-{version}", "target.txt", version, python, progress)
     ssh_client(progress)
     symlink_tree()
     if with_lab:
