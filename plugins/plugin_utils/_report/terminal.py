@@ -102,20 +102,14 @@ def _flow(words: Sequence[str], columns: int) -> List[str]:
 
 
 def _rows(report: Report, concerns: List[str]) -> List[Tuple[str, HostReport]]:
-    """A row per host; of a large fleet, a row per pattern of marks, the most frequent first."""
+    """A row per host; of a large fleet, a row per pattern of marks, the most frequent first: `web-01 +17`."""
     if len(report.hosts) <= ROWS:
         return [(host.name, host) for host in report.hosts]
     patterns: Dict[Tuple[str, ...], List[HostReport]] = {}
     for host in report.hosts:
         patterns.setdefault((host.state, *summary.cells(host, concerns)), []).append(host)
     folded = sorted(patterns.values(), key=lambda hosts: (-len(hosts), hosts[0].name))
-    return [(_fold([host.name for host in hosts]), hosts[0]) for hosts in folded]
-
-
-def _fold(names: List[str]) -> str:
-    if len(names) == 1:
-        return names[0]
-    return f"{len(names):,} hosts: {names[0]} … {names[-1]}"
+    return [(hosts[0].name + (f" +{len(hosts) - 1:,}" if hosts[1:] else ""), hosts[0]) for hosts in folded]
 
 
 def _gaps(concerns: List[str]) -> List[int]:

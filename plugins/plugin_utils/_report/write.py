@@ -9,12 +9,13 @@ import os
 from typing import List
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import document, markdown, prometheus
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import document, html, markdown, prometheus
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import Report
 
 FORMS = (
     ("report.json", document.dump),
     ("report.md", markdown.render),
+    ("report.html", html.render),
     ("report.prom", prometheus.render),
 )
 

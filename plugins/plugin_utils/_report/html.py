@@ -1,0 +1,152 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""report.html: one file that needs no network, for a browser, a printer or a screen reader.
+
+Nothing that a host told is ever markup or script: the page's own style and script are allowed by
+their hash alone, the data lies in a block that no browser runs, and the script only sets text.
+PRIVATE to the collection.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any, Dict, List, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import summary
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.headings import HEADINGS, OTHER, heading_of
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import HostReport, Report
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.statuses import BY_NAME, FAILED, LOOKS, ORDER, worst
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+
+TOPS = 6
+DRIFT = 200
+PLATFORM = ("instance_type", "host_class", "architecture", "distribution", "distribution_version", "kernel")
+_HERE = Path(__file__).parent
+# In a script element a browser looks only for its end tag and for comments.
+_INERT = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})
+
+
+def render(report: Report) -> str:
+    """The text of report.html."""
+    style, script = (_HERE / "report.css").read_text("utf-8"), (_HERE / "report.js").read_text("utf-8")
+    concerns = summary.concerns_of(report)
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    template = environment.from_string((_HERE / "report.html.j2").read_text("utf-8"))
+    tops = summary.top_findings(report)
+    return template.render(
+        style=Markup(style),
+        script=Markup(script),
+        style_hash=_hash(style),
+        script_hash=_hash(script),
+        data=Markup(_data(report, concerns)),
+        report=report,
+        run=report.run,
+        counts=summary.counts_line(report),
+        looks=BY_NAME,
+        totals=summary.status_totals(report),
+        headings=_headings(report, concerns),
+        tops=tops[:TOPS],
+        tops_left=len(tops) - TOPS,
+        drift=report.drift["changes"][:DRIFT] if report.drift else [],
+        drift_left=len(report.drift["changes"]) - DRIFT if report.drift else 0,
+        span=summary.span,
+        plural=summary.plural,
+    )
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _headings(report: Report, concerns: List[str]) -> List[Dict[str, Any]]:
+    """The nine headings, each with how many hosts have which status there."""
+    tiles = []
+    for heading in (*HEADINGS, OTHER):
+        mine = [concern for concern in concerns if heading_of(concern) == heading]
+        count = Counter(worst(filter(None, summary.cells(host, mine))) for host in report.hosts) if mine else Counter()
+        found = [(status, count[status]) for status in sorted(filter(None, count), key=ORDER.__getitem__)]
+        if mine or heading != OTHER:
+            # What the platform facts say answers the first heading as far as a host can.
+            kinds = Counter(str(host.platform.get("host_class") or "") for host in report.hosts)
+            told = [f"{number:,} {kind}" for kind, number in kinds.most_common() if kind] if heading.number == 1 else []
+            tiles.append(
+                {"heading": heading, "concerns": mine, "bar": _bar(found), "found": found, "told": " · ".join(told)}
+            )
+    return tiles
+
+
+def _bar(found: List[Tuple[str, int]]) -> List[Tuple[str, float, float]]:
+    """Status, left edge and width in percent."""
+    whole = sum(count for _status, count in found)
+    parts, left = [], 0.0
+    for status, count in found:
+        parts.append((status, round(left, 3), round(100 * count / whole, 3)))
+        left += 100 * count / whole
+    return parts
+
+
+class _Pool:
+    """Each text once: a thousand hosts say the same few sentences."""
+
+    def __init__(self) -> None:
+        self.places: Dict[str, int] = {"": 0}
+
+    def add(self, text: Any) -> int:
+        return self.places.setdefault(str(text), len(self.places))
+
+
+def _data(report: Report, concerns: List[str]) -> str:
+    """What the script reads; report.js says how."""
+    pool = _Pool()
+    place = {concern: number for number, concern in enumerate(concerns)}
+    hosts = [_host(host, concerns, place, pool) for host in report.hosts]
+    headings = [
+        [heading.number, heading.title, [place[concern] for concern in concerns if heading_of(concern) == heading]]
+        for heading in (*HEADINGS, OTHER)
+    ]
+    plain = {
+        "statuses": [[look.name, look.mark, look.words] for look in LOOKS],
+        "concerns": concerns,
+        "headings": [heading for heading in headings if heading[2]],
+        "hosts": hosts,
+        "texts": list(pool.places),
+    }
+    return json.dumps(plain, ensure_ascii=False, separators=(",", ":")).translate(_INERT)
+
+
+def _host(host: HostReport, concerns: List[str], place: Dict[str, int], pool: _Pool) -> Dict[str, Any]:
+    rows = [[place[concern], 0, 0, ORDER[FAILED], 0, 0, pool.add(why), 0, 0, 0] for concern, why in host.errors.items()]
+    rows += [
+        [
+            place[one.concern],
+            pool.add(one.knob),
+            pool.add(one.where),
+            ORDER[one.status],
+            pool.add(summary.show(one.now, 400)),
+            pool.add(summary.show(one.wanted, 400)),
+            pool.add(one.reason),
+            pool.add(one.reference),
+            pool.add(one.gain),
+            pool.add(one.owner),
+        ]
+        for one in host.findings
+    ]
+    told = [str(host.platform[key]) for key in PLATFORM if host.platform.get(key)]
+    return {
+        "name": host.name,
+        "state": pool.add(host.state),
+        "trouble": pool.add(summary.trouble(host)),
+        "platform": pool.add(" · ".join(told)),
+        "family": pool.add(host.family),
+        "groups": [pool.add(group) for group in host.groups],
+        "reboot": pool.add("; ".join(host.reboot_reasons)),
+        "notes": [pool.add(note) for note in host.notes],
+        "cells": [ORDER[status] if status else -1 for status in summary.cells(host, concerns)],
+        "rows": rows,
+    }
