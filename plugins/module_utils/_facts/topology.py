@@ -192,13 +192,14 @@ def _online(host: Host, sets: _Sets, directories: Cpus) -> Optional[Cpus]:
 
 
 def _cores(sets: _Sets, online: Optional[Cpus]) -> Optional[Tuple[Cpus, ...]]:
-    """The sibling sets. core_id is no help: AMD family 15h gives the two of a pair different ones."""
-    if not online:
-        return None
-    alive = frozenset(online)
-    found: List[Cpus] = []
+    """The sets that the kernel lists as siblings; a CPU that no list names has no core.
+
+    core_id is no help: AMD family 15h gives the two of a pair different ones.
+    """
+    alive = frozenset(online or ())
+    found: Dict[Cpus, None] = {}
     seen: Set[int] = set()
-    for cpu in online:
+    for cpu in online or ():
         if cpu in seen:
             continue
         topology = "{}/cpu{}/topology/".format(CPU, cpu)
@@ -208,13 +209,11 @@ def _cores(sets: _Sets, online: Optional[Cpus]) -> Optional[Tuple[Cpus, ...]]:
             topology + "core_cpus",
             topology + "core_cpus_list",
         )
-        if listed is None:
-            return None
-        # A list that doesn't name its own CPU, or names one that another core has, is wrong about it.
-        core = tuple(other for other in listed if other in alive and other not in seen) if cpu in listed else (cpu,)
-        found.append(core)
-        seen.update(core)
-    return tuple(found)
+        core = tuple(other for other in listed or () if other in alive)
+        if core:
+            found[core] = None
+            seen.update(core)
+    return tuple(sorted(found)) or None
 
 
 def _sockets(sets: _Sets, online: Optional[Cpus], cores: Optional[Tuple[Cpus, ...]]) -> Optional[Tuple[Cpus, ...]]:
@@ -223,11 +222,9 @@ def _sockets(sets: _Sets, online: Optional[Cpus], cores: Optional[Tuple[Cpus, ..
     physical_package_id doesn't decide: outside x86 it is constant or odd. The cores
     of one package are asked each, so a package whose cores disagree shows up as several.
     """
-    if not online:
-        return None
-    alive = frozenset(online)
+    alive = frozenset(online or ())
     found: Dict[Cpus, Cpus] = {}
-    for cpu in (core[0] for core in cores) if cores is not None else online:
+    for cpu in (core[0] for core in cores) if cores is not None else online or ():
         topology = "{}/cpu{}/topology/".format(CPU, cpu)
         listed = sets.first(
             topology + "core_siblings",
@@ -235,11 +232,9 @@ def _sockets(sets: _Sets, online: Optional[Cpus], cores: Optional[Tuple[Cpus, ..
             topology + "package_cpus",
             topology + "package_cpus_list",
         )
-        if listed is None or cpu not in listed:
-            return None
-        if listed not in found:
+        if listed is not None and listed not in found:
             found[listed] = tuple(other for other in listed if other in alive)
-    return tuple(sorted(set(found.values())))
+    return tuple(sorted(filter(None, set(found.values())))) or None
 
 
 def _caches(host: Host, sets: _Sets, online: Cpus, cores: Tuple[Cpus, ...]) -> Tuple[Cache, ...]:

@@ -8,12 +8,14 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from pathlib import Path
 from typing import Callable, Dict, List, Mapping, Optional
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import TopologyFacts, observe
 
+from tests.support import hosts
 from tests.unit.facts import large
 
 Build = Callable[[Mapping[str, str]], Host]
@@ -71,8 +73,9 @@ def test_a_list_that_names_offline_siblings_counts_only_what_runs(host_of: Build
     assert (facts.cores, facts.sockets) == (((0, 4),), ((0, 4),))
 
 
-def test_a_list_that_does_not_name_its_own_cpu_is_not_believed(host_of: Build) -> None:
-    assert observe(host_of(machine({0: "0", 1: "0"}, "0-1", "0-1"))).cores == ((0,), (1,))
+def test_a_cpu_that_no_list_names_has_no_core(host_of: Build) -> None:
+    facts = observe(host_of(machine({0: "0", 1: "0"}, "0-1", "0-1")))
+    assert (facts.cores, facts.siblings(1)) == (((0,),), ())
 
 
 def test_without_sibling_files_cores_and_sockets_are_unknown(host_of: Build) -> None:
@@ -140,29 +143,66 @@ def test_a_large_host_costs_few_reads_and_a_small_result(host_of: Build) -> None
     assert len(json.dumps(facts.as_dict())) < 64 * 1024
 
 
-@pytest.fixture
-def this_machine() -> TopologyFacts:
-    return observe(Host())
-
-
-def test_this_machine_has_the_cpus_that_sysconf_counts(this_machine: TopologyFacts) -> None:
-    assert this_machine.cpus_online is not None
-    assert len(this_machine.cpus_online) == os.sysconf("SC_NPROCESSORS_ONLN")
-
-
-def test_this_machine_is_as_lscpu_says(this_machine: TopologyFacts) -> None:
+def columns(*arguments: str) -> Dict[str, List[List[int]]]:
+    """What lscpu groups together, by column."""
     said = subprocess.run(
-        ["lscpu", "-p=CPU,CORE,SOCKET,NODE"], stdout=subprocess.PIPE, universal_newlines=True, check=True
+        ["lscpu", "-p=CPU,CORE,SOCKET,NODE", *arguments], stdout=subprocess.PIPE, universal_newlines=True, check=True
     )
     rows = [line.split(",") for line in said.stdout.splitlines() if not line.startswith("#")]
-
-    def grouped(column: int) -> List[List[int]]:
+    found = {}
+    for column, name in enumerate(("cpus", "cores", "sockets", "nodes")):
         groups: Dict[str, List[int]] = {}
         for row in rows:
-            groups.setdefault(row[column], []).append(int(row[0]))
-        return sorted(sorted(cpus) for cpus in groups.values())
+            if row[column]:
+                groups.setdefault(row[column], []).append(int(row[0]))
+        found[name] = sorted(sorted(cpus) for cpus in groups.values())
+    return found
 
-    assert sorted(map(list, this_machine.cores or ())) == grouped(1)
-    assert sorted(map(list, this_machine.sockets or ())) == grouped(2)
-    if this_machine.nodes:
-        assert sorted(list(node.cpus) for node in this_machine.nodes if node.cpus) == grouped(3)
+
+def as_columns(facts: TopologyFacts) -> Dict[str, List[List[int]]]:
+    """Our facts in the same form."""
+    return {
+        "cpus": [[cpu] for cpu in facts.cpus_online or ()],
+        "cores": sorted(map(list, facts.cores or ())),
+        "sockets": sorted(map(list, facts.sockets or ())),
+        "nodes": sorted(list(node.cpus) for node in facts.nodes if node.cpus),
+    }
+
+
+def add_masks(root: Path) -> None:
+    """Beside each list the mask, which lscpu reads; by this test's own arithmetic."""
+    for path in root.glob("sys/devices/system/**/*list"):
+        bits = 0
+        for part in filter(None, path.read_text().strip().split(",")):
+            first, _dash, last = part.partition("-")
+            bits |= (1 << int(last or first) + 1) - (1 << int(first))
+        name = {"shared_cpu_list": "shared_cpu_map", "cpulist": "cpumap"}.get(path.name, path.name[:-5])
+        digits = "{:0{}x}".format(bits, -(-bits.bit_length() // 32) * 8)
+        words = [digits[start : start + 8] for start in range(0, len(digits), 8)]
+        path.with_name(name).write_text(",".join(words) + "\n")
+
+
+@pytest.mark.parametrize("name", hosts.names())
+def test_hosts_written_by_hand_are_as_lscpu_says(name: str, root: Path) -> None:
+    hosts.lay_out(root, hosts.files_of(name))
+    found = as_columns(observe(Host(str(root))))
+    add_masks(root)
+    assert found == columns("--sysroot", str(root))
+
+
+def test_a_large_host_with_offline_cpus_is_as_lscpu_says(host_of: Build) -> None:
+    files = large.host(48)
+    files.update({CPU + "online": "0-20,24-40,45\n", "/proc/cpuinfo": "processor\t: 0\nvendor_id\t: GenuineIntel\n"})
+    host = host_of(files)
+    found = as_columns(observe(host))
+    add_masks(Path(host.root))
+    said = columns("--sysroot", host.root)
+    assert (found["cpus"], found["cores"], found["sockets"]) == (said["cpus"], said["cores"], said["sockets"])
+
+
+def test_this_machine_has_the_cpus_that_sysconf_counts() -> None:
+    assert len(observe(Host()).cpus_online or ()) == os.sysconf("SC_NPROCESSORS_ONLN")
+
+
+def test_this_machine_is_as_lscpu_says() -> None:
+    assert as_columns(observe(Host())) == columns()
