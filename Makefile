@@ -16,13 +16,13 @@ help:
 demo: setup ## Boot an EC2-like host, audit it, tune it, measure, restore it
 	@$(PYTHON) -m dev.demo $(ARGS)
 
-audit: setup ## What your hosts leave on the table: make audit INVENTORY=hosts.yml
+audit: tools ## What your hosts leave on the table: make audit INVENTORY=hosts.yml
 	$(call playbook)
 
-tune: setup ## Tune your hosts: make tune INVENTORY=hosts.yml
+tune: tools ## Tune your hosts: make tune INVENTORY=hosts.yml
 	$(call playbook)
 
-restore: setup ## Take it all back: make restore INVENTORY=hosts.yml
+restore: tools ## Take it all back: make restore INVENTORY=hosts.yml
 	$(call playbook)
 
 define playbook
@@ -31,32 +31,35 @@ define playbook
 endef
 
 ##@ Work on it
-.PHONY: setup test lint unit mutate bench docs build lock clean
+.PHONY: setup tools test lint unit mutate bench docs build lock clean
 setup: ## System packages, virtual environments from the locks (fast when done)
 	@$(PYTHON3) -m dev.setup
+
+tools:
+	@$(PYTHON3) -m dev.setup --no-lab
 
 test: setup ## Everything, with set-up; closes with the counts
 	@$(PYTHON) -m dev.test
 
-lint: setup ## Linters, ansible-test sanity and the project's own gates
+lint: tools ## Linters, ansible-test sanity and the project's own gates
 	@$(PYTHON) -m dev.test lint gates sanity
 
-unit: setup ## The tests that need no host, on every supported Python here
+unit: tools ## The tests that need no host, on every supported Python here
 	@$(PYTHON) -m dev.test target controller
 
-mutate: setup ## Seed faults one at a time: the tests must catch each
+mutate: tools ## Seed faults one at a time: the tests must catch each
 	@$(PYTHON) -m dev.mutate $(ARGS)
 
-bench: setup ## Cost of a no-op run against a ping-only playbook
+bench: tools ## Cost of a no-op run against a ping-only playbook
 	@$(PYTHON) -m dev.bench $(ARGS)
 
-docs: setup ## The documentation site, into build/docs
+docs: tools ## The documentation site, into build/docs
 	@$(PYTHON) -m dev.docs
 
-build: setup ## The collection as a tarball, checked by galaxy-importer
+build: tools ## The collection as a tarball, checked by galaxy-importer
 	@$(PYTHON) -m dev.build
 
-lock: setup ## Choose versions anew and write the locks in requirements/
+lock: tools ## Choose versions anew and write the locks in requirements/
 	@$(PYTHON) -m dev.lock
 
 clean: ## Remove what these commands made in the working copy

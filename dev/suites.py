@@ -137,9 +137,11 @@ def controller() -> "list[Job]":
 
 
 def build() -> "list[Job]":
-    """The tarball, and whether Galaxy's own importer takes it."""
-    argv = [sys.executable, "-m", "dev.build"]
-    return [Job("build", "build", argv, environment=environment(".venv"))]
+    """The tarball, whether Galaxy's own importer takes it, and the documentation site."""
+    return [
+        Job("build", name, [sys.executable, "-m", module], environment=environment(".venv"))
+        for name, module in (("tarball", "dev.build"), ("docs-site", "dev.docs"))
+    ]
 
 
 def mutations() -> "list[Job]":

@@ -1,0 +1,43 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The documentation of modules, filters, callbacks and roles as a site in build/docs, made without a network."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+
+from dev import ROOT
+
+SITE = ROOT / "build" / "docs"
+# What antsibull-docs generates would look up the inventories of other sites while it builds, and warn
+# about each page and variable of ansible-core that it then can't find.
+SETTINGS = """
+project = title = html_short_title = "nearmetal.ec2"
+intersphinx_mapping = {}
+suppress_warnings = ["ref.ref", "ref.envvar"]
+"""
+
+
+def main() -> int:
+    """Build the site; 1 when a page or a reference is broken."""
+    shutil.rmtree(SITE, ignore_errors=True)
+    SITE.mkdir(parents=True, mode=0o700)
+    command = ["antsibull-docs", "sphinx-init", "--use-current", "--squash-hierarchy", "--dest-dir", str(SITE)]
+    subprocess.run([*command, "nearmetal.ec2"], stdout=subprocess.DEVNULL, check=True)
+    with (SITE / "conf.py").open("a", encoding="utf-8") as conf:
+        conf.write(SETTINGS)
+    done = subprocess.run(["./build.sh"], cwd=SITE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    if done.returncode:
+        lines = done.stdout.decode(errors="replace").splitlines()
+        print("\n".join(line for line in lines if "WARNING" in line or "ERROR" in line) or "\n".join(lines))
+        return 1
+    pages = len(list((SITE / "build/html").rglob("*.html")))
+    print(f"{pages} pages: {(SITE / 'build/html/index.html').relative_to(ROOT)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
