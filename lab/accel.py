@@ -1,0 +1,57 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""KVM where a stock kernel boots under it, pure emulation elsewhere: /dev/kvm may exist and still boot nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+from lab import cache, process
+from lab.progress import Progress
+
+EMULATION = "tcg,thread=multi"
+KVM_LIMIT_SECONDS = 8.0
+_REACHED_ROOT = b"Unable to mount root fs"
+
+
+def choose(kernel: Path, progress: Progress) -> str:
+    """The value for QEMU's -accel. The trial boot is done once per boot of this machine and version of QEMU."""
+    if not os.access("/dev/kvm", os.R_OK | os.W_OK):
+        return EMULATION
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    folder = cache.obtain(
+        "probes", cache.key(boot, qemu_version()), lambda beside: _probe(kernel, beside, progress), progress
+    )
+    return str(json.loads((folder / "result.json").read_text(encoding="ascii"))["accel"])
+
+
+def qemu_version() -> str:
+    """The first line of qemu-system-x86_64 --version."""
+    return subprocess.run(
+        ["qemu-system-x86_64", "--version"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.splitlines()[0]
+
+
+def _probe(kernel: Path, folder: Path, progress: Progress) -> None:
+    serial = folder / "serial.log"
+    serial.touch()
+    argv = ["qemu-system-x86_64", *"-accel kvm -cpu host -m 256 -smp 2 -nodefaults -display none -no-reboot".split()]
+    argv += ["-serial", f"file:{serial}", "-kernel", str(kernel), "-append", "console=ttyS0 panic=-1"]
+    with progress.step("trying whether a stock kernel boots under KVM"):
+        qemu = process.start(argv, folder / "qemu.log", outlive=False)
+        try:
+            process.wait_until(
+                lambda: qemu.poll() is not None or _REACHED_ROOT in serial.read_bytes(), KVM_LIMIT_SECONDS
+            )
+        finally:
+            process.end(qemu)
+    works = _REACHED_ROOT in serial.read_bytes()
+    progress.say("hosts run under KVM" if works else "hosts run in pure emulation: KVM boots no stock kernel here")
+    (folder / "result.json").write_text(json.dumps({"accel": "kvm" if works else EMULATION}), encoding="ascii")

@@ -1,0 +1,130 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the lab needs of the machine it runs on: Debian and Ubuntu packages, and an archive to build images from."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+from lab.error import LabError
+from lab.shape import Image
+
+KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+_SBIN = "/usr/local/sbin:/usr/sbin:/sbin"
+_TOOLS = {
+    "qemu-system-x86_64": "qemu-system-x86",
+    "qemu-img": "qemu-utils",
+    "mmdebstrap": "mmdebstrap",
+    "fakeroot": "fakeroot",
+    "mke2fs": "e2fsprogs",
+    "sfdisk": "fdisk",
+    "unshare": "util-linux",
+    "setpriv": "util-linux",
+    "ssh": "openssh-client",
+    "gcc": "gcc",
+}
+_FILES = {
+    KEYRING: "debian-archive-keyring",
+    Path("/usr/share/seabios/bios-256k.bin"): "seabios",
+}
+_LIBC = "libc6-dev"
+
+
+def search_path() -> str:
+    """PATH with the folders of system tools, which a user's PATH lacks."""
+    return f"{os.environ.get('PATH', os.defpath)}:{_SBIN}"
+
+
+def missing() -> list[str]:
+    """The packages to install, sorted."""
+    wanted = {package for tool, package in _TOOLS.items() if not shutil.which(tool, path=search_path())}
+    wanted |= {package for file, package in _FILES.items() if not file.exists()}
+    if not list(Path("/usr/lib").glob("*/libc.a")):
+        wanted.add(_LIBC)
+    if os.geteuid() and not shutil.which("newuidmap"):
+        wanted.add("uidmap")
+    return sorted(wanted)
+
+
+def require() -> None:
+    """Fail in one sentence when something is missing; called before any work."""
+    packages = missing()
+    if packages:
+        raise LabError(f"the lab needs {' '.join(packages)}; run: python3 -m lab doctor --install")
+
+
+def install() -> None:
+    """Install what is missing with apt, as root or through sudo."""
+    packages = missing()
+    if not packages:
+        return
+    if not shutil.which("apt-get"):
+        raise LabError(f"the lab needs Debian or Ubuntu to install {' '.join(packages)}: there is no apt-get here")
+    prefix = [] if os.geteuid() == 0 else ["sudo"]
+    if prefix and not shutil.which("sudo"):
+        raise LabError(f"only root can install {' '.join(packages)}; run as root: apt-get install {' '.join(packages)}")
+    for arguments in (["update", "-q"], ["install", "-q", "-y", "--no-install-recommends", *packages]):
+        command = [*prefix, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", *arguments]
+        if subprocess.run(command, check=False).returncode:
+            raise LabError(f"this failed, see above: {shlex.join(command)}")
+
+
+def archive_sources(image: Image) -> list[str]:
+    """One-line apt sources for an image, from where this machine itself gets Debian.
+
+    $NEARMETAL_DEBIAN_MIRROR replaces it. An empty list (Ubuntu has no Debian source) leaves the choice to
+    mmdebstrap's own default.
+    """
+    own = os.environ.get("NEARMETAL_DEBIAN_MIRROR")
+    archives = {"": own} if own else _archives_of_this_machine()
+    signed = f"[signed-by={KEYRING}]"
+    return [
+        f"deb {signed} {address} {image.suite}{pocket} {' '.join(image.components)}"
+        for pocket, address in sorted(archives.items())
+        if pocket in image.pockets
+    ]
+
+
+def _archives_of_this_machine() -> dict[str, str]:
+    if "ID=debian" not in Path("/etc/os-release").read_text(encoding="utf-8").splitlines():
+        return {}
+    targets = subprocess.run(
+        ["apt-get", "indextargets", "--format", "$(CREATED_BY)|$(ORIGIN)|$(REPO_URI)|$(RELEASE)"],
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout
+    pockets = {
+        f"{name}{pocket}": pocket
+        for name in (_codename(), "stable", "oldstable", "testing")
+        for pocket in ("", "-updates", "-security")
+    }
+    archives: dict[str, str] = {}
+    for line in targets.splitlines():
+        created_by, origin, address, release = line.split("|")
+        # The origin stays unexpanded until the first apt-get update; afterwards it tells third parties apart.
+        if created_by == "Packages" and origin in ("Debian", "$(ORIGIN)") and release in pockets:
+            archives.setdefault(pockets[release], address)
+    return archives
+
+
+def _codename() -> str:
+    for line in Path("/etc/os-release").read_text(encoding="utf-8").splitlines():
+        if line.startswith("VERSION_CODENAME="):
+            return line.partition("=")[2].strip('"')
+    raise LabError("/etc/os-release names no VERSION_CODENAME; set NEARMETAL_DEBIAN_MIRROR to a Debian archive")
+
+
+def proxies() -> list[str]:
+    """apt options of this machine that a download may need: its proxies."""
+    dump = subprocess.run(["apt-config", "dump"], capture_output=True, text=True, check=False).stdout
+    return [
+        line.rstrip(";")
+        for line in dump.splitlines()
+        if line.startswith(("Acquire::http::Proxy", "Acquire::https::Proxy")) and not line.endswith('"";')
+    ]

@@ -1,0 +1,170 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A running lab host."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+from lab import process, qemu
+from lab.error import LabError
+from lab.keys import HOST_ALIAS, Keys
+from lab.monitor import Monitor
+
+STATE = "host.json"
+QEMU_LOG = "qemu.log"
+_ENDS_WITHIN_SECONDS = 10.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Host:
+    """What is needed to reach a host and to end it; kept in its folder as host.json."""
+
+    name: str
+    shape: str
+    address: str
+    port: int
+    user: str
+    identity_file: str
+    known_hosts_file: str
+    folder: str
+    pid: int
+    started: int
+
+    @classmethod
+    def read(cls, folder: Path) -> Host | None:
+        """The host that was started in a folder; null when there is none."""
+        try:
+            return cls(**json.loads((folder / STATE).read_text(encoding="utf-8")))
+        except FileNotFoundError:
+            return None
+
+    @classmethod
+    def of(cls, folder: Path, shape: str, pid: int, keys: Keys) -> Host:
+        """A host whose QEMU was just started in a folder; its port isn't known yet."""
+        return cls(
+            folder.name,
+            shape,
+            "127.0.0.1",
+            0,
+            "root",
+            str(keys.identity),
+            str(keys.known_hosts),
+            str(folder),
+            pid,
+            process.start_ticks(pid) or 0,
+        )
+
+    def write(self) -> None:
+        """Keep it in its folder; whoever reads it sees all of it or nothing."""
+        beside = Path(self.folder, f"{STATE}.new")
+        beside.write_text(json.dumps(dataclasses.asdict(self), indent=2) + "\n", encoding="utf-8")
+        beside.rename(beside.with_name(STATE))
+
+    @property
+    def runs(self) -> bool:
+        """Whether its QEMU is alive: the same process, not another one with its number."""
+        return process.start_ticks(self.pid) == self.started
+
+    def ssh_options(self) -> list[str]:
+        """Options of ssh without address, port and user: for an inventory too."""
+        return [
+            "-F",
+            "none",
+            "-i",
+            self.identity_file,
+            "-o",
+            "IdentitiesOnly=yes",
+            "-o",
+            "BatchMode=yes",
+            "-o",
+            f"UserKnownHostsFile={self.known_hosts_file}",
+            "-o",
+            f"HostKeyAlias={HOST_ALIAS}",
+            "-o",
+            "StrictHostKeyChecking=yes",
+            "-o",
+            "LogLevel=ERROR",
+            "-o",
+            "ConnectTimeout=30",
+        ]
+
+    def ssh(self, user: str | None = None) -> list[str]:
+        """The ssh command up to the address."""
+        return ["ssh", *self.ssh_options(), "-p", str(self.port), f"{user or self.user}@{self.address}"]
+
+    def run(self, command: str, *, user: str | None = None, stdin: bytes | None = None, seconds: float = 120.0) -> str:
+        """The output of a shell command on the host; a failure shows its errors, a hang the console."""
+        try:
+            done = subprocess.run(
+                [*self.ssh(user), command], input=stdin or b"", capture_output=True, timeout=seconds, check=False
+            )
+        except subprocess.TimeoutExpired as error:
+            raise self.stuck(f"{command!r} did not end within {seconds:.0f} s") from error
+        if done.returncode:
+            raise LabError(
+                f"{self.name}: {command!r} failed with status {done.returncode}:\n"
+                f"{(done.stderr + done.stdout).decode('utf-8', 'replace')}"
+            )
+        return done.stdout.decode("utf-8", "replace")
+
+    def put(self, content: bytes, path: str, mode: str = "0644") -> None:
+        """Write a file on the host."""
+        self.run(f"install -m {mode} /dev/stdin {shlex.quote(path)}", stdin=content)
+
+    def monitor(self) -> Monitor:
+        """Its QEMU's monitor."""
+        return Monitor(Path(self.folder, qemu.MONITOR))
+
+    @property
+    def console(self) -> Path:
+        """The log of its serial console."""
+        return Path(self.folder, qemu.SERIAL)
+
+    def stuck(self, what: str) -> LabError:
+        """An error with the end of the console and of QEMU's own complaints."""
+        log = Path(self.folder, QEMU_LOG)
+        complaints = [line for line in process.tail(log, 400).splitlines() if "TCG doesn't support" not in line]
+        return LabError(
+            f"{self.name}: {what}; the end of its console:\n{process.tail(self.console)}\n"
+            f"and of QEMU's messages:\n" + "\n".join(complaints[-10:])
+        )
+
+    def set_clock(self) -> None:
+        """Give the host this machine's time: a host from a snapshot wakes up in the past."""
+        self.run(f"date --set=@{time.time():.3f} >/dev/null")
+
+    def reboot(self, seconds: float = 300.0) -> None:
+        """Reboot it through its own boot loader and wait until it has booted."""
+        before = self.run("cat /proc/sys/kernel/random/boot_id; systemctl --no-block reboot").split()[0]
+        if not process.wait_until(lambda: self._boot_id() not in ("", before), seconds, 1.0):
+            raise self.stuck(f"it did not come back within {seconds:.0f} s of a reboot")
+
+    def _boot_id(self) -> str:
+        try:
+            return self.run("cat /proc/sys/kernel/random/boot_id", seconds=30.0).strip()
+        except LabError:
+            return ""
+
+    def end(self) -> None:
+        """End its QEMU, if it still runs."""
+        if self.runs:
+            os.kill(self.pid, signal.SIGKILL)
+            process.wait_until(lambda: not self.runs, _ENDS_WITHIN_SECONDS, 0.01)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(self.pid, 0)
+
+    def down(self) -> None:
+        """End it; nothing of it is left."""
+        self.end()
+        shutil.rmtree(self.folder)

@@ -1,0 +1,260 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Hosts of this checkout: each runs in a folder of its own, whose name is the host's name."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import secrets
+import shlex
+import shutil
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+from lab import accel, cache, deps, image, keys, process, qemu, shape
+from lab.error import LabError
+from lab.host import QEMU_LOG, STATE, Host
+from lab.keys import Keys
+from lab.progress import Progress
+from lab.shape import Shape
+
+BOOT_LIMIT_SECONDS = 300.0
+LOAD_LIMIT_SECONDS = 60.0
+_SAVED = "memory"
+_OWNER = "owner"
+_WARM_UP = "python3 -c 'import json, subprocess, tempfile, zipfile, pwd, shlex, socket, platform' && sync"
+
+
+def folder() -> Path:
+    """Where this checkout's hosts live: $NEARMETAL_LAB_INSTANCES, else .cache/lab in the checkout."""
+    own = os.environ.get("NEARMETAL_LAB_INSTANCES")
+    return Path(own).absolute() if own else Path(__file__).resolve().parent.parent / ".cache" / "lab"
+
+
+def up(name: str, instance: str | None = None, *, outlive: bool = True, progress: Progress | None = None) -> Host:
+    """Bring up a fresh host of a shape and return when ssh answers.
+
+    `instance` is its name, by default the shape's with a random end. With `outlive` false the host dies with the
+    thread that called this.
+    """
+    progress = progress or Progress()
+    deps.require()
+    wanted = shape.load(name)
+    lab_keys = keys.obtain(progress)
+    saved, disk, acceleration = _prepared(wanted, lab_keys, progress)
+    home = _claim(instance or f"{wanted.name}-{secrets.token_hex(3)}")
+    try:
+        what = "loading its snapshot" if saved else "booting"
+        with progress.step(f"{home.name}: {what}"):
+            incoming = [] if saved is None else ["-incoming", f"exec:cat {shlex.quote(str(saved / _SAVED))}"]
+            if saved:
+                shutil.copyfile(saved / qemu.SERIAL, home / qemu.SERIAL)
+            host = _start(wanted, disk, home, [*qemu.command(wanted, acceleration), *incoming], lab_keys, outlive)
+            if saved:
+                _wake(host)
+            else:
+                _booted(host)
+    except BaseException:
+        discard(home)
+        raise
+    return host
+
+
+@contextlib.contextmanager
+def running(name: str, instance: str | None = None, progress: Progress | None = None) -> Iterator[Host]:
+    """A host for the length of a with statement."""
+    host = up(name, instance, outlive=False, progress=progress)
+    try:
+        yield host
+    finally:
+        host.down()
+
+
+def snapshot(name: str, progress: Progress) -> Path | None:
+    """Build what a shape's hosts start from, unless the cache has it; null for a shape that can't be saved."""
+    deps.require()
+    return _prepared(shape.load(name), keys.obtain(progress), progress)[0]
+
+
+def find(name: str) -> Host:
+    """A running host by its name."""
+    host = Host.read(folder() / name)
+    if host is None or not host.runs:
+        known = ", ".join(found.name for found in hosts()) or "none"
+        raise LabError(f"no host called {name} is running (running: {known}); start it: python3 -m lab up {name}")
+    return host
+
+
+def hosts() -> list[Host]:
+    """The running hosts, by name."""
+    read = [Host.read(path.parent) for path in sorted(folder().glob(f"*/{STATE}"))]
+    return [host for host in read if host is not None and host.runs]
+
+
+def names() -> list[str]:
+    """Every host of this checkout, dead ones and half-started ones too."""
+    return sorted(home.name for home in folder().glob("*") if home.is_dir())
+
+
+def down(name: str) -> bool:
+    """End a host or remove what a dead one left; false when there is neither."""
+    home = folder() / name
+    if not shape.NAME.fullmatch(name) or not home.is_dir():
+        return False
+    discard(home)
+    return True
+
+
+def discard(home: Path) -> None:
+    """End whatever runs in a folder and remove it."""
+    host = Host.read(home)
+    if host is None:
+        shutil.rmtree(home)
+    else:
+        host.down()
+
+
+def _claim(name: str) -> Path:
+    if not shape.NAME.fullmatch(name):
+        raise LabError(f"{name}: a host's name is made of a-z, 0-9, - and _, 40 characters at most")
+    home = folder() / name
+    home.parent.mkdir(parents=True, exist_ok=True)
+    if home.is_dir() and not _in_use(home):
+        discard(home)
+    try:
+        home.mkdir(mode=0o700)
+    except FileExistsError as error:
+        raise LabError(
+            f"{name} is already up; log in: python3 -m lab ssh {name}; or end it: python3 -m lab down "
+            f"{name}; or give the new one another name: --as NAME"
+        ) from error
+    (home / _OWNER).write_text(json.dumps([os.getpid(), process.start_ticks(os.getpid())]), encoding="ascii")
+    return home
+
+
+def _in_use(home: Path) -> bool:
+    host = Host.read(home)
+    if host is not None:
+        return host.runs
+    try:
+        pid, started = json.loads((home / _OWNER).read_text(encoding="ascii"))
+    except (FileNotFoundError, ValueError):
+        # Between the making of the folder and the writing of its owner, or of host.json: somebody is at work.
+        return True
+    return bool(process.start_ticks(pid) == started)
+
+
+def _start(wanted: Shape, disk: Path, home: Path, command: list[str], lab_keys: Keys, outlive: bool) -> Host:
+    image.overlay(disk, home / qemu.DISK)
+    for number, extra in enumerate(wanted.disks):
+        process.run(
+            ["qemu-img", "create", "-q", "-f", "qcow2", qemu.extra_disk(number), f"{extra.size_mib}M"],
+            home / QEMU_LOG,
+            cwd=home,
+        )
+    qemu_process = process.start(["qemu-system-x86_64", *command], home / QEMU_LOG, outlive=outlive, cwd=home)
+    host = Host.of(home, wanted.name, qemu_process.pid, lab_keys)
+    host.write()
+    if not process.wait_until(lambda: not host.runs or _port(host) is not None, 30.0):
+        raise host.stuck("QEMU's monitor did not answer within 30 s")
+    port = _port(host)
+    if port is None:
+        raise host.stuck("QEMU ended at once")
+    host = dataclasses.replace(host, port=port)
+    host.write()
+    return host
+
+
+def _port(host: Host) -> int | None:
+    try:
+        with host.monitor() as monitor:
+            return monitor.ssh_port()
+    except (FileNotFoundError, ConnectionRefusedError):
+        return None
+
+
+def _booted(host: Host) -> None:
+    if not process.wait_until(lambda: not host.runs or _answers(host), BOOT_LIMIT_SECONDS, 0.3):
+        raise host.stuck(f"ssh did not answer within {BOOT_LIMIT_SECONDS:.0f} s")
+    if not host.runs:
+        raise host.stuck("QEMU ended during the boot")
+    state = host.run(
+        "systemctl is-system-running --wait || systemctl list-units --failed --plain --no-legend; true",
+        seconds=BOOT_LIMIT_SECONDS,
+    )
+    if state.strip() != "running":
+        raise host.stuck(f"it booted, but: {state.strip()}")
+
+
+def _answers(host: Host) -> bool:
+    try:
+        with socket.create_connection((host.address, host.port), 5.0) as connection:
+            return connection.recv(4) == b"SSH-"
+    except OSError:
+        return False
+
+
+def _prepared(wanted: Shape, lab_keys: Keys, progress: Progress) -> tuple[Path | None, Path, str]:
+    """The snapshot if the shape can have one, the disk to start from, and the acceleration."""
+    made = image.root(wanted.image, lab_keys, progress)
+    acceleration = accel.choose(made / "vmlinuz", progress)
+    disk = image.bootable(made, wanted.kernel_args, acceleration, progress) / qemu.DISK
+    if not wanted.can_be_saved:
+        return None, disk, acceleration
+    command = qemu.command(wanted, acceleration)
+    entry = cache.key(disk.parent.name, command, accel.qemu_version(), _cpu_model(), _WARM_UP)
+
+    def build(beside: Path) -> None:
+        with progress.step(f"{wanted.name}: first boot through GRUB, for the snapshot"):
+            host = _start(wanted, disk, beside, command, lab_keys, outlive=False)
+            try:
+                _booted(host)
+                host.run(_WARM_UP)
+                _save(host)
+            finally:
+                host.end()
+        for left in (STATE, qemu.MONITOR, "disk.log"):
+            (beside / left).unlink(missing_ok=True)
+
+    saved = cache.obtain("snapshots", entry, build, progress)
+    return saved, saved / qemu.DISK, acceleration
+
+
+def _wake(host: Host) -> None:
+    with host.monitor() as monitor:
+
+        def loading() -> bool:
+            answer = monitor.execute("query-status")
+            return isinstance(answer, dict) and answer.get("status") == "inmigrate"
+
+        if not process.wait_until(lambda: not loading(), LOAD_LIMIT_SECONDS):
+            raise host.stuck(f"its memory was not loaded within {LOAD_LIMIT_SECONDS:.0f} s")
+        # It was saved while stopped, so it waits for this.
+        monitor.execute("cont")
+    host.set_clock()
+
+
+def _save(host: Host) -> None:
+    with host.monitor() as monitor:
+        monitor.execute("stop")
+        monitor.execute("migrate-set-parameters", **{"max-bandwidth": 10**11})
+        monitor.execute("migrate", uri=f"exec:cat > {shlex.quote(str(Path(host.folder, _SAVED)))}")
+
+        def status() -> str:
+            answer = monitor.execute("query-migrate")
+            return str(answer.get("status")) if isinstance(answer, dict) else ""
+
+        process.wait_until(lambda: status() in ("completed", "failed"), 120.0)
+        if status() != "completed":
+            raise host.stuck("its memory could not be saved")
+        monitor.execute("quit")
+
+
+def _cpu_model() -> str:
+    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    return next((line for line in lines if line.startswith("model name")), "")

@@ -1,0 +1,17 @@
+#!/bin/sh -eu
+# SPDX-License-Identifier: GPL-3.0-or-later
+# make-disk.sh UUID MIB: in the current folder, root.tar becomes disk.qcow2 (one ext4 partition), vmlinuz and
+# initrd.img. fakeroot keeps owners and device nodes for those who aren't root; nothing is mounted.
+uuid=$1 mib=$2 first_mib=1
+truncate -s "${mib}M" disk.raw
+echo "start=${first_mib}MiB, type=83, bootable" | sfdisk -q disk.raw
+mkdir tree
+fakeroot sh -eu -c '
+    tar -C tree -xf root.tar
+    mke2fs -q -F -t ext4 -U "$1" -d tree -E "offset=$(($3 * 1024 * 1024))" disk.raw "$((($2 - $3) * 1024))k"
+' fill "$uuid" "$mib" "$first_mib"
+cp tree/boot/vmlinuz-* vmlinuz
+cp tree/boot/initrd.img-* initrd.img
+rm -r tree root.tar
+qemu-img convert -f raw -O qcow2 disk.raw disk.qcow2
+rm disk.raw

@@ -1,0 +1,85 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Start programs so that none of them outlives the one that started it, unless that is wanted."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from lab import deps
+from lab.error import LabError
+
+
+def start(
+    argv: Sequence[str], log: Path, *, outlive: bool, cwd: Path | None = None, env: Mapping[str, str] | None = None
+) -> subprocess.Popen[bytes]:
+    """Start a program in a session of its own, its output appended to `log`.
+
+    Ctrl-C in the terminal doesn't reach it, so whoever starts it ends it. With `outlive` false the kernel also
+    kills it when this process dies without a chance to do so.
+    """
+    guarded = [*argv] if outlive else ["setpriv", "--pdeathsig", "KILL", "--", *argv]
+    surroundings = {**os.environ, **(env or {}), "LC_ALL": "C.UTF-8", "PATH": deps.search_path()}
+    with log.open("ab") as output:
+        return subprocess.Popen(
+            guarded,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            cwd=cwd,
+            start_new_session=True,
+            env=surroundings,
+        )
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """End a program and everything in its session."""
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def run(argv: Sequence[str], log: Path, *, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> None:
+    """Run a program to its end; a failure shows the end of its output."""
+    process = start(argv, log, outlive=False, cwd=cwd, env=env)
+    try:
+        code = process.wait()
+    finally:
+        end(process)
+    if code:
+        raise LabError(f"{argv[0]} failed with status {code}; the end of its output:\n{tail(log)}")
+
+
+def tail(log: Path, lines: int = 40) -> str:
+    """The last lines of a log, without control characters, indented."""
+    try:
+        text = log.read_bytes().decode("utf-8", "replace")
+    except OSError as error:
+        return f"  ({log.name}: {error.strerror})"
+    kept = ["".join(char for char in line if char.isprintable() or char == "\t") for line in text.splitlines()]
+    return "\n".join(f"  {line}" for line in kept[-lines:]) or f"  ({log.name} is empty)"
+
+
+def start_ticks(pid: int) -> int | None:
+    """When a process started, in clock ticks since boot (proc(5), field 22); null when it's gone or a zombie."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] == "Z" else int(fields[19])
+
+
+def wait_until(ready: Callable[[], bool], seconds: float, interval: float = 0.05) -> bool:
+    """Ask until true or until the time is over."""
+    deadline = time.monotonic() + seconds
+    while not ready():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(interval)
+    return True

@@ -1,0 +1,78 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A shape as a command line of QEMU."""
+
+from __future__ import annotations
+
+from lab.shape import Shape
+
+# Relative to the folder that QEMU runs in, so that the command line is the same for every instance.
+DISK = "disk.qcow2"
+SERIAL = "serial.log"
+MONITOR = "monitor.sock"
+
+_SMBIOS_TYPES = {"bios": 0, "system": 1, "board": 2, "chassis": 3, "processor": 4}
+_ROOT_DISK_SLOT = 0x3
+_RANDOM_SLOT = 0x4
+_FIRST_NIC_SLOT = 0x5
+_FIRST_DISK_SLOT = 0x10
+
+
+def extra_disk(number: int) -> str:
+    """The file of a disk beside the root disk, counted from 0."""
+    return f"disk{number}.qcow2"
+
+
+def command(shape: Shape, accel: str) -> list[str]:
+    """The arguments after the program's name. The first NIC forwards a free loopback port to ssh."""
+    arguments = ["-name", shape.name, "-machine", shape.machine, "-accel", accel, "-cpu", shape.cpu]
+    arguments += ["-nodefaults", "-display", "none"]
+    arguments += _cpus_and_memory(shape) + _smbios(shape) + _disks(shape) + _nics(shape)
+    arguments += ["-device", f"virtio-rng-pci,addr={_RANDOM_SLOT:#x}"]
+    arguments += ["-chardev", f"file,id=serial,path={SERIAL},append=on", "-serial", "chardev:serial"]
+    return [*arguments, "-qmp", f"unix:{MONITOR},server=on,wait=off"]
+
+
+def _cpus_and_memory(shape: Shape) -> list[str]:
+    counts = f"{shape.cpus},sockets={shape.sockets},cores={shape.cores},threads={shape.threads}"
+    arguments = ["-smp", counts, "-m", f"{shape.memory_mib}M"]
+    per_node = shape.cpus // shape.nodes
+    memory = shape.memory_mib // shape.nodes
+    for node in range(shape.nodes):
+        cpus = f"{node * per_node}-{(node + 1) * per_node - 1}"
+        arguments += ["-object", f"memory-backend-ram,id=memory{node},size={memory}M"]
+        arguments += ["-numa", f"node,nodeid={node},memdev=memory{node},cpus={cpus}"]
+    return arguments
+
+
+def _smbios(shape: Shape) -> list[str]:
+    arguments: list[str] = []
+    for kind, number in _SMBIOS_TYPES.items():
+        # QEMU takes a doubled comma as one; an empty string is a field that the host leaves out.
+        fields = [f"{name}={value.replace(',', ',,')}" for name, value in shape.smbios[kind].items() if value]
+        if fields:
+            arguments += ["-smbios", f"type={number},{','.join(fields)}"]
+    return arguments
+
+
+def _disks(shape: Shape) -> list[str]:
+    arguments = _disk("root", DISK, f"virtio-blk-pci,addr={_ROOT_DISK_SLOT:#x}")
+    for number, disk in enumerate(shape.disks):
+        device = f"{disk.device},addr={_FIRST_DISK_SLOT + number:#x}"
+        arguments += _disk(f"disk{number}", extra_disk(number), device)
+    return arguments
+
+
+def _disk(name: str, file: str, device: str) -> list[str]:
+    # A host is thrown away, so its disks needn't survive this machine's power cut: cache=unsafe.
+    return ["-drive", f"file={file},if=none,id={name},cache=unsafe", "-device", f"{device},drive={name}"]
+
+
+def _nics(shape: Shape) -> list[str]:
+    arguments: list[str] = []
+    for number, nic in enumerate(shape.nics):
+        forward = ",hostfwd=tcp:127.0.0.1:0-:22" if number == 0 else ""
+        arguments += ["-netdev", f"user,id=net{number},restrict=on{forward}"]
+        arguments += ["-device", f"{nic},netdev=net{number},addr={_FIRST_NIC_SLOT + number:#x}"]
+    return arguments

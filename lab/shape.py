@@ -1,0 +1,141 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Hosts and images as data: a file in hosts/ describes a shape, a file in images/ a distribution."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+
+from lab.error import LabError
+from lab.toml import Table
+
+HOSTS = Path(__file__).parent / "hosts"
+IMAGES = Path(__file__).parent / "images"
+NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
+
+
+@dataclasses.dataclass(frozen=True)
+class Disk:
+    """An empty disk beside the root disk; `device` is a QEMU device such as "virtio-blk-pci,serial=vol1"."""
+
+    device: str
+    size_mib: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Image:
+    """A distribution: what the root disk is built from."""
+
+    name: str
+    suite: str
+    pockets: tuple[str, ...]
+    components: tuple[str, ...]
+    packages: tuple[str, ...]
+    disk_mib: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Shape:
+    """One kind of host. Counts follow lscpu: cores are per socket, threads per core.
+
+    A NIC is a QEMU device such as virtio-net-pci. The first one is ens5, as on EC2; the next ones follow it.
+    """
+
+    name: str
+    about: str
+    image: Image
+    machine: str
+    cpu: str
+    sockets: int
+    cores: int
+    threads: int
+    nodes: int
+    memory_mib: int
+    kernel_args: str
+    smbios: dict[str, dict[str, str]]
+    nics: tuple[str, ...]
+    disks: tuple[Disk, ...]
+
+    @property
+    def cpus(self) -> int:
+        """Logical CPUs."""
+        return self.sockets * self.cores * self.threads
+
+    @property
+    def can_be_saved(self) -> bool:
+        """Whether QEMU can save a running host of this shape: not with its NVMe device."""
+        return not any(disk.device.startswith("nvme") for disk in self.disks)
+
+
+def names() -> list[str]:
+    """The shapes that the lab ships."""
+    return sorted(path.stem for path in HOSTS.glob("*.toml"))
+
+
+def load(name: str) -> Shape:
+    """A shape by its name in hosts/, or by the path of a .toml file of your own."""
+    path = Path(name) if name.endswith(".toml") else HOSTS / f"{name}.toml"
+    if not path.is_file():
+        raise LabError(f"no host is called {name}; known: {', '.join(names())}, or give the path of a .toml file")
+    if not NAME.fullmatch(path.stem):
+        raise LabError(f"{path}: a host's name is made of a-z, 0-9, - and _, 40 characters at most")
+    return _shape(path.stem, _with_base(path))
+
+
+def _with_base(path: Path, seen: tuple[Path, ...] = ()) -> Table:
+    table = Table.read(path)
+    base = table.take("like", str, "")
+    if not base:
+        return table
+    if path in seen:
+        raise LabError(f'{path}: like = "{base}" leads back to this file')
+    return table.under(_with_base(HOSTS / f"{base}.toml", (*seen, path)))
+
+
+def _shape(name: str, table: Table) -> Shape:
+    shape = Shape(
+        name=name,
+        about=table.take("about", str),
+        image=_image(table.take("image", str)),
+        machine=table.take("machine", str),
+        cpu=table.take("cpu", str),
+        sockets=table.take("sockets", int),
+        cores=table.take("cores", int),
+        threads=table.take("threads", int),
+        nodes=table.take("nodes", int),
+        memory_mib=table.take("memory_mib", int),
+        kernel_args=table.take("kernel_args", str),
+        smbios={kind: table.pairs(kind) for kind in ("bios", "system", "board", "chassis", "processor")},
+        nics=table.strings("nics"),
+        disks=tuple(_disk(disk) for disk in table.tables("disks")),
+    )
+    table.done()
+    counts = (shape.sockets, shape.cores, shape.threads, shape.nodes, shape.memory_mib // 256, len(shape.nics))
+    if min(counts) < 1:
+        raise LabError(f"{name}: sockets, cores, threads, nodes and nics must be 1 or more, memory_mib 256 or more")
+    if shape.cpus % shape.nodes or shape.memory_mib % shape.nodes:
+        raise LabError(f"{name}: {shape.cpus} CPUs and {shape.memory_mib} MiB don't divide into {shape.nodes} nodes")
+    return shape
+
+
+def _disk(table: Table) -> Disk:
+    disk = Disk(table.take("device", str), table.take("size_mib", int))
+    table.done()
+    return disk
+
+
+def _image(name: str) -> Image:
+    table = Table.read(IMAGES / f"{name}.toml")
+    image = Image(
+        name,
+        table.take("suite", str),
+        table.strings("pockets"),
+        table.strings("components"),
+        table.strings("packages"),
+        table.take("disk_mib", int),
+    )
+    table.done()
+    return image

@@ -1,0 +1,82 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Read a TOML table of the lab strictly: a wrong type or an unknown key names the file and the key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TypeVar
+
+import tomllib
+
+from lab.error import LabError
+
+T = TypeVar("T")
+
+
+class Table:
+    """One table of a file; `take` hands out its values once, `done` refuses what nobody took."""
+
+    def __init__(self, values: dict[str, object], where: str) -> None:
+        self._values = dict(values)
+        self._where = where
+
+    @classmethod
+    def read(cls, path: Path) -> Table:
+        """The top table of a file."""
+        try:
+            return cls(tomllib.loads(path.read_text(encoding="utf-8")), str(path))
+        except OSError as error:
+            raise LabError(f"{path}: cannot be read: {error.strerror}") from error
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise LabError(f"{path}: not TOML: {error}") from error
+
+    def under(self, base: Table) -> Table:
+        """This table laid over `base`: tables are merged key by key, any other value replaces."""
+        return Table(_merged(base._values, self._values), self._where)
+
+    def take(self, key: str, kind: type[T], default: T | None = None) -> T:
+        """The value of `key`; without a default it must be there."""
+        if key not in self._values:
+            if default is None:
+                raise LabError(f"{self._where}: {key} is missing; give it a {kind.__name__}")
+            return default
+        value = self._values.pop(key)
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            raise LabError(f"{self._where}: {key} must be a {kind.__name__}, not {value!r}")
+        return value
+
+    def strings(self, key: str) -> tuple[str, ...]:
+        """A list of strings; empty when absent."""
+        values = self.take(key, list, [])
+        if not all(isinstance(value, str) for value in values):
+            raise LabError(f"{self._where}: {key} must hold strings only")
+        return tuple(str(value) for value in values)
+
+    def tables(self, key: str) -> list[Table]:
+        """A list of tables; empty when absent."""
+        values = self.take(key, list, [])
+        if not all(isinstance(value, dict) for value in values):
+            raise LabError(f"{self._where}: {key} must hold tables only")
+        return [Table(value, f"{self._where}: {key}") for value in values]
+
+    def pairs(self, key: str) -> dict[str, str]:
+        """A table of strings; empty when absent."""
+        values = self.take(key, dict, {})
+        if not all(isinstance(value, str) for value in values.values()):
+            raise LabError(f"{self._where}: {key} must hold strings only")
+        return {str(name): str(value) for name, value in values.items()}
+
+    def done(self) -> None:
+        """Refuse keys that nobody took."""
+        if self._values:
+            raise LabError(f"{self._where}: unknown key {', '.join(sorted(self._values))}; see lab/README.md")
+
+
+def _merged(base: dict[str, object], over: dict[str, object]) -> dict[str, object]:
+    merged = dict(base)
+    for key, value in over.items():
+        below = merged.get(key)
+        merged[key] = _merged(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
+    return merged
