@@ -11,6 +11,7 @@ from __future__ import annotations
 import gzip
 import json
 import threading
+import traceback
 from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
@@ -265,8 +266,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
-        cbor = "rpc-v2-cbor" in self.headers.get("smithy-protocol", "")
-        service, operation, request = wire.cbor_request(self.path, body) if cbor else wire.form_request(body)
+        target = self.headers.get("X-Amz-Target")
+        service, operation, request = wire.json_request(target, body) if target else wire.form_request(body)
         number = self.aws.calls[operation]
         self.aws.calls[operation] += 1
         fault = next((each for each in self.aws.faults if each.operation == operation and number in each.calls), None)
@@ -280,16 +281,14 @@ class Handler(BaseHTTPRequestHandler):
             answer = self.aws.answer(service, operation, request, self._caller())
             content, status = self._content(service, operation, answer), 200
         except AwsError as error:
-            content = (
-                wire.cbor_error(error.code, str(error)) if cbor else wire.xml_error(service, error.code, str(error))
-            )
-            status = error.status
+            said = (error.code, str(error))
+            content, status = wire.json_error(*said) if target else wire.xml_error(service, *said), error.status
         except AssertionError as error:
             self.aws.problems.append(str(error))
             content, status = b"", 500
         if fault and fault.kind == "html":
             content, status = b"<html>a proxy says hello", 200
-        self._send(status, content, cbor, fault)
+        self._send(status, content, fault)
 
     def _caller(self) -> Tuple[str, str]:
         """The account and region in the signature; an assumed role's key is made of its account."""
@@ -299,16 +298,13 @@ class Handler(BaseHTTPRequestHandler):
     @staticmethod
     def _content(service: str, operation: str, answer: Raw) -> bytes:
         if service == "cloudwatch":
-            return wire.cbor_answer(operation, answer)
+            return wire.json_answer(operation, answer)
         return wire.xml_answer(service, operation, answer)
 
-    def _send(self, status: int, content: bytes, cbor: bool, fault: Optional[Fault]) -> None:
+    def _send(self, status: int, content: bytes, fault: Optional[Fault]) -> None:
         self.send_response_only(status)
         now = datetime.now(timezone.utc) + timedelta(seconds=fault.seconds_off if fault else 0)
         self.send_header("Date", now.strftime("%a, %d %b %Y %H:%M:%S GMT"))
-        self.send_header("Content-Type", "application/cbor" if cbor else "text/xml")
-        if cbor:
-            self.send_header("smithy-protocol", "rpc-v2-cbor")
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
         if fault and fault.kind == "cut":
@@ -321,9 +317,18 @@ class Handler(BaseHTTPRequestHandler):
         """Tests say what they need to say."""
 
 
+class Server(ThreadingHTTPServer):
+    """A server whose own errors fail the test."""
+
+    def handle_error(self, _request: Any, _address: Any) -> None:
+        """Keep the error for the end of the test."""
+        handler: Any = self.RequestHandlerClass
+        handler.aws.problems.append(traceback.format_exc())
+
+
 def serve(aws: FakeAws) -> ThreadingHTTPServer:
     """The server, on a port of its own choice."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("FakeHandler", (Handler,), {"aws": aws}))
+    server = Server(("127.0.0.1", 0), type("FakeHandler", (Handler,), {"aws": aws}))
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     return server

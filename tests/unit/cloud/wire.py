@@ -9,7 +9,7 @@ test, so the fake endpoint can't invent an API.
 
 from __future__ import annotations
 
-import struct
+import json
 from datetime import datetime, timezone
 from typing import Any, Dict, List, Tuple
 from urllib.parse import parse_qsl
@@ -98,73 +98,41 @@ def xml_error(service: str, code: str, message: str) -> bytes:
     return f"<ErrorResponse>{error}<RequestId>0</RequestId></ErrorResponse>".encode()
 
 
-def cbor_request(path: str, body: bytes) -> Tuple[str, str, Dict[str, Any]]:
-    """Service, operation and input of a request in Smithy's RPC v2 protocol, which CloudWatch speaks."""
-    operation = path.rsplit("/", 1)[1]
-    value, end = _read_cbor(body, 0)
-    assert end == len(body)
-    unknown = value.keys() - MODELS["cloudwatch"].operation_model(operation).input_shape.members.keys()
-    assert not unknown, f"{operation} has no {unknown}"
-    return "cloudwatch", operation, value
+def json_request(target: str, body: bytes) -> Tuple[str, str, Dict[str, Any]]:
+    """Service, operation and input of a request in the JSON protocol, which boto3 speaks with CloudWatch."""
+    operation = target.rsplit(".", 1)[1]
+    request = _from_json(MODELS["cloudwatch"].operation_model(operation).input_shape, json.loads(body), operation)
+    return "cloudwatch", operation, request
 
 
-def _read_cbor(data: bytes, at: int) -> Tuple[Any, int]:
-    major, extra = data[at] >> 5, data[at] & 31
-    at += 1
-    if major == 7 and extra in (25, 26, 27):
-        size = 1 << (extra - 24)
-        return struct.unpack(f">{'_efd'[extra - 24]}", data[at : at + size])[0], at + size
-    argument = extra
-    if 24 <= extra <= 27:
-        size = 1 << (extra - 24)
-        argument, at = int.from_bytes(data[at : at + size], "big"), at + size
-    if major == 7:
-        return {20: False, 21: True, 22: None}[extra], at
-    if major in (0, 1):
-        return (argument if major == 0 else -1 - argument), at
-    if major in (2, 3):
-        raw = data[at : at + argument]
-        return (raw.decode() if major == 3 else raw), at + argument
-    if major == 6:
-        seconds, at = _read_cbor(data, at)
-        return datetime.fromtimestamp(seconds, timezone.utc), at
-    items = []
-    for _index in range(argument * (2 if major == 5 else 1)):
-        item, at = _read_cbor(data, at)
-        items.append(item)
-    return (dict(zip(items[::2], items[1::2])) if major == 5 else items), at
-
-
-def cbor_answer(operation: str, answer: Dict[str, Any]) -> bytes:
-    """An answer in Smithy's RPC v2 protocol."""
-    return _cbor(MODELS["cloudwatch"].operation_model(operation).output_shape, answer, operation)
-
-
-def _cbor(shape: Any, value: Any, where: str) -> bytes:
+def _from_json(shape: Any, value: Any, where: str) -> Any:
     if shape.type_name == "structure":
         unknown = value.keys() - shape.members.keys()
         assert not unknown, f"{where}: the service model has no {', '.join(sorted(unknown))}"
-        inner = [_text(name) + _cbor(shape.members[name], value[name], f"{where}.{name}") for name in value]
-        return _head(5, len(inner)) + b"".join(inner)
+        return {name: _from_json(shape.members[name], value[name], f"{where}.{name}") for name in value}
     if shape.type_name == "list":
-        return _head(4, len(value)) + b"".join(_cbor(shape.member, each, where) for each in value)
+        return [_from_json(shape.member, each, where) for each in value]
+    return datetime.fromtimestamp(value, timezone.utc) if shape.type_name == "timestamp" else value
+
+
+def json_answer(operation: str, answer: Dict[str, Any]) -> bytes:
+    """An answer in the JSON protocol."""
+    return json.dumps(_json(MODELS["cloudwatch"].operation_model(operation).output_shape, answer, operation)).encode()
+
+
+def _json(shape: Any, value: Any, where: str) -> Any:
+    if shape.type_name == "structure":
+        unknown = value.keys() - shape.members.keys()
+        assert not unknown, f"{where}: the service model has no {', '.join(sorted(unknown))}"
+        return {name: _json(shape.members[name], value[name], f"{where}.{name}") for name in value}
+    if shape.type_name == "list":
+        return [_json(shape.member, each, where) for each in value]
     if shape.type_name == "timestamp":
-        return _head(6, 1) + b"\xfb" + struct.pack(">d", value.timestamp())
+        return value.timestamp()
     _scalar(shape, value, where)
-    return _text(value) if isinstance(value, str) else b"\xfb" + struct.pack(">d", value)
+    return value
 
 
-def cbor_error(code: str, message: str) -> bytes:
-    """An error in Smithy's RPC v2 protocol."""
-    return _head(5, 2) + _text("__type") + _text(code) + _text("message") + _text(message)
-
-
-def _head(major: int, number: int) -> bytes:
-    if number < 24:
-        return bytes([major << 5 | number])
-    return bytes([major << 5 | 26]) + struct.pack(">I", number)
-
-
-def _text(value: str) -> bytes:
-    raw = value.encode()
-    return _head(3, len(raw)) + raw
+def json_error(code: str, message: str) -> bytes:
+    """An error in the JSON protocol."""
+    return json.dumps({"__type": code, "message": message}).encode()

@@ -1,0 +1,160 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""EBS: the volumes against the instance, and which of the two is the limit. Pure. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.instance_facts import InstanceFacts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.type_facts import TypeFacts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.volume_facts import VolumeFacts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Value
+
+CONCERN = "ebs"
+_CLIFF = "latency stays below 1 ms up to 55–60 K of a 64 K limit and rises steeply at it (S3-09)"
+# A burst that is used up leaves the baseline; below this share the end is near.
+_LOW_BALANCE = 20.0
+
+
+@dataclass(frozen=True)
+class ExceededFacts:
+    """Microseconds in which a device was held back, since it was attached: EBS's NVMe log page, read on the host."""
+
+    device: str
+    volume_iops_us: int
+    volume_throughput_us: int
+    instance_iops_us: int
+    instance_throughput_us: int
+
+
+@dataclass(frozen=True)
+class EbsFacts:
+    """What is known of an instance's EBS. `volumes` is None when they could not be looked at."""
+
+    volumes: Optional[Tuple[VolumeFacts, ...]]
+    balances: Mapping[str, float]  # of the instance: EBSIOBalance% and EBSByteBalance%, the lowest of the last hour
+    exceeded: Tuple[ExceededFacts, ...] = ()
+
+
+def plan(instance: InstanceFacts, kind: TypeFacts, facts: EbsFacts) -> Plan:
+    """Findings only: to change a volume or a type costs money or a stop, and is the operator's to do."""
+    found = [_optimized(instance, kind)]
+    if facts.volumes is not None:
+        found += _limits(instance, kind, facts.volumes)
+        found += _low_balances(instance, facts)
+    found += _exceeded(instance, facts.exceeded)
+    return Plan(findings=tuple(found))
+
+
+def _say(
+    instance: InstanceFacts,
+    knob: str,
+    status: str,
+    reason: str,
+    now: Value,
+    reference: str,
+    where: str = "",
+    gain: str = "",
+) -> Finding:
+    return Finding(
+        CONCERN, knob, status, reason, now=now, reference=reference, where=where or instance.instance_id, gain=gain
+    )
+
+
+def _optimized(instance: InstanceFacts, kind: TypeFacts) -> Finding:
+    now = instance.ebs_optimized
+    if kind.ebs_optimized is None:
+        return _say(instance, "ebs_optimized", "unknown", f"nothing is known about {kind.instance_type}", now, "S0-40")
+    if kind.ebs_optimized == "unsupported":
+        reason = f"{kind.instance_type} has no bandwidth of its own for EBS: volumes share the network"
+        return _say(instance, "ebs_optimized", "not_applicable", reason, now, "S0-40")
+    if kind.ebs_optimized == "supported" and not now:
+        reason = f"off: volumes share the network; {kind.instance_type} can have it, turn it on while it is stopped"
+        gain = f"{kind.ebs_maximum_mb_s:g} MB/s for EBS alone" if kind.ebs_maximum_mb_s else ""
+        return _say(instance, "ebs_optimized", "advice", reason, now, "S0-40", gain=gain)
+    return _say(instance, "ebs_optimized", "ok", "EBS has bandwidth of its own", now, "S0-40")
+
+
+def _limits(instance: InstanceFacts, kind: TypeFacts, volumes: Sequence[VolumeFacts]) -> List[Finding]:
+    iops = (sum(each.iops for each in volumes), sum(each.paid_iops for each in volumes))
+    mb_s = (sum(each.mb_s for each in volumes), sum(each.paid_mb_s for each in volumes))
+    return [
+        *_limit(instance, "iops", "IOPS", iops, (kind.ebs_baseline_iops, kind.ebs_maximum_iops)),
+        *_limit(instance, "throughput", "MB/s", mb_s, (kind.ebs_baseline_mb_s, kind.ebs_maximum_mb_s)),
+    ]
+
+
+def _limit(
+    instance: InstanceFacts,
+    knob: str,
+    unit: str,
+    volumes: Tuple[float, float],
+    limits: Tuple[Optional[float], Optional[float]],
+) -> List[Finding]:
+    able, paid = volumes
+    baseline, maximum = limits
+    if maximum is None or baseline is None:
+        reason = f"the limit of {instance.instance_type} is not known; its volumes can do {able:,.0f} {unit}"
+        return [_say(instance, knob, "unknown", reason, {"volumes": able}, "S0-40")]
+    now: Dict[str, Any] = {"volumes": able, "baseline": baseline, "maximum": maximum}
+    if able <= baseline:
+        reason = f"the volumes are the limit: {able:,.0f} of the {baseline:,.0f} {unit} that the instance can do"
+        return [_say(instance, knob, "ok", reason, now, "S0-40")]
+    if able <= maximum:
+        reason = (
+            f"the volumes can do {able:,.0f} {unit}, the instance {baseline:,.0f} for long and {maximum:,.0f} in "
+            "bursts: a larger type holds it"
+        )
+        return [_say(instance, knob, "advice", reason, now, "S0-40", gain=_CLIFF)]
+    reason = f"the instance is the limit: {maximum:,.0f} {unit}, its volumes could do {able:,.0f}"
+    found = [_say(instance, knob, "advice", reason, now, "S0-40, S3-09", gain=_CLIFF)]
+    unused = min(paid, able - maximum)
+    if unused >= 1:
+        reason = (
+            f"{unused:,.0f} {unit} are paid for and can never be used by this instance: lower the volumes or resize it"
+        )
+        found.append(_say(instance, f"unused_{knob}", "advice", reason, round(unused), "S0-40"))
+    return found
+
+
+def _low_balances(instance: InstanceFacts, facts: EbsFacts) -> List[Finding]:
+    found = []
+    for each in facts.volumes or ():
+        if each.burst_balance is not None:
+            low = each.burst_balance < _LOW_BALANCE
+            reason = f"{each.volume_type}: {each.burst_balance:g} % of its burst left, then {each.iops:,} IOPS" + (
+                ": take gp3, or a larger volume" if low else ""
+            )
+            status = "advice" if low else "ok"
+            found.append(
+                _say(instance, "burst_balance", status, reason, round(each.burst_balance), "S0-40", each.volume_id)
+            )
+    for name, balance in sorted(facts.balances.items()):
+        low = balance < _LOW_BALANCE
+        reason = f"{name}: {balance:g} % of the instance's burst left" + (": take a larger type" if low else "")
+        found.append(_say(instance, "burst_balance", "advice" if low else "ok", reason, round(balance), "S3-09"))
+    return found
+
+
+def _exceeded(instance: InstanceFacts, devices: Sequence[ExceededFacts]) -> List[Finding]:
+    found = []
+    for each in devices:
+        by_instance = each.instance_iops_us + each.instance_throughput_us
+        by_volume = each.volume_iops_us + each.volume_throughput_us
+        now: Dict[str, Any] = {"instance_us": by_instance, "volume_us": by_volume}
+        if by_instance:
+            reason = (
+                f"{each.device}: held back by the instance's limit for {by_instance / 1e6:,.1f} s since it was attached"
+            )
+        elif by_volume:
+            reason = (
+                f"{each.device}: held back by the volume's limit for {by_volume / 1e6:,.1f} s since it was attached"
+            )
+        else:
+            reason = f"{each.device}: never held back since it was attached"
+        status = "advice" if by_instance or by_volume else "ok"
+        found.append(_say(instance, "exceeded", status, reason, now, "S3-09"))
+    return found
