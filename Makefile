@@ -50,7 +50,7 @@ unit: tools ## The tests that need no host, on every supported Python here
 mutate: tools ## Seed faults one at a time: the tests must catch each
 	@$(PYTHON) -m dev.mutate $(ARGS)
 
-bench: tools ## Cost of a no-op run against a ping-only playbook
+bench: setup ## Cost of a no-op run against a ping-only playbook
 	@$(PYTHON) -m dev.bench $(ARGS)
 
 docs: tools ## The documentation site, into build/docs

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a run costs: A against B, in interleaved pairs over the same warm connection.
 
-`python -m dev.bench [--pairs 10] [--inventory FILE] [--only WORDS]`. Printed, never a timed test:
-machines differ, so only the ratio within one run means anything.
+`python -m dev.bench [--pairs 10] [--no-lab] [--only WORDS]`. Printed, never a timed test: machines
+differ, so only the ratio within one run means anything.
 """
 
 from __future__ import annotations
@@ -17,10 +17,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Iterator
 
 from dev import ROOT, sshd
+from lab import instance, inventory
+from lab.error import LabError
 
 PLAYBOOKS = ROOT / "tests" / "bench"
 FACT_MODULES = ("topology_facts", "host_facts")
@@ -119,20 +123,32 @@ def _spread(values: "list[float]") -> str:
     return f"{statistics.median(values):.3f} ({min(values):.3f} to {max(values):.3f})"
 
 
-def whole_run(place: str, inventory: Path, *arguments: str) -> Comparison:
+def whole_run(place: str, hosts: Path, *arguments: str) -> Comparison:
     """A no-op tune against a playbook that only pings. On the lab the pair that warms up makes it a no-op."""
 
     def playbook(name: str, *more: str) -> "list[list[str]]":
-        return [["ansible-playbook", "-i", str(inventory), *more, str(PLAYBOOKS / f"{name}.yml")]]
+        return [["ansible-playbook", "-i", str(hosts), *more, str(PLAYBOOKS / f"{name}.yml")]]
 
     return Comparison(f"no-op tune on {place}", "tune", playbook("tune", *arguments), "ping", playbook("ping"), 1.5)
 
 
-def payloads(inventory: Path, folder: Path) -> "dict[str, Path]":
+@contextmanager
+def lab_host(folder: Path) -> "Iterator[Path]":
+    """The inventory of a lab host that ends with the block."""
+    host = instance.up("default", f"bench-{os.getpid()}", outlive=False)
+    try:
+        path = folder / "lab.ini"
+        path.write_text(inventory.ansible([host]), encoding="utf-8")
+        yield path
+    finally:
+        instance.down(host.name)
+
+
+def payloads(hosts: Path, folder: Path) -> "dict[str, Path]":
     """The files that Ansible would send to a host: module -> its payload, kept on this machine's server."""
     variables = environment(ANSIBLE_KEEP_REMOTE_FILES="1", ANSIBLE_PIPELINING="0", ANSIBLE_REMOTE_TMP=str(folder))
     for name in ("ping", "facts", "setup", "tune"):
-        run(["ansible-playbook", "-i", str(inventory), "--check", str(PLAYBOOKS / f"{name}.yml")], variables)
+        run(["ansible-playbook", "-i", str(hosts), "--check", str(PLAYBOOKS / f"{name}.yml")], variables)
     return {path.stem.removeprefix("AnsiballZ_"): path for path in folder.rglob("AnsiballZ_*.py")}
 
 
@@ -158,36 +174,41 @@ def facts_alone(sent: "dict[str, Path]", count: int) -> "list[str]":
     ]
 
 
-def measure(count: int, lab: "Path | None", only: str) -> "list[str]":
-    """All comparisons whose name contains `only`, as lines."""
-    lines = []
-    with tempfile.TemporaryDirectory(prefix="nm-bench-") as folder, sshd.running() as native:
-        sent = payloads(native.inventory, Path(folder))
-        sizes = " · ".join(f"{name} {path.stat().st_size / 1024:.0f} KiB" for name, path in sorted(sent.items()))
-        # --check: a benchmark must never tune the machine that somebody happens to run it on.
-        comparisons = [whole_run("a native sshd", native.inventory, "--check")]
-        comparisons += [whole_run("the lab", lab)] if lab else []
-        for comparison in comparisons:
-            if only in comparison.name:
-                lines += summary(comparison, pairs(comparison, count))
-        if only in "facts on the host":
-            lines += facts_alone(sent, count)
-    return [*lines, f"payloads: {sizes}"]
+def compare(comparison: Comparison, count: int) -> None:
+    """Measure and print."""
+    print("\n".join(summary(comparison, pairs(comparison, count))), flush=True)
+
+
+def measure(count: int, with_lab: bool, only: str) -> None:
+    """All comparisons whose name contains `only`."""
+    with tempfile.TemporaryDirectory(prefix="nm-bench-") as name, sshd.running() as native:
+        folder = Path(name)
+        if only in "a native sshd":
+            # --check: a benchmark must never tune the machine that somebody happens to run it on.
+            compare(whole_run("a native sshd", native.inventory, "--check"), count)
+        if only in "facts":
+            (folder / "sent").mkdir()
+            sent = payloads(native.inventory, folder / "sent")
+            print("\n".join(facts_alone(sent, count)), flush=True)
+            sizes = " · ".join(f"{name} {path.stat().st_size / 1024:.0f} KiB" for name, path in sorted(sent.items()))
+            print(f"payloads: {sizes}", flush=True)
+        if with_lab and only in "the lab":
+            with lab_host(folder) as hosts:
+                compare(whole_run("the lab", hosts), count)
 
 
 def main(arguments: "list[str]") -> int:
-    """Measure on a server of this machine's own, and on the hosts of --inventory (a lab host)."""
+    """Measure on a server of this machine's own and on a lab host."""
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("--pairs", type=int, default=10)
-    parser.add_argument("--inventory", type=Path, help="also measure on these hosts, which will be tuned")
-    parser.add_argument("--only", default="", help="only comparisons whose name contains this")
+    parser.add_argument("--no-lab", action="store_true", help="leave out the emulated host")
+    parser.add_argument("--only", default="", choices=["", "native", "facts", "lab"], help="one of them")
     options = parser.parse_args(arguments)
     try:
-        lines = measure(options.pairs, options.inventory, options.only)
-    except (BenchError, sshd.SshdError) as error:
+        measure(options.pairs, not options.no_lab, options.only)
+    except (BenchError, sshd.SshdError, LabError) as error:
         print(error, file=sys.stderr)
         return 1
-    print("\n".join(lines))
     return 0
 
 

@@ -30,9 +30,10 @@ def main() -> int:
     with (SITE / "conf.py").open("a", encoding="utf-8") as conf:
         conf.write(SETTINGS)
     done = subprocess.run(["./build.sh"], cwd=SITE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
-    if done.returncode:
-        lines = done.stdout.decode(errors="replace").splitlines()
-        print("\n".join(line for line in lines if "WARNING" in line or "ERROR" in line) or "\n".join(lines))
+    said = done.stdout.decode(errors="replace").splitlines()
+    wrong = [line for line in said if "WARNING" in line or "ERROR" in line]
+    if done.returncode or wrong:
+        print("\n".join(wrong or said))
         return 1
     pages = len(list((SITE / "build/html").rglob("*.html")))
     print(f"{pages} pages: {(SITE / 'build/html/index.html').relative_to(ROOT)}")
