@@ -29,6 +29,7 @@ LIMITS = {
     ),
 }
 AVAILABLE = "conntrack_allowance_available"
+INTERFACE = 64  # characters; Linux allows 15
 FRAME_OVERHEAD = 20  # bytes on the wire beside a frame: preamble 8, gap 12 (S4-17: 64 B frame, 84 B)
 
 
@@ -96,6 +97,7 @@ def _usable(sample: Any) -> bool:
     return (
         isinstance(sample, Mapping)
         and isinstance(sample.get("interface"), str)
+        and 0 < len(sample["interface"]) <= INTERFACE
         and _number(sample.get("seconds"))
         and isinstance(sample.get("counters"), Mapping)
         and all(_number(sample["counters"].get(name, 0)) for name in (*LIMITS, AVAILABLE))

@@ -220,7 +220,7 @@ def _tops(report: Report, columns: int, paint: Paint) -> List[str]:
         # Not wrapped: it is there to be copied.
         lines += [f"     {paint('fix  ', 'dark gray')} {paint(top.fix, 'bold')}"] if top.fix else []
     rest = len(tops) - TOPS
-    return lines + ([f"{'':>11}  {summary.plural(rest, 'further finding')} in the report"] if rest > 0 else [])
+    return lines + ([f"     {summary.plural(rest, 'further finding')} in the report"] if rest > 0 else [])
 
 
 def _reboots(report: Report, columns: int, paint: Paint) -> List[str]:

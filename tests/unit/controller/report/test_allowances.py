@@ -1,0 +1,127 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The triage of ENA's allowances, on texts in the form that `ethtool -S` prints."""
+
+from __future__ import annotations
+
+from typing import Any, Dict
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import allowances, prometheus
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.support import reports
+from tests.support.fleet import GOOD_CLOCK, told
+
+QUIET = """NIC statistics:
+     tx_timeout: 0
+     interface_up: 1
+     bw_in_allowance_exceeded: 0
+     bw_out_allowance_exceeded: 0
+     pps_allowance_exceeded: 0
+     conntrack_allowance_available: 450878
+     conntrack_allowance_exceeded: 0
+     linklocal_allowance_exceeded: 0
+     queue_0_tx_cnt: 4329
+     queue_0_rx_cnt: 5671
+"""
+BUSY = """NIC statistics:
+     tx_timeout: 0
+     interface_up: 1
+     bw_in_allowance_exceeded: 12
+     bw_out_allowance_exceeded: 0
+     pps_allowance_exceeded: 98312
+     conntrack_allowance_available: 1204
+     conntrack_allowance_exceeded: 0
+     linklocal_allowance_exceeded: 7
+     queue_0_tx_cnt: 60004329
+     queue_0_rx_cnt: 60005671
+"""
+# A driver before 2.2.10 has no such counters; one before 2.8.1 doesn't say what is available.
+OLD_DRIVER = """NIC statistics:
+     tx_timeout: 0
+     queue_0_tx_cnt: 4329
+"""
+
+
+def sample(text: str, seconds: float, interface: str = "ens5") -> Dict[str, Any]:
+    counters = {}
+    for line in text.splitlines()[1:]:
+        name, value = line.split(":")
+        counters[name.strip()] = int(value)
+    packets = sum(value for name, value in counters.items() if name.endswith(("_tx_cnt", "_rx_cnt")))
+    return {"interface": interface, "seconds": seconds, "packets": packets, "counters": counters}
+
+
+def test_only_differences_count() -> None:
+    (found,) = allowances.verdicts([sample(BUSY, 100.0), sample(BUSY, 400.0)])
+    assert found["sentence"] == ""
+    assert set(found["deltas"].values()) == {0}
+
+
+def test_what_is_exceeded_is_ec2s_limit() -> None:
+    (found,) = allowances.verdicts([sample(QUIET, 1000.0), sample(BUSY, 1060.0)])
+    assert found["deltas"] == {
+        "bw_in_allowance_exceeded": 12,
+        "bw_out_allowance_exceeded": 0,
+        "pps_allowance_exceeded": 98312,
+        "conntrack_allowance_exceeded": 0,
+        "linklocal_allowance_exceeded": 7,
+    }
+    assert found["packets_per_second"] == 2_000_000
+    assert found["conntrack_available"] == 1204
+    for part in ("inbound bandwidth: 12 packets", "98,312 packets over it in 60 s", "can't help", "DNS", "500 ns"):
+        assert part in found["sentence"]
+    assert "outbound" not in found["sentence"]
+    assert "tracked connections" not in found["sentence"]
+
+
+def test_counters_that_began_anew_are_counted_from_nothing() -> None:
+    (found,) = allowances.verdicts([sample(BUSY, 0.0), sample(BUSY.replace("98312", "5"), 60.0)])
+    assert found["deltas"]["pps_allowance_exceeded"] == 5
+    assert found["deltas"]["bw_in_allowance_exceeded"] == 12
+
+
+def test_the_last_two_samples_decide_in_whatever_order_they_come() -> None:
+    (found,) = allowances.verdicts([sample(BUSY, 120.0), sample(QUIET, 0.0), sample(QUIET, 60.0)])
+    assert found["deltas"]["pps_allowance_exceeded"] == 98312
+
+
+def test_each_interface_by_itself() -> None:
+    samples = [sample(QUIET, 0.0), sample(QUIET, 0.0, "ens6"), sample(BUSY, 9.0, "ens6"), sample(QUIET, 9.0)]
+    assert [bool(found["sentence"]) for found in allowances.verdicts(samples)] == [False, True]
+
+
+@pytest.mark.parametrize("samples", [[], [sample(BUSY, 1.0)], [sample(BUSY, 1.0), sample(BUSY, 1.0, "ens6")]])
+def test_one_sample_says_nothing(samples: Any) -> None:
+    assert allowances.verdicts(samples) == []
+
+
+def test_old_driver() -> None:
+    (found,) = allowances.verdicts([sample(OLD_DRIVER, 0.0), sample(OLD_DRIVER, 60.0)])
+    assert found["deltas"] == {}
+    assert found["conntrack_available"] is None
+    assert found["sentence"] == ""
+
+
+def test_budget_of_a_packet() -> None:
+    assert allowances.budget_ns(2_000_000) == 500  # S4-17
+    assert allowances.line_rate_pps(10) == pytest.approx(14_880_952, abs=1)  # the well-known figure of 10 GbE
+    assert allowances.line_rate_pps(25, 1518) == pytest.approx(2_031_860, abs=1)
+
+
+def test_a_baseline_brings_the_first_sample() -> None:
+    earlier = reports.report(told(GOOD_CLOCK, allowances=[sample(QUIET, 1000.0)])).hosts
+    later = reports.report(
+        told(GOOD_CLOCK, allowances=[sample(BUSY, 1060.0)]), earlier=("2026-01-30T00:00:00Z", earlier)
+    )
+    assert [one.status for one in later.hosts[0].findings] == ["ok", "advice"]
+    assert "EC2's limit" in later.hosts[0].findings[1].reason
+    values = {
+        one.labels["allowance"]: one.value
+        for family in text_string_to_metric_families(prometheus.render(later))
+        if family.name == "nearmetal_ena_allowance_exceeded_packets"
+        for one in family.samples
+    }
+    assert values["pps_allowance_exceeded"] == 98312

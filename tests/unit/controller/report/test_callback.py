@@ -1,0 +1,291 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""An audit as a user runs it: what the terminal shows and which files are there, whatever happens to the hosts."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import stat
+import subprocess
+from pathlib import Path
+from typing import Any, Dict
+
+import jsonschema
+import pytest
+
+from tests.support.fleet import GOOD_CLOCK, ROOT, SLOW_CLOCK, Fleet, finding, told
+
+FILES = {"report.json", "report.md", "report.html", "report.prom"}
+SCHEMA = json.loads((ROOT / "plugins/plugin_utils/_report/report.schema.json").read_text())
+MIXED = {
+    "db1": {"told": told(SLOW_CLOCK, finding("numa", "refused", "balancing", reason="pinned by kubelet"))},
+    "db2": {"told": told(GOOD_CLOCK, finding("numa", "ok", "balancing"))},
+    "gone": {"fate": "unreachable"},
+    "dead": {"fate": "dies"},
+}
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Fleet:
+    return Fleet(tmp_path)
+
+
+def checked(fleet: Fleet) -> Dict[str, Any]:
+    """The report, after the schema and the files' modes were judged."""
+    assert {path.name for path in fleet.reports.iterdir()} == FILES
+    assert all(stat.S_IMODE(path.stat().st_mode) == 0o600 for path in fleet.reports.iterdir())
+    assert stat.S_IMODE(fleet.reports.stat().st_mode) == 0o700
+    report = fleet.report()
+    jsonschema.Draft202012Validator(SCHEMA).validate(report)
+    return report
+
+
+def states(report: Dict[str, Any]) -> Dict[str, str]:
+    return {host["name"]: host["state"] for host in report["hosts"]}
+
+
+def well(run: "subprocess.CompletedProcess[str]") -> str:
+    """The output, when no callback stumbled: Ansible only warns of that and goes on."""
+    assert "dispatch" not in run.stderr
+    assert "Traceback" not in run.stdout + run.stderr
+    return run.stdout
+
+
+def test_mixed_fleet(fleet: Fleet) -> None:
+    fleet.inventory(MIXED)
+    run = fleet.run()
+    shown = well(run)
+    assert run.returncode == 4  # Ansible's own for unreachable hosts
+    assert states(checked(fleet)) == {"db1": "reported", "db2": "reported", "dead": "failed", "gone": "unreachable"}
+    assert re.search(r"^db1 +●  !$", shown, re.M)
+    assert re.search(r"^db2 +✓  ✓$", shown, re.M)
+    assert re.search(r"^gone +unreachable$", shown, re.M)
+    assert "the host went away in the middle of the module" in shown
+    assert "clocksource.source  xen → tsc" in shown
+    assert "tsc is read in user space by the vDSO, without a system call" in shown
+    assert "12.00 s on xen, 2.00 s on tsc" in shown
+    assert "ansible-playbook nearmetal.ec2.tune -i hosts.json --limit db1" in shown
+    assert "\x1b" not in shown
+    assert "\r" not in shown
+
+
+def test_all_unreachable(fleet: Fleet) -> None:
+    fleet.inventory({"h1": {"fate": "unreachable"}, "h2": {"fate": "unreachable"}})
+    run = fleet.run()
+    assert run.returncode == 4
+    assert "✗ h1, h2: unreachable: " in well(run)
+    assert set(states(checked(fleet)).values()) == {"unreachable"}
+
+
+def test_no_hosts(fleet: Fleet) -> None:
+    fleet.inventory({})
+    run = fleet.run()
+    assert run.returncode == 0
+    assert "No host matches the play" in well(run)
+    assert checked(fleet)["hosts"] == []
+
+
+def test_limit(fleet: Fleet) -> None:
+    fleet.inventory(MIXED)
+    well(fleet.run("--limit", "db2,gone"))
+    assert states(checked(fleet)) == {"db2": "reported", "gone": "unreachable"}
+
+
+def test_hosts_that_die_half_way_keep_what_they_told(fleet: Fleet) -> None:
+    fleet.inventory({"h1": {"told": told(SLOW_CLOCK)}, "h2": {"told": told(GOOD_CLOCK)}})
+    play = fleet.folder / "site.yml"
+    play.write_text(
+        "- hosts: all\n  gather_facts: false\n  roles: [nearmetal.ec2.tune]\n  tasks:\n"
+        "    - name: Restart the database\n      ansible.builtin.fail: {msg: no such unit}\n"
+        "      when: inventory_hostname == 'h1'\n"
+    )
+    run = fleet.run(playbook=str(play))
+    report = checked(fleet)
+    assert run.returncode == 2
+    assert report["run"]["mode"] == "tune"
+    assert states(report) == {"h1": "failed", "h2": "reported"}
+    assert report["hosts"][0]["message"] == "Restart the database: no such unit"
+    assert report["hosts"][0]["findings"][0]["now"] == "xen"
+    assert "TASK [Restart the database]" in well(run)
+    assert "no such unit" in run.stdout
+
+
+def test_max_fail_percentage_leaves_later_hosts_silent(fleet: Fleet) -> None:
+    fleet.inventory({"h1": {"fate": "dies"}, "h2": {"told": told(GOOD_CLOCK)}})
+    play = fleet.folder / "site.yml"
+    play.write_text(
+        "- hosts: all\n  gather_facts: false\n  serial: 1\n  max_fail_percentage: 0\n  roles: [nearmetal.ec2.tune]\n"
+    )
+    well(fleet.run(playbook=str(play)))
+    assert states(checked(fleet)) == {"h1": "failed", "h2": "silent"}
+
+
+def test_all_batches_are_in_one_report(fleet: Fleet) -> None:
+    fleet.inventory({f"h{number}": {"told": told(GOOD_CLOCK)} for number in range(5)})
+    play = fleet.folder / "site.yml"
+    play.write_text("- hosts: all\n  gather_facts: false\n  serial: 2\n  roles: [nearmetal.ec2.tune]\n")
+    run = fleet.run(playbook=str(play))
+    assert well(run).count("TUNE") == 1
+    assert checked(fleet)["totals"]["hosts"] == {"all": 5, "reported": 5, "failed": 0, "unreachable": 0, "silent": 0}
+
+
+def test_a_concern_that_failed_is_named(fleet: Fleet) -> None:
+    result = told(GOOD_CLOCK, errors={"hugepages": "the kernel took 3 of 10 pages"}, msg="hugepages: 3 of 10")
+    fleet.inventory({"h1": {"told": result, "fate": "fails"}, "h2": {"told": told(GOOD_CLOCK)}})
+    run = fleet.run()
+    assert run.returncode == 2
+    assert re.search(r"^h1 +✓  ✗$", well(run), re.M)
+    assert "the kernel took 3 of 10 pages" in run.stdout
+    assert checked(fleet)["totals"]["findings"]["failed"] == 1
+
+
+def test_one_host_shows_every_knob(fleet: Fleet) -> None:
+    fleet.inventory({"db1": MIXED["db1"]})
+    shown = well(fleet.run())
+    assert re.search(r"concern +knob +now +wanted +why", shown)
+    assert re.search(r"● clocksource +source +xen +tsc +tsc is read", shown)
+    assert "To change it: ansible-playbook nearmetal.ec2.tune -i hosts.json --limit db1" in shown
+
+
+def test_fail_on(fleet: Fleet) -> None:
+    fleet.inventory({"db1": MIXED["db1"], "db2": MIXED["db2"]})
+    run = fleet.run("-e", '{"audit_fail_on": ["would_change", "refused"]}')
+    assert run.returncode == 2
+    assert "audit_fail_on: 2 findings on db1" in well(run)
+    assert checked(fleet)["fail_on"] == {"statuses": ["would_change", "refused"], "hosts": ["db1"], "findings": 2}
+
+
+def test_fail_on_passes_a_good_fleet(fleet: Fleet) -> None:
+    fleet.inventory({"db2": MIXED["db2"]})
+    run = fleet.run("-e", '{"audit_fail_on": ["would_change"]}')
+    assert run.returncode == 0
+    assert checked(fleet)["fail_on"] == {"statuses": ["would_change"], "hosts": [], "findings": 0}
+
+
+def test_fail_on_unknown_status(fleet: Fleet) -> None:
+    fleet.inventory({"db2": MIXED["db2"]})
+    run = fleet.run("-e", '{"audit_fail_on": ["changes"]}')
+    assert run.returncode == 2
+    assert "would_change" in well(run)
+    assert "changes" in run.stdout
+
+
+def test_without_the_callback_a_task_writes_the_reports(fleet: Fleet) -> None:
+    fleet.inventory(MIXED)
+    run = fleet.run("-e", '{"audit_fail_on": ["would_change"]}', callback="ansible.builtin.default")
+    report = checked(fleet)
+    assert run.returncode in (2, 4)
+    assert states(report) == {"db1": "reported", "db2": "reported", "dead": "failed", "gone": "silent"}
+    assert report["fail_on"]["hosts"] == ["db1"]
+    assert "stdout_callback = nearmetal.ec2.fleet" in report["blind_spots"][0]
+    assert "stdout_callback" in run.stderr
+    assert "1 finding with a status of would_change on db1" in run.stdout + run.stderr
+
+
+def test_without_the_callback_when_every_host_fails(fleet: Fleet) -> None:
+    fleet.inventory({"h1": {"fate": "dies"}, "h2": {"fate": "dies"}})
+    assert fleet.run(callback="ansible.builtin.default").returncode == 2
+    assert set(states(checked(fleet)).values()) == {"failed"}
+
+
+def test_drift_since_an_earlier_report(fleet: Fleet) -> None:
+    fleet.inventory({"h1": {"told": told(GOOD_CLOCK)}, "h2": {"told": told(GOOD_CLOCK)}})
+    well(fleet.run())
+    earlier = fleet.folder / "earlier.json"
+    (fleet.reports / "report.json").rename(earlier)
+    fleet.inventory({"h1": {"told": told({**SLOW_CLOCK, "owner": "chrony"})}, "h2": {"told": told(GOOD_CLOCK)}})
+    run = fleet.run("-e", f"audit_baseline={earlier}")
+    changes = checked(fleet)["drift"]["changes"]
+    assert [(change["host"], change["what"], change["owner"]) for change in changes] == [
+        ("h1", "clocksource.source", "chrony")
+    ]
+    assert "clocksource.source: tsc (ok) → xen (would change) (owner:" in well(run).replace("\n  ", " ")
+
+
+def test_baseline_that_is_no_report(fleet: Fleet) -> None:
+    fleet.inventory({"h1": {"told": told(GOOD_CLOCK)}})
+    (fleet.folder / "other.json").write_text("{}")
+    run = fleet.run("-e", "audit_baseline=other.json")
+    assert run.returncode == 2
+    assert "other.json is not a report of version 1" in well(run)
+    assert states(checked(fleet)) == {"h1": "reported"}
+
+
+def test_report_directory_that_cannot_be_written(fleet: Fleet) -> None:
+    fleet.inventory({"h1": {"told": told(GOOD_CLOCK)}})
+    fleet.reports.write_text("a file is in the way")
+    shown = well(fleet.run())
+    assert f"can't write {fleet.reports}" in shown
+    assert "NEARMETAL_REPORT_DIRECTORY" in shown
+
+
+def test_a_link_in_the_way_is_replaced_not_followed(fleet: Fleet) -> None:
+    fleet.inventory({"h1": {"told": told(GOOD_CLOCK)}})
+    precious = fleet.folder / "precious"
+    precious.write_text("mine")
+    fleet.reports.mkdir(mode=0o700)
+    (fleet.reports / "report.json").symlink_to(precious)
+    well(fleet.run())
+    assert precious.read_text() == "mine"
+    assert states(checked(fleet)) == {"h1": "reported"}
+
+
+def test_tasks_of_others_look_as_ever(fleet: Fleet) -> None:
+    fleet.inventory({"h1": {"told": told(GOOD_CLOCK)}})
+    play = fleet.folder / "site.yml"
+    play.write_text(
+        "- hosts: all\n  gather_facts: false\n  tasks:\n"
+        "    - ansible.builtin.debug: {msg: hello there}\n"
+        "    - name: Quiet\n      ansible.builtin.set_fact: {seen: true}\n"
+        "    - name: Loud\n      ansible.builtin.command: /bin/true\n"
+        "      vars: {ansible_connection: local, ansible_python_interpreter: '{{ ansible_playbook_python }}'}\n"
+    )
+    shown = well(fleet.run(playbook=str(play)))
+    assert "hello there" in shown
+    assert "TASK [Quiet]" not in shown
+    assert "changed: [h1]" in shown
+    assert "PLAY RECAP" in shown
+    assert not fleet.reports.exists()
+
+
+def test_progress_of_a_fleet_in_a_terminal(fleet: Fleet) -> None:
+    fleet.inventory({f"h{number:02d}": {"told": told(SLOW_CLOCK)} for number in range(30)})
+    shown = in_a_terminal(fleet, "--forks", "2")
+    drawn = re.findall("\r\x1b\\[K([^\r\n]+)\r", shown)
+    assert drawn
+    assert all("/30 hosts" in line and len(line) < 80 for line in drawn)
+    # What stays on the screen has no trace of the line that was redrawn.
+    assert "━" not in re.sub("\r\x1b\\[K[^\r\n]*\r(?=\r\x1b\\[K)", "", shown).partition("AUDIT")[2]
+    assert "\x1b[1m" in shown
+
+
+def test_no_color_in_a_terminal(fleet: Fleet) -> None:
+    fleet.inventory(MIXED)
+    assert not re.search("\x1b\\[[0-9;]*m", in_a_terminal(fleet, NO_COLOR="1"))
+
+
+def in_a_terminal(fleet: Fleet, *arguments: str, **more: str) -> str:
+    """What a terminal of 80 columns gets to see."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        fleet.command(*arguments),
+        cwd=fleet.folder,
+        env=fleet.environment(TERM="xterm-256color", **more),
+        stdin=subprocess.DEVNULL,
+        stdout=theirs,
+        stderr=subprocess.STDOUT,
+    )
+    os.close(theirs)
+    parts = []
+    try:
+        while part := os.read(ours, 65536):
+            parts.append(part)
+    except OSError:
+        pass  # Linux ends a pty with EIO
+    process.wait()
+    os.close(ours)
+    return b"".join(parts).decode().replace("\r\n", "\n")

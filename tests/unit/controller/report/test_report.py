@@ -1,0 +1,201 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a report says: merged per host, compared with an earlier one, in numbers for Prometheus."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Dict, List
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import contract
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Outcome
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import STATUSES, Action, Finding, Plan
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import document, drift, prometheus
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.collect import Collector, follows_contract
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import Report
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.support import reports
+from tests.support.fleet import GOOD_CLOCK, ROOT, SLOW_CLOCK, finding, told
+
+
+def test_a_later_result_replaces_what_was_said_about_its_concerns_only() -> None:
+    collected = Collector()
+    collected.add("h1", told(SLOW_CLOCK, finding("numa", "ok")))
+    collected.add("h1", told(GOOD_CLOCK, finding("smt", "ok")))
+    (host,) = collected.report(reports.RUN).hosts
+    assert sorted((one.concern, one.status) for one in host.findings) == [
+        ("clocksource", "ok"),
+        ("numa", "ok"),
+        ("smt", "ok"),
+    ]
+
+
+def test_every_status_of_a_finding_has_a_look() -> None:
+    result = told(*[finding("numa", status, knob=f"knob{number}") for number, status in enumerate(STATUSES)])
+    totals = document.document(reports.report(result))["totals"]["findings"]
+    assert totals == dict.fromkeys(reversed(totals), 1)
+    assert set(totals) == set(STATUSES)
+
+
+def test_what_the_engine_returns_is_what_a_report_takes() -> None:
+    plan = Plan(
+        (Action("numa", "balancing", "numa.balancing", 1, 0, "why", "S0-24"),),
+        (Finding("numa", "balancing", "would_change", "why", now=1, wanted=0, gain="much"),),
+    )
+    result = contract([Outcome("numa", plan)])
+    assert follows_contract(result)
+    (host,) = reports.report(json.loads(json.dumps(result))).hosts
+    assert host.findings[0].gain == "much"
+    assert host.actions[0]["after"] == 0
+    assert host.notes == ()
+
+
+def test_the_nine_headings_are_those_of_the_talk() -> None:
+    headings = document.document(reports.report(told(GOOD_CLOCK, finding("future", "ok"))))["headings"]
+    assert [heading["number"] for heading in headings] == list(range(1, 11))
+    assert headings[1]["concerns"] == ["clocksource"]
+    assert headings[9] == {"number": 10, "title": "Other", "concerns": ["future"]}
+
+
+def test_every_concern_of_the_collection_has_a_heading() -> None:
+    roles = {path.name for path in (ROOT / "roles").iterdir()} - {"audit", "tune", "restore"}
+    headings = document.document(reports.report(told(*[finding(role, "ok") for role in roles])))["headings"]
+    assert headings[9]["concerns"] == []
+
+
+# --- drift ---
+
+
+def changes(before: Dict[str, Any], after: Dict[str, Any], mode: str = "audit") -> List[Dict[str, str]]:
+    old, new = reports.report(before), reports.report(after)
+    found: List[Dict[str, str]] = drift.compare("then", old.hosts, new.hosts, mode)["changes"]
+    return found
+
+
+def test_no_drift() -> None:
+    assert changes(told(GOOD_CLOCK), told(GOOD_CLOCK)) == []
+
+
+def test_what_a_run_set_is_no_drift_in_the_next_audit() -> None:
+    assert changes(told({**GOOD_CLOCK, "status": "changed"}), told(GOOD_CLOCK)) == []
+
+
+def test_a_value_that_moved() -> None:
+    assert changes(told(GOOD_CLOCK), told({**SLOW_CLOCK, "owner": "tuned"})) == [
+        {
+            "host": "h0",
+            "concern": "clocksource",
+            "what": "clocksource.source",
+            "before": "tsc (ok)",
+            "after": "xen (would change)",
+            "owner": "tuned",
+        }
+    ]
+
+
+def test_what_this_run_set_is_owned_by_us() -> None:
+    (change,) = changes(told(SLOW_CLOCK), told({**GOOD_CLOCK, "status": "changed"}), "tune")
+    assert change["owner"] == "nearmetal.ec2"
+
+
+def test_a_device_that_came() -> None:
+    new = finding("network_irq", "ok", "affinity", where="ens6")
+    old = finding("network_irq", "ok", "affinity", where="ens5")
+    assert [change["what"] for change in changes(told(old), told(old, new))] == ["network_irq.affinity ens6"]
+
+
+def test_a_concern_that_only_one_run_asked_about_is_no_drift() -> None:
+    assert changes(told(GOOD_CLOCK), told(GOOD_CLOCK, finding("numa", "refused"))) == []
+
+
+def test_a_host_that_was_resized() -> None:
+    bigger = {**told(GOOD_CLOCK)["platform"], "instance_type": "m4.10xlarge"}
+    (change,) = changes(told(GOOD_CLOCK), told(GOOD_CLOCK, platform=bigger))
+    assert (change["what"], change["before"], change["after"]) == ("instance_type", "m4.large", "m4.10xlarge")
+
+
+def test_hosts_that_came_and_went() -> None:
+    both, one = reports.report(told(GOOD_CLOCK), told(GOOD_CLOCK)), reports.report(told(GOOD_CLOCK))
+    told_ = [drift.compare("then", old.hosts, new.hosts, "audit")["changes"] for old, new in ((both, one), (one, both))]
+    assert [(change["host"], change["before"], change["after"]) for (change,) in told_] == [
+        ("h1", "reported", "not in the play"),
+        ("h1", "not in the play", "reported"),
+    ]
+
+
+def test_advice_that_is_new() -> None:
+    advice = finding("clocksource", "advice", reason="4 sockets")
+    (change,) = changes(told(GOOD_CLOCK), told(GOOD_CLOCK, advice))
+    assert change["after"] == "4 sockets"
+
+
+def test_an_earlier_report_is_read_back_as_it_was(tmp_path: Path) -> None:
+    report = reports.fleet(20)
+    (tmp_path / "report.json").write_text(document.dump(report))
+    since, hosts = document.load(str(tmp_path / "report.json"))
+    assert since == report.run.finished
+    assert drift.compare(since, hosts, report.hosts, "audit")["changes"] == []
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\xff\xfe",
+        b"[1]",
+        b"{}",
+        b'{"version": 2}',
+        b'{"version": 1}',
+        b'{"version": 1, "run": {}, "hosts": []}',
+        b'{"version": 1, "run": {"finished": ""}, "hosts": [{}]}',
+        b'{"version": 1, "run": {"finished": ""}, "hosts": [[]]}',
+        b'{"version": 1, "run": {"finished": ""}, "hosts": {"a": 1}}',
+        b"[" * 100_000,
+    ],
+)
+def test_an_earlier_report_that_is_none(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "other.json"
+    path.write_bytes(content)
+    with pytest.raises(NearmetalError, match=r"^audit_baseline: .*other\.json"):
+        document.load(str(path))
+
+
+def test_an_earlier_report_that_is_absent(tmp_path: Path) -> None:
+    with pytest.raises(NearmetalError, match="No such file"):
+        document.load(str(tmp_path / "absent.json"))
+
+
+# --- Prometheus ---
+
+
+def metrics(report: Report) -> Dict[str, Dict[Any, float]]:
+    return {
+        family.name: {tuple(sample.labels.values()): sample.value for sample in family.samples}
+        for family in text_string_to_metric_families(prometheus.render(report))
+    }
+
+
+def test_numbers_for_prometheus() -> None:
+    collected = Collector()
+    twice = [finding("network_irq", "would_change", "affinity", where=where) for where in ("ens5", "ens6")]
+    collected.add("h1", told(*twice, reboot_required=True, errors={"smt": "busy"}), failed=True)
+    collected.unreachable("h2", "gone")
+    found = metrics(collected.report(reports.RUN))
+    assert found["nearmetal_findings"] == {("h1", "network_irq", "affinity", "would_change"): 2}
+    assert found["nearmetal_hosts"] == {("reported",): 0, ("failed",): 1, ("unreachable",): 1, ("silent",): 0}
+    assert found["nearmetal_host_reported"] == {("h1",): 0, ("h2",): 0}
+    assert found["nearmetal_reboot_required"] == {("h1",): 1, ("h2",): 0}
+    assert found["nearmetal_failed_concerns"] == {("h1",): 1, ("h2",): 0}
+    assert found["nearmetal_report_timestamp_seconds"] == {(): 1769860800}
+    assert found["nearmetal_report_duration_seconds"] == {(): 60}
+
+
+def test_no_value_and_no_sentence_in_prometheus() -> None:
+    text = prometheus.render(reports.report(told(SLOW_CLOCK)))
+    assert "xen" not in text
+    assert "vDSO" not in text

@@ -1,0 +1,134 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a reader sees in the terminal: it fits, and the marks stand where their names hang."""
+
+from __future__ import annotations
+
+import io
+from typing import List
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import terminal
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.collect import Collector
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.progress import Progress
+
+from tests.support import reports
+from tests.support.fleet import GOOD_CLOCK, SLOW_CLOCK, finding, told
+
+NAMES = ("clocksource", "cpu_power", "kernel_check", "numa", "hugepages", "network_irq", "network_stack")
+
+
+def shown(report: reports.Report, columns: int = 80) -> List[str]:
+    return terminal.render(report, columns)
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80, 132])
+@pytest.mark.parametrize("hosts", [1, 3, 400])
+def test_lines_fit(columns: int, hosts: int) -> None:
+    result = told(*[finding(name, "advice", knob="k" * 30, now="v" * 90, reason="word " * 60) for name in NAMES])
+    collected = Collector()
+    for number in range(hosts):
+        collected.add(f"host-{number}.with.a.long.name.example.com", result)
+    collected.failed("dead", "w" * 300)
+    assert max(map(len, shown(collected.report(reports.RUN), columns))) <= columns
+
+
+def test_a_mark_stands_under_the_bar_of_its_concern() -> None:
+    result = told(*[finding(name, "ok") for name in NAMES if name != "numa"], finding("numa", "refused"))
+    lines = shown(reports.report(result, result))
+    row = next(line for line in lines if line.startswith("h0"))
+    head = next(line for line in lines if "numa ┐" in line)
+    assert head.index("┐") == row.index("!")
+
+
+def test_concerns_stand_in_the_order_of_the_nine_headings() -> None:
+    result = told(finding("profiling", "ok"), finding("clocksource", "ok"), finding("ebs", "ok"), finding("new", "ok"))
+    lines = shown(reports.report(result, result))
+    names = [line.split()[0] for line in lines if "┐" in line]
+    assert names == ["new", "profiling", "ebs", "clocksource"]  # from right to left
+
+
+def test_hosts_of_a_large_fleet_with_equal_marks_share_a_row() -> None:
+    collected = Collector()
+    for number in range(60):
+        collected.add(f"web-{number:02d}", told(SLOW_CLOCK if number % 3 else GOOD_CLOCK))
+    lines = shown(collected.report(reports.RUN))
+    assert [line.split() for line in lines if line.startswith("web-")] == [
+        ["web-01", "+39", "●"],
+        ["web-00", "+19", "✓"],
+    ]
+
+
+def test_the_worst_status_speaks_for_a_cell() -> None:
+    result = told(finding("numa", "ok", "a"), finding("numa", "would_change", "b"), finding("numa", "advice", "c"))
+    assert ["h0", "●"] in [line.split() for line in shown(reports.report(result, result))]
+
+
+def test_top_findings_come_by_number_of_hosts() -> None:
+    rare, common = told(finding("smt", "would_change", now=1, wanted=2), SLOW_CLOCK), told(SLOW_CLOCK)
+    lines = [
+        line.strip() for line in shown(reports.report(rare, common, common)) if " hosts  ●" in line or "1 host " in line
+    ]
+    assert lines == ["3 hosts  ● clocksource.source  xen → tsc", "1 host  ● smt.source  1 → 2"]
+
+
+def test_hosts_with_different_values_are_not_given_one() -> None:
+    other = told({**SLOW_CLOCK, "now": "hpet"})
+    assert "would change" in next(
+        line for line in shown(reports.report(told(SLOW_CLOCK), other)) if "2 hosts  ●" in line
+    )
+
+
+def test_reboots_are_named() -> None:
+    result = told(finding("smt", "needs_reboot"), reboot_required=True, reboot_reasons=["smt: nosmt"])
+    assert "1 host needs a reboot: h1" in shown(reports.report(told(GOOD_CLOCK), result))
+
+
+def test_limits_of_ec2_are_told_with_numbers() -> None:
+    samples = [
+        {"interface": "ens5", "seconds": at, "packets": packets, "counters": {"pps_allowance_exceeded": events}}
+        for at, packets, events in ((100, 0, 500), (400, 600_000_000, 1704))
+    ]
+    text = " ".join(" ".join(shown(reports.report(told(GOOD_CLOCK, allowances=samples)))).split())
+    assert "ens5 is at EC2's limit (packets per second: 1,204 packets over it in 300 s): tuning can't help" in text
+    assert "At 2,000,000 packets/s the host has 500 ns for each." in text
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_time_left() -> None:
+    now = [0.0]
+    stream = Terminal()
+    progress = Progress(stream, lambda: now[0])
+    collected = Collector()
+    collected.expect(f"h{number}" for number in range(100))
+    progress.show(collected, "audit")
+    for number in range(25):
+        collected.add(f"h{number}", told(SLOW_CLOCK))
+    now[0] = 30.0
+    progress.show(collected, "audit")
+    assert "audit: 25/100 hosts  25 to act on  1:30 left" in stream.getvalue()
+
+
+def test_a_log_gets_a_line_every_ten_seconds() -> None:
+    now = [0.0]
+    stream = io.StringIO()
+    progress = Progress(stream, lambda: now[0])
+    collected = Collector()
+    collected.expect(f"h{number}" for number in range(100))
+    for second in range(41):
+        now[0] = float(second)
+        collected.add(f"h{second}", told(SLOW_CLOCK))
+        progress.show(collected, "audit")
+    lines = stream.getvalue().splitlines()
+    assert [line.split("  ")[0] for line in lines] == [
+        "audit: 11/100 hosts",
+        "audit: 21/100 hosts",
+        "audit: 31/100 hosts",
+        "audit: 41/100 hosts",
+    ]
+    assert not any("\x1b" in line or "\r" in line for line in lines)
