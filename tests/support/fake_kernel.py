@@ -19,6 +19,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 
 from tests.support.fake_cpus import Cpus
+from tests.support.fake_power import Power
 from tests.support.hosts import lay_out
 
 CLOCK = "/sys/devices/system/clocksource/clocksource0"
@@ -36,6 +37,7 @@ class FakeKernel(WritableHost):
         self.read_only = False
         self.root_user = True
         self.cpus = Cpus(root)
+        self.power = Power(root)
 
     def is_root(self) -> bool:
         return self.root_user
@@ -48,6 +50,7 @@ class FakeKernel(WritableHost):
         self._put("/proc/sys/kernel/random/boot_id", boot_id + "\n")
         self._put(f"{CLOCK}/current_clocksource", self._get(f"{CLOCK}/available_clocksource").split()[0] + "\n")
         self.cpus.boot()
+        self.power.boot()
 
     def write_value(self, path: str, text: str) -> None:
         mood = self.moods.get(path, "")
@@ -76,7 +79,7 @@ class FakeKernel(WritableHost):
             if text.strip() in self._get(f"{CLOCK}/available_clocksource").split():
                 self._put(path, text)
             return
-        if not self.cpus.take(path, text):
+        if not any(part.take(path, text) for part in (self.cpus, self.power)):
             raise OSError(errno.EACCES, "Permission denied", path)
 
     def _get(self, path: str) -> str:

@@ -5,7 +5,8 @@
 
 A host file holds `files` (path → text) and `shape` (sockets, cores per socket,
 threads per core, nodes), from which the topology files follow in the numbering
-that x86 Linux uses: all first threads, then all second ones. Written by hand
+that x86 Linux uses: all first threads, then all second ones. `idle` and `frequency`
+are there on hosts that choose their own power (host_power.py). Written by hand
 after the manuals; no recording is copied.
 """
 
@@ -14,6 +15,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any, Dict, Iterator, Optional, Tuple
+
+from tests.support.host_power import frequency_files, idle_files
 
 FOLDER = Path(__file__).resolve().parent.parent / "hosts"
 CPU = "/sys/devices/system/cpu"
@@ -28,7 +31,13 @@ def names() -> Tuple[str, ...]:
 def files_of(name: str, changes: Optional[Dict[str, Optional[str]]] = None) -> Dict[str, str]:
     """Path → text of a host, with `changes` (None removes a file)."""
     host: Dict[str, Any] = json.loads((FOLDER / f"{name}.json").read_text())
-    files = dict(_topology(**host["shape"]))
+    shape = host["shape"]
+    files = dict(_topology(**shape))
+    cpus = shape["sockets"] * shape["cores"] * shape["threads"]
+    if "idle" in host:
+        files.update(idle_files(cpus, **host["idle"]))
+    if "frequency" in host:
+        files.update(frequency_files(cpus, **host["frequency"]))
     files.update(host["files"])
     for path, text in (changes or {}).items():
         if text is None:

@@ -9,6 +9,7 @@ from typing import Dict, List
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.files import NativeFile
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.lever import KernelValue, Lever
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.power import FrequencyTable, IdleDisabled, Turbo
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.smt import OfflineCpus, SmtControl
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 
@@ -23,6 +24,10 @@ _LEVERS: List[Lever] = [
     ),
     SmtControl("smt.control"),
     OfflineCpus("smt.offline"),
+    IdleDisabled("power.idle_disabled"),
+    FrequencyTable("power.governors", "scaling_governor"),
+    FrequencyTable("power.preferences", "energy_performance_preference"),
+    Turbo("power.turbo"),
     NativeFile("files"),
 ]
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Callable, Dict, Iterable, Mapping, Optional
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import clock, cpu, platform, smt, topology
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import clock, cpu, platform, power, smt, topology
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files import observe_files
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action
@@ -24,6 +24,7 @@ class Facts:
     clock: Optional[clock.ClockFacts] = None
     cpu: Optional[cpu.CpuFacts] = None
     smt: Optional[smt.SmtFacts] = None
+    power: Optional[power.PowerFacts] = None
     files: Optional[Mapping[str, str]] = None  # path → text of each file of ours
 
     def as_dict(self) -> Dict[str, Any]:
@@ -39,6 +40,7 @@ DOMAINS: Dict[str, Callable[[Host], Any]] = {
     "clock": clock.observe,
     "cpu": cpu.observe,
     "smt": smt.observe,
+    "power": power.observe,
     "files": observe_files,
 }
 

@@ -1,0 +1,79 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""cpu_power: how deep CPUs sleep, and how fast they run. Pure. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Mapping
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern import Concern
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.cpu_power import frequency, idle
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.gate import closed, host_class
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.native import plan_file, tmpfiles
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
+
+NAME = "cpu_power"
+KNOBS = ("idle", "max_exit_latency_us", "turbo", "governor", "energy_performance_preference")
+
+OPTIONS: Mapping[str, Mapping[str, Any]] = {
+    "idle": {"type": "str", "choices": ["kernel", "c1", "poll"]},
+    "max_exit_latency_us": {"type": "int"},
+    "turbo": {"type": "str", "choices": ["kernel", "enabled", "disabled"]},
+    "governor": {"type": "str"},
+    "energy_performance_preference": {"type": "str"},
+    "persist": {"type": "bool", "default": True},
+    "allow_poll": {"type": "bool", "default": False},
+}
+
+
+def plan(facts: Facts, wanted: Wanted) -> Plan:
+    """The plan for idle states, turbo, governor and energy preference.
+
+    Raises NearmetalError when a value is forced that the host can't take.
+    """
+    latency = wanted.get("max_exit_latency_us")
+    if latency is not None and wanted.get("idle") is not None:
+        raise NearmetalError("cpu_power: idle and max_exit_latency_us say the same thing in two ways; give one of them")
+    if latency is not None and latency < 0:
+        raise NearmetalError(f"cpu_power.max_exit_latency_us is a number of microseconds from 0 on, not {latency}")
+    asked = [knob for knob in KNOBS if wanted.get(knob) is not None]
+    persisted: Dict[str, str] = {}
+    done = Plan()
+    for knob in asked:
+        shut = closed(NAME, knob, facts, wanted) or _elsewhere(knob, facts, wanted)
+        if shut:
+            done = Plan(done.actions, done.findings + shut)
+    if asked and not done.findings:
+        done = idle.plan(facts, wanted)
+        clocked, persisted = frequency.plan(facts, wanted)
+        done = Plan(done.actions + clocked.actions, done.findings + clocked.findings)
+    path, text = tmpfiles(NAME, persisted)
+    files = plan_file(NAME, facts, path, text if persisted and wanted.get("persist") else None, _by(wanted, asked))
+    return Plan(done.actions + files.actions, done.findings + files.findings)
+
+
+def _elsewhere(knob: str, facts: Facts, wanted: Wanted) -> "tuple[Finding, ...]":
+    """The finding for a host class that has no say over its CPUs' power."""
+    platform = facts.platform
+    if platform is not None and platform.burstable:
+        status, reason = "refused", "a burstable type shares its core: its host alone decides over power"
+    elif platform is not None and platform.architecture == "aarch64":
+        status, reason = (
+            "not_applicable",
+            "Graviton runs at one frequency and shows no C-states (ec2.md 2.2)",
+        )
+    elif host_class(facts, wanted) == "xen_pv":
+        status, reason = "not_applicable", "a Xen PV guest idles by a hypercall: the hypervisor decides over power"
+    else:
+        return ()
+    return (Finding(NAME, knob, status, reason, wanted=wanted.get(knob), reference="S0-15"),)
+
+
+def _by(wanted: Wanted, asked: "list[str]") -> str:
+    return "user" if any(wanted.wanted_by(knob) == "user" for knob in asked) or not asked else "workload"
+
+
+CONCERN = Concern(name=NAME, options=OPTIONS, domains=("platform", "power", "files"), plan=plan)

@@ -1,0 +1,176 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Facts about idle states and frequencies. PRIVATE to the collection.
+
+Which instance types let their guest choose either is no list here: the files are
+there or they aren't (ec2.md 2.2).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Dict, List, Mapping, Optional, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import CPU
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cmdline, cpulist
+
+CPUIDLE = CPU + "/cpuidle"
+CPUFREQ = CPU + "/cpufreq"
+NO_TURBO = CPU + "/intel_pstate/no_turbo"
+BOOST = CPUFREQ + "/boost"
+
+STATE = re.compile(r"state[0-9]{1,2}", re.ASCII)
+# A frequency domain: policy0, or cpu0 on a kernel older than 4.3.
+DOMAIN = re.compile(r"(?:policy|cpu)[0-9]{1,5}", re.ASCII)
+_CPU_NAME = re.compile(r"cpu([0-9]{1,5})", re.ASCII)
+
+
+@dataclass(frozen=True)
+class IdleState:
+    """One way to idle, the shallowest first."""
+
+    key: str  # state0, state1, …: the kernel's directory
+    name: str  # POLL, C1, C1E, C6; C1-HSW before Linux 4.9; C1_ACPI
+    latency: int  # µs to wake up from it
+    default: bool  # whether the kernel uses it unless told otherwise
+
+    @property
+    def polls(self) -> bool:
+        """Whether the CPU doesn't idle at all in it."""
+        return self.name.upper() == "POLL"
+
+
+@dataclass(frozen=True)
+class PowerFacts:
+    """C-states and P-states as the kernel offers them. None is what the host doesn't have."""
+
+    idle_driver: Optional[str]  # intel_idle, acpi_idle, haltpoll
+    idle_states: Optional[Tuple[IdleState, ...]]  # of the first CPU: EC2 has no hybrid types
+    idle_disabled: Optional[Mapping[str, str]]  # state → the CPUs that don't use it, as a kernel list
+    idle_cpus: str  # CPUs that have idle states, as a kernel list
+    idle_arguments: Tuple[str, ...]  # of the kernel: idle=, intel_idle.max_cstate=, processor.max_cstate=
+    frequency_driver: Optional[str]  # intel_pstate, intel_cpufreq, acpi-cpufreq, amd-pstate-epp
+    governors: Optional[Mapping[str, str]]  # frequency domain → governor
+    governors_offered: Tuple[str, ...]  # by every domain
+    preferences: Optional[Mapping[str, str]]  # frequency domain → energy_performance_preference
+    preferences_offered: Tuple[str, ...]
+    turbo: Optional[str]  # enabled | disabled; None: this host has no such switch
+
+    def as_dict(self) -> Dict[str, Any]:
+        """Plain JSON."""
+        plain: Dict[str, Any] = dict(self.__dict__)
+        if self.idle_states is not None:
+            plain["idle_states"] = [state.__dict__ for state in self.idle_states]
+        for name in ("idle_disabled", "governors", "preferences"):
+            plain[name] = dict(plain[name]) if plain[name] is not None else None
+        for name in ("idle_arguments", "governors_offered", "preferences_offered"):
+            plain[name] = list(plain[name])
+        return plain
+
+
+def observe(host: Host) -> PowerFacts:
+    """Read cpuidle, cpufreq and the command line; one file per CPU and idle state."""
+    cpus = idle_cpus(host)
+    states = _states(host, cpus[0]) if cpus else None
+    domains = frequency_domains(host)
+    governors = table(host, domains, "scaling_governor")
+    preferences = table(host, domains, "energy_performance_preference")
+    arguments = cmdline.tokens(host.text("/proc/cmdline") or "")
+    names = ("idle", "intel_idle.max_cstate", "processor.max_cstate")
+    return PowerFacts(
+        idle_driver=host.line(CPUIDLE + "/current_driver"),
+        idle_states=states,
+        idle_disabled=disabled(host) if states else None,
+        idle_cpus=cpulist.render(cpus),
+        idle_arguments=tuple(f"{name}={value}" for name in names for value in cmdline.values(arguments, name)),
+        frequency_driver=host.line(f"{folder(domains[0])}/scaling_driver") if domains else None,
+        governors=governors or None,
+        governors_offered=_offered(host, domains, "scaling_available_governors"),
+        preferences=preferences or None,
+        preferences_offered=_offered(host, domains, "energy_performance_available_preferences"),
+        turbo=turbo(host),
+    )
+
+
+def idle_cpus(host: Host) -> List[int]:
+    """The CPUs that have idle states, ascending."""
+    matches = (_CPU_NAME.fullmatch(name) for name in host.names(CPU))
+    found = sorted(int(match.group(1)) for match in matches if match is not None)
+    return [cpu for cpu in found if host.exists(f"{CPU}/cpu{cpu}/cpuidle/state0")]
+
+
+def disabled(host: Host) -> Dict[str, str]:
+    """State → the CPUs that don't use it, for every state that there is."""
+    found: Dict[str, List[int]] = {}
+    for cpu in idle_cpus(host):
+        for state in host.names(f"{CPU}/cpu{cpu}/cpuidle"):
+            if STATE.fullmatch(state):
+                cpus = found.setdefault(state, [])
+                if host.line(f"{CPU}/cpu{cpu}/cpuidle/{state}/disable") not in ("0", None):
+                    cpus.append(cpu)
+    return {state: cpulist.render(cpus) for state, cpus in sorted(found.items(), key=lambda item: _number(item[0]))}
+
+
+def kernel_choice(host: Host) -> Optional[Dict[str, str]]:
+    """State → CPUs as the kernel boots: it leaves a state out where `default_status` says so."""
+    cpus = idle_cpus(host)
+    if not cpus:
+        return None
+    everywhere = cpulist.render(cpus)
+    return {state.key: "" if state.default else everywhere for state in _states(host, cpus[0])}
+
+
+def frequency_domains(host: Host) -> Tuple[str, ...]:
+    """The frequency domains: policies, or CPUs of their own on an old kernel."""
+    policies = tuple(name for name in host.names(CPUFREQ) if DOMAIN.fullmatch(name))
+    if not policies:
+        policies = tuple(name for name in host.names(CPU) if DOMAIN.fullmatch(name) and host.exists(folder(name)))
+    return tuple(sorted(policies, key=_number))
+
+
+def folder(domain: str) -> str:
+    """Where a frequency domain's files are."""
+    return f"{CPUFREQ}/{domain}" if domain.startswith("policy") else f"{CPU}/{domain}/cpufreq"
+
+
+def table(host: Host, domains: Tuple[str, ...], name: str) -> Dict[str, str]:
+    """Frequency domain → the word in its file `name`, where it has one."""
+    words = ((domain, host.line(f"{folder(domain)}/{name}")) for domain in domains)
+    return {domain: word for domain, word in words if word is not None}
+
+
+def turbo(host: Host) -> Optional[str]:
+    """Whether CPUs may clock above their nominal frequency; None where the host has no switch for it."""
+    kept_off = host.line(NO_TURBO)
+    if kept_off is not None:
+        return "disabled" if kept_off == "1" else "enabled"
+    boost = host.line(BOOST)
+    return None if boost is None else "enabled" if boost == "1" else "disabled"
+
+
+def _states(host: Host, cpu: int) -> Tuple[IdleState, ...]:
+    found = []
+    for key in sorted(filter(STATE.fullmatch, host.names(f"{CPU}/cpu{cpu}/cpuidle")), key=_number):
+        path = f"{CPU}/cpu{cpu}/cpuidle/{key}/"
+        latency = host.line(path + "latency") or ""
+        found.append(
+            IdleState(
+                key=key,
+                name=host.line(path + "name") or key,
+                latency=int(latency) if re.fullmatch(r"[0-9]{1,9}", latency, re.ASCII) else 0,
+                default=host.line(path + "default_status") != "disabled",
+            )
+        )
+    return tuple(found)
+
+
+def _offered(host: Host, domains: Tuple[str, ...], name: str) -> Tuple[str, ...]:
+    lists = [(host.line(f"{folder(domain)}/{name}") or "").split() for domain in domains]
+    return tuple(word for word in lists[0] if all(word in words for words in lists)) if lists else ()
+
+
+def _number(name: str) -> int:
+    return int(re.sub(r"\D", "", name) or 0)

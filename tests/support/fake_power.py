@@ -1,0 +1,63 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""cpuidle and cpufreq of the fake kernel, after the kernel's admin-guide/pm and sysfs-devices-system-cpu."""
+
+from __future__ import annotations
+
+import errno
+import re
+from pathlib import Path
+
+CPU = "/sys/devices/system/cpu"
+PERFORMANCE = "performance"
+
+
+class Power:
+    """The power files below `root`, and what they were at the start: the kernel's choice."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        folder = root / CPU.lstrip("/")
+        patterns = ("cpu*/cpuidle/state*/disable", "cpufreq/policy*/*", "cpufreq/boost", "intel_pstate/no_turbo")
+        self._start = {file: file.read_text() for pattern in patterns for file in folder.glob(pattern)}
+
+    def take(self, path: str, text: str) -> bool:
+        """Whether the file is one of ours; then the order was done, or OSError raised."""
+        file, word = self._root / path.lstrip("/"), text.strip()
+        if re.fullmatch(rf"{CPU}/(cpu\d+/cpuidle/state\d+/disable|cpufreq/boost|intel_pstate/no_turbo)", path):
+            self._demand(word in ("0", "1"), errno.EINVAL, path)
+        elif re.fullmatch(rf"{CPU}/cpufreq/policy\d+/scaling_governor", path):
+            self._demand(word in (file.parent / "scaling_available_governors").read_text().split(), errno.EINVAL, path)
+        elif re.fullmatch(rf"{CPU}/cpufreq/policy\d+/energy_performance_preference", path):
+            offered = file.parent / "energy_performance_available_preferences"
+            self._demand(word in offered.read_text().split(), errno.EINVAL, path)
+            governed = (file.parent / "scaling_governor").read_text().strip() == PERFORMANCE
+            self._demand(not governed or word == PERFORMANCE, errno.EBUSY, path)
+        else:
+            return False
+        file.write_text(word + "\n")
+        if path.endswith("/scaling_governor"):
+            self._follow(file.parent, word)
+        return True
+
+    def _follow(self, policy: Path, governor: str) -> None:
+        """intel_pstate: performance brings its own preference and remembers the other one."""
+        preference, kept = policy / "energy_performance_preference", policy / ".kept"
+        if not preference.exists():
+            return
+        if governor == PERFORMANCE:
+            kept.write_text(preference.read_text())
+            preference.write_text(PERFORMANCE + "\n")
+        elif kept.exists():
+            preference.write_text(kept.read_text())
+            kept.unlink()
+
+    def boot(self) -> None:
+        """All is as the kernel chooses."""
+        for file, text in self._start.items():
+            file.write_text(text)
+
+    def _demand(self, fine: bool, number: int, path: str) -> None:
+        if not fine:
+            raise OSError(number, errno.errorcode[number], path)

@@ -1,0 +1,130 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""cpu_power's real main() on a fake kernel."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Callable, Dict
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.modules import cpu_power, restore
+
+from tests.support.fake_kernel import FakeKernel
+from tests.support.hosts import files_of
+
+Call = Callable[..., Dict[str, Any]]
+CPU = "/sys/devices/system/cpu"
+EVERYTHING = {
+    "idle": "c1",
+    "turbo": "disabled",
+    "governor": "performance",
+    "energy_performance_preference": "performance",
+}
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> FakeKernel:
+    """A metal instance of 16 CPUs with intel_idle and intel_pstate."""
+    return FakeKernel(tmp_path, files_of("metal"))
+
+
+def everything(host: FakeKernel) -> Dict[str, str]:
+    root = Path(host.root)
+    hidden = ("lock", ".kept")  # the run's lock, and what the fake kernel itself remembers
+    return {str(path): path.read_text() for path in root.rglob("*") if path.is_file() and path.name not in hidden}
+
+
+def read(host: FakeKernel, path: str) -> str:
+    return (Path(host.root) / path.lstrip("/")).read_text().strip()
+
+
+def left_out(host: FakeKernel, state: int) -> int:
+    """How many CPUs leave the state out."""
+    return sum(read(host, f"{CPU}/cpu{cpu}/cpuidle/state{state}/disable") == "1" for cpu in range(16))
+
+
+def test_check_apply_check_apply_restore(host: FakeKernel, call: Call) -> None:
+    before = everything(host)
+    checked = call(cpu_power.main, host, check=True, **EVERYTHING)
+    assert everything(host) == before
+    applied = call(cpu_power.main, host, **EVERYTHING)
+    results = [checked, applied] + [call(cpu_power.main, host, check=check, **EVERYTHING) for check in (True, False)]
+    assert [result["changed"] for result in results] == [True, True, False, False]
+    assert checked["diff"] == applied["diff"]
+    assert [left_out(host, state) for state in range(4)] == [0, 0, 16, 16]
+    assert read(host, f"{CPU}/intel_pstate/no_turbo") == "1"
+    assert read(host, f"{CPU}/cpufreq/policy15/scaling_governor") == "performance"
+    assert call(restore.main, host)["changed"]
+    assert everything(host) == before
+
+
+def test_from_the_governor_performance_and_back(host: FakeKernel, call: Call) -> None:
+    """intel_pstate takes no other preference than performance there, so the order counts, on the way back too."""
+    for cpu in range(16):
+        host.write_value(f"{CPU}/cpufreq/policy{cpu}/scaling_governor", "performance\n")
+    before = everything(host)
+    wanted = {"governor": "powersave", "energy_performance_preference": "balance_power"}
+    assert call(cpu_power.main, host, **wanted)["changed"]
+    assert read(host, f"{CPU}/cpufreq/policy7/energy_performance_preference") == "balance_power"
+    restored = call(restore.main, host)
+    assert not restored.get("failed"), restored["msg"]
+    assert everything(host) == before
+
+
+def test_only_what_differs_is_written(host: FakeKernel, call: Call) -> None:
+    for cpu in range(15):
+        host.write_value(f"{CPU}/cpu{cpu}/cpuidle/state3/disable", "1\n")
+    host.written.clear()
+    call(cpu_power.main, host, max_exit_latency_us=10)
+    assert host.written == [(f"{CPU}/cpu15/cpuidle/state3/disable", "1\n")]
+
+
+@pytest.mark.parametrize("mood", ["EPERM", "ignores"])
+def test_turbo_that_the_firmware_keeps_off(host: FakeKernel, call: Call, mood: str) -> None:
+    """no_turbo reads 1 and takes nothing when the firmware has turbo off."""
+    host.write_value(f"{CPU}/intel_pstate/no_turbo", "1\n")
+    before = everything(host)
+    host.moods[f"{CPU}/intel_pstate/no_turbo"] = mood
+    failed = call(cpu_power.main, host, turbo="enabled", idle="c1")
+    assert failed["failed"]
+    assert "turbo" in failed["msg"]
+    assert "taken back" in failed["msg"]
+    assert everything(host) == before
+
+
+def test_an_idle_state_that_does_not_take_it_brings_all_back(host: FakeKernel, call: Call) -> None:
+    before = everything(host)
+    host.moods[f"{CPU}/cpu9/cpuidle/state2/disable"] = "EIO"
+    failed = call(cpu_power.main, host, idle="c1")
+    assert "cpu9/cpuidle/state2/disable (EIO" in failed["msg"]
+    assert everything(host) == before
+
+
+def test_a_reboot_brings_the_kernels_choice_and_restore_agrees(host: FakeKernel, call: Call) -> None:
+    call(cpu_power.main, host, idle="c1", turbo="disabled")
+    host.reboot("99999999-0000-0000-0000-000000000000")
+    host.write_value(f"{CPU}/intel_pstate/no_turbo", "1\n")  # as systemd-tmpfiles does at boot
+    assert left_out(host, 3) == 0
+    call(restore.main, host)
+    assert read(host, f"{CPU}/intel_pstate/no_turbo") == "0"
+    assert not host.exists("/etc/tmpfiles.d/nearmetal-cpu_power.conf")
+
+
+def test_192_cpus_stay_small(tmp_path: Path, call: Call) -> None:
+    import json
+
+    from tests.support.host_power import frequency_files, idle_files
+
+    files = files_of("metal")
+    cpus = {f"{CPU}/{name}": "0-191\n" for name in ("online", "present", "possible")}
+    states = [["POLL", 0], ["C1", 2], ["C1E", 10], ["C6", 133]]
+    files.update(cpus)
+    files.update(idle_files(192, "intel_idle", states))
+    files.update(frequency_files(192, "intel_pstate", ["powersave", "performance"], "intel_pstate/no_turbo", []))
+    files.update({f"{CPU}/cpu{cpu}/topology/thread_siblings_list": f"{cpu}\n" for cpu in range(192)})
+    host = FakeKernel(tmp_path, files)
+    applied = call(cpu_power.main, host, idle="c1", turbo="disabled", governor="performance")
+    assert applied["changed"]
+    assert len(json.dumps(applied)) < 65536
