@@ -155,6 +155,23 @@ class Cloud:
             lambda answer: [answer["InstanceId"]],
         )
 
+    def set_credit_specifications(self, found: Mapping[str, Located], specification: str) -> Dict[str, str]:
+        """Change the mode of burstable instances; why it failed, for those for which it did. Writes."""
+        failed: Dict[str, str] = {}
+        for target, there in _by_target(found):
+            for ids in _parts(list(there), _STATUS_IDS):
+                wanted = [{"InstanceId": each, "CpuCredits": specification} for each in ids]
+                operation = "modify_instance_credit_specification"
+                try:
+                    answer = target.call("ec2", operation, InstanceCreditSpecifications=wanted)
+                except target.boto.errors as error:
+                    reason = target.boto.explain(error, f"{target.name}: ModifyInstanceCreditSpecification")
+                    failed.update(dict.fromkeys(ids, reason))
+                    continue
+                for each in answer.get("UnsuccessfulInstanceCreditSpecifications", ()):
+                    failed[each["InstanceId"]] = f"{each['Error'].get('Code')}: {each['Error'].get('Message')}"
+        return failed
+
     def placement_groups(self, found: Mapping[str, Located]) -> Answers:
         """The placement group of each instance that is in one."""
         answers = Answers()

@@ -1,0 +1,136 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""CPU credits: mode, balance, what is left at the present rate, and the change of the mode. Pure. PRIVATE."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Dict, List, Mapping, Optional, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.credit_rules import RULES, CreditRules, hours_left
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.instance_facts import InstanceFacts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.type_facts import TypeFacts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Value
+
+CONCERN = "cpu_credits"
+_LOW_SHARE = 0.2  # an alarm below 20 % of the cap is what an operator of a burstable fleet sets
+
+
+@dataclass(frozen=True)
+class CreditFacts:
+    """The credits of one instance. None: not asked, or CloudWatch has no value yet."""
+
+    specification: Optional[str] = None  # standard | unlimited
+    balance: Optional[float] = None
+    used_per_hour: Optional[float] = None
+    surplus: Optional[float] = None
+    charged: Optional[float] = None  # in the last hour
+
+    def as_dict(self, rules: Optional[CreditRules]) -> Dict[str, Any]:
+        """The facts and what follows from the rules, as plain JSON data."""
+        plain = {
+            "specification": self.specification,
+            "balance": self.balance,
+            "used_per_hour": self.used_per_hour,
+            "surplus": self.surplus,
+            "charged": self.charged,
+            "earn_per_hour": rules.earn_per_hour if rules else None,
+            "cap": rules.cap if rules else None,
+            "hours_left": None,
+        }
+        if rules and self.balance is not None and self.used_per_hour is not None:
+            unlimited = self.specification == "unlimited"
+            left = hours_left(rules, unlimited, self.balance, self.surplus or 0.0, self.used_per_hour)
+            plain["hours_left"] = None if left is None else round(left, 1)
+        return plain
+
+
+def plan(instance: InstanceFacts, kind: TypeFacts, facts: CreditFacts, wanted: Mapping[str, Any]) -> Plan:
+    """Findings about the credits, and the change of the mode where it is asked for."""
+    if not kind.burstable:
+        status, reason = "not_applicable", f"{instance.instance_type} has no CPU credits"
+        if kind.source == "name":
+            status, reason = "unknown", f"it is not known whether {instance.instance_type} has CPU credits"
+        return Plan(findings=(_say(instance, "specification", status, reason, None),))
+    actions, found = _specification(instance, facts, wanted)
+    rules = RULES.get(instance.instance_type)
+    if rules is None:
+        reason = f"the credit rules of {instance.instance_type} are not known to this version"
+        found.append(_say(instance, "balance", "unknown", reason, None))
+    else:
+        found += _balance(instance, rules, facts)
+    return Plan(tuple(actions), tuple(found))
+
+
+def _say(instance: InstanceFacts, knob: str, status: str, reason: str, now: Value, wanted: Value = None) -> Finding:
+    return Finding(
+        CONCERN, knob, status, reason, now=now, wanted=wanted, reference="S0-18, S0-20", where=instance.instance_id
+    )
+
+
+def _specification(
+    instance: InstanceFacts, facts: CreditFacts, wanted: Mapping[str, Any]
+) -> Tuple[List[Action], List[Finding]]:
+    now, then = facts.specification, wanted.get("specification")
+    if now is None:
+        reason = "the mode is not known: DescribeInstanceCreditSpecifications did not answer for it"
+        return [], [_say(instance, "specification", "unknown", reason, None, then)]
+    if then is None or then == now:
+        meaning = "surplus costs money" if now == "unlimited" else "without credits it is slowed down to its baseline"
+        return [], [_say(instance, "specification", "ok", f"{now}: {meaning}", now, then)]
+    refusal = _refusal(instance, then, wanted)
+    if refusal:
+        return [], [_say(instance, "specification", "refused", refusal, now, then)]
+    if then == "unlimited":
+        reason = "no slowing down; CPU beyond the credits of 24 hours costs money"
+    else:
+        reason = f"no cost beyond the price; {_owed(facts)}without credits it is slowed down to its baseline"
+    action = Action(
+        concern=CONCERN,
+        knob="specification",
+        what="credit_specification",
+        before=now,
+        after=then,
+        reason=reason,
+        reference="S0-18, S0-20",
+        where=instance.instance_id,
+    )
+    return [action], [_say(instance, "specification", "would_change", reason, now, then)]
+
+
+def _owed(facts: CreditFacts) -> str:
+    return f"the surplus of {facts.surplus:g} credits is charged at once; " if facts.surplus else ""
+
+
+def _refusal(instance: InstanceFacts, then: str, wanted: Mapping[str, Any]) -> Optional[str]:
+    if instance.doomed:
+        return instance.doomed
+    if then == "unlimited" and instance.tenancy == "host":
+        return "an instance on a Dedicated Host can't be unlimited"
+    if not wanted.get("allow_cost"):
+        return "the change can cost money: set allow_cost: true"
+    return None
+
+
+def _balance(instance: InstanceFacts, rules: CreditRules, facts: CreditFacts) -> List[Finding]:
+    if facts.balance is None:
+        reason = "CloudWatch was not asked, or has no value yet: set metrics: true"
+        return [_say(instance, "balance", "unknown", reason, None)]
+    now = facts.as_dict(rules)
+    unlimited, left = facts.specification == "unlimited", now["hours_left"]
+    end = "it costs money" if unlimited else f"it is slowed down to {rules.baseline_percent:g} % of each vCPU"
+    rate = f"; at the present rate {end} in {left:g} h" if left is not None else ""
+    low = facts.balance < rules.cap * _LOW_SHARE
+    # An instance that was just started has few credits and is fine while it does not drain them.
+    status = "advice" if left is not None and (low or left < 24) else "ok"
+    found = [_say(instance, "balance", status, f"{facts.balance:g} of {rules.cap:g} credits{rate}", now)]
+    if facts.charged:
+        reason = (
+            f"{facts.charged:g} surplus credits were charged in the last hour: a type without credits may be cheaper"
+        )
+        found.append(_say(instance, "charged", "advice", reason, round(facts.charged)))
+    elif facts.surplus:
+        reason = f"{facts.surplus:g} surplus credits of {rules.cap:g} before it costs money"
+        found.append(_say(instance, "surplus", "advice", reason, round(facts.surplus)))
+    return found
