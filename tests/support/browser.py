@@ -10,12 +10,22 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Dict, List, Optional, Type
 
 PROGRAM = shutil.which("chromium") or shutil.which("chromium-browser") or ""
+
+# Chromium reads commands from descriptor 3 and answers on 4.
+PLUG = """
+import fcntl, os, sys
+ends = [fcntl.fcntl(int(number), fcntl.F_DUPFD, 10) for number in sys.argv[1:3]]
+os.dup2(ends[0], 3)
+os.dup2(ends[1], 4)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
 
 
 class Browser:
@@ -26,7 +36,7 @@ class Browser:
         to_browser, self._out = os.pipe()
         self._in, from_browser = os.pipe()
         self._process = subprocess.Popen(
-            ["/bin/sh", "-c", f'exec "$@" 3<&{to_browser} 4>&{from_browser}', "sh", PROGRAM, *_flags(self._home)],
+            [sys.executable, "-c", PLUG, str(to_browser), str(from_browser), PROGRAM, *_flags(self._home)],
             pass_fds=(to_browser, from_browser),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -39,6 +49,13 @@ class Browser:
         self._session = ""
         self.complaints: List[str] = []  # what the page's console and its security policy said
         self.requests: List[str] = []
+        try:
+            self._begin()
+        except BaseException:
+            self._end()
+            raise
+
+    def _begin(self) -> None:
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
@@ -50,6 +67,9 @@ class Browser:
     def __exit__(
         self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
     ) -> None:
+        self._end()
+
+    def _end(self) -> None:
         self._process.terminate()
         self._process.wait()
         os.close(self._in)
