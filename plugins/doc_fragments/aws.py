@@ -48,8 +48,8 @@ options:
     elements: str
   filters:
     description:
-      - Choose instances by filters of C(DescribeInstances) instead, such as V({'tag:workload': 'cache'}).
-        Values are text or lists of text.
+      - Choose instances by filters of C(DescribeInstances) instead, such as C(tag:workload) with the value V(cache).
+        Values are text or lists of text. An empty map means all instances.
       - Mutually exclusive with O(instance_ids).
     type: dict
 """
@@ -65,6 +65,11 @@ attributes:
   idempotent:
     support: full
     description: The answer follows from what AWS says.
+  action_group:
+    support: full
+    description: Set O(regions), O(profile) and the like once, with C(group/nearmetal.ec2.cloud) in C(module_defaults).
+    membership:
+      - nearmetal.ec2.cloud
 """
 
     CHANGES = r"""
@@ -78,4 +83,9 @@ attributes:
   idempotent:
     support: full
     description: A second run changes nothing.
+  action_group:
+    support: full
+    description: Set O(regions), O(profile) and the like once, with C(group/nearmetal.ec2.cloud) in C(module_defaults).
+    membership:
+      - nearmetal.ec2.cloud
 """

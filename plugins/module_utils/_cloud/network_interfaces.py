@@ -1,0 +1,135 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Network interfaces and their queues against CPUs and cards of the type. Pure. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Optional
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.instance_facts import InstanceFacts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.type_facts import CardFacts, TypeFacts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Value
+
+CONCERN = "network_interfaces"
+_GAIN = "250 k → 960 k transactions per second with four interfaces instead of one (S1-10)"
+# ixgbevf on EC2: two queues per interface, sixteen per instance (S4-04).
+_IXGBEVF_QUEUES, _IXGBEVF_MOST = 2, 16
+# With eight queues ENA keeps up below this; the ENA guide spreads by software (RPS) from here on.
+_MANY_CPUS = 32
+# Security groups forgot idle flows after five days; on the newest types after less than six minutes.
+_SHORT_TIMEOUT = 7200
+
+
+def plan(instance: InstanceFacts, kind: TypeFacts) -> Plan:
+    """Findings only: a further interface needs subnet, address and routes that the operator chooses."""
+    cpus = (instance.cores or 0) * (instance.threads_per_core or 0) or kind.vcpus
+    found = [_queues(instance, kind, cpus), _count(instance, kind)]
+    found += _cards(instance, kind) + _srd(instance, kind) + _timeout(instance, kind)
+    return Plan(findings=tuple(found))
+
+
+def queue_counts(instance: InstanceFacts, kind: TypeFacts, cpus: Optional[int]) -> Dict[str, Optional[int]]:
+    """Receive queues that each interface gets: what was asked for or the default, at most one per CPU."""
+    return {each.interface_id: _queues_of(instance, kind, cpus, each.card, each.queues) for each in instance.interfaces}
+
+
+def _queues_of(
+    instance: InstanceFacts, kind: TypeFacts, cpus: Optional[int], card: int, asked: Optional[int]
+) -> Optional[int]:
+    if _on_ena(instance, kind):
+        count = asked or (kind.cards[card].default_queues if card < len(kind.cards) else None)
+        return min(count, cpus) if count and cpus else count
+    return min(_IXGBEVF_QUEUES, cpus or _IXGBEVF_QUEUES) if instance.sriov_net_support and kind.sriov else 1
+
+
+def _on_ena(instance: InstanceFacts, kind: TypeFacts) -> bool:
+    """The API gives queue counts for Xen types without ENA too: they mean nothing there."""
+    return kind.ena == "required" or (kind.ena == "supported" and bool(instance.ena_support))
+
+
+def _say(
+    instance: InstanceFacts, knob: str, status: str, reason: str, now: Value, reference: str, gain: str = ""
+) -> Finding:
+    return Finding(CONCERN, knob, status, reason, now=now, reference=reference, where=instance.instance_id, gain=gain)
+
+
+def _queues(instance: InstanceFacts, kind: TypeFacts, cpus: Optional[int]) -> Finding:
+    counts = queue_counts(instance, kind, cpus)
+    now: Dict[str, Any] = {"cpus": cpus, "queues": counts}
+    known = [count for count in counts.values() if count is not None]
+    if not known or cpus is None or len(known) < len(counts):
+        reason = f"how many queues the interfaces of {instance.instance_type} have is not known"
+        return _say(instance, "queues", "unknown", reason, now, "S1-10, S4-04")
+    queues = sum(known)
+    if not _on_ena(instance, kind) and not instance.sriov_net_support:
+        status = "ok" if cpus == 1 else "advice"
+        reason = "one queue per interface on Xen's split driver: enhanced networking first, then more interfaces"
+        return _say(instance, "queues", status, reason, now, "S1-08, S1-10", "" if status == "ok" else _GAIN)
+    if queues >= cpus:
+        return _say(instance, "queues", "ok", f"{queues} queues for {cpus} CPUs", now, "S1-10, S4-04")
+    more = _more_queues(instance, kind, queues, cpus)
+    if more:
+        return _say(
+            instance, "queues", "advice", f"{queues} queues for {cpus} CPUs: {more}", now, "S1-10, S4-04", _GAIN
+        )
+    reason = f"{queues} queues for {cpus} CPUs: enough for so few CPUs"
+    return _say(instance, "queues", "ok", reason, now, "S1-10, S4-04")
+
+
+def _more_queues(instance: InstanceFacts, kind: TypeFacts, queues: int, cpus: int) -> str:
+    """How to get more queues where it pays; empty where it does not."""
+    free = (kind.max_interfaces or 0) - len(instance.interfaces)
+    if not _on_ena(instance, kind):
+        if queues >= min(cpus, _IXGBEVF_MOST) or free < 1:
+            return ""
+        return f"each further interface brings {_IXGBEVF_QUEUES}, up to {_IXGBEVF_MOST} per instance"
+    if cpus < _MANY_CPUS:
+        return ""
+    first: CardFacts = kind.cards[0]
+    most = first.max_queues_per_interface if kind.flexible_ena_queues else None
+    asked = max((each.queues or first.default_queues or 0) for each in instance.interfaces)
+    if most and most > asked:
+        return f"ask for up to {most} per interface with EnaQueueCount, {first.max_queues} per card"
+    if free > 0:
+        each = f"up to {most}" if most else str(first.default_queues)
+        return f"{free} more interfaces can be attached, each with {each} queues; each needs its own routing"
+    return "no more can be had: spread by software on the host (receive packet steering)"
+
+
+def _count(instance: InstanceFacts, kind: TypeFacts) -> Finding:
+    now: Dict[str, Any] = {"interfaces": len(instance.interfaces), "maximum": kind.max_interfaces}
+    most = "not known" if kind.max_interfaces is None else str(kind.max_interfaces)
+    return _say(
+        instance, "count", "ok", f"{len(instance.interfaces)} of at most {most} interfaces", now, "S1-10, S4-15"
+    )
+
+
+def _cards(instance: InstanceFacts, kind: TypeFacts) -> List[Finding]:
+    if len(kind.cards) < 2:
+        return []
+    used = sorted({each.card for each in instance.interfaces})
+    now: Dict[str, Any] = {"cards": len(kind.cards), "used": used}
+    if len(used) == len(kind.cards):
+        return [_say(instance, "cards", "ok", f"all {len(kind.cards)} network cards are used", now, "S1-10")]
+    share = f"{kind.cards[0].peak_gbps:g} Gbit/s each" if kind.cards[0].peak_gbps else "a share of the bandwidth each"
+    reason = f"{len(used)} of {len(kind.cards)} network cards used, {share}: attach an interface to each card"
+    return [_say(instance, "cards", "advice", reason, now, "S1-10, S4-15")]
+
+
+def _srd(instance: InstanceFacts, kind: TypeFacts) -> List[Finding]:
+    if not kind.ena_srd:
+        return [
+            _say(instance, "ena_express", "not_applicable", f"{kind.instance_type} has no ENA Express", None, "S0-39")
+        ]
+    on = [each.interface_id for each in instance.interfaces if each.srd]
+    state = "on" if on else "off: it would let a single flow have 25 Gbit/s and adds microseconds when idle"
+    return [_say(instance, "ena_express", "ok", f"ENA Express is {state}", len(on), "S0-39")]
+
+
+def _timeout(instance: InstanceFacts, kind: TypeFacts) -> List[Finding]:
+    seconds = kind.tcp_established_timeout_s
+    if seconds is None or seconds > _SHORT_TIMEOUT:
+        return []
+    reason = f"security groups forget an idle TCP flow after {seconds} s: keep net.ipv4.tcp_keepalive_time below it"
+    return [_say(instance, "idle_timeout", "advice", reason, seconds, "DescribeInstanceTypes, ConnectionTracking")]

@@ -1,0 +1,95 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Placement: groups, zones and tenancy against what the workload needs. Pure. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Dict, Mapping, Optional
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.instance_facts import InstanceFacts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.type_facts import TypeFacts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Value
+
+CONCERN = "placement"
+# Workloads whose hosts talk to each other all the time; the names are those of the collection's workloads.
+CLOSE_TOGETHER = ("hpc", "low_latency")
+_GAIN = "stable low latency (S0-39, S1-05); 10 Gbit/s instead of 5 for a single flow (AWS's network bandwidth page)"
+
+
+@dataclass(frozen=True)
+class PlacementFacts:
+    """What an instance's placement group is, and where its fellows are."""
+
+    workload: Optional[str]
+    group: Optional[str]
+    strategy: Optional[str]  # cluster | partition | spread; None: in no group, or it could not be looked at
+    zones: Mapping[str, int]  # zone → how many of the workload's instances
+
+
+def plan(instance: InstanceFacts, kind: TypeFacts, facts: PlacementFacts) -> Plan:
+    """Findings only: a move between groups needs a stop and often another launch."""
+    found = [_group(instance, kind, facts)]
+    zones = _zones(instance, facts)
+    if zones:
+        found.append(zones)
+    if instance.tenancy and instance.tenancy != "default":
+        reason = f"{instance.tenancy} tenancy: measured without any gain over shared tenancy"
+        found.append(_say(instance, "tenancy", "advice", reason, instance.tenancy, "S1-06"))
+    else:
+        found.append(_say(instance, "tenancy", "ok", "shared tenancy", instance.tenancy, "S1-06"))
+    return Plan(findings=tuple(found))
+
+
+def zones_of(instances: Mapping[str, InstanceFacts], workload: Optional[str]) -> Dict[str, Dict[str, int]]:
+    """Per workload, how many of its instances are in each zone."""
+    counted: Dict[str, "Counter[str]"] = {}
+    for each in instances.values():
+        name = workload or each.workload
+        if name and each.availability_zone:
+            counted.setdefault(name, Counter())[each.availability_zone] += 1
+    return {name: dict(sorted(zones.items())) for name, zones in counted.items()}
+
+
+def _say(
+    instance: InstanceFacts, knob: str, status: str, reason: str, now: Value, reference: str, gain: str = ""
+) -> Finding:
+    return Finding(CONCERN, knob, status, reason, now=now, reference=reference, where=instance.instance_id, gain=gain)
+
+
+def _group(instance: InstanceFacts, kind: TypeFacts, facts: PlacementFacts) -> Finding:
+    reference = "S0-39, S1-05, S4-06"
+    if facts.group and not facts.strategy:
+        reason = f"the strategy of placement group {facts.group} could not be looked at"
+        return _say(instance, "group", "unknown", reason, facts.group, reference)
+    where = f"in placement group {facts.group} ({facts.strategy})" if facts.group else "in no placement group"
+    now = facts.strategy
+    if facts.workload not in CLOSE_TOGETHER or facts.strategy == "cluster":
+        return _say(instance, "group", "ok", where, now, reference)
+    if kind.placement_strategies and "cluster" not in kind.placement_strategies:
+        reason = (
+            f"{where}; {facts.workload} wants a cluster group, which {kind.instance_type} can't join: take another type"
+        )
+    else:
+        reason = f"{where}; {facts.workload} wants a cluster group: move it there while it is stopped"
+    return _say(instance, "group", "advice", reason, now, reference, gain=_GAIN)
+
+
+def _zones(instance: InstanceFacts, facts: PlacementFacts) -> Optional[Finding]:
+    count = sum(facts.zones.values())
+    if count < 2:
+        return None
+    now: Dict[str, int] = dict(facts.zones)
+    if facts.workload in CLOSE_TOGETHER:
+        if len(facts.zones) == 1:
+            return _say(instance, "zones", "ok", f"all {count} of {facts.workload} are in one zone", now, "S4-06")
+        reason = (
+            f"{facts.workload} is spread over {len(facts.zones)} zones: each hop between them costs latency and money"
+        )
+        return _say(instance, "zones", "advice", reason, now, "S4-06")
+    if len(facts.zones) == 1:
+        reason = f"all {count} of {facts.workload} are in one zone: they fail together"
+        return _say(instance, "zones", "advice", reason, now, "S1-05")
+    return _say(instance, "zones", "ok", f"{facts.workload} is spread over {len(facts.zones)} zones", now, "S1-05")
