@@ -42,8 +42,9 @@ def qemu_version() -> str:
 def _probe(kernel: Path, folder: Path, progress: Progress) -> None:
     serial = folder / "serial.log"
     serial.touch()
-    argv = ["qemu-system-x86_64", *"-accel kvm -cpu host -m 256 -smp 2 -nodefaults -display none -no-reboot".split()]
-    argv += ["-serial", f"file:{serial}", "-kernel", str(kernel), "-append", "console=ttyS0 panic=-1"]
+    argv = ["qemu-system-x86_64", "-accel", "kvm", "-cpu", "host", "-m", "256", "-smp", "2"]
+    argv += ["-nodefaults", "-display", "none", "-no-reboot", "-serial", f"file:{serial}"]
+    argv += ["-kernel", str(kernel), "-append", "console=ttyS0 panic=-1"]
     with progress.step("trying whether a stock kernel boots under KVM"):
         qemu = process.start(argv, folder / "qemu.log", outlive=False)
         try:

@@ -16,7 +16,7 @@ import time
 from collections.abc import Sequence
 from types import FrameType
 
-from lab import deps, instance, inventory, shape
+from lab import clock, deps, instance, inventory, shape
 from lab.error import LabError
 from lab.progress import Progress
 
@@ -69,6 +69,9 @@ def _parser() -> argparse.ArgumentParser:
     command = add("inventory", "print an Ansible inventory of running hosts, or an ssh configuration")
     command.add_argument("--ssh-config", action="store_true")
     command.add_argument("names", nargs="+", metavar="NAME")
+    command = add("clock", "measure what one clock read costs on a host")
+    command.add_argument("--json", action="store_true", help="print it as JSON")
+    command.add_argument("name", metavar="NAME")
     add("doctor", "say what this machine lacks").add_argument(
         "--install", action="store_true", help="install it with apt"
     )
@@ -127,13 +130,25 @@ def _list(parsed: argparse.Namespace) -> int:
 
 def _monitor(parsed: argparse.Namespace) -> int:
     with instance.find(parsed.name).monitor() as monitor:
-        sys.stdout.write(monitor.human(" ".join(parsed.words)))
+        print(monitor.human(" ".join(parsed.words)).rstrip("\n"))
     return 0
 
 
 def _inventory(parsed: argparse.Namespace) -> int:
     hosts = [instance.find(name) for name in parsed.names]
     sys.stdout.write(inventory.ssh_config(hosts) if parsed.ssh_config else inventory.ansible(hosts))
+    return 0
+
+
+def _clock(parsed: argparse.Namespace) -> int:
+    cost = clock.measure(instance.find(parsed.name))
+    if parsed.json:
+        print(json.dumps(dataclasses.asdict(cost)))
+    else:
+        print(
+            f"{cost.source}: {cost.ns_per_read:.0f} ns per read; "
+            f"{cost.system_calls} system calls for {clock.TRACED_READS} reads, {cost.clock_calls} of them for the clock"
+        )
     return 0
 
 
@@ -154,5 +169,6 @@ _COMMANDS = {
     "list": _list,
     "monitor": _monitor,
     "inventory": _inventory,
+    "clock": _clock,
     "doctor": _doctor,
 }

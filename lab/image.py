@@ -71,16 +71,17 @@ def _install(image: Image, sources: list[str], keys: Keys, folder: Path) -> None
         f"--essential-hook=tar-in {folder / 'guest.tar'} /",
         '--customize-hook=chroot "$1" /usr/local/sbin/lab-customise',
     ]
+    temporary = folder / "tmp"
+    temporary.mkdir()
     if os.geteuid() == 0:
         # Its mounts live in a namespace of their own, so that nothing stays mounted whatever happens.
         argv = ["unshare", "--mount", "--pid", "--fork", "--kill-child", *argv, "--mode=root"]
     else:
+        # Its user namespace can't enter a private folder.
+        temporary = Path("/var/tmp")
         argv += ["--mode=unshare"]
-    process.run(
-        [*argv, image.suite, str(folder / "root.tar"), *sources],
-        folder / "build.log",
-        env={"TMPDIR": os.environ.get("TMPDIR", "/var/tmp")},
-    )
+    argv += [image.suite, str(folder / "root.tar"), *sources]
+    process.run(argv, folder / "build.log", env={"TMPDIR": str(temporary)})
 
 
 def _guest_tar(path: Path, keys: Keys, identifier: str) -> None:

@@ -15,6 +15,8 @@ from pathlib import Path
 from lab import deps
 from lab.error import LabError
 
+_GRACE_SECONDS = 20.0
+
 
 def start(
     argv: Sequence[str], log: Path, *, outlive: bool, cwd: Path | None = None, env: Mapping[str, str] | None = None
@@ -39,7 +41,10 @@ def start(
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """End a program and everything in its session."""
+    """End a program and everything in its session: politely, so that it removes what is its own, then for good."""
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGTERM)
+        wait_until(lambda: process.poll() is not None, _GRACE_SECONDS)
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
