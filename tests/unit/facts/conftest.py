@@ -17,11 +17,12 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import H
 from tests.unit.facts import machines
 
 RECORDED = "test_recorded_machines.py"
+INTERRUPTS = "test_recorded_interrupts.py"
 
 
 def pytest_ignore_collect(collection_path: Path) -> Optional[bool]:
     """A clone without the recordings has nothing to compare with; the closing line says so."""
-    return True if collection_path.name == RECORDED and not machines.names() else None
+    return True if collection_path.name in (RECORDED, INTERRUPTS) and not machines.names() else None
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
@@ -30,9 +31,14 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     if not total:
         terminalreporter.write_line("recorded machines absent: set NEARMETAL_SHARED to the folder that holds data/")
         return
-    mark = RECORDED + "::test_topology["
-    right = sum(mark in report.nodeid for report in terminalreporter.stats.get("passed", []))
-    terminalreporter.write_line("{} of {} recorded machines".format(right, total))
+    passed = [report.nodeid for report in terminalreporter.stats.get("passed", [])]
+    for mark, count, what in (
+        (RECORDED + "::test_topology[", total, "recorded machines"),
+        (INTERRUPTS + "::test_totals", len(machines.with_answer("expected-lsirq.json")), "recorded /proc/interrupts"),
+        (INTERRUPTS + "::test_affinity", len(machines.with_answer("expected-irq-affinity.tsv")), "recorded /proc/irq"),
+    ):
+        right = sum(mark in name for name in passed)
+        terminalreporter.write_line("{} of {} {}".format(right, count, what))
 
 
 @pytest.fixture

@@ -37,6 +37,11 @@ def names() -> List[str]:
     return sorted(path.parent.relative_to(MACHINES).as_posix() for path in MACHINES.glob("*/*/expected.json"))
 
 
+def with_answer(name: str) -> List[str]:
+    """<source>/<name> of each recording that has an answer file of that name."""
+    return sorted(path.parent.relative_to(MACHINES).as_posix() for path in MACHINES.glob("*/*/" + name))
+
+
 def answer(key: str) -> Dict[str, Any]:
     """What hwloc and lscpu say about the machine."""
     found: Dict[str, Any] = json.loads((MACHINES / key / "expected.json").read_text(encoding="utf-8"))

@@ -1,0 +1,70 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Interrupts of a host: who has which, where each may go and where it goes. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Dict, List, Optional, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import interrupts, irq_name
+
+IRQ = "/proc/irq"
+
+
+@dataclass(frozen=True)
+class Affinity:
+    """Where one interrupt may go. None is what the kernel doesn't say."""
+
+    wanted: Optional[str]  # smp_affinity_list, a kernel list
+    effective: Optional[str]  # where it really goes; None before Linux 4.15
+    node: Optional[int]  # -1: none in particular
+
+
+@dataclass(frozen=True)
+class Vector:
+    """One interrupt of a NIC's queue."""
+
+    irq: int
+    kind: str  # both | rx | tx
+    queue: int
+
+    @property
+    def label(self) -> str:
+        """The queue's name in our tables: "3", or with an interrupt per direction "rx-3"."""
+        return str(self.queue) if self.kind == irq_name.BOTH else "{}-{}".format(self.kind, self.queue)
+
+
+def observe(host: Host) -> interrupts.Interrupts:
+    """Read /proc/interrupts."""
+    return interrupts.parse(host.text("/proc/interrupts") or "")
+
+
+def affinity(host: Host, irq: int) -> Affinity:
+    """Read where the interrupt may go."""
+    node = host.line("{}/{}/node".format(IRQ, irq)) or ""
+    return Affinity(
+        wanted=host.line("{}/{}/smp_affinity_list".format(IRQ, irq)),
+        effective=host.line("{}/{}/effective_affinity_list".format(IRQ, irq)),
+        node=int(node) if node.lstrip("-").isdigit() and node.isascii() else None,
+    )
+
+
+def queues(found: interrupts.Interrupts) -> Dict[str, Tuple[Vector, ...]]:
+    """The queue interrupts of each device that the names speak of, by queue and then receive before transmit."""
+    devices: Dict[str, List[Vector]] = {}
+    for line in found.lines:
+        if line.number < 0:
+            continue
+        for name in line.names:
+            queue = irq_name.queue_of(name)
+            if queue is not None:
+                devices.setdefault(queue.device, []).append(Vector(line.number, queue.kind, queue.queue))
+    return {device: ordered(vectors) for device, vectors in sorted(devices.items())}
+
+
+def ordered(vectors: List[Vector]) -> Tuple[Vector, ...]:
+    """By queue, receive before transmit."""
+    return tuple(sorted(vectors, key=lambda vector: (vector.queue, vector.kind, vector.irq)))

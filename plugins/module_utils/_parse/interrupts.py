@@ -1,0 +1,84 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""/proc/interrupts: counters per online CPU, and who asked for each interrupt. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import List, Tuple
+
+_COLUMN = re.compile(r"CPU([0-9]{1,5})", re.ASCII)
+_LABEL = re.compile(r"\s*([^\s:]{1,32}):", re.ASCII)
+# Counters are 10 digits wide. Some kernels leave no blank between those that fill their column.
+_WIDTH = 10
+# What stands before the names: "PCI-MSI 81920-edge", "xen-dyn-event", "ITS-MSI 1 Edge", "IPI-mux 0 Level".
+_HANDLER = re.compile(r"(?:.*-)?(?:edge|fasteoi|level|event|msi-x|msi|virq|ipi|Edge|Level)|[0-9]+", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Interrupt:
+    """One line. `label` is a number for a device's interrupt, a word (LOC, RES) for the others."""
+
+    label: str
+    counters: Tuple[int, ...]  # per column; fewer for lines such as ERR, which count for the whole machine
+    description: str  # chip, its number and the names, single blanks; empty when the kernel says nothing
+
+    @property
+    def number(self) -> int:
+        """The interrupt's number; -1 for the architecture's own lines."""
+        return int(self.label) if self.label.isdigit() and self.label.isascii() else -1
+
+    @property
+    def names(self) -> Tuple[str, ...]:
+        """Who asked for it, comma separated by the kernel; empty for a vector that nobody has any more."""
+        words = self.description.split()
+        if len(words) < 2 or _HANDLER.fullmatch(words[-1]):
+            return ()
+        found = [words[-1]]
+        for word in words[-2::-1]:
+            if not word.endswith(","):
+                break
+            found.append(word[:-1])
+        return tuple(reversed(found))
+
+
+@dataclass(frozen=True)
+class Interrupts:
+    """The whole file. CPUs that are offline have no column."""
+
+    cpus: Tuple[int, ...]
+    lines: Tuple[Interrupt, ...]
+
+
+def parse(text: str) -> Interrupts:
+    """The file's columns and lines; what is no such line is left out. Raises nothing."""
+    head, _newline, body = text.partition("\n")
+    cpus = tuple(int(number) for number in _COLUMN.findall(head))
+    lines = []
+    for line in body.splitlines():
+        match = _LABEL.match(line)
+        if match is not None:
+            counters, description = _counters(line[match.end() :], len(cpus))
+            lines.append(Interrupt(match.group(1), counters, description))
+    return Interrupts(cpus, tuple(lines))
+
+
+def _counters(text: str, columns: int) -> Tuple[Tuple[int, ...], str]:
+    """The leading numbers, at most one per column, and what follows them, single blanks."""
+    words = text.split()
+    counters: List[int] = []
+    used = 0
+    for word in words:
+        # A digit outside ASCII, as in a hostile file, is no counter.
+        if len(counters) >= columns or not (word.isdigit() and word.isascii()) or len(word) > columns * _WIDTH:
+            break
+        if len(word) > _WIDTH:
+            first = len(word) % _WIDTH or _WIDTH
+            parts = [word[:first], *(word[start : start + _WIDTH] for start in range(first, len(word), _WIDTH))]
+            counters += map(int, parts)
+        else:
+            counters.append(int(word))
+        used += 1
+    return tuple(counters), " ".join(words[used:])

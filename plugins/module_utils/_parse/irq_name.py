@@ -1,0 +1,65 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Names of NIC interrupts: which queue of which device, per driver. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Optional, Pattern, Tuple
+
+BOTH, RX, TX = "both", "rx", "tx"
+# The largest number of queues of any driver named here is 1024; a name may hold anything.
+_QUEUE = r"(?P<queue>[0-9]{1,4})"
+_KINDS = {"rx": RX, "input": RX, "tx": TX, "output": TX}
+
+
+@dataclass(frozen=True)
+class QueueName:
+    """What a name says. `device` is an interface, a PCI address, virtioN, or vifN of Xen."""
+
+    device: str
+    kind: str  # both | rx | tx
+    queue: int
+
+
+def _pattern(text: str, first: int = 0) -> Tuple[Pattern[str], int]:
+    return re.compile(text.replace("<queue>", _QUEUE), re.ASCII), first
+
+
+# The first that fits counts. With each: the number that the driver gives its first queue.
+_NAMES = (
+    # Flow Director of ixgbe and i40e: not a queue of its own.
+    _pattern(r"(?:.*:)?fdir-TxRx-[0-9]+"),
+    # ena: eth0-Tx-Rx-0. ixgbevf, ixgbe, igb, bnxt: eth0-TxRx-0. i40e, ice, iavf put their own name before it.
+    _pattern(r"(?:(?:i40e|ice|iavf|i40evf)-)?(?P<device>.+)-(?:Tx-Rx|TxRx|txrx)-<queue>"),
+    # bnx2x.
+    _pattern(r"(?P<device>.+)-fp-<queue>"),
+    # mlx5, mana, mlx4, which counts from one.
+    _pattern(r"mlx5_comp<queue>@(?:pci:)?(?P<device>[0-9a-f:.]+)"),
+    _pattern(r"mana_q<queue>@(?:pci:)?(?P<device>[0-9a-f:.]+)"),
+    _pattern(r"mlx4-<queue>@(?:pci:)?(?P<device>[0-9a-f:.]+)", first=1),
+    # virtio-net has an interrupt per direction.
+    _pattern(r"(?P<device>virtio[0-9]+)-(?P<kind>input|output)\.<queue>"),
+    # xen-netfront since 3.16: vif0-q0-tx; before the interface is registered no better name is known.
+    _pattern(r"(?P<device>.+)-q<queue>-(?P<kind>rx|tx)"),
+    # igbvf; ixgbe and ixgbevf with few vectors.
+    _pattern(r"(?P<device>.+)-(?P<kind>rx|tx)-<queue>"),
+)
+
+
+def queue_of(name: str) -> Optional[QueueName]:
+    """The queue that an interrupt of this name serves; None for management, errors and everything that is no NIC.
+
+    A bare interface name is no queue here: it is ixgbevf's mailbox, but all that xen-netfront with one queue has.
+    """
+    for pattern, first in _NAMES:
+        match = pattern.fullmatch(name)
+        if match is None:
+            continue
+        found = match.groupdict()
+        if "device" not in found or int(found["queue"]) < first:
+            return None
+        return QueueName(found["device"], _KINDS.get(found.get("kind") or "", BOTH), int(found["queue"]) - first)
+    return None
