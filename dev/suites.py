@@ -10,7 +10,7 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dev import ROOT, pythons, tree
+from dev import ROOT, chromium, pythons, tree
 
 JUNIT = ROOT / "build" / "junit"
 LOGS = ROOT / "build" / "logs"
@@ -57,7 +57,8 @@ def _folders(*names: str) -> "list[str]":
 
 def _packages() -> "list[str]":
     """For mypy: by the names they are imported by, so that nothing is read twice."""
-    names = ["ansible_collections.nearmetal.ec2.plugins.module_utils", *_folders("dev", "lab")]
+    plugins = "ansible_collections.nearmetal.ec2.plugins"
+    names = [f"{plugins}.module_utils", f"{plugins}.plugin_utils._report", *_folders("dev", "lab")]
     return [word for name in names for word in ("--package", name)]
 
 
@@ -155,6 +156,11 @@ def lab() -> "list[Job]":
     return [_pytest("lab", "", ".venv", ["tests/lab"], live=True)] if _has_tests(ROOT / "tests" / "lab") else []
 
 
+def browser() -> "list[Job]":
+    """The report's page in Chromium; nothing where there is none."""
+    return [_pytest("browser", "", ".venv", ["tests/browser"])] if chromium.present() else []
+
+
 def molecule() -> "list[Job]":
     """Each scenario on the lab."""
     names = sorted(path.parent.name for path in ROOT.glob("molecule/*/molecule.yml"))
@@ -178,6 +184,7 @@ GROUPS = {
     "sanity": sanity,
     "target": target,
     "controller": controller,
+    "browser": browser,
     "build": build,
     "mutations": mutations,
     "lab": lab,

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Dict, List, Optional, Type
 
-PROGRAM = shutil.which("chromium") or shutil.which("chromium-browser") or ""
+PROGRAM = shutil.which("chromium") or ""
 
 # Chromium reads commands from descriptor 3 and answers on 4.
 PLUG = """
