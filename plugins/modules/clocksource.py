@@ -23,6 +23,15 @@ options:
       - Any other value is the name of a clock source; one that the kernel doesn't offer is an error.
       - Left out, the clock source is unmanaged, and what an earlier run had set is taken back.
     type: str
+  tsc_reliable:
+    description:
+      - V(enabled) boots with C(tsc=reliable), so that the kernel's watchdog doesn't look at C(tsc).
+        It is a kernel argument, because the kernel asks only while it boots. RV(reboot_required) says what is pending.
+      - Refused on virtual hosts, which can be moved to other hardware. On metal it comes with a warning.
+      - V(kernel) takes our argument away.
+      - Left out, it is unmanaged, and what an earlier run had set is taken back.
+    type: str
+    choices: [enabled, kernel]
   persist:
     description:
       - Whether a source given by name is set again at each boot, by a file in C(/etc/tmpfiles.d).

@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, List, Mapping, Optional, Tuple
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.boot_argument import Argument, plan_argument
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.gate import closed, host_class
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.native import plan_file, tmpfiles
@@ -32,6 +33,7 @@ NITRO_GOOD = ("tsc", "kvm-clock")
 
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "source": {"type": "str"},
+    "tsc_reliable": {"type": "str", "choices": ["enabled", "kernel"]},
     "persist": {"type": "bool", "default": True},
     "allow_unverified": {"type": "bool", "default": False},
 }
@@ -51,6 +53,11 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
 
     Raises NearmetalError when a source is forced that the kernel doesn't offer.
     """
+    source, reliable = _source(facts, wanted), _reliable(facts, wanted)
+    return Plan(source.actions + reliable.actions, source.findings + reliable.findings)
+
+
+def _source(facts: Facts, wanted: Wanted) -> Plan:
     path, _text = tmpfiles(NAME, {})
     unpersisted = plan_file(NAME, facts, path, None, "user")
     asked = wanted.get("source")
@@ -71,6 +78,39 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
         files = plan_file(NAME, facts, *tmpfiles(NAME, {CURRENT: target.source}), wanted.wanted_by("source"))
     runtime = _runtime(clock, target, wanted)
     return Plan(runtime.actions + files.actions, runtime.findings + files.findings + _warnings(facts, clock, target))
+
+
+def _reliable(facts: Facts, wanted: Wanted) -> Plan:
+    """tsc=reliable. The source itself needs no kernel argument: a file in /sys sets it as well, without a reboot."""
+    asked = wanted.get("tsc_reliable")
+    if asked is None:
+        return Plan()
+    shut = closed(NAME, "tsc_reliable", facts, wanted)
+    if shut:
+        return Plan(findings=shut)
+    argument = Argument(
+        concern=NAME,
+        knob="tsc_reliable",
+        name="tsc",
+        text="tsc=reliable" if asked == "enabled" else None,
+        reason="while it boots the kernel decides whether its watchdog looks at tsc: no file in /sys changes it",
+        reference="ec2.md 2.1",
+        wanted_by=wanted.wanted_by("tsc_reliable"),
+    )
+    stop = ("", "")
+    if facts.platform is not None and facts.platform.architecture == "aarch64":
+        stop = ("not_applicable", "arm64 has no tsc")
+    elif asked == "enabled" and host_class(facts, wanted) != "metal":
+        stop = ("refused", "a virtual host can be moved to other hardware: without the watchdog nobody would notice")
+    if stop[0]:
+        finding = Finding(NAME, "tsc_reliable", *stop, wanted=argument.text, reference=argument.reference)
+        return Plan(findings=(finding,))
+    change = plan_argument(facts, argument)
+    if asked == "kernel":
+        return change
+    warning = "without the watchdog a tsc that goes wrong is used all the same: watch the time offset in chrony"
+    told = Finding(NAME, "tsc_reliable", "advice", warning, reference=argument.reference)
+    return Plan(change.actions, (*change.findings, told))
 
 
 def _target(facts: Facts, clock: ClockFacts, wanted: Wanted) -> _Target:
@@ -197,4 +237,4 @@ def _finding(
     )
 
 
-CONCERN = Concern(name=NAME, options=OPTIONS, domains=("platform", "topology", "clock", "files"), plan=plan)
+CONCERN = Concern(name=NAME, options=OPTIONS, domains=("platform", "topology", "clock", "boot", "files"), plan=plan)

@@ -39,9 +39,9 @@ def apply(
     journal.begin(actions)
     done: List[Action] = []
     try:
-        for action in actions:
-            done.append(action)
-            lever(action.what).write(host, action.where, action.after)
+        for group in _groups(actions):
+            done += group
+            lever(group[0].what).write_all(host, {action.where: action.after for action in group})
         _demand_held(host, done, left())
     except NearmetalError as error:
         trouble = roll_back(host, done)
@@ -57,16 +57,36 @@ def apply(
 def roll_back(host: WritableHost, done: Sequence[Action]) -> str:
     """Take actions back, the last one first; what couldn't be taken back, as a sentence."""
     trouble = []
-    for action in reversed(done):
-        moved = lever(action.what)
+    for group in _groups(done[::-1]):
+        moved = lever(group[0].what)
         try:
-            if moved.read(host, action.where) != action.before:
-                moved.write(host, action.where, action.before)
-            if moved.read(host, action.where) != action.before:
+            moved.write_all(host, {action.where: action.before for action in _not_back(host, group)})
+            for action in _not_back(host, group):
                 raise NearmetalError(f"{action.what} {action.where} doesn't take {action.before!r}")
         except NearmetalError as error:
             trouble.append(str(error))
     return "; ".join(trouble)
+
+
+def _not_back(host: WritableHost, group: Sequence[Action]) -> List[Action]:
+    """The actions of one lever whose place isn't as it was before them."""
+    moved = lever(group[0].what)
+    return [
+        action
+        for action in group
+        if moved.remembered(moved.read(host, action.where)) != moved.remembered(action.before)
+    ]
+
+
+def _groups(actions: Sequence[Action]) -> List[List[Action]]:
+    """One by one, but the actions of a shared lever together."""
+    groups: List[List[Action]] = []
+    for action in actions:
+        if lever(action.what).shared and groups and groups[-1][0].what == action.what:
+            groups[-1].append(action)
+        else:
+            groups.append([action])
+    return groups
 
 
 def _demand_held(host: WritableHost, done: Sequence[Action], left: Sequence[Action]) -> None:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import subprocess
 from typing import Sequence
 
@@ -41,10 +42,15 @@ class WritableHost(Host):
 
         Raises NearmetalError when it is missing, fails, or takes longer than `timeout` seconds.
         """
+        return self.output(argv, timeout).decode("utf-8", "replace")
+
+    def output(self, argv: Sequence[str], timeout: float = 60) -> bytes:
+        """As `command`, every byte as the tool wrote it."""
         name = " ".join(argv[:3])
+        program = self.real(argv[0]) if argv[0].startswith("/") else argv[0]
         try:
             done = subprocess.run(
-                list(argv),
+                [program, *argv[1:]],
                 env={"PATH": _PATH, "LC_ALL": "C"},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
@@ -59,7 +65,14 @@ class WritableHost(Host):
         if done.returncode != 0:
             said = (done.stderr or done.stdout).decode("utf-8", "replace").strip().splitlines()
             raise NearmetalError(f"{name} failed with code {done.returncode}: {said[-1] if said else 'no message'}")
-        return done.stdout.decode("utf-8", "replace")
+        return done.stdout
+
+    def mode(self, path: str) -> int:
+        """The permission bits of a file, 0644 for one that doesn't exist yet."""
+        try:
+            return stat.S_IMODE(os.stat(self.real(path)).st_mode)
+        except OSError:
+            return 0o644
 
     def is_root(self) -> bool:
         """Whether this process may change the host."""

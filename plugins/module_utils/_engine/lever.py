@@ -13,7 +13,7 @@ import errno
 import os
 import re
 from abc import ABC, abstractmethod
-from typing import Optional
+from typing import Mapping, Optional
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
@@ -24,6 +24,7 @@ class Lever(ABC):
     """One way to move a knob. Subclasses say how."""
 
     scope = "runtime"
+    shared = False  # one write for all concerns of a run, before everything else
 
     def __init__(self, what: str) -> None:
         self.what = what
@@ -40,6 +41,11 @@ class Lever(ABC):
     def write(self, host: WritableHost, where: str, value: Value) -> None:
         """Set the value; NearmetalError when the host doesn't take it."""
 
+    def write_all(self, host: WritableHost, values: Mapping[str, Value]) -> None:
+        """Set the values at several places (`where` → value); a shared lever does it in one go."""
+        for where, value in values.items():
+            self.write(host, where, value)
+
     @abstractmethod
     def obstacle(self, host: WritableHost, where: str) -> str:
         """Why it can't be written here, known before anything is changed; empty when nothing stands in the way."""
@@ -47,6 +53,10 @@ class Lever(ABC):
     def kernel_choice(self, host: WritableHost, where: str) -> Value:
         """What the kernel would choose by itself; None when that takes a reboot to learn."""
         return None
+
+    def pending(self, host: WritableHost, where: str, value: Value) -> str:
+        """What the next boot brings when the value is `value` on disk; empty when it holds already."""
+        return ""
 
     def original(self, before: Value) -> Value:
         """What restore brings back, given the value before our first change."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Dict, List
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.boot_arguments.lever import BootArguments
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.files import NativeFile
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.lever import KernelValue, Lever
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.power import FrequencyTable, IdleDisabled, Turbo
@@ -28,6 +29,7 @@ _LEVERS: List[Lever] = [
     FrequencyTable("power.governors", "scaling_governor"),
     FrequencyTable("power.preferences", "energy_performance_preference"),
     Turbo("power.turbo"),
+    BootArguments("boot.arguments"),
     NativeFile("files"),
 ]
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import List, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
@@ -59,6 +59,9 @@ def plan_restore(host: WritableHost, entries: Sequence[Entry], reason: str) -> W
             )
             actions.append(action)
             findings.append(_back(action))
+            pending = moved.pending(host, entry.where, target)
+            if pending:
+                findings.append(replace(_back(action), status="needs_reboot", reason=pending))
     return WayBack(Plan(tuple(actions), tuple(findings)), tuple(forget))
 
 

@@ -23,10 +23,11 @@ def contract(outcomes: Sequence[Outcome]) -> Dict[str, Any]:
         action for outcome in outcomes if not outcome.error for action in (*outcome.plan.actions, *outcome.memory)
     ]
     findings = [finding for outcome in outcomes for finding in _findings(outcome)]
+    failed = [outcome.name for outcome in outcomes if outcome.error]
     reasons = [
         f"{finding.concern}.{finding.knob}: {finding.reason}"
         for finding in findings
-        if finding.status == "needs_reboot"
+        if finding.status == "needs_reboot" and finding.concern not in failed
     ]
     return {
         "changed": bool(actions),

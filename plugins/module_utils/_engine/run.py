@@ -21,6 +21,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.journal import Entry, Journal
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.restore import plan_restore
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.stored import Stored, StoredWanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.together import Together, demand_agreement, split
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts, observe, project
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Wanted
@@ -146,6 +147,7 @@ def _plan_all(
             raise NearmetalError("; ".join(in_the_way))
         facts = project(facts, outcome.plan.actions)
         outcomes.append(outcome)
+    demand_agreement(journal, [action for outcome in outcomes for action in outcome.plan.actions])
     return outcomes
 
 
@@ -209,16 +211,20 @@ def _do_all(
     results: List[Outcome] = []
     failed: Dict[str, str] = {}
     done: List[Action] = []
+    together = Together(host, journal, [action for outcome in outcomes for action in outcome.plan.actions])
     for request, outcome in zip(requests, outcomes):
         needs = [name for name in (request.concern.after if request.concern else ()) if name in failed]
         if needs:
             results.append(replace(outcome, error=f"not started: it builds on {needs[0]}, which failed"))
             failed[request.name] = needs[0]
+            together.take_back(request.name)
             continue
         try:
-            if outcome.plan.actions:
-                apply(host, journal, outcome.plan.actions, partial(_look_again, host, journal, stored, request))
-                done += outcome.plan.actions
+            together.demand(request.name)
+            _shared, own = split(outcome.plan.actions)
+            if own:
+                apply(host, journal, own, partial(_look_again, host, journal, stored, request))
+                done += own
             if outcome.forget:
                 journal.forget(outcome.forget)
             if outcome.memory:
@@ -226,9 +232,9 @@ def _do_all(
             results.append(replace(outcome, done=True))
         except NearmetalError as error:
             failed[request.name] = str(error)
-            results.append(replace(outcome, error=str(error)))
+            results.append(replace(outcome, error=f"{error}{together.take_back(request.name)}"))
     if failed and roll_back_all:
-        trouble = roll_back(host, done)
+        trouble = roll_back(host, together.done + done)
         if not trouble:
             journal.reset(earlier)
             stored.reset(wanted_earlier)

@@ -25,7 +25,8 @@ LOCK = "/run/nearmetal/lock"
 MAX_BYTES = 1024 * 1024
 
 
-def _explain(path: str, error: OSError) -> NearmetalError:
+def explain(path: str, error: OSError) -> NearmetalError:
+    """What the operator reads instead of an OSError."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return NearmetalError(f"{path}: no space left on its file system; free some and run again")
     if error.errno == errno.EROFS:
@@ -73,7 +74,7 @@ def directory(host: WritableHost, path: str, create: Optional[int] = None) -> It
             except FileNotFoundError:
                 raise
             except OSError as error:
-                raise _explain(walked, error) from None
+                raise explain(walked, error) from None
             os.close(descriptor)
             descriptor = inner
         yield descriptor
@@ -99,7 +100,7 @@ def read_file(host: WritableHost, path: str) -> Optional[bytes]:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise _explain(path, error) from None
+        raise explain(path, error) from None
     if len(data) > MAX_BYTES:
         raise NearmetalError(f"{path} is larger than {MAX_BYTES} bytes, so it isn't ours: move it away and run again")
     return data
@@ -125,7 +126,7 @@ def replace_file(host: WritableHost, path: str, data: bytes, mode: int, folder_m
                 _unlink(parent, beside)
                 raise
     except OSError as error:
-        raise _explain(path, error) from None
+        raise explain(path, error) from None
 
 
 def remove_file(host: WritableHost, path: str) -> None:
@@ -138,7 +139,7 @@ def remove_file(host: WritableHost, path: str) -> None:
     except FileNotFoundError:
         return
     except OSError as error:
-        raise _explain(path, error) from None
+        raise explain(path, error) from None
 
 
 def remove_empty_data(host: WritableHost) -> None:
@@ -167,7 +168,7 @@ def lock(host: WritableHost) -> Iterator[None]:
             flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
             descriptor = os.open(name, flags, 0o600, dir_fd=parent)
     except OSError as error:
-        raise _explain(LOCK, error) from None
+        raise explain(LOCK, error) from None
     with os.fdopen(descriptor, "r+b", buffering=0) as stream:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Callable, Dict, Iterable, Mapping, Optional
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import clock, cpu, platform, power, smt, topology
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import boot, clock, cpu, platform, power, smt, topology
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files import observe_files
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action
@@ -25,6 +25,7 @@ class Facts:
     cpu: Optional[cpu.CpuFacts] = None
     smt: Optional[smt.SmtFacts] = None
     power: Optional[power.PowerFacts] = None
+    boot: Optional[boot.BootFacts] = None
     files: Optional[Mapping[str, str]] = None  # path → text of each file of ours
 
     def as_dict(self) -> Dict[str, Any]:
@@ -41,6 +42,7 @@ DOMAINS: Dict[str, Callable[[Host], Any]] = {
     "cpu": cpu.observe,
     "smt": smt.observe,
     "power": power.observe,
+    "boot": boot.observe,
     "files": observe_files,
 }
 
@@ -62,7 +64,7 @@ def project(facts: Facts, actions: Iterable[Action]) -> Facts:
     """The facts as they will be when the actions are done; nothing is observed.
 
     An action's `what` names a fact: `clock.current`, or with `where` an entry of a
-    table, as `files`. What names no observed fact changes none.
+    table, as `files` and `boot.arguments`. What names no observed fact changes none.
     """
     for action in actions:
         domain, _dot, name = action.what.partition(".")
@@ -71,11 +73,10 @@ def project(facts: Facts, actions: Iterable[Action]) -> Facts:
         before = getattr(facts, domain)
         after: Any
         if isinstance(before, Mapping):
-            after = {key: value for key, value in before.items() if key != action.where}
-            if action.after is not None:
-                after[action.where] = action.after
+            after = _entry(before, action)
         elif name in {field.name for field in fields(before)}:
-            after = replace(before, **{name: action.after})
+            value = _entry(getattr(before, name), action) if action.where else action.after
+            after = replace(before, **{name: value})
         else:
             continue
         facts = replace(facts, **{domain: after})
@@ -83,3 +84,13 @@ def project(facts: Facts, actions: Iterable[Action]) -> Facts:
             threads, cpus = smt.settled(before, after, facts.topology)
             facts = replace(facts, smt=threads, topology=cpus)
     return facts
+
+
+def _entry(table: Any, action: Action) -> Any:
+    """The table with the action's entry as it will be; what is no table has no entries and is set whole."""
+    if not isinstance(table, Mapping):
+        return action.after
+    after = {key: value for key, value in table.items() if key != action.where}
+    if action.after is not None:
+        after[action.where] = action.after
+    return after

@@ -1,0 +1,81 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Changes for which all concerns of a run share one write: kernel arguments. PRIVATE to the collection.
+
+They are done before everything else: they cost the most (GRUB's configuration is
+made anew), fail the most often (a full /boot), and change nothing that runs.
+"""
+
+from __future__ import annotations
+
+from typing import Iterable, List, Sequence, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.apply import apply, roll_back
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.journal import Journal
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.levers import lever
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.kernel_arguments import Asked, agree
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action
+
+
+def split(actions: Iterable[Action]) -> Tuple[List[Action], List[Action]]:
+    """The actions of shared levers, and the concern's own."""
+    shared: List[Action] = []
+    own: List[Action] = []
+    for action in actions:
+        (shared if lever(action.what).shared else own).append(action)
+    return shared, own
+
+
+def demand_agreement(journal: Journal, actions: Sequence[Action]) -> None:
+    """Raise NearmetalError, naming both concerns, when two want different things of one kernel argument."""
+    shared, _own = split(actions)
+    theirs = {(action.what, action.where): action.concern for action in shared}
+    asked = [
+        Asked(f"{entry.concern}.{entry.knob}", str(entry.ours[-1]))
+        for entry in journal.entries()
+        if lever(entry.what).shared and entry.ours[-1] is not None and theirs.get(entry.key) != entry.concern
+    ]
+    asked += [
+        Asked(f"{action.concern}.{action.knob}", str(action.after)) for action in shared if action.after is not None
+    ]
+    agree(asked)
+
+
+class Together:
+    """The shared changes of one run: done at once, and taken back concern by concern when its own ones fail."""
+
+    def __init__(self, host: WritableHost, journal: Journal, actions: Sequence[Action]) -> None:
+        self._host = host
+        self._journal = journal
+        self._earlier = journal.entries()
+        self.done, _own = split(actions)
+        self.error = ""
+        try:
+            if self.done:
+                apply(host, journal, self.done, tuple)
+        except NearmetalError as error:
+            self.error = str(error)
+            self._asked = {action.concern for action in self.done}
+            self.done = []
+
+    def demand(self, concern: str) -> None:
+        """Raise NearmetalError when what this concern asked for couldn't be done."""
+        if self.error and concern in self._asked:
+            raise NearmetalError(self.error)
+
+    def take_back(self, concern: str) -> str:
+        """Undo what was done for a concern that failed; what couldn't be undone, as a sentence."""
+        gone = [action for action in self.done if action.concern == concern]
+        if not gone:
+            return ""
+        self.done = [action for action in self.done if action.concern != concern]
+        trouble = roll_back(self._host, gone)
+        if trouble:
+            return f"; and the way back failed: {trouble}; the journal keeps the originals"
+        places = {(action.what, action.where) for action in gone}
+        kept = [entry for entry in self._journal.entries() if entry.key not in places]
+        self._journal.reset(kept + [entry for entry in self._earlier if entry.key in places])
+        return ""

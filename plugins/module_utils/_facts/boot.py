@@ -1,0 +1,223 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Facts about the kernel's command line: the running one and the next boot's. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import posixpath
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, Mapping, Optional, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import platform
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import (
+    boot_entry,
+    boot_record,
+    cmdline,
+    grub_config,
+    kernel_arguments,
+)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
+
+# Debian and Ubuntu: sorts after cloud images' own 50-cloudimg-settings.cfg, which sets the variable anew.
+DROP_IN = "/etc/default/grub.d/99-nearmetal.cfg"
+DEBIAN_CONFIG = "/boot/grub/grub.cfg"
+# Amazon Linux 2 and SLES have no such folder: a block of ours at the end of the file.
+DEFAULTS = "/etc/default/grub"
+BLOCK_BEGIN = "# BEGIN nearmetal.ec2: its kernel arguments. Take them back with state: restored, don't edit."
+BLOCK_JOINED = " The line above had no end: it ends with this block only."
+BLOCK_END = "# END nearmetal.ec2"
+ENTRIES = "/boot/loader/entries"
+# RHEL 9 and later give this to kernels that are installed later.
+KERNEL_CMDLINE = "/etc/kernel/cmdline"
+VARIABLE = "GRUB_CMDLINE_LINUX_DEFAULT"
+TOOLS = ("/usr/sbin", "/usr/bin", "/sbin", "/bin")
+
+_BY_HAND = {
+    "ostree": "rpm-ostree kargs --append={0}",
+    "bottlerocket": "set it under settings.boot.kernel-parameters with apiclient: {0}",
+    "grub_legacy": "put this at the end of each line that begins with kernel in /boot/grub/menu.lst: {0}",
+    "zipl": "put this into parameters= in /etc/zipl.conf and run zipl: {0}",
+    "systemd_boot": "put this at the end of /etc/kernel/cmdline and run kernel-install add-all: {0}",
+}
+_BY_HAND_ELSEWHERE = "put this at the end of the kernel's command line in your boot loader: {0}"
+
+
+@dataclass(frozen=True)
+class BootEntry:
+    """One kernel as it will be booted. Entries for rescue and recovery are left out: ours stay out of them."""
+
+    name: str
+    kernel: str
+    arguments: Tuple[str, ...]
+    initrds: Tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class BootFacts:
+    """Running and coming command line. None is what can't be known."""
+
+    loader: Optional[str]  # as platform.boot_loader, and ostree, bottlerocket, zipl
+    provider: Optional[str]  # debian | bls | mkconfig: how arguments get there; None: not by us
+    running: Optional[Tuple[str, ...]]
+    entries: Optional[Tuple[BootEntry, ...]]
+    configured: Optional[Tuple[str, ...]]  # what kernels get that are installed later; None: not written down anywhere
+    # Ours that the next boot brings whichever kernel it takes; a mapping where that is only half true.
+    arguments: Mapping[str, Value] = field(default_factory=dict)
+
+    def by_hand(self, text: str) -> str:
+        """What an operator does where we can't."""
+        return _BY_HAND.get(self.loader or "", _BY_HAND_ELSEWHERE).format(text)
+
+    def everywhere(self, tokens: Tuple[str, ...]) -> bool:
+        """Whether every kernel's next boot has these, whoever set them."""
+        places = [entry.arguments for entry in self.entries or ()]
+        if self.provider == "bls" and self.configured is not None:
+            places.append(self.configured)
+        return bool(self.entries) and all(kernel_arguments.in_force(place, tokens) for place in places)
+
+    def as_dict(self) -> Dict[str, Any]:
+        """Plain JSON. Of the command lines only ours: others' may hold secrets."""
+        return {"loader": self.loader, "provider": self.provider, "arguments": dict(self.arguments)}
+
+
+def observe(host: Host) -> BootFacts:
+    """Read the running command line, the boot loader's files and our own record.
+
+    Raises NearmetalError when the record isn't ours.
+    """
+    line = host.text("/proc/cmdline")
+    loader = _loader(host)
+    provider = _provider(host, loader)
+    entries = read_entries(host, provider) if provider else None
+    configured = _configured(host, provider)
+    record = boot_record.parse(host.text(boot_record.PATH, limit=65536))
+    return BootFacts(
+        loader=loader,
+        provider=provider,
+        running=cmdline.tokens(line) if line is not None else None,
+        entries=entries,
+        configured=configured,
+        arguments=_arguments(record, entries or (), configured),
+    )
+
+
+def tool(host: Host, name: str) -> Optional[str]:
+    """Where the program is; None when it isn't installed."""
+    return next((f"{folder}/{name}" for folder in TOOLS if host.exists(f"{folder}/{name}")), None)
+
+
+def config_path(host: Host, provider: str) -> str:
+    """The grub.cfg that counts: never a stub on an EFI partition that only leads to it."""
+    if provider == "debian":
+        return DEBIAN_CONFIG
+    link = host.link("/etc/grub2-efi.cfg") if host.exists("/sys/firmware/efi") else None
+    path = posixpath.normpath(posixpath.join("/etc", link)) if link else "/boot/grub2/grub.cfg"
+    text = host.text(path)
+    return "/boot/grub2/grub.cfg" if text is None or grub_config.is_stub(text) else path
+
+
+def environment_path(host: Host) -> str:
+    """GRUB's environment block; on RHEL 8 with EFI /boot/grub2/grubenv is a link to it."""
+    path = "/boot/grub2/grubenv"
+    link = host.link(path)
+    return posixpath.normpath(posixpath.join("/boot/grub2", link)) if link else path
+
+
+def block(text: str) -> Optional[str]:
+    """The block of ours in /etc/default/grub, with the line end that it brought; None when there is none.
+
+    Raises NearmetalError when it has a beginning and no end.
+    """
+    begin = text.find(BLOCK_BEGIN)
+    if begin < 0:
+        return None
+    end = text.find(BLOCK_END + "\n", begin)
+    if end < 0:
+        raise NearmetalError(f"{DEFAULTS}: the block of nearmetal has no end any more; put back {BLOCK_END!r}")
+    joined = begin > 0 and text.startswith(BLOCK_BEGIN + BLOCK_JOINED, begin)
+    return text[begin - 1 if joined else begin : end + len(BLOCK_END) + 1]
+
+
+def read_entries(host: Host, provider: str, config: Optional[str] = None) -> Tuple[BootEntry, ...]:
+    """The entries that the provider's files hold; `config` is a grub.cfg that isn't in its place yet."""
+    if provider == "bls":
+        return _bls_entries(host)
+    text = config if config is not None else host.text(config_path(host, provider)) or ""
+    found = [entry for entry in grub_config.entries(text) if not entry.recovery]
+    return tuple(BootEntry(grub_config.release(one.kernel), one.kernel, one.arguments, one.initrds) for one in found)
+
+
+def _bls_entries(host: Host) -> Tuple[BootEntry, ...]:
+    variables = boot_entry.environment(host.text(environment_path(host)) or "")
+    found: List[BootEntry] = []
+    for name in host.names(ENTRIES):
+        if not name.endswith(".conf") or "-0-rescue" in name:
+            continue
+        entry = boot_entry.parse(host.text(f"{ENTRIES}/{name}") or "")
+        kernel = entry.get("linux", ("",))[-1]
+        initrds = tuple(word for line in entry.get("initrd", ()) for word in line.split() if not word.startswith("$"))
+        arguments = boot_entry.arguments(entry.get("options", ()), variables)
+        found.append(BootEntry(entry.get("version", (name[: -len(".conf")],))[-1], kernel, arguments, initrds))
+    return tuple(found)
+
+
+def _loader(host: Host) -> Optional[str]:
+    seen = platform.observe(host)
+    if host.exists("/run/ostree-booted"):
+        return "ostree"
+    if seen.distribution == "bottlerocket":
+        return "bottlerocket"
+    if host.exists("/etc/zipl.conf"):
+        return "zipl"
+    # PV-GRUB, outside of the guest, reads menu.lst even where a newer grub.cfg lies beside it (S2-04).
+    if seen.virtualization == "pv" and host.exists("/boot/grub/menu.lst"):
+        return "grub_legacy"
+    return seen.boot_loader
+
+
+def _provider(host: Host, loader: Optional[str]) -> Optional[str]:
+    if loader == "grub_bls":
+        return "bls" if tool(host, "grubby") else None
+    if loader not in ("grub_pc", "grub_efi"):
+        return None
+    if host.exists(DEBIAN_CONFIG) and tool(host, "grub-mkconfig"):
+        return "debian"
+    return "mkconfig" if host.exists("/boot/grub2/grub.cfg") and tool(host, "grub2-mkconfig") else None
+
+
+def _configured(host: Host, provider: Optional[str]) -> Optional[Tuple[str, ...]]:
+    if provider == "debian":
+        return _appended(host.text(DROP_IN))
+    if provider == "mkconfig":
+        return _appended(block(host.text(DEFAULTS) or ""))
+    line = host.text(KERNEL_CMDLINE) if provider == "bls" else None
+    return cmdline.tokens(line) if line is not None else None
+
+
+def _appended(text: Optional[str]) -> Tuple[str, ...]:
+    """What a file or block of ours appends to the variable."""
+    begin = f'{VARIABLE}="${VARIABLE} '
+    lines = [line for line in (text or "").splitlines() if line.startswith(begin) and line.endswith('"')]
+    return tuple(token for line in lines for token in line[len(begin) : -1].split())
+
+
+def _arguments(
+    record: boot_record.Record, entries: Tuple[BootEntry, ...], configured: Optional[Tuple[str, ...]]
+) -> Dict[str, Value]:
+    """Ours that hold for the next boot; a mapping says what a run that died or a new kernel left half done."""
+    found: Dict[str, Value] = {}
+    before = record.before or {}
+    for name in sorted({*record.arguments, *before}):
+        text = record.arguments.get(name, before.get(name, ""))
+        if record.before is not None and before.get(name) != record.arguments.get(name):
+            found[name] = {"argument": text, "unfinished": True}
+            continue
+        tokens = kernel_arguments.ours(text)
+        lacking = [entry.name for entry in entries if not kernel_arguments.in_force(entry.arguments, tokens)]
+        ahead = configured is None or kernel_arguments.in_force(configured, tokens)
+        lacking += [] if ahead else ["kernels installed later"]
+        found[name] = {"argument": text, "lacking": lacking} if lacking else text
+    return found

@@ -1,0 +1,37 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Entries after the Boot Loader Specification, and GRUB's environment block. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from typing import Dict, List, Mapping, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cmdline
+
+
+def parse(text: str) -> Dict[str, Tuple[str, ...]]:
+    """Key → values, in order; a key may come more than once (initrd, options). Raises nothing."""
+    found: Dict[str, Tuple[str, ...]] = {}
+    for line in text.splitlines():
+        key, value = [*line.split(None, 1), "", ""][:2]
+        if key and not key.startswith("#"):
+            found[key] = (*found.get(key, ()), value.strip())
+    return found
+
+
+def environment(text: str) -> Dict[str, str]:
+    """Name → value of a grubenv: lines name=value, "#" is padding. Raises nothing."""
+    pairs = (line.partition("=") for line in text.splitlines() if "=" in line and not line.startswith("#"))
+    return {name: value.replace("\\\\", "\\") for name, _equals, value in pairs}
+
+
+def arguments(options: Tuple[str, ...], variables: Mapping[str, str]) -> Tuple[str, ...]:
+    """The arguments of an entry, with $kernelopts and its like replaced as GRUB does; an unknown one is empty."""
+    found: List[str] = []
+    for token in cmdline.tokens(" ".join(options)):
+        if token.startswith("$"):
+            found += cmdline.tokens(variables.get(token[1:].strip("{}"), ""))
+        else:
+            found.append(token)
+    return tuple(found)

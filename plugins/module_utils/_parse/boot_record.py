@@ -1,0 +1,76 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What nearmetal remembers of its own kernel arguments. PRIVATE to the collection.
+
+Every boot loader keeps ours among everybody else's, so the record says which they
+are. While a run is changing them it also says what they were, so that a run that
+died half-way is seen as such.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any, Dict, Mapping, Optional, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import kernel_arguments
+
+PATH = "/var/lib/nearmetal/boot_arguments.json"
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Record:
+    """Argument → its text, as wanted; `before` is what it was until a run that hasn't ended."""
+
+    arguments: Mapping[str, str] = field(default_factory=dict)
+    before: Optional[Mapping[str, str]] = None
+
+    def tokens(self) -> Tuple[str, ...]:
+        """Ours, in the order in which they stand on the command line."""
+        return flat(self.arguments)
+
+
+def flat(arguments: Mapping[str, str]) -> Tuple[str, ...]:
+    """All tokens, sorted by argument, so that one set of arguments has one text."""
+    return tuple(token for name in sorted(arguments) for token in kernel_arguments.ours(arguments[name]))
+
+
+def write(record: Record) -> str:
+    """The record as its file's text."""
+    content = {"version": VERSION, "arguments": dict(record.arguments)}
+    if record.before is not None:
+        content["before"] = dict(record.before)
+    return json.dumps(content, indent=1, sort_keys=True) + "\n"
+
+
+def parse(text: Optional[str]) -> Record:
+    """The record in the file's text; None, as where there is no file, is an empty one.
+
+    Raises NearmetalError when nearmetal can't have written it.
+    """
+    if text is None:
+        return Record()
+    try:
+        content = json.loads(text)
+        if content["version"] != VERSION:
+            raise NearmetalError(f"it has version {content['version']!r}, this nearmetal writes {VERSION}")
+        before = content.get("before")
+        return Record(_arguments(content["arguments"]), None if before is None else _arguments(before))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, NearmetalError) as error:
+        raise NearmetalError(
+            f"{PATH} isn't a record that this nearmetal wrote ({str(error).splitlines()[0]}):"
+            " look at it, and move it away to start anew"
+        ) from None
+
+
+def _arguments(raw: Any) -> Dict[str, str]:
+    found: Dict[str, str] = {}
+    for name, text in raw.items():
+        if not kernel_arguments.NAME.fullmatch(name) or not isinstance(text, str) or len(text) > 1024:
+            raise NearmetalError("a name or a text that is no kernel argument")
+        kernel_arguments.ours(text)
+        found[name] = text
+    return found

@@ -1,0 +1,118 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The one merge of kernel arguments: what stands there already, and what is ours. Pure. PRIVATE to the collection.
+
+What isn't ours is kept verbatim: its order, its duplicates, its quotes. Ours come
+last, because for most arguments the kernel takes the last value.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import FrozenSet, Iterable, List, Optional, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cmdline
+
+# Our tokens end up in files that a shell reads: nothing in them means anything to it.
+TOKEN = re.compile(r"[A-Za-z0-9_.,:=+/@-]+", re.ASCII)
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}", re.ASCII)
+
+# COMMAND_LINE_SIZE is 2048 on x86 and arm64, with the NUL; the kernel cuts off what is longer without a word.
+LONGEST = 2047
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What one concern asks for: `text` is one argument, or several whose order matters, with blanks between."""
+
+    by: str  # concern.knob, for the operator
+    text: str
+
+
+def ours(text: str) -> Tuple[str, ...]:
+    """The tokens of a text of ours.
+
+    Raises NearmetalError when one couldn't stand in a file that a shell reads.
+    """
+    tokens = tuple(text.split(" "))
+    for token in tokens:
+        if not TOKEN.fullmatch(token) or token.startswith(("=", "--")):
+            raise NearmetalError(
+                f"{token!r} can't be a kernel argument of ours: only letters, digits and _ . , : = + / @ - go there"
+            )
+    return tokens
+
+
+def names(tokens: Iterable[str]) -> FrozenSet[str]:
+    """The arguments' names, "-" and "_" being equal as for the kernel."""
+    return frozenset(_name(token) for token in tokens)
+
+
+def same(arguments: Tuple[str, ...], wanted: Tuple[str, ...]) -> Tuple[str, ...]:
+    """The arguments that have the names of `wanted`, in their order; what follows "--" is for init."""
+    meant = names(wanted)
+    return tuple(token for token in _for_kernel(arguments) if _name(token) in meant)
+
+
+def in_force(arguments: Tuple[str, ...], wanted: Tuple[str, ...]) -> bool:
+    """Whether `wanted` has the last word among the arguments of its names."""
+    there = tuple(_plain(token) for token in same(arguments, wanted))
+    return there[-len(wanted) :] == tuple(_plain(token) for token in wanted)
+
+
+def merge(foreign: Tuple[str, ...], mine: Tuple[str, ...]) -> Tuple[str, ...]:
+    """All that isn't ours as it stands, then ours; before a "--", because init gets what follows."""
+    head = _for_kernel(foreign)
+    return head + mine + foreign[len(head) :]
+
+
+def without(arguments: Tuple[str, ...], mine: Tuple[str, ...]) -> Tuple[str, ...]:
+    """The arguments less one of each of ours, the last one: an equal one before it is somebody else's."""
+    left = list(arguments)
+    for token in reversed(mine):
+        for place in reversed(range(len(left))):
+            if left[place] == token:
+                del left[place]
+                break
+    return tuple(left)
+
+
+def agree(asked: Iterable[Asked]) -> Tuple[str, ...]:
+    """The tokens of all concerns, one after the other.
+
+    Raises NearmetalError when two want different values of one argument; it names both.
+    """
+    taken: List[Tuple[Asked, Tuple[str, ...]]] = []
+    for new in asked:
+        tokens = ours(new.text)
+        for old, theirs in taken:
+            if names(tokens) & names(theirs) and tokens != theirs:
+                raise NearmetalError(
+                    f"{old.by} wants the kernel argument {old.text} and {new.by} wants {new.text}:"
+                    " both can't have their way; leave one of these options out"
+                )
+        if all(tokens != theirs for _old, theirs in taken):
+            taken.append((new, tokens))
+    return tuple(token for _asked, tokens in taken for token in tokens)
+
+
+def too_long(image: Optional[str], arguments: Tuple[str, ...]) -> int:
+    """By how many bytes the kernel would cut the line off; 0 when it fits. GRUB puts BOOT_IMAGE= before it."""
+    line = " ".join(((f"BOOT_IMAGE={image}",) if image else ()) + arguments)
+    return max(0, len(line.encode()) - LONGEST)
+
+
+def _for_kernel(arguments: Tuple[str, ...]) -> Tuple[str, ...]:
+    return arguments[: arguments.index("--")] if "--" in arguments else arguments
+
+
+def _name(token: str) -> str:
+    return cmdline.split(token)[0].replace("-", "_")
+
+
+def _plain(token: str) -> Tuple[str, Optional[str]]:
+    _written, value = cmdline.split(token)
+    return _name(token), value

@@ -1,0 +1,143 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Faithful trees of what each boot loader keeps on disk, with a stand-in for its tool, and hosts that boot from them.
+
+What the real tools do is shown on the lab, for Debian. Here stand-ins do it: they
+show what we do with a tool's answer, not that the tool gives it.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from typing import Dict, Iterable, Optional
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
+
+from tests.support.fake_kernel import FakeKernel
+from tests.support.hosts import files_of
+
+STAND_INS = Path(__file__).resolve().parent / "stand_ins"
+UUID = "d6ab2e6a-0001-4cd9-9f4f-1f0ac0ffee00"
+OLD, NEW = "6.1.0-28-cloud-amd64", "6.1.0-31-cloud-amd64"
+# What an AMI brings: a duplicate, values with "=", a quoted one with blanks.
+FOREIGN = 'console=tty0 console=ttyS0,115200n8 nvme_core.io_timeout=4294967295 dyndbg="file drivers/usb/* +p"'
+QUOTED = FOREIGN.replace('"', '\\"')
+
+
+class BootHost(FakeKernel):
+    """A host that boots what lies on its disk; its programs are the stand-ins."""
+
+    def __init__(self, root: Path, files: Dict[str, str], tools: Iterable[str]) -> None:
+        super().__init__(root, files)
+        for tool in tools:
+            (root / "usr/sbin").mkdir(parents=True, exist_ok=True)
+            stand_in = "grub-" + tool[len("grub2-") :] if tool.startswith("grub2-") else tool
+            shutil.copy(STAND_INS / stand_in, root / "usr/sbin" / tool)
+
+    def output(self, argv: "list[str] | tuple[str, ...]", timeout: float = 60) -> bytes:
+        self.commands.append(" ".join(argv))
+        return WritableHost.output(self, argv, timeout)
+
+    def command(self, argv: "list[str] | tuple[str, ...]", timeout: float = 60) -> str:
+        return self.output(argv, timeout).decode()
+
+    def boot(self) -> str:
+        """Boot the newest kernel; the command line that it gets, as GRUB would put it together."""
+        line = self._entry() if (Path(self.root) / "boot/loader").exists() else self._menu()
+        self._put("/proc/cmdline", line + "\n")
+        return line
+
+    def _menu(self) -> str:
+        config = next(path for path in ("boot/grub/grub.cfg", "boot/grub2/grub.cfg") if self.exists("/" + path))
+        first = re.search(r"^\tlinux\t(.*)$", self._get("/" + config), re.MULTILINE)
+        assert first is not None, "no entry"
+        return "BOOT_IMAGE=" + first.group(1).replace('\\"', '"')
+
+    def _entry(self) -> str:
+        newest = sorted((Path(self.root) / "boot/loader/entries").glob("*[0-9].x86_64.conf"))[-1].read_text()
+        options = re.search(r"^options (.*)$", newest, re.MULTILINE)
+        assert options is not None, "no options"
+        shared = re.search(r"^kernelopts=(.*)$", self._get("/boot/grub2/grubenv"), re.MULTILINE)
+        line = options.group(1).replace("$kernelopts", shared.group(1) if shared else "")
+        return "BOOT_IMAGE=(hd0,gpt1)/vmlinuz " + line.replace(" $tuned_params", "")
+
+
+def debian(root: Path, foreign: str = QUOTED, changes: Optional[Dict[str, str]] = None) -> BootHost:
+    """A Debian or Ubuntu cloud image on metal: the image's own drop-in sets the variable anew."""
+    files = {
+        **files_of("metal"),
+        **_kernels(OLD, initrd="initrd.img"),
+        "/etc/os-release": 'ID=ubuntu\nVERSION_ID="24.04"\n',
+        "/etc/default/grub": 'GRUB_DEFAULT=0\nGRUB_CMDLINE_LINUX_DEFAULT="quiet"\nGRUB_CMDLINE_LINUX=""\n',
+        "/etc/default/grub.d/50-cloudimg-settings.cfg": f'GRUB_CMDLINE_LINUX_DEFAULT="{foreign}"\n',
+        "/boot/grub/grub.cfg": "",
+        **(changes or {}),
+    }
+    return _generated(root, files, "grub-mkconfig", "grub-script-check", "/boot/grub/grub.cfg")
+
+
+def amazon_2(root: Path) -> BootHost:
+    """Amazon Linux 2 (SLES is alike): no folder for drop-ins."""
+    line = "console=tty0 console=ttyS0,115200n8 net.ifnames=0 nvme_core.io_timeout=4294967295"
+    files = {
+        **files_of("metal"),
+        **_kernels("4.14.355-271.569.amzn2.x86_64", initrd="initrd.img"),
+        "/etc/os-release": 'ID="amzn"\nVERSION_ID="2"\n',
+        "/etc/default/grub": f'GRUB_CMDLINE_LINUX_DEFAULT="{line}"\nGRUB_TIMEOUT=0\nGRUB_DISABLE_RECOVERY="true"',
+        "/boot/grub2/grub.cfg": "",
+    }
+    return _generated(root, files, "grub2-mkconfig", "grub2-script-check", "/boot/grub2/grub.cfg")
+
+
+def rhel(root: Path, release: int) -> BootHost:
+    """RHEL: 8 keeps the arguments in grubenv, 9 and later in each entry and in /etc/kernel/cmdline."""
+    line = f"root=UUID={UUID} ro console=tty0 console=ttyS0,115200n8 crashkernel=1G-4G:192M,4G-64G:256M"
+    version = "4.18.0-553.el8.x86_64" if release == 8 else "5.14.0-503.11.1.el9_5.x86_64"
+    options = "$kernelopts $tuned_params" if release == 8 else f"{line} $tuned_params"
+    environment = "# GRUB Environment Block\nsaved_entry=x\n" + (f"kernelopts={line}\n" if release == 8 else "")
+    files = {
+        **files_of("metal"),
+        **_kernels(version, initrd="initramfs"),
+        "/etc/os-release": f'ID="rhel"\nVERSION_ID="{release}.5"\n',
+        "/boot/grub2/grub.cfg": "blscfg\n",
+        "/boot/efi/EFI/redhat/grub.cfg": "search --fs-uuid x\nconfigfile /grub2/grub.cfg\n",
+        "/boot/grub2/grubenv": environment.ljust(1024, "#"),
+        f"/boot/loader/entries/0123-{version}.conf": bls_entry(version, options),
+        f"/dev/disk/by-uuid/{UUID}": "",
+    }
+    if release > 8:
+        files["/etc/kernel/cmdline"] = line + "\n"
+    return BootHost(root, files, ["grubby"])
+
+
+def bls_entry(version: str, options: str) -> str:
+    """An entry as kernel-install writes it."""
+    return (
+        f"title Red Hat Enterprise Linux ({version})\nversion {version}\nlinux /vmlinuz-{version}\n"
+        f"initrd /initramfs-{version}.img $tuned_initrd\noptions {options}\ngrub_users $grub_users\n"
+    )
+
+
+def install_kernel(host: BootHost, release: str) -> None:
+    """A kernel upgrade on Debian: the package's hook runs update-grub."""
+    root = Path(host.root)
+    for path, text in _kernels(release, initrd="initrd.img").items():
+        (root / path.lstrip("/")).write_text(text)
+    made = WritableHost.output(host, ["/usr/sbin/grub-mkconfig"])
+    (root / "boot/grub/grub.cfg").write_bytes(made)
+
+
+def _kernels(release: str, initrd: str) -> Dict[str, str]:
+    suffix = ".img" if initrd == "initramfs" else ""
+    return {f"/boot/vmlinuz-{release}": "kernel", f"/boot/{initrd}-{release}{suffix}": "initrd"}
+
+
+def _generated(root: Path, files: Dict[str, str], make: str, check: str, config: str) -> BootHost:
+    files = {**files, "/etc/stand-in-root-device": f"UUID={UUID}", f"/dev/disk/by-uuid/{UUID}": ""}
+    host = BootHost(root, files, [make, check])
+    (root / config.lstrip("/")).write_bytes(WritableHost.output(host, [f"/usr/sbin/{make}"]))
+    host.boot()
+    return host

@@ -1,0 +1,162 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The one merge of kernel arguments, and the files that boot loaders keep them in."""
+
+from __future__ import annotations
+
+from typing import Tuple
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import boot_entry, cmdline, grub_config
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.kernel_arguments import (
+    Asked,
+    agree,
+    in_force,
+    merge,
+    ours,
+    same,
+    too_long,
+    without,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+
+FOREIGN = cmdline.tokens('root=UUID=a=b ro console=tty0 console=ttyS0,115200 dyndbg="file a b +p" quiet')
+LONG = tuple(f"filler.option{number:04}=0123456789" for number in range(69))  # 2,000 characters
+
+
+@pytest.mark.parametrize(
+    ("foreign", "mine", "line"),
+    [
+        (
+            FOREIGN,
+            ("tsc=reliable",),
+            'root=UUID=a=b ro console=tty0 console=ttyS0,115200 dyndbg="file a b +p" quiet tsc=reliable',
+        ),
+        ((), ("nosmt",), "nosmt"),
+        (("ro", "--", "emergency"), ("nosmt",), "ro nosmt -- emergency"),
+        (("numa=off",), ("numa=on",), "numa=off numa=on"),
+        (LONG, ("nosmt",), " ".join(LONG) + " nosmt"),
+    ],
+    ids=["duplicates and quotes", "nothing there", "what init gets", "another value", "2,000 characters"],
+)
+def test_merge_keeps_what_is_not_ours(foreign: Tuple[str, ...], mine: Tuple[str, ...], line: str) -> None:
+    merged = merge(foreign, mine)
+    assert " ".join(merged) == line
+    assert in_force(merged, mine)
+    assert without(merged, mine) == foreign
+
+
+def test_an_argument_of_somebody_else_survives_ours_of_the_same_text() -> None:
+    assert without(("nosmt", "quiet", "nosmt"), ("nosmt",)) == ("nosmt", "quiet")
+
+
+@pytest.mark.parametrize(
+    ("line", "wanted", "answer"),
+    [
+        ("tsc=reliable", "tsc=reliable", True),
+        ("tsc=reliable tsc=nowatchdog", "tsc=reliable", False),
+        ("tsc=nowatchdog tsc=reliable", "tsc=reliable", True),
+        ('tsc="reliable"', "tsc=reliable", True),
+        ("intel-idle.max_cstate=1", "intel_idle.max_cstate=1", True),
+        ("-- tsc=reliable", "tsc=reliable", False),
+        ("nosmt=force", "nosmt", False),
+        ("hugepages=4 hugepagesz=1G", "hugepagesz=1G hugepages=4", False),
+        ("hugepages=9 hugepagesz=1G hugepages=4", "hugepagesz=1G hugepages=4", True),
+        ("", "nosmt", False),
+    ],
+)
+def test_the_last_one_counts(line: str, wanted: str, answer: bool) -> None:
+    assert in_force(cmdline.tokens(line), ours(wanted)) is answer
+
+
+@pytest.mark.parametrize(
+    "text", ["", 'a b"', "a=$(reboot)", "a;b", "a='b'", "--", "a  b", "a=b\n", "=x", "ä=1", "a=`id`"]
+)
+def test_what_a_shell_could_read_differently_is_never_ours(text: str) -> None:
+    with pytest.raises(NearmetalError):
+        ours(text)
+
+
+def test_two_concerns_that_disagree_are_both_named() -> None:
+    with pytest.raises(NearmetalError) as caught:
+        agree([Asked("numa.balancing", "numa_balancing=disable"), Asked("hpc.numa", "numa-balancing=enable")])
+    for part in ("numa.balancing", "numa_balancing=disable", "hpc.numa", "numa-balancing=enable"):
+        assert part in str(caught.value)
+
+
+def test_two_concerns_that_agree_get_it_once() -> None:
+    assert agree([Asked("a.x", "nosmt"), Asked("b.y", "tsc=reliable"), Asked("c.z", "nosmt")]) == (
+        "nosmt",
+        "tsc=reliable",
+    )
+
+
+def test_what_the_kernel_would_cut_off_is_counted() -> None:
+    assert len(" ".join(LONG)) == 2000
+    assert too_long(None, (*LONG, "x" * 46)) == 0
+    assert too_long(None, (*LONG, "x" * 47)) == 1
+    assert too_long("/boot/vmlinuz", (*LONG, "x" * 46)) == len("BOOT_IMAGE=/boot/vmlinuz ")
+
+
+def test_same_finds_every_argument_of_that_name() -> None:
+    assert same(FOREIGN, ("console",)) == ("console=tty0", "console=ttyS0,115200")
+
+
+TOKENS = st.lists(st.from_regex(r"[a-z_]{1,6}(=[a-zA-Z0-9,./=]{0,8})?", fullmatch=True), max_size=12).map(tuple)
+
+
+@given(
+    foreign=TOKENS,
+    mine=st.lists(st.from_regex(r"[a-z]{2}=[a-z]{2}", fullmatch=True), max_size=4, unique=True).map(tuple),
+)
+def test_taking_ours_away_again_leaves_what_was_there(foreign: Tuple[str, ...], mine: Tuple[str, ...]) -> None:
+    merged = merge(foreign, mine)
+    assert without(merged, mine) == foreign
+    assert all(in_force(merged, (token,)) for token in mine if [t[:2] for t in mine].count(token[:2]) == 1)
+
+
+CONFIG = """
+### BEGIN /etc/grub.d/10_linux ###
+menuentry 'Debian GNU/Linux' --class debian $menuentry_id_option 'gnulinux-simple-1' {
+\tlinux\t/boot/vmlinuz-6.1.0-28-amd64 root=UUID=1 ro  console=tty0 quiet
+\tinitrd\t/boot/early.cpio /boot/initrd.img-6.1.0-28-amd64
+}
+submenu 'Advanced' {
+\tmenuentry 'Debian (Wiederherstellung)' $menuentry_id_option 'gnulinux-6.1.0-28-amd64-recovery-1' {
+\t\tlinux\t/boot/vmlinuz-6.1.0-28-amd64 root=UUID=1 ro single
+\t}
+}
+### END /etc/grub.d/10_linux ###
+### BEGIN /etc/grub.d/40_custom ###
+menuentry 'Mine' {
+\tlinux /boot/mine root=/dev/sdz
+}
+### END /etc/grub.d/40_custom ###
+"""
+
+
+def test_entries_of_a_generated_configuration() -> None:
+    first, recovery = grub_config.entries(CONFIG)
+    assert first.kernel == "/boot/vmlinuz-6.1.0-28-amd64"
+    assert first.arguments == ("root=UUID=1", "ro", "console=tty0", "quiet")
+    assert first.initrds == ("/boot/early.cpio", "/boot/initrd.img-6.1.0-28-amd64")
+    assert [first.recovery, recovery.recovery] == [False, True]
+    assert grub_config.release(first.kernel) == "6.1.0-28-amd64"
+
+
+def test_a_stub_on_an_efi_partition_is_known() -> None:
+    assert grub_config.is_stub("search.fs_uuid 1 root\nset prefix=($root)'/grub2'\nconfigfile $prefix/grub.cfg\n")
+    assert not grub_config.is_stub(CONFIG)
+
+
+def test_entries_of_the_boot_loader_specification() -> None:
+    entry = boot_entry.parse(
+        "# a comment\ntitle RHEL (4.18)\nversion 4.18\nlinux /vmlinuz-4.18\noptions $kernelopts a=1\n"
+    )
+    variables = boot_entry.environment("# GRUB Environment Block\nkernelopts=root=UUID=x ro quiet\n########")
+    assert entry["title"] == ("RHEL (4.18)",)
+    assert boot_entry.arguments(entry["options"], variables) == ("root=UUID=x", "ro", "quiet", "a=1")
+    assert boot_entry.arguments(("a $tuned_params b",), {}) == ("a", "b")
