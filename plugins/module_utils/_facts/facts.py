@@ -26,6 +26,7 @@ class Facts:
     smt: Optional[smt.SmtFacts] = None
     power: Optional[power.PowerFacts] = None
     boot: Optional[boot.BootFacts] = None
+    network: Optional[network.NetworkFacts] = None
     files: Optional[Mapping[str, str]] = None  # path → text of each file of ours
 
     def as_dict(self) -> Dict[str, Any]:
@@ -43,6 +44,7 @@ DOMAINS: Dict[str, Callable[[Host], Any]] = {
     "smt": smt.observe,
     "power": power.observe,
     "boot": boot.observe,
+    "network": network.observe,
     "files": observe_files,
 }
 

@@ -6,7 +6,11 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import List, Optional
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import ioctl
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.ethtool import READING
 
 # A file of /proc or /sys that is larger than this is not what we think it is
 # (/proc/interrupts of 1,152 CPUs has 2.2 MB).
@@ -70,9 +74,26 @@ class Host:
         parent, name = os.path.split(path)
         return os.path.lexists(os.path.join(self.real(parent), name))
 
+    def ethtool(self, device: str, record: bytes) -> Optional[bytes]:
+        """A driver's answer to an ethtool record; None when it has none, and for another root, which has no kernel.
+
+        Raises ValueError for a record that would change something.
+        """
+        if int.from_bytes(record[:4], sys.byteorder) not in READING:
+            raise ValueError("no record that only reads")
+        try:
+            return self._driver(device, record)
+        except OSError:
+            return None
+
     def machine(self) -> Optional[str]:
         """The machine as uname says; None for another root, which has no running kernel."""
         return None if self.root else os.uname().machine
+
+    def _driver(self, device: str, record: bytes) -> bytes:
+        if self.root:
+            raise OSError(95, "No kernel runs below another root", self.root)
+        return ioctl.ethtool(device, record)
 
     def _read(self, path: str, limit: int, records: bool) -> Optional[str]:
         chunks = []

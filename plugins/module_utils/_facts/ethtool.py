@@ -1,0 +1,100 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a NIC's driver says of itself: queues, rings, coalescing, offloads, counters. PRIVATE to the collection.
+
+By the ioctl, in this process. Each function returns None for what the driver doesn't know.
+"""
+
+from __future__ import annotations
+
+from typing import Dict, List, Optional, Sequence, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import ethtool
+
+# Kernel names (netdev_features_strings): what decides over the cost of a packet.
+OFFLOADS = (
+    "tx-scatter-gather",
+    "tx-checksum-ip-generic",
+    "tx-checksum-ipv4",
+    "tx-checksum-ipv6",
+    "tx-tcp-segmentation",
+    "tx-tcp6-segmentation",
+    "tx-generic-segmentation",
+    "rx-gro",
+    "rx-lro",
+    "rx-checksum",
+    "rx-hashing",
+    "rx-ntuple-filter",
+)
+COALESCE = ("adaptive_rx", "adaptive_tx", "rx_usecs", "tx_usecs", "rx_frames", "tx_frames")
+# Since the driver was loaded or reset; conntrack_allowance_available is a gauge (ec2.md 2.8).
+ALLOWANCES = (
+    "bw_in_allowance_exceeded",
+    "bw_out_allowance_exceeded",
+    "pps_allowance_exceeded",
+    "conntrack_allowance_exceeded",
+    "linklocal_allowance_exceeded",
+    "conntrack_allowance_available",
+)
+
+
+def driver(host: Host, device: str) -> Optional[Tuple[str, str]]:
+    """Name and version of the driver."""
+    record = host.ethtool(device, ethtool.DRIVER_QUESTION)
+    return ethtool.driver(record) if record is not None else None
+
+
+def channels(host: Host, device: str) -> Optional[Dict[str, int]]:
+    """Queues now (rx, tx, combined) and at most (…_max)."""
+    return _numbers(host, device, ethtool.GET_CHANNELS, ethtool.CHANNELS)
+
+
+def rings(host: Host, device: str) -> Optional[Dict[str, int]]:
+    """Descriptors per queue now (rx, tx) and at most (rx_max, tx_max)."""
+    found = _numbers(host, device, ethtool.GET_RINGS, ethtool.RINGS)
+    return {name: found[name] for name in ("rx", "tx", "rx_max", "tx_max")} if found else None
+
+
+def coalesce(host: Host, device: str) -> Optional[Dict[str, int]]:
+    """Interrupt moderation: microseconds, frames, and whether it adapts (1 or 0)."""
+    found = _numbers(host, device, ethtool.GET_COALESCE, ethtool.COALESCE)
+    return {name: found[name] for name in COALESCE} if found else None
+
+
+def feature_names(host: Host, device: str) -> List[str]:
+    """The kernel's names of all features, in its order."""
+    return _strings(host, device, ethtool.FEATURES)
+
+
+def offloads(host: Host, device: str, names: Sequence[str]) -> Optional[Dict[str, Tuple[bool, bool]]]:
+    """Offload → whether it is on, and whether it can be switched. `names` are those of `feature_names`."""
+    record = host.ethtool(device, ethtool.features_question(len(names))) if names else None
+    if record is None:
+        return None
+    found = ethtool.features(record, names)
+    return {name: found[name] for name in OFFLOADS if name in found}
+
+
+def allowances(host: Host, device: str) -> Optional[Dict[str, int]]:
+    """ENA's counters of what the instance type didn't allow."""
+    names = _strings(host, device, ethtool.STATISTICS)
+    if not any(name in ALLOWANCES for name in names):
+        return None
+    record = host.ethtool(device, ethtool.statistics_question(len(names)))
+    if record is None:
+        return None
+    return {name: value for name, value in zip(names, ethtool.statistics(record)) if name in ALLOWANCES}
+
+
+def _numbers(host: Host, device: str, command: int, names: Sequence[str]) -> Optional[Dict[str, int]]:
+    record = host.ethtool(device, ethtool.question(command, len(names)))
+    return (ethtool.numbers(record, names) or None) if record is not None else None
+
+
+def _strings(host: Host, device: str, which: int) -> List[str]:
+    answer = host.ethtool(device, ethtool.count_question(which))
+    number = ethtool.count(answer) if answer is not None else 0
+    record = host.ethtool(device, ethtool.strings_question(which, number)) if number else None
+    return ethtool.strings(record) if record is not None else []

@@ -1,0 +1,246 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Facts about network interfaces: queues, interrupts, steering, rings. PRIVATE to the collection.
+
+Tables are keyed by the NIC's place, so that an action on one NIC is one entry.
+Sets of CPUs are kernel lists ("0-3,8").
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Dict, Mapping, Optional, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import ethtool, interrupts, nic
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import Nic
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cpulist, cpumask, proc_stat
+
+SOCK_FLOW_ENTRIES = "/proc/sys/net/core/rps_sock_flow_entries"
+
+# queue label → CPUs, as a kernel list
+Table = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class NetworkFacts:
+    """Every NIC, in the order in which they appeared, and tables by place. None is what the host doesn't say."""
+
+    nics: Tuple[Nic, ...]
+    uppers: Mapping[str, Tuple[str, ...]]  # bond, VLAN, bridge → interfaces below it
+    default_route: Tuple[str, ...]  # interfaces that have one
+    default_affinity: Optional[str]  # where the kernel lets a new interrupt go
+    sock_flow_entries: Optional[int]
+    load: Mapping[int, float]  # CPU → share of its time in interrupts since boot, 0 to 1
+    drivers: Mapping[str, str]  # place → driver's version
+    affinity: Mapping[str, Table]
+    effective: Mapping[str, Table]
+    rps: Mapping[str, Table]
+    rfs: Mapping[str, Mapping[str, int]]  # flows per receive queue
+    xps: Mapping[str, Table]
+    queues: Mapping[str, int]  # queue pairs now
+    queues_max: Mapping[str, int]
+    rings: Mapping[str, Mapping[str, int]]  # descriptors per queue: rx, tx, rx_max, tx_max
+    coalesce: Mapping[str, Mapping[str, int]]
+    offloads: Mapping[str, Mapping[str, Tuple[bool, bool]]]  # whether on, whether it can be switched
+    mtu: Mapping[str, int]
+    txqueuelen: Mapping[str, int]
+    bql: Mapping[str, Mapping[str, int]]  # limit_min and limit_max of the first transmit queue, bytes
+
+    def nic(self, place: str) -> Optional[Nic]:
+        """The NIC at this place."""
+        return next((one for one in self.nics if one.place == place), None)
+
+    def below(self, name: str) -> Tuple[str, ...]:
+        """The NICs that carry the interface `name`: itself, or through bonds and VLANs those below it."""
+        seen = [name]
+        for one in seen:
+            seen += [lower for lower in self.uppers.get(one, ()) if lower not in seen]
+        return tuple(one.name for one in self.nics if one.name in seen)
+
+    def as_dict(self) -> Dict[str, Any]:
+        """Plain JSON: one entry per interface."""
+        return {
+            "interfaces": {one.name: self._interface(one) for one in self.nics},
+            "uppers": {name: list(self.below(name)) for name in self.uppers},
+            "default_route": list(self.default_route),
+            "default_affinity": self.default_affinity,
+            "sock_flow_entries": self.sock_flow_entries,
+            "interrupt_load": {str(cpu): round(share, 4) for cpu, share in self.load.items() if share >= 0.01},
+        }
+
+    def _interface(self, one: Nic) -> Dict[str, Any]:
+        offloads = self.offloads.get(one.place)
+        return {
+            "place": one.place,
+            "driver": one.driver,
+            "driver_version": self.drivers.get(one.place),
+            "node": one.node,
+            "queues": self.queues.get(one.place),
+            "queues_max": self.queues_max.get(one.place),
+            "interrupts": {vector.label: vector.irq for vector in one.vectors},
+            "surplus_interrupts": list(one.surplus),
+            "affinity": dict(self.affinity.get(one.place, {})),
+            "effective": dict(self.effective.get(one.place, {})),
+            "rps": dict(self.rps.get(one.place, {})),
+            "rfs": dict(self.rfs.get(one.place, {})),
+            "xps": dict(self.xps.get(one.place, {})),
+            "rings": _plain(self.rings.get(one.place)),
+            "coalesce": _plain(self.coalesce.get(one.place)),
+            "offloads": {name: on for name, (on, _free) in offloads.items()} if offloads is not None else None,
+            "mtu": self.mtu.get(one.place),
+            "txqueuelen": self.txqueuelen.get(one.place),
+            "bql": _plain(self.bql.get(one.place)),
+        }
+
+
+def observe(host: Host) -> NetworkFacts:
+    """Read /proc/interrupts, /proc/irq, /sys/class/net, and ask each driver."""
+    found = interrupts.observe(host)
+    nics = nic.observe(host, found)
+    affinities = {one.place: _affinities(host, one) for one in nics}
+    settings = {one.place: _Settings.of(host, one) for one in nics}
+    default = host.line("/proc/irq/default_smp_affinity")
+    steered = {one.place: steering(host, one) for one in nics}
+    return NetworkFacts(
+        nics=nics,
+        uppers=nic.uppers(host),
+        default_route=_default_route(host),
+        default_affinity=_list(default),
+        sock_flow_entries=_number(host, SOCK_FLOW_ENTRIES),
+        load=_load(host),
+        drivers={place: one.version for place, one in settings.items() if one.version is not None},
+        affinity={
+            place: {label: one.wanted for label, one in table.items() if one.wanted is not None}
+            for place, table in affinities.items()
+        },
+        effective={
+            place: {label: one.effective for label, one in table.items() if one.effective is not None}
+            for place, table in affinities.items()
+        },
+        rps={place: one.rps for place, one in steered.items()},
+        rfs={place: one.rfs for place, one in steered.items()},
+        xps={place: one.xps for place, one in steered.items()},
+        queues={one.place: queues_now(one, settings[one.place].channels) for one in nics},
+        queues_max={place: most for place, one in settings.items() for most in [one.most()] if most is not None},
+        rings={place: one.rings for place, one in settings.items() if one.rings is not None},
+        coalesce={place: one.coalesce for place, one in settings.items() if one.coalesce is not None},
+        offloads={place: one.offloads for place, one in settings.items() if one.offloads is not None},
+        mtu=_numbers(host, nics, "mtu"),
+        txqueuelen=_numbers(host, nics, "tx_queue_len"),
+        bql={one.place: limits for one in nics for limits in [bql(host, one)] if limits},
+    )
+
+
+@dataclass(frozen=True)
+class Steering:
+    """How the kernel spreads packets in software, per queue."""
+
+    rps: Dict[str, str]
+    rfs: Dict[str, int]
+    xps: Dict[str, str]
+
+
+def steering(host: Host, one: Nic) -> Steering:
+    """Read rps_cpus, rps_flow_cnt and xps_cpus. A NIC with one transmit queue has no xps_cpus to read."""
+    found = Steering({}, {}, {})
+    for queue in one.rx:
+        folder = "{}/queues/rx-{}".format(one.folder, queue)
+        cpus = _list(host.line(folder + "/rps_cpus"))
+        flows = _number(host, folder + "/rps_flow_cnt")
+        if cpus is not None:
+            found.rps["rx-{}".format(queue)] = cpus
+        if flows is not None:
+            found.rfs["rx-{}".format(queue)] = flows
+    for queue in one.tx:
+        cpus = _list(host.line("{}/queues/tx-{}/xps_cpus".format(one.folder, queue)))
+        if cpus is not None:
+            found.xps["tx-{}".format(queue)] = cpus
+    return found
+
+
+def queues_now(one: Nic, channels: Optional[Mapping[str, int]]) -> int:
+    """Queue pairs in use: what the driver says, else what /sys lists (mlx5 of Linux 5.3 to 6.0 lists each twice)."""
+    if channels is not None and (channels["combined"] or channels["rx"]):
+        return channels["combined"] + channels["rx"]
+    return len(one.rx)
+
+
+def bql(host: Host, one: Nic) -> Dict[str, int]:
+    """The limits of bytes in flight of the first transmit queue; all queues get the same from us."""
+    folder = "{}/queues/tx-{}/byte_queue_limits".format(one.folder, one.tx[0] if one.tx else 0)
+    limits = {name: _number(host, "{}/{}".format(folder, name)) for name in ("limit_min", "limit_max")}
+    return {name: limit for name, limit in limits.items() if limit is not None}
+
+
+@dataclass(frozen=True)
+class _Settings:
+    """What the driver answers."""
+
+    version: Optional[str]
+    channels: Optional[Dict[str, int]]
+    rings: Optional[Dict[str, int]]
+    coalesce: Optional[Dict[str, int]]
+    offloads: Optional[Dict[str, Tuple[bool, bool]]]
+
+    @classmethod
+    def of(cls, host: Host, one: Nic) -> "_Settings":
+        driver = ethtool.driver(host, one.name)
+        return cls(
+            version=driver[1] if driver is not None else None,
+            channels=ethtool.channels(host, one.name),
+            rings=ethtool.rings(host, one.name),
+            coalesce=ethtool.coalesce(host, one.name),
+            offloads=ethtool.offloads(host, one.name, ethtool.feature_names(host, one.name)),
+        )
+
+    def most(self) -> Optional[int]:
+        """The most queue pairs that the driver would take."""
+        return self.channels["combined_max"] or self.channels["rx_max"] if self.channels is not None else None
+
+
+def _affinities(host: Host, one: Nic) -> Dict[str, interrupts.Affinity]:
+    return {vector.label: interrupts.affinity(host, vector.irq) for vector in one.vectors}
+
+
+def _load(host: Host) -> Dict[int, float]:
+    times = proc_stat.parse(host.text("/proc/stat") or "")
+    return {cpu: one.interrupts / one.total for cpu, one in times.items() if one.total}
+
+
+def _default_route(host: Host) -> Tuple[str, ...]:
+    """Interfaces whose route has destination and mask 0, of IPv4 or IPv6."""
+    found = set()
+    for line in (host.text("/proc/net/route") or "").splitlines():
+        words = line.split()
+        if len(words) > 7 and words[1] == words[7] == "00000000":
+            found.add(words[0])
+    for line in (host.text("/proc/net/ipv6_route") or "").splitlines():
+        words = line.split()
+        if len(words) == 10 and words[0] == "0" * 32 and words[1] == "00" and words[9] != "lo":
+            found.add(words[9])
+    return tuple(sorted(found))
+
+
+def _numbers(host: Host, nics: Tuple[Nic, ...], name: str) -> Dict[str, int]:
+    found = {one.place: _number(host, "{}/{}".format(one.folder, name)) for one in nics}
+    return {place: number for place, number in found.items() if number is not None}
+
+
+def _number(host: Host, path: str) -> Optional[int]:
+    text = host.line(path) or ""
+    return int(text) if text.isdigit() and text.isascii() and len(text) < 20 else None
+
+
+def _list(mask: Optional[str]) -> Optional[str]:
+    """A mask as a kernel list; None when it is no mask."""
+    try:
+        return cpulist.render(cpumask.parse(mask)) if mask is not None else None
+    except NearmetalError:
+        return None
+
+
+def _plain(table: Optional[Mapping[str, int]]) -> Optional[Dict[str, int]]:
+    return dict(table) if table is not None else None

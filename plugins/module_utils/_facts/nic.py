@@ -1,0 +1,140 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The network interfaces of a host and the interrupts of their queues. PRIVATE to the collection.
+
+A NIC's place is its device ("0000:00:05.0", "virtio0", "vif-0"): it stays when the
+interface is renamed, and interrupt numbers change with every reset.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from typing import Dict, List, Optional, Set, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import interrupts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.interrupts import Vector
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import irq_name
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.interrupts import Interrupts
+
+NET = "/sys/class/net"
+PLACE = re.compile(
+    r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]|virtio[0-9]{1,5}|vif-[0-9]{1,5}|[0-9a-f-]{36}", re.ASCII
+)
+_ETHERNET = "1"
+_QUEUE = re.compile(r"(rx|tx)-([0-9]{1,4})", re.ASCII)
+# Their bare interface name is the mailbox's or the link's interrupt, never a queue's.
+_NAMED_QUEUES = ("ixgbevf", "ixgbe", "igb", "igbvf", "ena", "i40e", "iavf", "ice", "mlx5_core", "mlx4_en", "bnxt_en")
+
+
+@dataclass(frozen=True)
+class Nic:
+    """One interface with hardware behind it."""
+
+    name: str
+    place: str
+    index: int  # ifindex: in the order in which they appeared
+    driver: Optional[str]
+    node: Optional[int]  # None: none in particular
+    rx: Tuple[int, ...]  # queues that carry traffic now, ascending
+    tx: Tuple[int, ...]
+    vectors: Tuple[Vector, ...]  # interrupts of these queues
+    surplus: Tuple[int, ...]  # interrupts that no queue has any more, or has not yet
+
+    @property
+    def folder(self) -> str:
+        """Its directory in /sys."""
+        return "{}/{}".format(NET, self.name)
+
+
+def observe(host: Host, found: Interrupts) -> Tuple[Nic, ...]:
+    """Every interface with hardware behind it, in the order in which they appeared."""
+    by_name = interrupts.queues(found)
+    nics = []
+    for name in host.names(NET):
+        link = host.link("{}/{}/device".format(NET, name))
+        if link is None or host.line("{}/{}/type".format(NET, name)) != _ETHERNET:
+            continue
+        nics.append(_nic(host, found, by_name, name, os.path.basename(link)))
+    return tuple(sorted(nics, key=lambda nic: (nic.index, nic.name)))
+
+
+def uppers(host: Host) -> Dict[str, Tuple[str, ...]]:
+    """Bonds, VLANs, bridges: interface → the interfaces directly below it."""
+    found = {}
+    for name in host.names(NET):
+        lower = tuple(entry[6:] for entry in host.names("{}/{}".format(NET, name)) if entry.startswith("lower_"))
+        if lower:
+            found[name] = lower
+    return found
+
+
+def queue_numbers(host: Host, name: str) -> Tuple[Tuple[int, ...], Tuple[int, ...]]:
+    """The receive and transmit queues that the kernel uses now."""
+    matches = [_QUEUE.fullmatch(entry) for entry in host.names("{}/{}/queues".format(NET, name))]
+    numbers: Dict[str, List[int]] = {"rx": [], "tx": []}
+    for match in matches:
+        if match is not None:
+            numbers[match.group(1)].append(int(match.group(2)))
+    return tuple(sorted(numbers["rx"])), tuple(sorted(numbers["tx"]))
+
+
+def _nic(host: Host, found: Interrupts, by_name: Dict[str, Tuple[Vector, ...]], name: str, place: str) -> Nic:
+    folder = "{}/{}".format(NET, name)
+    driver = os.path.basename(host.link(folder + "/device/driver") or "") or None
+    rx, tx = queue_numbers(host, name)
+    owned = _owned(host, folder)
+    vectors = _vectors(found, by_name, owned, (name, place, place.replace("vif-", "vif"), _parent(host, folder)))
+    if not vectors and driver not in _NAMED_QUEUES:
+        bare = [line.number for line in found.lines if line.number >= 0 and name in line.names]
+        vectors = tuple(Vector(number, irq_name.BOTH, 0) for number in bare)
+    live = {"rx": set(rx), "tx": set(tx), "both": set(rx) | set(tx)}
+    used = tuple(vector for vector in vectors if vector.queue in live[vector.kind])
+    nameless = {line.number for line in found.lines if line.number in owned and not line.names}
+    index = host.line(folder + "/ifindex") or ""
+    node = host.line(folder + "/device/numa_node") or host.line(folder + "/device/../numa_node") or ""
+    return Nic(
+        name=name,
+        place=place,
+        index=int(index) if index.isdigit() and index.isascii() else 0,
+        driver=driver,
+        node=int(node) if node.isdigit() and node.isascii() else None,
+        rx=rx,
+        tx=tx,
+        vectors=used,
+        surplus=tuple(sorted(nameless | {vector.irq for vector in vectors if vector not in used})),
+    )
+
+
+def _owned(host: Host, folder: str) -> Set[int]:
+    """The interrupts that the kernel lists for the device, or for the PCI device that carries virtio.
+
+    Empty on Xen since Linux 5.17: then only their names tell.
+    """
+    for path in ("/device/msi_irqs", "/device/../msi_irqs"):
+        numbers = {int(entry) for entry in host.names(folder + path) if entry.isdigit() and entry.isascii()}
+        if numbers:
+            return numbers
+    return set()
+
+
+def _vectors(
+    found: Interrupts, by_name: Dict[str, Tuple[Vector, ...]], owned: Set[int], aliases: Tuple[str, ...]
+) -> Tuple[Vector, ...]:
+    """The device's queue interrupts: those it owns, whatever name the interface had then; else by name."""
+    mine = []
+    for line in found.lines:
+        if line.number in owned:
+            names = [irq_name.queue_of(name) for name in line.names]
+            mine += [Vector(line.number, queue.kind, queue.queue) for queue in names if queue is not None]
+    if mine:
+        return interrupts.ordered(mine)
+    return next((by_name[alias] for alias in aliases if alias in by_name), ())
+
+
+def _parent(host: Host, folder: str) -> str:
+    """The PCI address above the device, "" when there is none."""
+    return os.path.basename(os.path.dirname(os.path.realpath(host.real(folder + "/device"))))

@@ -1,0 +1,30 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""/proc/stat: what each CPU spent its time on. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Dict
+
+# user nice system idle iowait irq softirq steal; guest time is part of user.
+_LINE = re.compile(r"^cpu([0-9]{1,5})((?: [0-9]{1,20}){7,10})\s*$", re.ASCII | re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Times:
+    """Ticks of one CPU since boot."""
+
+    total: int
+    interrupts: int  # irq and softirq
+
+
+def parse(text: str) -> Dict[int, Times]:
+    """CPU → its times; CPUs that are offline have no line. Raises nothing."""
+    found = {}
+    for cpu, numbers in _LINE.findall(text):
+        ticks = [int(number) for number in numbers.split()[:8]]
+        found[int(cpu)] = Times(sum(ticks), ticks[5] + ticks[6])
+    return found
