@@ -1,0 +1,177 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The main job on an emulated EC2-like host: audit, tune, reboot, measure, restore. `python -m dev.demo [--keep]`."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from dev import ROOT
+from lab import clock, instance, inventory
+from lab.clock import ClockCost
+from lab.error import LabError
+from lab.host import Host
+from lab.progress import Progress
+
+SHAPE = "default"
+STEPS = 9
+CURRENT = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
+# What a host holds where nearmetal could leave something, by the host's own tools.
+CONTENT = (
+    f"cat {CURRENT}; cat /proc/cmdline;"
+    " find /etc /usr/local /boot/grub -xdev -type f -exec sha256sum {} + | sort -k2; find / -xdev -name '*nearmetal*'"
+)
+
+
+class DemoError(Exception):
+    """What did not come true."""
+
+
+class Demo:
+    """The steps, numbered and timed."""
+
+    def __init__(self, folder: Path, colour: bool) -> None:
+        self._folder = folder
+        self._colour = colour
+        self._number = 0
+
+    def bold(self, text: str) -> str:
+        """The text, bold on a terminal."""
+        return f"\033[1m{text}\033[0m" if self._colour else text
+
+    @contextlib.contextmanager
+    def step(self, title: str) -> Iterator[None]:
+        """One step: its title before, its seconds after."""
+        self._number += 1
+        started = time.monotonic()
+        print(self.bold(f"\n[{self._number}/{STEPS}] {title}"), flush=True)
+        yield
+        print(f"      took {time.monotonic() - started:.0f} s", flush=True)
+
+    def play(self, name: str, host: Host, *options: str) -> None:
+        """Run a playbook of the collection on the host, as a user would."""
+        hosts = self._folder / "hosts.ini"
+        hosts.write_text(inventory.ansible([host]), encoding="utf-8")
+        shown = " ".join(["ansible-playbook", f"nearmetal.ec2.{name}", "-i", "hosts.ini", *options])
+        print(f"      $ {shown}", flush=True)
+        done = subprocess.run(
+            ["ansible-playbook", f"nearmetal.ec2.{name}", "-i", str(hosts), *options],
+            cwd=ROOT,
+            env={
+                **os.environ,
+                "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
+                "ANSIBLE_FORCE_COLOR": "1" if self._colour else "0",
+                "NEARMETAL_REPORT_DIRECTORY": str(ROOT / "build" / "demo-report"),
+            },
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+        if done.returncode:
+            raise DemoError(f"{shown} ended with status {done.returncode}")
+
+
+def compare(before: ClockCost, after: ClockCost) -> str:
+    """The two measurements side by side."""
+    rows = [
+        ("", "before", "after"),
+        ("clock source", before.source, after.source),
+        ("one clock read", f"{before.ns_per_read:,.0f} ns", f"{after.ns_per_read:,.0f} ns"),
+        ("system calls of 1,000 reads", f"{before.system_calls:,}", f"{after.system_calls:,}"),
+        ("of them to read the clock", f"{before.clock_calls:,}", f"{after.clock_calls:,}"),
+    ]
+    lines = [f"      {name:<28} {first:>12} {second:>12}" for name, first, second in rows]
+    lines.append(f"      a clock read costs 1/{before.ns_per_read / after.ns_per_read:.0f} of what it did")
+    return "\n".join(lines)
+
+
+def run(keep: bool, demo: Demo, progress: Progress) -> None:
+    """All steps on a fresh host, which ends with them unless it is kept."""
+    with demo.step("Boot a host that stands for m5.2xlarge: 2 sockets, 2 threads per core, 2 nodes, a slow clock"):
+        host = instance.up(SHAPE, "demo", outlive=keep, progress=progress)
+    try:
+        _steps(host, demo, progress)
+    except BaseException:
+        host.down()
+        raise
+    if keep:
+        print(f"\nThe host stays up. Log in: python3 -m lab ssh {host.name}    End it: python3 -m lab down {host.name}")
+    else:
+        host.down()
+
+
+def _steps(host: Host, demo: Demo, progress: Progress) -> None:
+    with demo.step("Measure what reading the clock costs (natively compiled program, strace)"):
+        before = clock.measure(host, progress)
+        content = host.run(CONTENT)
+    with demo.step("Audit: what is left on the table, and why (changes nothing)"):
+        demo.play("audit", host)
+        _demand(host.run(CONTENT) == content, "the audit changed the host")
+    with demo.step("Tune for an in-memory database"):
+        demo.play("in_memory_database", host)
+    with demo.step("Measure again"):
+        after = clock.measure(host, progress)
+        _demand(after.source == "tsc" and after.clock_calls == 0, "the host doesn't run on tsc")
+        print(compare(before, after))
+    with demo.step("Reboot through its own GRUB"):
+        host.reboot()
+    with demo.step("Look whether it stayed: audit again, after the reboot"):
+        _wait_for_unit(host)
+        _demand(host.run(f"cat {CURRENT}").strip() == "tsc", "the clock source did not survive the reboot")
+        demo.play("audit", host)
+    with demo.step("Restore: take everything back"):
+        demo.play("restore", host)
+    with demo.step("Look whether anything is left, with the host's own cat, find and sha256sum"):
+        left = _difference(content, host.run(CONTENT))
+        _demand(not left, f"the host differs from what it was:\n{left}")
+        print(f"      clock source {before.source} again; every file under /etc, /usr/local and /boot/grub as it was")
+
+
+def _wait_for_unit(host: Host) -> None:
+    """The unit plans in the background of a boot: it never holds one up."""
+    host.run("systemctl is-system-running --wait >/dev/null || true", seconds=180.0)
+
+
+def _difference(before: str, after: str) -> str:
+    gone = set(before.splitlines()) ^ set(after.splitlines())
+    return "\n".join(sorted(gone))
+
+
+def _demand(held: bool, otherwise: str) -> None:
+    if not held:
+        raise DemoError(otherwise)
+
+
+def main() -> int:
+    """Run the demo; 1 when something did not come true."""
+    parser = argparse.ArgumentParser(prog="python -m dev.demo", description=__doc__)
+    parser.add_argument("--keep", action="store_true", help="leave the host up and say how to log in")
+    keep = parser.parse_args().keep
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    started = time.monotonic()
+    colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    with tempfile.TemporaryDirectory(prefix="nearmetal-demo-") as folder:
+        demo = Demo(Path(folder), colour)
+        try:
+            run(keep, demo, Progress(sys.stdout))
+        except (DemoError, LabError) as error:
+            print(f"\ndemo: {error}", file=sys.stderr)
+            return 1
+        except KeyboardInterrupt:
+            print("\ndemo: interrupted; the host was ended", file=sys.stderr)
+            return 130
+    print(demo.bold(f"\nDone in {time.monotonic() - started:.0f} s. Reports: build/demo-report/report.html"))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
