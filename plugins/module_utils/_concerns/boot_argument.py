@@ -14,7 +14,6 @@ from typing import Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.boot import BootFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import kernel_arguments
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan
 
 
@@ -53,38 +52,39 @@ def plan_argument(facts: Facts, argument: Argument) -> Plan:
         return Plan(findings=(replace(told, status="unknown", reason="the kernel's command line can't be read"),))
     if argument.text is None:
         return _give_back(boot, argument, told)
-    tokens = kernel_arguments.ours(argument.text)
-    if now == argument.text or (now is None and boot.everywhere(tokens)):
-        return Plan(findings=_after_reboot(boot, told, tokens) or (told,))
+    if now == argument.text or (now is None and boot.coming(argument.text)):
+        return Plan(findings=_after_reboot(boot, told, argument.text) or (told,))
     if boot.provider is None:
-        if kernel_arguments.in_force(boot.running, tokens):
+        if boot.booted(argument.text):
             return Plan(findings=(replace(told, now=argument.text),))
         reason = f"nearmetal doesn't write this boot loader's files; {boot.by_hand(argument.text)}"
         return Plan(findings=(replace(told, status="refused", reason=reason),))
-    return Plan((_action(argument, told),), (replace(told, status="would_change"), *_after_reboot(boot, told, tokens)))
+    return Plan(
+        (_action(argument, told),), (replace(told, status="would_change"), *_after_reboot(boot, told, argument.text))
+    )
 
 
 def _give_back(boot: BootFacts, argument: Argument, told: Finding) -> Plan:
-    there = kernel_arguments.same(boot.running or (), kernel_arguments.ours(argument.name))
+    there = boot.now(argument.name)
     if told.now is None:
         findings = [told]
-        if any(kernel_arguments.same(entry.arguments, (argument.name,)) for entry in boot.entries or ()):
+        if boot.named(argument.name):
             reason = f"{argument.name} is among the kernel arguments and nearmetal didn't put it there: left alone"
             findings.append(replace(told, status="advice", reason=reason))
         elif there:
-            findings = [_needs_reboot(told, f"the next boot is without {' '.join(there)}")]
+            findings = [_needs_reboot(told, f"the next boot is without {there}")]
         return Plan(findings=tuple(findings))
-    pending = (_needs_reboot(told, f"the running kernel still has {' '.join(there)}"),) if there else ()
+    pending = (_needs_reboot(told, f"the running kernel still has {there}"),) if there else ()
     return Plan((_action(argument, told),), (replace(told, status="would_change"), *pending))
 
 
-def _after_reboot(boot: BootFacts, told: Finding, tokens: Tuple[str, ...]) -> Tuple[Finding, ...]:
+def _after_reboot(boot: BootFacts, told: Finding, text: str) -> Tuple[Finding, ...]:
     """What the running kernel still lacks."""
-    if kernel_arguments.in_force(boot.running or (), tokens):
+    if boot.booted(text):
         return ()
-    there = " ".join(kernel_arguments.same(boot.running or (), tokens))
-    without = f"with {there}" if there else f"without {' '.join(tokens)}"
-    return (_needs_reboot(told, f"the running kernel was booted {without}; the next boot has {' '.join(tokens)}"),)
+    there = boot.now(text)
+    without = f"with {there}" if there else f"without {text}"
+    return (_needs_reboot(told, f"the running kernel was booted {without}; the next boot has {text}"),)
 
 
 def _needs_reboot(told: Finding, reason: str) -> Finding:

@@ -71,12 +71,25 @@ class BootFacts:
         """What an operator does where we can't."""
         return _BY_HAND.get(self.loader or "", _BY_HAND_ELSEWHERE).format(text)
 
-    def everywhere(self, tokens: Tuple[str, ...]) -> bool:
-        """Whether every kernel's next boot has these, whoever set them."""
+    def coming(self, text: str) -> bool:
+        """Whether every kernel's next boot has this argument, whoever set it."""
         places = [entry.arguments for entry in self.entries or ()]
         if self.provider == "bls" and self.configured is not None:
             places.append(self.configured)
+        tokens = kernel_arguments.ours(text)
         return bool(self.entries) and all(kernel_arguments.in_force(place, tokens) for place in places)
+
+    def booted(self, text: str) -> bool:
+        """Whether the running kernel was booted with this argument."""
+        return kernel_arguments.in_force(self.running or (), kernel_arguments.ours(text))
+
+    def now(self, text: str) -> str:
+        """What the running kernel was booted with under the names in `text`; empty: nothing."""
+        return " ".join(kernel_arguments.same(self.running or (), kernel_arguments.ours(text)))
+
+    def named(self, name: str) -> bool:
+        """Whether an argument of this name is in any entry."""
+        return any(kernel_arguments.same(entry.arguments, (name,)) for entry in self.entries or ())
 
     def as_dict(self) -> Dict[str, Any]:
         """Plain JSON. Of the command lines only ours: others' may hold secrets."""

@@ -84,11 +84,10 @@ class BootArguments(Lever):
 
     def pending(self, host: WritableHost, where: str, value: Value) -> str:
         facts = boot.observe(host)
-        there = kernel_arguments.same(facts.running or (), kernel_arguments.ours(where))
-        wanted = kernel_arguments.ours(str(value)) if value is not None else ()
-        if there[-len(wanted) :] == wanted if wanted else not there:
+        there = facts.now(where)
+        if facts.booted(str(value)) if value is not None else not there:
             return ""
-        return f"the running kernel was booted with {' '.join(there) or 'no ' + where}; the next boot changes that"
+        return f"the running kernel was booted with {there or 'no ' + where}; the next boot changes that"
 
 
 def _provider(host: WritableHost) -> Provider:

@@ -1,0 +1,119 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Two concerns that ask for kernel arguments in one run: one write, both, one of them, or neither."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Dict, List, Optional, Tuple
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.boot_argument import Argument, plan_argument
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern import Concern
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Request, Run, run
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Plan, Wanted
+
+from tests.support.boot_trees import BootHost, debian
+
+CLOCK = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
+
+
+def concern(name: str, argument: str, source: Optional[str] = None, after: Tuple[str, ...] = ()) -> Concern:
+    """A concern that wants one kernel argument and, with `source`, a clock source beside it."""
+
+    def plan(facts: Facts, wanted: Wanted) -> Plan:
+        asked = plan_argument(facts, Argument(name, "value", argument.split("=")[0], argument, "a test", "none"))
+        if source is None or facts.clock is None or facts.clock.current == source:
+            return asked
+        switch = Action(name, "value", "clock.current", facts.clock.current, source, "a test", "none")
+        return Plan((*asked.actions, switch), asked.findings)
+
+    return Concern(name, {"value": {"type": "str"}}, ("platform", "boot", "clock"), plan, after)
+
+
+def asked(host: BootHost, *concerns: Concern, roll_back_all: bool = False) -> Run:
+    requests = [Request(each.name, each, Wanted({"value": "x"})) for each in concerns]
+    return run(host, lambda _known: requests, check=False, roll_back_all=roll_back_all)
+
+
+def ours(host: BootHost) -> List[str]:
+    """What the image didn't bring, on the line that will be booted."""
+    line = re.search(r"^\tlinux\t.*\+p\"(.*)$", (Path(host.root) / "boot/grub/grub.cfg").read_text(), re.MULTILINE)
+    assert line is not None
+    return line.group(1).split()
+
+
+def generated(host: BootHost) -> int:
+    return sum(line == "/usr/sbin/grub-mkconfig" for line in host.commands)
+
+
+def errors(done: Run) -> Dict[str, str]:
+    return {outcome.name: outcome.error for outcome in done.outcomes if outcome.error}
+
+
+def test_two_concerns_one_write(tmp_path: Path) -> None:
+    host = debian(tmp_path)
+    done = asked(host, concern("one", "numa_balancing=disable"), concern("two", "hugepagesz=1G hugepages=4"))
+    assert errors(done) == {}
+    assert ours(host) == ["hugepagesz=1G", "hugepages=4", "numa_balancing=disable"]
+    assert generated(host) == 1
+
+
+def test_they_disagree(tmp_path: Path) -> None:
+    host = debian(tmp_path)
+    with pytest.raises(
+        NearmetalError, match=r"one\.value wants .* numa_balancing=1 and two\.value wants numa_balancing=0"
+    ):
+        asked(host, concern("one", "numa_balancing=1"), concern("two", "numa_balancing=0"))
+    assert ours(host) == []
+    assert generated(host) == 0
+
+
+def test_one_disagrees_with_what_another_set_last_week(tmp_path: Path) -> None:
+    host = debian(tmp_path)
+    asked(host, concern("one", "numa_balancing=1"))
+    with pytest.raises(NearmetalError, match=r"one\.value .* two\.value"):
+        asked(host, concern("two", "numa_balancing=0"))
+    assert ours(host) == ["numa_balancing=1"]
+
+
+def test_one_fails_later_and_the_other_keeps_its_argument(tmp_path: Path) -> None:
+    host = debian(tmp_path)
+    host.moods[CLOCK] = "EIO"
+    done = asked(host, concern("one", "nosmt", source="hpet"), concern("two", "quiet_boot=1"))
+    assert list(errors(done)) == ["one"]
+    assert ours(host) == ["quiet_boot=1"]
+    host.moods.clear()
+    assert errors(asked(host, concern("one", "nosmt", source="hpet"))) == {}
+    assert ours(host) == ["nosmt", "quiet_boot=1"]
+
+
+def test_what_builds_on_a_failed_one_loses_its_argument_too(tmp_path: Path) -> None:
+    host = debian(tmp_path)
+    host.moods[CLOCK] = "EIO"
+    done = asked(host, concern("one", "nosmt", source="hpet"), concern("two", "quiet_boot=1", after=("one",)))
+    assert list(errors(done)) == ["one", "two"]
+    assert ours(host) == []
+
+
+def test_the_write_fails_and_both_are_named(tmp_path: Path) -> None:
+    host = debian(tmp_path)
+    (tmp_path / "usr/sbin/grub-script-check").write_text("#!/bin/sh\nexit 1\n")
+    done = asked(
+        host, concern("one", "nosmt", source="hpet"), concern("two", "quiet_boot=1"), concern("three", "quiet")
+    )
+    assert sorted(errors(done)) == ["one", "three", "two"]
+    assert ours(host) == []
+    assert (tmp_path / CLOCK[1:]).read_text() == "tsc\n"
+
+
+def test_a_whole_run_is_taken_back(tmp_path: Path) -> None:
+    host = debian(tmp_path)
+    host.moods[CLOCK] = "EIO"
+    asked(host, concern("two", "quiet_boot=1"), concern("one", "nosmt", source="hpet"), roll_back_all=True)
+    assert ours(host) == []
+    assert not (tmp_path / "var/lib/nearmetal").exists()
