@@ -164,7 +164,7 @@ def _detail(host: HostReport, columns: int, paint: Paint) -> List[str]:
         paint("  " + "  ".join(pad(title, size) for title, size in zip((*titles, "why"), (*widths, 3))), "bold")
     )
     for row, texts in zip(rows, cells):
-        why = wrap(_why(row), left)
+        why = wrap(_why(row), left) + (wrap(row.gain, left) if row.gain else [])
         shown = "  ".join(pad(text, size) for text, size in zip(texts, widths))
         lines.append(f"{_mark(row.status, paint)} {shown}  {why[0]}")
         lines += [" " * (columns - left) + line for line in why[1:]]
@@ -178,7 +178,7 @@ def _knob(row: Told) -> str:
 def _why(row: Told) -> str:
     words = BY_NAME[row.status].words
     lead = "" if row.status in ("ok", "would_change", "changed") else f"{words}: "
-    return lead + row.reason + (f" ({row.gain})" if row.gain else "")
+    return lead + row.reason
 
 
 def _stacked(row: Told, columns: int, paint: Paint) -> List[str]:
@@ -186,7 +186,7 @@ def _stacked(row: Told, columns: int, paint: Paint) -> List[str]:
     change = summary.change_of(row.__dict__) or summary.show(row.now)
     return [
         f"{_mark(row.status, paint)} {clip(f'{name}  {change}', columns - 2)}",
-        *(f"    {line}" for line in wrap(_why(row), columns - 4)),
+        *(f"    {line}" for text in (_why(row), row.gain) if text for line in wrap(text, columns - 4)),
     ]
 
 
@@ -239,8 +239,8 @@ def _drift(report: Report, columns: int, paint: Paint) -> List[str]:
     lines = ["", paint(clip(head, columns), "bold")]
     for change in changes[:TOPS]:
         told = f"{change['host']}  {change['what']}: {change['before']} → {change['after']}"
-        told += f" (owner: {change['owner']})" if change["owner"] else ""
-        lines += _indented("  ", told, columns)
+        told += f", owner: {change['owner']}" if change["owner"] else ""
+        lines += [f"  {line}" for line in wrap(told, columns - 2)]
     rest = len(changes) - TOPS
     return lines + ([f"  and {rest:,} more in the report"] if rest > 0 else [])
 

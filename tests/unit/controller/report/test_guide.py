@@ -1,0 +1,16 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""docs/audit.md says what its commands really print."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.support import guide
+
+
+def test_every_example_prints_what_the_guide_says(tmp_path: Path) -> None:
+    said = [output for _command, output in guide.examples()]
+    assert len(said) >= 5
+    assert guide.outputs(tmp_path) == said
