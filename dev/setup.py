@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Dict, Iterator, List, Sequence
 
-from dev import ROOT, pythons
+from dev import ROOT, amazon_aws, pythons
 
 COLLECTIONS = ROOT / ".ansible" / "collections"
 LOCKS = ROOT / "requirements"
@@ -183,6 +183,9 @@ def set_up(with_lab: bool) -> None:
         environment(uv, f".venv-target-{version}", "target.txt", version, python, progress)
     ssh_client(progress)
     symlink_tree()
+    if not amazon_aws.is_there():
+        with progress.step("amazon.aws, for the tests of the inventory"):
+            amazon_aws.fetch(ROOT / ".venv-uv/bin/python")
     if with_lab:
         lab_packages(ROOT / ".venv/bin/python")
     done = f"{progress.steps} steps" if progress.steps else "nothing to do"

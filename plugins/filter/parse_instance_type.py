@@ -9,15 +9,18 @@ from typing import Any, Callable, Dict
 
 from ansible.errors import AnsibleFilterError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.type_name import parse_instance_type
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.type_table import offline_types
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 
 
 def parts(name: Any) -> Dict[str, Any]:
-    """The parts of an instance type's name."""
+    """The parts of an instance type's name, and what the offline table knows of its hypervisor."""
     try:
-        return parse_instance_type(name).as_dict()
+        found = parse_instance_type(name).as_dict()
     except NearmetalError as error:
         raise AnsibleFilterError(f"parse_instance_type: {error}") from error
+    known = offline_types().get(found["instance_type"])
+    return {**found, "host_class": known.host_class if known else None}
 
 
 class FilterModule:

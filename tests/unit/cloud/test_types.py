@@ -188,9 +188,11 @@ def test_sriov_is_for_the_families_of_ixgbevf(name: str, sriov: bool) -> None:
     assert offline_types()[name].sriov is sriov
 
 
-def test_the_filter_fails_in_the_way_of_filters() -> None:
+def test_the_filter() -> None:
     parse = FilterModule().filters()["parse_instance_type"]
     assert parse("r8gd.metal-48xl")["size_factor"] == 384
+    classes = {name: parse(name)["host_class"] for name in ("m5.large", "c4.large", "i4i.metal", "z99.large")}
+    assert classes == {"m5.large": "nitro", "c4.large": "xen_hvm", "i4i.metal": "metal", "z99.large": None}
     with pytest.raises(AnsibleFilterError, match="parse_instance_type: 'banana' is no instance type"):
         parse("banana")
 

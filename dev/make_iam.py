@@ -1,0 +1,107 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Write docs/iam: the least permissions of each cloud module, and the page about them.
+
+    python -m dev.make_iam            writes
+    python -m dev.make_iam --check    says what is stale
+
+A test runs every module against the fake endpoint and holds these tables to the calls that it sees.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any, Dict, List, Tuple
+
+from dev import ROOT
+
+FOLDER = ROOT / "docs" / "iam"
+_INSTANCES = ("ec2:DescribeInstances", "ec2:DescribeInstanceTypes")
+_STATUS = ("ec2:DescribeInstanceStatus", "ec2:DescribeSpotInstanceRequests")
+READ: Dict[str, Tuple[str, ...]] = {
+    "cpu_credits": (*_INSTANCES, "ec2:DescribeInstanceCreditSpecifications", "cloudwatch:GetMetricData"),
+    "ebs": (*_INSTANCES, "ec2:DescribeVolumes", "cloudwatch:GetMetricData"),
+    "enhanced_networking": (*_INSTANCES, *_STATUS),
+    "instance_info": (*_INSTANCES, *_STATUS),
+    "instance_type_info": ("ec2:DescribeInstanceTypes",),
+    "network_interfaces": _INSTANCES,
+    "placement": (*_INSTANCES, "ec2:DescribePlacementGroups"),
+}
+# What a module needs in addition when it is to change something: reads, and writes to instances.
+CHANGE: Dict[str, Tuple[Tuple[str, ...], Tuple[str, ...]]] = {
+    "cpu_credits": (_STATUS, ("ec2:ModifyInstanceCreditSpecification",)),
+    "enhanced_networking": ((), ("ec2:ModifyInstanceAttribute", "ec2:StartInstances", "ec2:StopInstances")),
+}
+NOTES = {
+    "cpu_credits": "`cloudwatch:GetMetricData` only with `metrics: true`",
+    "ebs": "`cloudwatch:GetMetricData` only with `metrics: true`",
+    "instance_type_info": "only with `source: api`; the table needs nothing",
+}
+PAGE = """\
+<!-- SPDX-License-Identifier: GPL-3.0-or-later -->
+<!-- Written by `python -m dev.make_iam`: do not edit. -->
+# Permissions of the cloud modules
+
+One policy per module, with nothing that the module does not call. A module that can change something has a second
+policy for that; without it, it only reads. `ec2:Describe*` and `cloudwatch:GetMetricData` know no resources, so those
+statements name `*`. The writes are limited to instances; narrow them further by a condition on a tag of
+yours. In GovCloud and China the ARN begins with another partition than `aws`.
+
+Without `ec2:DescribeInstanceTypes` a module falls back to the table in the collection and says so in `types_from`.
+
+| module | policy | note |
+|---|---|---|
+{rows}
+Several accounts (`assume_roles`): give each role the policies of the modules you run, and the credentials of the
+controller `sts:AssumeRole` on these roles.
+"""
+
+
+def policy(reads: "Tuple[str, ...]", writes: "Tuple[str, ...]" = ()) -> Dict[str, Any]:
+    """A policy document."""
+    statements: List[Dict[str, Any]] = [
+        {"Sid": "Read", "Effect": "Allow", "Action": sorted(set(reads)), "Resource": "*"},
+    ]
+    if writes:
+        statements.append(
+            {"Sid": "Change", "Effect": "Allow", "Action": sorted(writes), "Resource": "arn:aws:ec2:*:*:instance/*"}
+        )
+    return {"Version": "2012-10-17", "Statement": statements}
+
+
+def texts() -> Dict[str, str]:
+    """File name → what it has to hold."""
+    found, rows = {}, []
+    for module, reads in READ.items():
+        found[f"{module}.json"] = json.dumps(policy(reads), indent=2) + "\n"
+        rows.append(f"| `{module}` | [read]({module}.json) | {NOTES.get(module, '')} |\n")
+        if module in CHANGE:
+            more, writes = CHANGE[module]
+            found[f"{module}-change.json"] = json.dumps(policy((*reads, *more), writes), indent=2) + "\n"
+            rows.append(f"| `{module}` | [read and change]({module}-change.json) | |\n")
+    found["README.md"] = PAGE.format(rows="".join(rows))
+    return found
+
+
+def main() -> int:
+    """Write what is stale, or with --check say it and return 1."""
+    stale = [
+        name
+        for name, text in texts().items()
+        if not (FOLDER / name).exists() or (FOLDER / name).read_text(encoding="utf-8") != text
+    ]
+    if "--check" in sys.argv:
+        for name in stale:
+            print(f"docs/iam/{name} is stale; run: python -m dev.make_iam")
+        return 1 if stale else 0
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for name in stale:
+        (FOLDER / name).write_text(texts()[name], encoding="utf-8")
+        print(f"wrote docs/iam/{name}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,79 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The policies in docs/iam: exactly what the modules call, as our own fake endpoint sees it."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any, Dict, Set
+
+import pytest
+
+from dev import make_iam
+from tests.unit.cloud.fake_aws import FakeAws
+
+# Options under which a module makes every call that it can make.
+EVERYTHING: Dict[str, Dict[str, Any]] = {
+    "cpu_credits": {"metrics": True},
+    "ebs": {"metrics": True},
+    "instance_type_info": {"instance_types": ["m5.large"], "source": "api"},
+}
+CHANGES: Dict[str, Dict[str, Any]] = {
+    "cpu_credits": {"metrics": True, "specification": "unlimited", "allow_cost": True},
+    "enhanced_networking": {"ena": "enabled", "allow_stop": True},
+}
+
+
+@pytest.fixture
+def fleet(aws: FakeAws, monkeypatch: pytest.MonkeyPatch) -> FakeAws:
+    """One instance for each call: burstable, spot, in a group, without ENA."""
+    monkeypatch.setattr(time, "sleep", lambda _seconds: None)
+    aws.credits[aws.add(1, "t3.micro")] = "standard"
+    aws.add(2, InstanceLifecycle="spot")
+    aws.add(3, Placement={"AvailabilityZone": "eu-west-1a", "GroupName": "together"})
+    aws.groups = [{"GroupName": "together", "Strategy": "cluster"}]
+    aws.add(4, "r4.large", EnaSupport=False)
+    return aws
+
+
+def allowed(name: str) -> Set[str]:
+    """The actions of a policy."""
+    content = json.loads((make_iam.FOLDER / name).read_text(encoding="utf-8"))
+    return {action for statement in content["Statement"] for action in statement["Action"]}
+
+
+def called(aws: FakeAws) -> Set[str]:
+    """The actions that the endpoint saw."""
+    return {f"{'cloudwatch' if name == 'GetMetricData' else 'ec2'}:{name}" for name in aws.calls}
+
+
+def options_of(module: str, aws: FakeAws, more: Dict[str, Dict[str, Any]]) -> Dict[str, Any]:
+    """The module's options."""
+    options = dict(more.get(module, {}))
+    if module == "instance_type_info":
+        return options
+    if "ena" in options:
+        last = list(aws.instances)[-1]
+        options["hosts"] = [{"instance_id": last, "drivers_in_use": ["vif"], "drivers_available": ["ena"]}]
+    return {**options, "filters": {}}
+
+
+@pytest.mark.parametrize("module", make_iam.READ)
+def test_a_module_calls_what_its_policy_allows_and_nothing_else(run: Any, fleet: FakeAws, module: str) -> None:
+    result = run(module, **options_of(module, fleet, EVERYTHING))
+    assert not result.get("failed"), result["msg"]
+    assert called(fleet) == allowed(f"{module}.json")
+
+
+@pytest.mark.parametrize("module", make_iam.CHANGE)
+def test_a_change_calls_what_its_policy_allows_and_nothing_else(run: Any, fleet: FakeAws, module: str) -> None:
+    result = run(module, **options_of(module, fleet, CHANGES))
+    assert result["changed"]
+    assert called(fleet) == allowed(f"{module}-change.json")
+
+
+def test_the_files_are_what_the_generator_writes() -> None:
+    written = {path.name: path.read_text(encoding="utf-8") for path in make_iam.FOLDER.iterdir()}
+    assert written == make_iam.texts()
