@@ -23,6 +23,7 @@ from lab.error import LabError
 from lab.host import Host
 from lab.progress import Progress
 
+BIN = Path(sys.executable).parent
 SHAPE = "default"
 STEPS = 9
 CURRENT = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
@@ -65,7 +66,7 @@ class Demo:
         shown = " ".join(["ansible-playbook", f"nearmetal.ec2.{name}", "-i", "hosts.ini", *options])
         print(f"      $ {shown}", flush=True)
         done = subprocess.run(
-            ["ansible-playbook", f"nearmetal.ec2.{name}", "-i", str(hosts), *options],
+            [str(BIN / "ansible-playbook"), f"nearmetal.ec2.{name}", "-i", str(hosts), *options],
             cwd=ROOT,
             env={
                 **os.environ,
