@@ -108,7 +108,8 @@ def caught(fault: Fault) -> str:
         path = copy / fault.file
         text = path.read_text(encoding="utf-8") if path.exists() else ""
         if text.count(fault.find) != 1:
-            raise FaultError(f"`{fault.find}` occurs {text.count(fault.find)} times in {fault.file}, must be once")
+            found = f"occurs {text.count(fault.find)} times in {fault.file}, must be once"
+            raise FaultError(f"`{fault.find.strip()}` {found}")
         path.write_text(text.replace(fault.find, fault.replace), encoding="utf-8")
         done = suite(copy, fault.tests)
     if done.returncode == 0:

@@ -46,8 +46,6 @@ def environment(venv: str) -> "dict[str, str]":
         "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
         "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".ansible" / "collections"),
         "PYTHONDONTWRITEBYTECODE": "1",
-        "PY_COLORS": "0",
-        "NO_COLOR": "1",
     }
 
 
