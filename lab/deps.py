@@ -91,7 +91,8 @@ def archive_sources(image: Image) -> list[str]:
 
 
 def _archives_of_this_machine() -> dict[str, str]:
-    if "ID=debian" not in Path("/etc/os-release").read_text(encoding="utf-8").splitlines():
+    system = _os_release()
+    if system.get("ID") != "debian":
         return {}
     targets = subprocess.run(
         ["apt-get", "indextargets", "--format", "$(CREATED_BY)|$(ORIGIN)|$(REPO_URI)|$(RELEASE)"],
@@ -101,7 +102,7 @@ def _archives_of_this_machine() -> dict[str, str]:
     ).stdout
     pockets = {
         f"{name}{pocket}": pocket
-        for name in (_codename(), "stable", "oldstable", "testing")
+        for name in (system.get("VERSION_CODENAME"), "stable", "oldstable", "testing")
         for pocket in ("", "-updates", "-security")
     }
     archives: dict[str, str] = {}
@@ -113,11 +114,9 @@ def _archives_of_this_machine() -> dict[str, str]:
     return archives
 
 
-def _codename() -> str:
-    for line in Path("/etc/os-release").read_text(encoding="utf-8").splitlines():
-        if line.startswith("VERSION_CODENAME="):
-            return line.partition("=")[2].strip('"')
-    raise LabError("/etc/os-release names no VERSION_CODENAME; set NEARMETAL_DEBIAN_MIRROR to a Debian archive")
+def _os_release() -> dict[str, str]:
+    lines = Path("/etc/os-release").read_text(encoding="utf-8").splitlines()
+    return {name: value.strip('"') for name, _, value in (line.partition("=") for line in lines)}
 
 
 def proxies() -> list[str]:

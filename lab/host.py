@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
 import os
@@ -161,8 +160,7 @@ class Host:
         if self.runs:
             os.kill(self.pid, signal.SIGKILL)
             process.wait_until(lambda: not self.runs, _ENDS_WITHIN_SECONDS, 0.01)
-        with contextlib.suppress(ChildProcessError):
-            os.waitpid(self.pid, 0)
+        process.reap(self.pid)
 
     def down(self) -> None:
         """End it; nothing of it is left."""

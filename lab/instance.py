@@ -43,12 +43,12 @@ def up(name: str, instance: str | None = None, *, outlive: bool = True, progress
     thread that called this.
     """
     progress = progress or Progress()
-    deps.require()
     wanted = shape.load(name)
-    lab_keys = keys.obtain(progress)
-    saved, disk, acceleration = _prepared(wanted, lab_keys, progress)
     home = _claim(instance or f"{wanted.name}-{secrets.token_hex(3)}")
     try:
+        deps.require()
+        lab_keys = keys.obtain(progress)
+        saved, disk, acceleration = _prepared(wanted, lab_keys, progress)
         what = "loading its snapshot" if saved else "booting"
         with progress.step(f"{home.name}: {what}"):
             incoming = [] if saved is None else ["-incoming", f"exec:cat {shlex.quote(str(saved / _SAVED))}"]
@@ -114,6 +114,8 @@ def discard(home: Path) -> None:
     """End whatever runs in a folder and remove it."""
     host = Host.read(home)
     if host is None:
+        # Whoever started it was stopped before host.json was written.
+        process.end_in(home, "qemu-system-x86_64")
         shutil.rmtree(home)
     else:
         host.down()
@@ -157,8 +159,8 @@ def _start(wanted: Shape, disk: Path, home: Path, command: list[str], lab_keys: 
             home / QEMU_LOG,
             cwd=home,
         )
-    qemu_process = process.start(["qemu-system-x86_64", *command], home / QEMU_LOG, outlive=outlive, cwd=home)
-    host = Host.of(home, wanted.name, qemu_process.pid, lab_keys)
+    pid = process.launch(["qemu-system-x86_64", *command], home / QEMU_LOG, outlive=outlive, cwd=home)
+    host = Host.of(home, wanted.name, pid, lab_keys)
     host.write()
     if not process.wait_until(lambda: not host.runs or _port(host) is not None, 30.0):
         raise host.stuck("QEMU's monitor did not answer within 30 s")

@@ -16,6 +16,7 @@ from lab import deps
 from lab.error import LabError
 
 _GRACE_SECONDS = 20.0
+_LAUNCHED: dict[int, subprocess.Popen[bytes]] = {}
 
 
 def start(
@@ -38,6 +39,32 @@ def start(
             start_new_session=True,
             env=surroundings,
         )
+
+
+def launch(argv: Sequence[str], log: Path, *, outlive: bool, cwd: Path) -> int:
+    """Start a program that `reap` ends the story of, and give its process id."""
+    process = start(argv, log, outlive=outlive, cwd=cwd)
+    _LAUNCHED[process.pid] = process
+    return process.pid
+
+
+def reap(pid: int) -> None:
+    """Wait for a launched program, if this process launched it."""
+    process = _LAUNCHED.pop(pid, None)
+    if process is not None:
+        process.wait()
+
+
+def end_in(folder: Path, program: str) -> None:
+    """End the processes of a program that were started in a folder of ours."""
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            ours = (entry / "cwd").readlink() == folder and (entry / "exe").readlink().name == program
+        except OSError:
+            ours = False
+        if ours:
+            os.kill(int(entry.name), signal.SIGKILL)
+            reap(int(entry.name))
 
 
 def end(process: subprocess.Popen[bytes]) -> None:

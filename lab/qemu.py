@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import re
+
 from lab.shape import Shape
 
 # Relative to the folder that QEMU runs in, so that the command line is the same for every instance.
@@ -72,7 +74,16 @@ def _disk(name: str, file: str, device: str) -> list[str]:
 def _nics(shape: Shape) -> list[str]:
     arguments: list[str] = []
     for number, nic in enumerate(shape.nics):
-        forward = ",hostfwd=tcp:127.0.0.1:0-:22" if number == 0 else ""
-        arguments += ["-netdev", f"user,id=net{number},restrict=on{forward}"]
+        arguments += ["-netdev", _backend(number, nic)]
         arguments += ["-device", f"{nic},netdev=net{number},addr={_FIRST_NIC_SLOT + number:#x}"]
     return arguments
+
+
+def _backend(number: int, nic: str) -> str:
+    """Queues need a tap device, which needs root: QEMU's own network has one queue. Nothing is connected to the tap."""
+    vectors = re.search(r"mq=on.*vectors=(\d+)", nic)
+    if vectors:
+        # A vector per direction of each queue, one for the configuration, one for the control queue.
+        return f"tap,id=net{number},queues={(int(vectors[1]) - 2) // 2},script=no,downscript=no,vhost=off"
+    forward = ",hostfwd=tcp:127.0.0.1:0-:22" if number == 0 else ""
+    return f"user,id=net{number},restrict=on{forward}"

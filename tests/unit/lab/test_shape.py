@@ -1,0 +1,88 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Hosts as data: what a file may say, and what it is told when it says something else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lab import qemu, shape
+from lab.error import LabError
+
+
+def written(folder: Path, text: str, name: str = "mine.toml") -> str:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize("name", shape.names())
+def test_every_shape_that_we_ship_is_read(name: str) -> None:
+    assert shape.load(name).cpus >= 1
+
+
+def test_a_new_shape_says_only_how_it_differs(tmp_path: Path) -> None:
+    mine = shape.load(
+        written(tmp_path, 'like = "default"\nabout = "mine"\nthreads = 1\nsystem.product = "c5.2xlarge"\n')
+    )
+    default = shape.load("default")
+    assert (mine.name, mine.threads, mine.cpus) == ("mine", 1, default.cpus // 2)
+    assert mine.smbios["system"] == {**default.smbios["system"], "product": "c5.2xlarge"}
+    assert mine.smbios["bios"] == default.smbios["bios"]
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ('like = "default"\nabout = "x"\nsokets = 1\n', "sokets"),
+        ('like = "default"\nabout = "x"\nsockets = "two"\n', "sockets must be a int"),
+        ('like = "default"\nabout = "x"\nsockets = true\n', "sockets must be a int"),
+        ('like = "default"\nabout = "x"\nnodes = 3\n', "don't divide into 3 nodes"),
+        ('like = "default"\nabout = "x"\nmemory_mib = 1\n', "memory_mib 256 or more"),
+        ('like = "default"\nabout = "x"\nnics = []\n', "nics must be 1 or more"),
+        ('like = "default"\nabout = "x"\nnics = [1]\n', "nics must hold strings only"),
+        ('like = "default"\nabout = "x"\nimage = "minix"\n', "minix.toml"),
+        ('about = "x"\n', "image is missing"),
+        ("about = [", "not TOML"),
+    ],
+)
+def test_a_wrong_file_is_refused_by_name(tmp_path: Path, text: str, names: str) -> None:
+    with pytest.raises(LabError, match=names):
+        shape.load(written(tmp_path, text))
+
+
+def test_an_unknown_name_lists_the_known_ones() -> None:
+    with pytest.raises(LabError, match=r"no host is called nope; known: .*default"):
+        shape.load("nope")
+
+
+def test_a_shape_cannot_be_like_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shape, "HOSTS", tmp_path)
+    written(tmp_path, 'like = "b"\n', "a.toml")
+    written(tmp_path, 'like = "a"\n', "b.toml")
+    with pytest.raises(LabError, match="leads back"):
+        shape.load("a")
+
+
+def test_a_comma_in_a_string_of_the_firmware_stays_in_it(tmp_path: Path) -> None:
+    mine = shape.load(written(tmp_path, 'like = "default"\nabout = "x"\nsystem.product = "a,serial=b"\n'))
+    arguments = qemu.command(mine, "tcg")
+    assert any("product=a,,serial=b" in argument for argument in arguments)
+
+
+def test_addresses_are_loopback_only() -> None:
+    for name in shape.names():
+        networks = [argument for argument in qemu.command(shape.load(name), "tcg") if argument.startswith("user,")]
+        assert networks
+        assert all("restrict=on" in network for network in networks)
+        assert "hostfwd=tcp:127.0.0.1:0-:22" in networks[0]
+
+
+def test_a_host_with_an_nvme_disk_is_not_saved(tmp_path: Path) -> None:
+    disks = 'disks = [{device = "nvme,serial=vol1", size_mib = 64}]\n'
+    mine = shape.load(written(tmp_path, f'like = "default"\nabout = "x"\n{disks}'))
+    assert not mine.can_be_saved
+    assert shape.load("default").can_be_saved

@@ -1,0 +1,94 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the lab asks of this machine, and what it tells the people and programs that use it."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from lab import cli, deps, inventory, process, shape
+from lab.error import LabError
+from lab.host import Host
+
+HOST = Host("a", "default", "127.0.0.1", 4022, "root", "/c/my keys/identity", "/c/known", "/nowhere", 1, 0)
+
+
+def test_a_missing_tool_is_named_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deps, "search_path", lambda: "/nonexistent")
+    with pytest.raises(LabError, match=r"needs .*mmdebstrap.*; run: python3 -m lab doctor --install"):
+        deps.require()
+
+
+def test_the_archive_is_the_one_that_the_user_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NEARMETAL_DEBIAN_MIRROR", "http://mirror.example/debian")
+    lines = deps.archive_sources(shape.load("default").image)
+    assert len(lines) == 1
+    assert lines[0].endswith("] http://mirror.example/debian bookworm main")
+
+
+def test_the_archive_is_the_one_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = """Packages|Example|http://third.example/apt/|trixie
+Packages|Debian|http://mirror.example/debian/|trixie
+DEP-11|Debian|http://mirror.example/debian/|trixie
+Packages|Debian|http://mirror.example/debian/|trixie-updates
+Packages|Debian|http://mirror.example/security/|trixie-security
+"""
+    monkeypatch.setattr(deps, "_os_release", lambda: {"ID": "debian", "VERSION_CODENAME": "trixie"})
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], 0, known, ""))
+    lines = [line.partition("] ")[2] for line in deps.archive_sources(shape.load("default").image)]
+    assert lines == [
+        "http://mirror.example/debian/ bookworm main",
+        "http://mirror.example/security/ bookworm-security main",
+    ]
+
+
+def test_ubuntu_names_no_debian_archive(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deps, "_os_release", lambda: {"ID": "ubuntu", "VERSION_CODENAME": "noble"})
+    assert deps.archive_sources(shape.load("default").image) == []
+
+
+def test_ansible_reads_the_inventory(tmp_path: Path) -> None:
+    file = tmp_path / "hosts.ini"
+    file.write_text(inventory.ansible([HOST]), encoding="utf-8")
+    answer = subprocess.run(
+        ["ansible-inventory", "-i", str(file), "--host", "a"], capture_output=True, text=True, check=True
+    ).stdout
+    assert '"ansible_port": 4022' in answer
+    assert "-i '/c/my keys/identity'" in answer
+
+
+def test_ssh_reads_the_configuration(tmp_path: Path) -> None:
+    file = tmp_path / "config"
+    file.write_text(inventory.ssh_config([HOST]), encoding="utf-8")
+    answer = subprocess.run(["ssh", "-G", "-F", str(file), "a"], capture_output=True, text=True, check=True).stdout
+    for line in ("hostname 127.0.0.1", "port 4022", "user root", "identityfile /c/my keys/identity"):
+        assert line in answer.splitlines()
+    assert "stricthostkeychecking true" in answer
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["up", "nope"], "no host is called nope; known:"),
+        (["ssh", "nope"], "no host called nope is running"),
+        (["down", "nope"], "no host is called nope; see:"),
+        (["down", "../.."], "no host is called ../..; see:"),
+        (["down"], "takes the names of hosts, or --all"),
+        (["up", "default", "--as", "A/B"], "a host's name is made of"),
+    ],
+)
+def test_a_wrong_command_is_one_sentence(
+    arguments: list[str], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("NEARMETAL_LAB_INSTANCES", str(tmp_path))
+    assert cli.main(arguments) == 1
+    assert says in capsys.readouterr().err
+
+
+def test_a_program_that_fails_shows_the_end_of_its_output(tmp_path: Path) -> None:
+    with pytest.raises(LabError, match="status 3; the end of its output:\n  what went wrong"):
+        process.run(["sh", "-c", r"printf 'what \033went wrong\n'; exit 3"], tmp_path / "log")
