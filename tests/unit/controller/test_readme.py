@@ -1,0 +1,121 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What README.md tells a newcomer to type works, from an installation that isn't this checkout."""
+
+from __future__ import annotations
+
+import configparser
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Dict, List
+
+import pytest
+import yaml
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import tune_requests
+
+ROOT = Path(__file__).resolve().parents[3]
+README = (ROOT / "README.md").read_text("utf-8")
+BIN = Path(sys.executable).parent
+INVENTORY = """all:
+  hosts:
+    canary:
+      ansible_connection: local
+  children:
+    redis:
+      hosts:
+        canary:
+"""
+
+
+def blocks(language: str) -> List[str]:
+    """The code blocks of that language, in their order."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.M | re.S)
+
+
+def commands(first: str) -> List[List[str]]:
+    """The commands of all shell blocks that begin so, without their comments."""
+    lines = [shlex.split(line, comments=True) for block in blocks("sh") for line in block.splitlines()]
+    return [words for words in lines if words and words[0] == first]
+
+
+def run(words: List[str], folder: Path) -> str:
+    environment: Dict[str, str] = {
+        **{name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")},
+        "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
+        "ANSIBLE_COLLECTIONS_PATH": str(folder / "collections"),
+        "ANSIBLE_GALAXY_CACHE_DIR": str(folder / "cache"),
+    }
+    done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Somebody's repository, into which the collection was installed from git as README says."""
+    folder = tmp_path_factory.mktemp("repository")
+    source = folder / "source"
+    subprocess.run(["git", "clone", "-q", "--no-hardlinks", str(ROOT), str(source)], check=True)
+    subprocess.run(["git", "-C", str(source), "checkout", "-q", "-B", "main"], check=True)
+    (requirements,) = [block for block in blocks("yaml") if "collections:" in block]
+    (folder / "requirements.yml").write_text(
+        requirements.replace("https://github.com/nearmetal/ec2.git", f"file://{source}")
+    )
+    (folder / "hosts.yml").write_text(INVENTORY)
+    (words,) = [words for words in commands("ansible-galaxy") if "-r" in words]
+    run([*words, "-p", str(folder / "collections")], folder)
+    return folder
+
+
+def test_the_tarball_is_installed_without_a_network(repository: Path, tmp_path: Path) -> None:
+    run(["ansible-galaxy", "collection", "build", str(repository / "source"), "--output-path", str(tmp_path)], tmp_path)
+    (words,) = [words for words in commands("ansible-galaxy") if "--offline" in words]
+    run([*words, "-p", str(tmp_path / "collections")], tmp_path)
+    assert (tmp_path / "collections/ansible_collections/nearmetal/ec2/plugins/modules/tune.py").exists()
+    assert not (tmp_path / "collections/ansible_collections/nearmetal/ec2/tests").exists()
+
+
+def test_every_playbook_named_exists_and_parses(repository: Path) -> None:
+    named = commands("ansible-playbook")
+    assert len(named) >= 5
+    for words in named:
+        run([*words, "--syntax-check"], repository)
+
+
+def test_the_role_runs_in_somebodys_playbook(repository: Path) -> None:
+    (play,) = [block for block in blocks("yaml") if "hosts:" in block]
+    (repository / "play.yml").write_text(play)
+    assert "canary" in run(["ansible-playbook", "-i", "hosts.yml", "play.yml", "--list-hosts"], repository)
+    run(["ansible-playbook", "-i", "hosts.yml", "play.yml", "--syntax-check"], repository)
+
+
+def test_the_variables_are_what_tune_takes() -> None:
+    (variables,) = [yaml.safe_load(block) for block in blocks("yaml") if "tune_workload" in block]
+    assert tune_requests(variables["tune_workload"], variables["tune_concerns"], {})
+
+
+def test_the_callback_is_the_one_that_this_project_uses() -> None:
+    (block,) = blocks("ini")
+    told, own = configparser.ConfigParser(), configparser.ConfigParser()
+    told.read_string(block)
+    own.read(ROOT / "ansible.cfg")
+    assert told["defaults"]["stdout_callback"] == own["defaults"]["stdout_callback"]
+
+
+def test_every_make_target_exists() -> None:
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    named = {words[1] for words in commands("make")} | set(re.findall(r"`make ([a-z]+)", README))
+    assert {"demo", "test"} <= named
+    for target in named:
+        assert re.search(rf"^{target}:", makefile, re.M), target
+
+
+def test_every_link_leads_somewhere() -> None:
+    for target in re.findall(r"\]\(([^)#]+)", README):
+        if "://" not in target:
+            assert (ROOT / target).exists(), target
