@@ -122,7 +122,7 @@ class CallbackModule(DefaultCallback):
         if not self._mode:
             super().v2_runner_on_unreachable(result)
             return
-        name, message = result.host.get_name(), text(result.result.get("msg", ""))
+        name, message = result.host.get_name(), text(result.result.get("msg", "")).removeprefix("Task failed: ")
         self._collector.unreachable(name, message)
         self._tell(f"✗ {name}: unreachable: {message}", C.COLOR_UNREACHABLE)
         self._progress.show(self._collector, self._mode)

@@ -86,18 +86,18 @@ def _matrix(report: Report, concerns: List[str], columns: int, paint: Paint) -> 
     if len(rows) > ROWS:
         lines.append(f"… {len(rows) - PATTERNS} further rows are in the report")
     present = {status for _label, host in rows for status in summary.cells(host, concerns) if status}
-    words = [f"{BY_NAME[status].mark} {BY_NAME[status].words}" for status in sorted(present, key=ORDER.__getitem__)]
-    return lines + [""] + [paint(line, "dark gray") for line in _flow(words, columns)]
+    return [*lines, "", *_legend(sorted(present, key=ORDER.__getitem__), columns, paint)]
 
 
-def _flow(words: Sequence[str], columns: int) -> List[str]:
-    lines = [""]
-    for word in words:
-        glue = "   " if lines[-1] else ""
-        if width(lines[-1] + glue + word) > columns:
-            lines.append(word)
-        else:
-            lines[-1] += glue + word
+def _legend(statuses: Sequence[str], columns: int, paint: Paint) -> List[str]:
+    lines, used = [""], 0
+    for status in statuses:
+        needed = 3 + 2 + width(BY_NAME[status].words)
+        if used and used + needed > columns:
+            lines.append("")
+            used = 0
+        lines[-1] += ("   " if used else "") + f"{_mark(status, paint)} {paint(BY_NAME[status].words, 'dark gray')}"
+        used += needed
     return lines
 
 
@@ -122,10 +122,9 @@ def _heads(concerns: List[str], gaps: List[int], first: int, columns: int, paint
     places = [first + sum(gaps[: i + 1]) + i for i in range(len(concerns))]
     lines = []
     for i in reversed(range(len(concerns))):
-        bars = "".join("│".rjust(gaps[j] + 1) for j in range(i + 1, len(concerns)))
-        label = clip(concerns[i], places[i] - 1)
-        line = f"{label} ┐".rjust(places[i] + 1) + bars
-        lines.append(paint(clip(line, columns), "bold"))
+        bars = "┐" + "".join("│".rjust(gaps[j] + 1) for j in range(i + 1, len(concerns)))
+        label = clip(concerns[i], places[i] - 1).rjust(places[i] - 1)
+        lines.append(f"{paint(label, 'bold')} {paint(clip(bars, columns - places[i]), 'dark gray')}")
     return lines
 
 
@@ -209,8 +208,9 @@ def _tops(report: Report, columns: int, paint: Paint) -> List[str]:
         lead = summary.plural(len(top.hosts), "host").rjust(11)
         name = ".".join(part for part in (top.concern, top.knob) if part)
         words = "" if top.change else f"  {BY_NAME[top.status].words}"
-        line = clip(f"{name}{words}  {top.change}".rstrip(), columns - width(lead) - 4)
-        lines.append(f"{lead}  {_mark(top.status, paint)} {line}")
+        name = clip(name, columns - width(lead) - 4)
+        rest = clip(f"{words}  {top.change}".rstrip(), columns - width(lead) - 4 - width(name))
+        lines.append(f"{lead}  {_mark(top.status, paint)} {paint(name, 'bold')}{rest}")
         more = f" (and {summary.plural(top.other_reasons, 'other reason')})" if top.other_reasons else ""
         for title, text in (("why", top.reason + more), ("gain", top.gain)):
             told = wrap(text, columns - 11) if text else []
@@ -219,8 +219,8 @@ def _tops(report: Report, columns: int, paint: Paint) -> List[str]:
             ]
         # Not wrapped: it is there to be copied.
         lines += [f"     {paint('fix  ', 'dark gray')} {paint(top.fix, 'bold')}"] if top.fix else []
-    rest = len(tops) - TOPS
-    return lines + ([f"     {summary.plural(rest, 'further finding')} in the report"] if rest > 0 else [])
+    left = len(tops) - TOPS
+    return lines + ([f"     {summary.plural(left, 'further finding')} in the report"] if left > 0 else [])
 
 
 def _reboots(report: Report, columns: int, paint: Paint) -> List[str]:
