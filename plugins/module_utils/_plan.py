@@ -69,10 +69,15 @@ class Finding:
 
 @dataclass(frozen=True)
 class Plan:
-    """What follows from facts and wanted: actions to do, in order, and findings."""
+    """What follows from facts and wanted: actions to do, in order, and findings.
+
+    `replan` says that another boot, size or device may need another plan: then the
+    unit on the host makes it.
+    """
 
     actions: Tuple[Action, ...] = ()
     findings: Tuple[Finding, ...] = ()
+    replan: bool = False
 
 
 @dataclass(frozen=True)

@@ -34,8 +34,11 @@ options:
     choices: [enabled, kernel]
   persist:
     description:
-      - Whether a source given by name is set again at each boot, by a file in C(/etc/tmpfiles.d).
-      - V(auto) and V(kernel) are never written down, because a later boot may be another machine.
+      - Whether it holds after a reboot too.
+      - A source given by name is set at each boot by a file in C(/etc/tmpfiles.d).
+      - V(auto) is planned anew at each boot by C(nearmetal.service), because the same disk may start as another type.
+        It needs systemd; without it, this is refused.
+      - V(kernel) needs nothing.
     type: bool
     default: true
   allow_unverified:

@@ -36,6 +36,13 @@ options:
       - Take back the concerns of earlier runs that this run leaves out. Without it they stay, and are listed.
     type: bool
     default: false
+  bake:
+    description:
+      - An image is being made of this host. Only files and kernel arguments are written; what runs stays as it is, and
+        nothing of this host is kept. The first boot of the image tunes.
+      - Until its next boot the host isn't planned by its unit.
+    type: bool
+    default: false
   strict:
     description:
       - Fail when something is refused. Without it a refusal is a finding and the task succeeds.
@@ -140,7 +147,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.module import run_and_exit
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import tune_requests
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Origin
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import BAKE, TUNE, Origin
 
 
 def main(host: WritableHost | None = None) -> None:
@@ -151,6 +158,7 @@ def main(host: WritableHost | None = None) -> None:
             "concerns": {"type": "dict", "default": {}},
             "on_failure": {"type": "str", "choices": ["keep", "rollback"], "default": "keep"},
             "prune": {"type": "bool", "default": False},
+            "bake": {"type": "bool", "default": False},
             "strict": {"type": "bool", "default": False},
             "allow_not_ec2": {"type": "bool", "default": False},
         },
@@ -165,6 +173,7 @@ def main(host: WritableHost | None = None) -> None:
         strict=params["strict"],
         roll_back_all=params["on_failure"] == "rollback",
         origin=Origin("tune, workload {workload}".format(**params) if params["workload"] else "tune"),
+        mode=BAKE if params["bake"] else TUNE,
         named={"workload": params["workload"]},
     )
 

@@ -13,6 +13,7 @@ after the manuals; no recording is copied.
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Dict, Iterator, Optional, Tuple
 
@@ -21,6 +22,9 @@ from tests.support.host_power import frequency_files, idle_files
 FOLDER = Path(__file__).resolve().parent.parent / "hosts"
 CPU = "/sys/devices/system/cpu"
 NODE = "/sys/devices/system/node"
+
+# systemd has booted it, and the distribution has its own Python.
+BOOTED = {"/run/systemd/system/units": "", "/usr/bin/python3.11": ""}
 
 
 def names() -> Tuple[str, ...]:
@@ -32,7 +36,7 @@ def files_of(name: str, changes: Optional[Dict[str, Optional[str]]] = None) -> D
     """Path → text of a host, with `changes` (None removes a file)."""
     host: Dict[str, Any] = json.loads((FOLDER / f"{name}.json").read_text())
     shape = host["shape"]
-    files = dict(_topology(**shape))
+    files = {**BOOTED, **dict(_topology(**shape))}
     cpus = shape["sockets"] * shape["cores"] * shape["threads"]
     if "idle" in host:
         files.update(idle_files(cpus, **host["idle"]))
@@ -53,8 +57,10 @@ def lay_out(root: Path, files: Dict[str, str]) -> None:
         place = root / path.lstrip("/")
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(text)
-    for folder in ("etc/tmpfiles.d", "var/lib", "run"):
+    for folder in ("etc/tmpfiles.d", "etc/systemd/system", "etc/udev/rules.d", "var/lib", "run", "usr/bin"):
         (root / folder).mkdir(parents=True, exist_ok=True)
+    with suppress(FileExistsError):
+        (root / "usr/bin/python3").symlink_to("python3.11")
 
 
 def _topology(sockets: int, cores: int, threads: int, nodes: int) -> Iterator[Tuple[str, str]]:

@@ -15,7 +15,7 @@ from typing import Any, List, Mapping, Optional, Tuple
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.boot_argument import Argument, plan_argument
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.gate import closed, host_class
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.native import plan_file, tmpfiles
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.native import by_unit, plan_file, tmpfiles
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.clock import ClockFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
@@ -54,7 +54,7 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
     Raises NearmetalError when a source is forced that the kernel doesn't offer.
     """
     source, reliable = _source(facts, wanted), _reliable(facts, wanted)
-    return Plan(source.actions + reliable.actions, source.findings + reliable.findings)
+    return Plan(source.actions + reliable.actions, source.findings + reliable.findings, source.replan)
 
 
 def _source(facts: Facts, wanted: Wanted) -> Plan:
@@ -71,13 +71,24 @@ def _source(facts: Facts, wanted: Wanted) -> Plan:
         finding = _finding("unknown", "the kernel doesn't say which clock sources it has", None, asked)
         return Plan(unpersisted.actions, (finding, *unpersisted.findings))
     target = _target(facts, clock, wanted)
+    unit = _unit(facts, wanted)
     if target.finding is not None:
-        return Plan(unpersisted.actions, (target.finding, *unpersisted.findings))
+        findings = (target.finding, *unit.findings, *unpersisted.findings)
+        return Plan(unpersisted.actions, findings, unit.replan)
     files = unpersisted
     if asked not in ("auto", "kernel") and wanted.get("persist"):
         files = plan_file(NAME, facts, *tmpfiles(NAME, {CURRENT: target.source}), wanted.wanted_by("source"))
     runtime = _runtime(clock, target, wanted)
-    return Plan(runtime.actions + files.actions, runtime.findings + files.findings + _warnings(facts, clock, target))
+    findings = runtime.findings + files.findings + unit.findings + _warnings(facts, clock, target)
+    return Plan(runtime.actions + files.actions, findings, unit.replan)
+
+
+def _unit(facts: Facts, wanted: Wanted) -> Plan:
+    """What is left to us is planned anew at boot: the same disk may start as another type. Only arm64 has no choice."""
+    arm = facts.platform is not None and facts.platform.architecture == "aarch64"
+    if wanted.get("source") != "auto" or not wanted.get("persist") or arm:
+        return Plan()
+    return by_unit(NAME, facts)
 
 
 def _reliable(facts: Facts, wanted: Wanted) -> Plan:
@@ -237,4 +248,6 @@ def _finding(
     )
 
 
-CONCERN = Concern(name=NAME, options=OPTIONS, domains=("platform", "topology", "clock", "boot", "files"), plan=plan)
+CONCERN = Concern(
+    name=NAME, options=OPTIONS, domains=("platform", "topology", "clock", "boot", "files", "unit"), plan=plan
+)

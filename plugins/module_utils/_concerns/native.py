@@ -1,12 +1,13 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The files of ours that make literal values survive a reboot. Pure. PRIVATE to the collection."""
+"""How values survive a reboot: literal ones in our files, all others by the unit. Pure. PRIVATE to the collection."""
 
 from __future__ import annotations
 
 from typing import Mapping, Optional, Tuple
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns import unit
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files import MARK
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan
@@ -57,3 +58,26 @@ def plan_file(concern: str, facts: Facts, path: str, text: Optional[str], wanted
         reference="tmpfiles.d(5)",
     )
     return Plan((action,), (finding,))
+
+
+def by_unit(concern: str, facts: Facts) -> Plan:
+    """A value that is left to us is planned anew at each boot by the unit; refused where the unit can't live.
+
+    Needs the domain `unit`. Call it when something is left to us and is to be persisted.
+    """
+    here = facts.unit
+    stop = unit.obstacle(here) if here is not None else "it could not be observed whether this host runs systemd"
+    if here is None or stop:
+        reason = f"{stop}; so it lasts until the next boot: name the value, or set persist: false"
+        return Plan(findings=(Finding(concern, "persist", "refused", reason, reference=unit.REFERENCE),))
+    lives = here.enabled and here.agent is not None
+    finding = Finding(
+        concern=concern,
+        knob="persist",
+        status="ok" if lives else "would_change",
+        reason="nearmetal.service plans it anew at each boot, for the size that the host has then",
+        now=unit.NAME if lives else None,
+        wanted=unit.NAME,
+        reference=unit.REFERENCE,
+    )
+    return Plan(findings=(finding,), replan=True)

@@ -12,8 +12,30 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.lever import Lever
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files import MARK, PATHS
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files import (
+    LAUNCHER,
+    RULES,
+    SERVICE,
+    TIMER,
+    marked,
+    ours,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
+
+# Whose reader must be told of a change.
+_READ_AGAIN = {
+    SERVICE: ("systemctl", "daemon-reload"),
+    TIMER: ("systemctl", "daemon-reload"),
+    RULES: ("udevadm", "control", "--reload"),
+}
+
+
+def read_only(host: WritableHost, path: str) -> str:
+    """Why no file can be made at `path`; empty when one can."""
+    folder = os.path.dirname(path)
+    while not host.exists(folder):
+        folder = os.path.dirname(folder)
+    return "" if host.writable(folder) else f"{folder} is read-only here: use persist: false"
 
 
 class NativeFile(Lever):
@@ -22,7 +44,7 @@ class NativeFile(Lever):
     scope = "boot"
 
     def check(self, where: str, value: Value) -> None:
-        if not PATHS.fullmatch(where):
+        if not ours(where):
             raise NearmetalError(f"{where!r} is no file of nearmetal")
         if value is not None and not isinstance(value, str):
             raise NearmetalError(f"{where} can't hold {value!r}")
@@ -35,16 +57,16 @@ class NativeFile(Lever):
         if value is None:
             store.remove_file(host, where)
         else:
-            store.replace_file(host, where, str(value).encode(), mode=0o644, folder_mode=0o755)
+            mode = 0o755 if where == LAUNCHER else 0o644
+            store.replace_file(host, where, str(value).encode(), mode=mode, folder_mode=0o755)
+        if where in _READ_AGAIN and host.booted():
+            host.command(_READ_AGAIN[where])
 
     def obstacle(self, host: WritableHost, where: str) -> str:
         present = self.read(host, where)
-        if isinstance(present, str) and not present.startswith(MARK):
+        if isinstance(present, str) and not marked(present):
             return f"{where} exists and nearmetal didn't write it: move it away and run again"
-        folder = os.path.dirname(where)
-        while not host.exists(folder):
-            folder = os.path.dirname(folder)
-        return "" if host.writable(folder) else f"{folder} is read-only here: use persist: false"
+        return read_only(host, where)
 
     def original(self, before: Value) -> Value:
         return None  # a file of ours that is there without a journal is a leftover, nobody's original

@@ -19,6 +19,8 @@ _PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 class WritableHost(Host):
     """Adds the calls that change a host. Only the engine holds one."""
 
+    image = False  # an image is being made of it: nothing that runs is touched, nothing of this host is kept
+
     def write_value(self, path: str, text: str) -> None:
         """Write `text` to an existing kernel file in one write(2).
 
@@ -78,6 +80,10 @@ class WritableHost(Host):
         """Whether this process may change the host."""
         return os.geteuid() == 0
 
+    def booted(self) -> bool:
+        """Whether systemd runs here and can be told of changes, as sd_booted(3) says."""
+        return not self.image and self.exists("/run/systemd/system")
+
     def boot_id(self) -> str:
-        """The kernel's id of this boot; empty where /proc lacks it."""
-        return (self.text("/proc/sys/kernel/random/boot_id") or "").strip()
+        """The kernel's id of this boot; empty where /proc lacks it, and for an image."""
+        return "" if self.image else (self.text("/proc/sys/kernel/random/boot_id") or "").strip()

@@ -12,6 +12,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.files import
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.lever import KernelValue, Lever
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.power import FrequencyTable, IdleDisabled, Turbo
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.smt import OfflineCpus, SmtControl
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.unit import Agent, Enabled
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 
 _CLOCK = "/sys/devices/system/clocksource/clocksource0"
@@ -31,6 +32,8 @@ _LEVERS: List[Lever] = [
     Turbo("power.turbo"),
     BootArguments("boot.arguments"),
     NativeFile("files"),
+    Enabled("unit.enabled"),
+    Agent("unit.agent"),
 ]
 
 LEVERS: Dict[str, Lever] = {lever.what: lever for lever in _LEVERS}

@@ -15,6 +15,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import contract
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import (
     ANONYMOUS,
+    TUNE,
     Ask,
     Known,
     Origin,
@@ -52,11 +53,14 @@ def run_and_exit(
     strict: bool = False,
     roll_back_all: bool = False,
     origin: Origin = ANONYMOUS,
+    mode: str = TUNE,
     named: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
     """Run what is asked and leave through exit_json, or fail_json with one sentence; `named` is returned as it is."""
     try:
-        done = run(host, ask, check=module.check_mode, strict=strict, roll_back_all=roll_back_all, origin=origin)
+        done = run(
+            host, ask, check=module.check_mode, strict=strict, roll_back_all=roll_back_all, origin=origin, mode=mode
+        )
     except NearmetalError as error:
         module.fail_json(msg=str(error), **named)
     result = contract(done.outcomes)

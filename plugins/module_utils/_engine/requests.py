@@ -80,3 +80,17 @@ def restore_requests(names: Optional[List[str]], restorable: Known) -> List[Requ
             raise NearmetalError(f"concern {name!r} is unknown; there are {', '.join(sorted(known))}")
     chosen = list(restorable) if names is None else names
     return [Request(name, known.get(name)) for name in chosen]
+
+
+def stored_requests(on_host: Known) -> List[Request]:
+    """The requests of the unit: what is stored and outlives a boot, in the registry's order."""
+    return [request for request in all_stored(on_host) if request.stored and request.stored.outlives_boots]
+
+
+def all_stored(on_host: Known) -> List[Request]:
+    """The requests for all that is stored and that this nearmetal knows, in the registry's order."""
+    return [
+        Request(concern.name, concern, stored=on_host.get(concern.name))
+        for concern in CONCERNS
+        if on_host.get(concern.name) is not None
+    ]

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, Dict, List, Sequence
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Outcome
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.unit_run import NAME as UNIT
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Value
 
 SHORT = 32  # a value longer than this is named, not shown, in the one-line msg
@@ -69,6 +70,8 @@ def _sentence(outcome: Outcome) -> str:
         return f"{outcome.name}: {outcome.error}"
     if not outcome.plan.actions:
         return f"{outcome.name}: {_still(outcome)}"
+    if outcome.name == UNIT:
+        return f"{outcome.name}: {'' if outcome.done else 'would be '}{_unit_change(outcome.plan.actions)}"
     parts = [_change(action) for action in outcome.plan.actions]
     if any(finding.status == "needs_reboot" for finding in outcome.plan.findings):
         parts.append("reboot required")
@@ -86,6 +89,13 @@ def _still(outcome: Outcome) -> str:
     if any(finding.status != "advice" for finding in findings):
         return "as wanted"
     return findings[0].reason if findings else "nothing to do"
+
+
+def _unit_change(actions: Sequence[Action]) -> str:
+    agent = [action for action in actions if action.what == "unit.agent"]
+    if agent and agent[0].before is None:
+        return "installed"
+    return "removed" if agent and agent[0].after is None else "renewed"
 
 
 def _change(action: Action) -> str:

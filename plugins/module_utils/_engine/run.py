@@ -22,8 +22,11 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.journal impo
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.restore import plan_restore
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.stored import Stored, StoredWanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.together import Together, demand_agreement, split
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.unit_run import NAME as UNIT
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.unit_run import do_unit, plan_unit, seen
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts, observe, project
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.unit import BAKED
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
 
@@ -33,7 +36,7 @@ MANAGED = frozenset(("ok", "would_change", "needs_reboot", "needs_restart", "unc
 
 @dataclass(frozen=True)
 class Request:
-    """One concern and what is wanted of it; `wanted` None takes it back.
+    """One concern and what is wanted of it now, or was when it was stored; neither takes it back.
 
     With `stays`, a sentence, it is left as it is, and the sentence says why.
     """
@@ -41,6 +44,7 @@ class Request:
     name: str
     concern: Optional[Concern] = None
     wanted: Optional[Wanted] = None
+    stored: Optional[Stored] = None
     stays: str = ""
 
 
@@ -55,7 +59,7 @@ class Outcome:
     plan: Plan
     forget: Tuple[Entry, ...] = ()
     memory: Tuple[Action, ...] = ()
-    keep: Optional[Wanted] = None
+    keep: Optional[Stored] = None
     done: bool = False
     error: str = ""
 
@@ -77,6 +81,8 @@ class Origin:
 
 
 ANONYMOUS = Origin("nearmetal")
+TUNE, BAKE, REPLAN = "tune", "bake", "replan"
+PATIENCE = 20  # seconds that the unit waits for a run of a controller; systemd ends it after 30
 
 # The concerns that can be taken back, each with what is stored of it, the last one done first.
 Known = Mapping[str, Optional[Stored]]
@@ -90,32 +96,64 @@ def run(
     strict: bool = False,
     roll_back_all: bool = False,
     origin: Origin = ANONYMOUS,
+    mode: str = TUNE,
+    lenient: bool = False,
 ) -> Run:
     """Plan everything; unless `check`, do it, one concern after the other.
 
-    What was done is stored as wanted, in the name of `origin`. Raises NearmetalError
+    What was done is stored as wanted, in the name of `origin`. `mode` is TUNE, BAKE
+    (only what an image keeps) or REPLAN (only what holds until the next boot, and
+    nothing is stored). With `lenient` a concern that can't be planned is named in its
+    outcome, and the others are planned. Raises NearmetalError
     when a plan can't be made or done: nothing was changed then. A concern that fails
     while it is done is taken back by itself and named in its outcome; concerns that
     build on it aren't started; with `roll_back_all` the whole run is taken back.
     """
     if not host.is_root():
         raise NearmetalError("nearmetal needs root on the host to read its journal and to tune: set become: true")
+    host.image = mode == BAKE
     with ExitStack() as stack:
         if not check:
-            stack.enter_context(store.lock(host))
+            stack.enter_context(store.lock(host, PATIENCE if mode == REPLAN else 0))
         platform = observe(host, ("platform",)).platform
-        journal = Journal(host, platform.instance_id if platform else None)
+        journal = Journal(host, platform.instance_id if platform and not host.image else None)
         stored = StoredWanted(host)
         requests = ask(_known(journal, stored))
-        facts = observe(host, _domains(requests))
-        outcomes = _plan_all(host, journal, stored, facts, requests, strict)
+        facts = seen(host, _domains(requests))
+        outcomes = _plan_all(host, journal, stored, facts, requests, strict, mode, lenient)
+        unit = _plan_unit(host, journal, stored, outcomes, origin) if mode != REPLAN else []
+        if not check and host.image:
+            store.replace_file(host, BAKED, b"", mode=0o600, folder_mode=0o755)
         if not check:
-            outcomes = _do_all(host, journal, stored, requests, outcomes, roll_back_all, origin)
-        return Run(facts, tuple(outcomes))
+            outcomes = _do_all(host, journal, stored, requests, outcomes, roll_back_all, origin, mode)
+            unit = _do_unit(host, journal, stored, origin) if mode != REPLAN else []
+        return Run(facts, tuple(outcomes + unit))
+
+
+def _plan_unit(
+    host: WritableHost, journal: Journal, stored: StoredWanted, outcomes: Sequence[Outcome], origin: Origin
+) -> List[Outcome]:
+    """The outcome for the unit when all others are done; none when there is nothing to say of it."""
+    wanted = stored.everything()
+    for outcome in outcomes:
+        wanted.pop(outcome.name, None)
+        if outcome.keep is not None:
+            wanted[outcome.name] = outcome.keep
+    plan, _forget = plan_unit(host, journal, wanted.values(), origin.version)
+    return [Outcome(UNIT, plan)] if plan.findings else []
+
+
+def _do_unit(host: WritableHost, journal: Journal, stored: StoredWanted, origin: Origin) -> List[Outcome]:
+    """Planned anew, because a concern that failed may have been the one that needs it."""
+    try:
+        plan = do_unit(host, journal, stored.everything().values(), origin.version)
+    except NearmetalError as error:
+        return [Outcome(UNIT, Plan(), error=str(error))]
+    return [Outcome(UNIT, plan, done=True)] if plan.findings else []
 
 
 def _known(journal: Journal, stored: StoredWanted) -> Dict[str, Optional[Stored]]:
-    names = [entry.concern for entry in reversed(journal.entries())] + stored.names()[::-1]
+    names = [entry.concern for entry in reversed(journal.entries()) if entry.concern != UNIT] + stored.names()[::-1]
     return {name: stored.get(name) for name in dict.fromkeys(names)}
 
 
@@ -134,10 +172,18 @@ def _plan_all(
     facts: Facts,
     requests: Sequence[Request],
     strict: bool,
+    mode: str,
+    lenient: bool,
 ) -> List[Outcome]:
     outcomes = []
     for request in requests:
-        outcome = _plan_one(host, journal, stored, facts, request)
+        try:
+            outcome = _plan_one(host, journal, stored, facts, request, mode)
+        except NearmetalError as error:
+            if not lenient:
+                raise
+            outcomes.append(Outcome(request.name, Plan(), keep=stored.get(request.name), error=str(error)))
+            continue
         refused = [finding for finding in outcome.plan.findings if finding.status == "refused"]
         if strict and refused:
             first = refused[0]
@@ -151,36 +197,61 @@ def _plan_all(
     return outcomes
 
 
-def _plan_one(host: WritableHost, journal: Journal, stored: StoredWanted, facts: Facts, request: Request) -> Outcome:
+def _plan_one(
+    host: WritableHost, journal: Journal, stored: StoredWanted, facts: Facts, request: Request, mode: str
+) -> Outcome:
     entries = journal.entries(request.name)
     if request.stays:
         told = Finding(request.name, "state", "advice", request.stays, reference="docs/unit.md")
-        present = stored.get(request.name)
-        keep = Wanted(present.options, present.by) if present else None
-        return Outcome(request.name, Plan(findings=(told,)), keep=keep)
-    if request.concern is None or request.wanted is None:
+        return Outcome(request.name, Plan(findings=(told,)), keep=stored.get(request.name))
+    wanted = _wanted(request)
+    if request.concern is None or wanted is None:
         back = plan_restore(host, entries, "taken back to what it was before nearmetal")
         return Outcome(request.name, back.plan, back.forget, _memory(stored, request.name, None))
-    plan = request.concern.plan(facts, request.wanted)
+    plan = request.concern.plan(facts, wanted)
     managed = {finding.knob for finding in plan.findings if finding.status in MANAGED}
     touched = {(action.what, action.where) for action in plan.actions}
     dropped = [entry for entry in entries if entry.knob not in managed and entry.key not in touched]
     back = plan_restore(host, dropped, "no longer wanted: back to what it was before nearmetal")
-    keep = _kept(stored, facts, request.concern, request.wanted)
+    keep = _kept(stored, facts, request.concern, wanted, plan)
     both = Plan(plan.actions + back.plan.actions, plan.findings + back.plan.findings)
+    if mode == REPLAN:
+        now = tuple(action for action in both.actions if action.scope == "runtime")
+        return Outcome(request.name, replace(both, actions=now), back.forget, keep=stored.get(request.name))
+    if mode == BAKE:
+        both = _baked(both)
     return Outcome(request.name, both, back.forget, _memory(stored, request.name, keep), keep)
 
 
-def _kept(stored: StoredWanted, facts: Facts, concern: Concern, wanted: Wanted) -> Optional[Wanted]:
+def _baked(plan: Plan) -> Plan:
+    """What an image keeps of a plan; the rest is said to wait for the first boot."""
+    later = {(action.knob, action.where) for action in plan.actions if action.scope == "runtime"}
+    findings = tuple(
+        replace(finding, status="needs_reboot", reason=f"{finding.reason}; the first boot of the image does it")
+        if finding.status == "would_change" and (finding.knob, finding.where) in later
+        else finding
+        for finding in plan.findings
+    )
+    return Plan(tuple(action for action in plan.actions if action.scope == "boot"), findings)
+
+
+def _wanted(request: Request) -> Optional[Wanted]:
+    """The options, checked; those that are stored were checked by another run, before whoever wrote there since."""
+    if request.stored is not None and request.concern is not None:
+        return request.stored.wanted(request.concern)
+    return request.wanted
+
+
+def _kept(stored: StoredWanted, facts: Facts, concern: Concern, wanted: Wanted, plan: Plan) -> Optional[Stored]:
     """What to store: what is wanted, if it manages a knob; what is stored, on a host that may not be tuned."""
     if closed(concern.name, "state", facts, wanted):
-        present = stored.get(concern.name)
-        return Wanted(present.options, present.by) if present else None
+        return stored.get(concern.name)
     knobs = [option for option, rule in concern.options.items() if "default" not in rule]
-    return wanted if any(option in wanted.options for option in knobs) else None
+    managed = any(option in wanted.options for option in knobs)
+    return Stored(dict(wanted.options), dict(wanted.by), plan.replan) if managed else None
 
 
-def _memory(stored: StoredWanted, name: str, keep: Optional[Wanted]) -> Tuple[Action, ...]:
+def _memory(stored: StoredWanted, name: str, keep: Optional[Stored]) -> Tuple[Action, ...]:
     if not stored.differs(name, keep):
         return ()
     present = stored.get(name)
@@ -206,6 +277,7 @@ def _do_all(
     outcomes: Sequence[Outcome],
     roll_back_all: bool,
     origin: Origin,
+    mode: str,
 ) -> List[Outcome]:
     earlier, wanted_earlier = journal.entries(), stored.everything()
     results: List[Outcome] = []
@@ -213,6 +285,10 @@ def _do_all(
     done: List[Action] = []
     together = Together(host, journal, [action for outcome in outcomes for action in outcome.plan.actions])
     for request, outcome in zip(requests, outcomes):
+        if outcome.error:
+            failed[request.name] = outcome.error
+            results.append(outcome)
+            continue
         needs = [name for name in (request.concern.after if request.concern else ()) if name in failed]
         if needs:
             results.append(replace(outcome, error=f"not started: it builds on {needs[0]}, which failed"))
@@ -223,7 +299,7 @@ def _do_all(
             together.demand(request.name)
             _shared, own = split(outcome.plan.actions)
             if own:
-                apply(host, journal, own, partial(_look_again, host, journal, stored, request))
+                apply(host, journal, own, partial(_look_again, host, journal, stored, request, mode))
                 done += own
             if outcome.forget:
                 journal.forget(outcome.forget)
@@ -243,9 +319,11 @@ def _do_all(
     return results
 
 
-def _look_again(host: WritableHost, journal: Journal, stored: StoredWanted, request: Request) -> Sequence[Action]:
+def _look_again(
+    host: WritableHost, journal: Journal, stored: StoredWanted, request: Request, mode: str
+) -> Sequence[Action]:
     """What a new plan on a new observation would still do; nothing is planned for what is taken back."""
-    if request.wanted is None:
+    if _wanted(request) is None:
         return ()
-    facts = observe(host, _domains((request,)))
-    return _plan_one(host, journal, stored, facts, request).plan.actions
+    facts = seen(host, _domains((request,)))
+    return _plan_one(host, journal, stored, facts, request, mode).plan.actions

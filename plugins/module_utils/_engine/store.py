@@ -14,14 +14,16 @@ import errno
 import fcntl
 import os
 import stat
+import time
 from contextlib import contextmanager, suppress
-from typing import Iterator, Optional
+from typing import IO, Iterator, Optional
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 
 DATA = "/var/lib/nearmetal"
 LOCK = "/run/nearmetal/lock"
+FINGERPRINT = "/run/nearmetal/fingerprint"
 MAX_BYTES = 1024 * 1024
 
 
@@ -144,7 +146,12 @@ def remove_file(host: WritableHost, path: str) -> None:
 
 def remove_empty_data(host: WritableHost) -> None:
     """Remove our data directory once nothing is in it, so that a restored host shows no trace."""
-    folder, name = os.path.split(DATA)
+    remove_empty(host, DATA)
+
+
+def remove_empty(host: WritableHost, path: str) -> None:
+    """Remove a directory of ours if nothing is in it."""
+    folder, name = os.path.split(path)
     try:
         with directory(host, folder) as parent:
             os.rmdir(name, dir_fd=parent)
@@ -160,8 +167,8 @@ def _unlink(parent: int, name: str) -> None:
 
 
 @contextmanager
-def lock(host: WritableHost) -> Iterator[None]:
-    """Hold the host's one lock; a second run at the same time is an error that names the first."""
+def lock(host: WritableHost, patience: float = 0) -> Iterator[None]:
+    """Hold the host's one lock; a second run that gets it not within `patience` seconds is told of the first."""
     folder, name = os.path.split(LOCK)
     try:
         with directory(host, folder, create=0o755) as parent:
@@ -170,13 +177,23 @@ def lock(host: WritableHost) -> Iterator[None]:
     except OSError as error:
         raise explain(LOCK, error) from None
     with os.fdopen(descriptor, "r+b", buffering=0) as stream:
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        end = time.monotonic() + patience
+        while not _locked(stream):
+            if time.monotonic() < end:
+                time.sleep(0.2)
+                continue
             holder = stream.read(32).decode("ascii", "replace").strip()
             raise NearmetalError(
                 f"another nearmetal run (pid {holder or 'unknown'}) is changing this host: run again when it has ended"
-            ) from None
+            )
         stream.truncate(0)
         stream.write(str(os.getpid()).encode())
         yield
+
+
+def _locked(stream: IO[bytes]) -> bool:
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Dict, List, Mapping, Optional
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern import Concern
@@ -37,9 +37,15 @@ class Stored:
 
     options: Mapping[str, Any]
     by: Mapping[str, str] = field(default_factory=dict)  # option → user | workload
+    replan: bool = False  # the unit plans it anew at boot
     run: str = ""  # "tune, workload base"
     version: str = ""  # of the nearmetal that stored it
     at: str = ""  # UTC, when it was stored
+
+    @property
+    def outlives_boots(self) -> bool:
+        """Whether it is to hold after a reboot too."""
+        return self.options.get("persist") is not False
 
     @property
     def said(self) -> str:
@@ -77,22 +83,22 @@ class StoredWanted:
         """All of it, by concern."""
         return dict(self._concerns)
 
-    def put(self, name: str, wanted: Optional[Wanted], run: str, version: str) -> None:
+    def put(self, name: str, keep: Optional[Stored], run: str, version: str) -> None:
         """Store what is wanted of a concern now; None forgets the concern. Nothing is written when it is the same."""
         concerns = dict(self._concerns)
-        if wanted is None:
+        if keep is None:
             concerns.pop(name, None)
-        elif self.differs(name, wanted):
+        elif self.differs(name, keep):
             at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-            concerns[name] = Stored(dict(wanted.options), dict(wanted.by), run, version, at)
+            concerns[name] = replace(keep, run=run, version=version, at=at)
         self.reset(concerns)
 
-    def differs(self, name: str, wanted: Optional[Wanted]) -> bool:
-        """Whether putting this would change what is stored."""
+    def differs(self, name: str, keep: Optional[Stored]) -> bool:
+        """Whether putting this would change what is stored, whoever wanted it."""
         present = self._concerns.get(name)
-        if present is None or wanted is None:
-            return (present is None) != (wanted is None)
-        return (dict(present.options), dict(present.by)) != (dict(wanted.options), dict(wanted.by))
+        if present is None or keep is None:
+            return present is not keep
+        return replace(present, run="", version="", at="") != replace(keep, run="", version="", at="")
 
     def reset(self, concerns: Dict[str, Stored]) -> None:
         """Put exactly these on disk, unless they are there."""
@@ -127,14 +133,16 @@ def _parsed(data: bytes) -> Dict[str, Stored]:
 
 
 def _stored(raw: Any) -> Stored:
-    options, by = raw["options"], raw["by"]
+    options, by, replan = raw["options"], raw["by"], raw["replan"]
+    if not isinstance(replan, bool):
+        raise NearmetalError("a mark for the unit that is neither true nor false")
     if not isinstance(options, dict) or not isinstance(by, dict):
         raise NearmetalError("options that are no mapping")
     if not all(who in ("user", "workload") for who in by.values()):
         raise NearmetalError("an option that neither the user nor a workload wants")
     if numbers(raw["version"]) is None:
         raise NearmetalError("a version that is none")
-    return Stored(options, by, _text(raw["run"], _RUN), raw["version"], _text(raw["at"], _TIME))
+    return Stored(options, by, replan, _text(raw["run"], _RUN), raw["version"], _text(raw["at"], _TIME))
 
 
 def _text(value: Any, form: "re.Pattern[str]") -> str:

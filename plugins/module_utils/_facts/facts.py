@@ -9,7 +9,17 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Callable, Dict, Iterable, Mapping, Optional
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import boot, clock, cpu, platform, power, smt, topology
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import (
+    boot,
+    clock,
+    cpu,
+    network,
+    platform,
+    power,
+    smt,
+    topology,
+    unit,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files import observe_files
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action
@@ -26,6 +36,7 @@ class Facts:
     smt: Optional[smt.SmtFacts] = None
     power: Optional[power.PowerFacts] = None
     boot: Optional[boot.BootFacts] = None
+    unit: Optional[unit.UnitFacts] = None
     network: Optional[network.NetworkFacts] = None
     files: Optional[Mapping[str, str]] = None  # path → text of each file of ours
 
@@ -44,6 +55,7 @@ DOMAINS: Dict[str, Callable[[Host], Any]] = {
     "smt": smt.observe,
     "power": power.observe,
     "boot": boot.observe,
+    "unit": unit.observe,
     "network": network.observe,
     "files": observe_files,
 }

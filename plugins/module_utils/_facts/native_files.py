@@ -10,19 +10,29 @@ from typing import Mapping
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 
-# The first line of each file of ours; a file of that name without it belongs to somebody else.
+# The first line of each file of ours, the second of a script; a file of that name without it belongs to somebody else.
 MARK = "# Written by nearmetal.ec2"
 FOLDERS = ("/etc/tmpfiles.d",)
-PATHS = re.compile(r"/etc/tmpfiles\.d/nearmetal-[a-z_]{1,32}\.conf")
+SERVICE = "/etc/systemd/system/nearmetal.service"
+TIMER = "/etc/systemd/system/nearmetal.timer"
+RULES = "/etc/udev/rules.d/90-nearmetal.rules"
+LAUNCHER = "/usr/local/sbin/nearmetal"
+UNIT = (SERVICE, TIMER, RULES, LAUNCHER)
+_CONCERNS = re.compile(r"/etc/tmpfiles\.d/nearmetal-[a-z_]{1,32}\.conf", re.ASCII)
+
+
+def ours(path: str) -> bool:
+    """Whether a file of that path is one that nearmetal writes."""
+    return path in UNIT or _CONCERNS.fullmatch(path) is not None
+
+
+def marked(text: str) -> bool:
+    """Whether we wrote this text."""
+    return any(line.startswith(MARK) for line in text.splitlines()[:2])
 
 
 def observe_files(host: Host) -> Mapping[str, str]:
     """Path → text of each file of ours that exists."""
-    found = {}
-    for folder in FOLDERS:
-        for name in host.names(folder):
-            path = f"{folder}/{name}"
-            text = host.text(path) if PATHS.fullmatch(path) else None
-            if text is not None:
-                found[path] = text
-    return found
+    paths = [f"{folder}/{name}" for folder in FOLDERS for name in host.names(folder)]
+    texts = {path: host.text(path) for path in (*paths, *UNIT) if ours(path)}
+    return {path: text for path, text in texts.items() if text is not None}

@@ -23,6 +23,7 @@ class Modules:
         self._capsys = capsys
 
     def __call__(self, main: Main, host: FakeKernel, check: bool = False, **options: Any) -> Dict[str, Any]:
+        self._capsys.readouterr()  # what a command of the host printed before
         with patch_module_args({**options, "_ansible_check_mode": check}), pytest.raises(SystemExit):
             main(host)
         result: Dict[str, Any] = json.loads(self._capsys.readouterr().out)

@@ -1,0 +1,104 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The agent as one zip application, made of the sources that this very process runs. PRIVATE to the collection.
+
+Ansible's payload holds every module that is imported below; they are read back
+from it, so nothing else has to be sent to a host. The same sources give the
+same bytes: sorted names, one time, no compiled code.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import pkgutil
+import re
+import zipfile
+from functools import lru_cache
+from typing import TYPE_CHECKING, Dict, Iterator, List, Optional, Tuple
+
+if TYPE_CHECKING:
+    # Never run: this makes Ansible send the command and all that it needs.
+    from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import command as command
+
+UTILS = ("ansible_collections", "nearmetal", "ec2", "plugins", "module_utils")
+_COMMAND = ("_agent", "command")
+_MAIN = f"import sys\n\nfrom {'.'.join(UTILS + _COMMAND)} import main\n\nsys.exit(main(sys.argv[1:]))\n"
+_IMPORT = re.compile(
+    r"^[ \t]*from " + re.escape(".".join(UTILS)) + r"(\.[\w.]+)? import (\([^)]*\)|[^\n(]+)", re.ASCII | re.MULTILINE
+)
+_TIME = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip file can say
+
+
+@lru_cache(maxsize=2)
+def identity(version: str) -> str:
+    """Version and digest of the agent that `build` would make."""
+    digest = hashlib.sha256()
+    for name, data in _sources().items():
+        digest.update(f"{name}\0{len(data)}\0".encode() + data)
+    return f"{version} {digest.hexdigest()}"
+
+
+@lru_cache(maxsize=2)
+def build(version: str) -> bytes:
+    """The zip application, with its identity in its second line."""
+    stream = io.BytesIO()
+    stream.write(f"#!/usr/bin/python3 -I\n# nearmetal.ec2 agent {identity(version)}\n".encode())
+    with zipfile.ZipFile(stream, "a", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in _sources().items():
+            entry = zipfile.ZipInfo(name, _TIME)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.create_system = 3
+            entry.external_attr = 0o644 << 16
+            archive.writestr(entry, data)
+    return stream.getvalue()
+
+
+@lru_cache(maxsize=1)
+def _sources() -> Dict[str, bytes]:
+    """Name in the archive → content, sorted."""
+    found: Dict[Tuple[str, ...], bytes] = {}
+    todo: List[Tuple[str, ...]] = [_COMMAND]
+    while todo:
+        module = todo.pop()
+        if module in found:
+            continue
+        data = _read((*module[:-1], f"{module[-1]}.py"))
+        if data is None:
+            data = _read((*module, "__init__.py"))
+        if data is None:
+            continue  # a name that a module defines
+        found[module] = data
+        todo += [module[:length] for length in range(1, len(module))]
+        todo += _imported(data.decode("utf-8"))
+    files = {"__main__.py": _MAIN.encode()}
+    packages = {module[:length] for module in found for length in range(len(module))}
+    for package in packages:
+        files["/".join((*UTILS, *package, "__init__.py"))] = found.get(package, b"")
+    for length in range(1, len(UTILS)):
+        files["/".join((*UTILS[:length], "__init__.py"))] = b""
+    for module, data in found.items():
+        if module not in packages:
+            files["/".join((*UTILS, *module)) + ".py"] = data
+    return dict(sorted(files.items()))
+
+
+def _imported(text: str) -> Iterator[Tuple[str, ...]]:
+    """The modules of ours that a source may import: each name in each of its imports, and where it is from."""
+    for path, names in _IMPORT.findall(text):
+        package = tuple(path.split(".")[1:])
+        if package:
+            yield package
+        for name in names.strip("()").split(","):
+            words = name.split()
+            if words:
+                yield (*package, words[0])
+
+
+def _read(parts: Tuple[str, ...]) -> Optional[bytes]:
+    """A source as Python itself found it: in a file, in Ansible's payload, or in the agent."""
+    try:
+        return pkgutil.get_data(".".join(UTILS), "/".join(parts))
+    except OSError:
+        return None

@@ -1,0 +1,58 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The command `nearmetal` on a host: status, plan, reapply, restore. PRIVATE to the collection.
+
+The unit runs `reapply --if-changed`; people run the rest, without a controller.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import List, Optional
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import watch
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
+
+# sysexits.h has no better: a command that changed nothing because it could not.
+FAILED = 1
+
+
+def parser() -> argparse.ArgumentParser:
+    """The commands and their options."""
+    top = argparse.ArgumentParser(prog="nearmetal", description="What nearmetal.ec2 keeps tuned on this host.")
+    top.add_argument("--version", action="version", version=f"nearmetal.ec2 {VERSION}")
+    commands = top.add_subparsers(dest="command", required=True, metavar="status|plan|reapply|restore")
+    status = commands.add_parser("status", help="what is tuned, by which run, what drifted, how to take it back")
+    status.add_argument("--json", action="store_true", help="the same for programs")
+    commands.add_parser("plan", help="what reapply would change; changes nothing")
+    reapply = commands.add_parser("reapply", help="set again what was wanted, for the size that the host has now")
+    reapply.add_argument("--if-changed", action="store_true", help="only when queues, interrupts, CPUs or disks did")
+    restore = commands.add_parser("restore", help="take back one concern, or everything")
+    restore.add_argument("concern", nargs="*", help="all of them when none is named")
+    return top
+
+
+def main(arguments: List[str], host: Optional[WritableHost] = None) -> int:
+    """Run one command; 0 when it did what it is for."""
+    options = parser().parse_args(arguments)
+    host = host or WritableHost()
+    try:
+        if not host.is_root():
+            raise NearmetalError("the journal is readable by root alone: run it with sudo")
+        if options.command == "reapply":
+            return watch.reapply(host, options.if_changed)
+        # Only here, so that the timer's look costs no more than it must.
+        from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import tell
+
+        if options.command == "status":
+            return tell.status(host, options.json)
+        if options.command == "plan":
+            return tell.plan(host)
+        return tell.restore(host, options.concern or None)
+    except NearmetalError as error:
+        print(f"nearmetal: {error}", file=sys.stderr)
+        return FAILED

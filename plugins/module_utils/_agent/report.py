@@ -1,0 +1,192 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`nearmetal status`: collect what an engineer asks for at 3 a.m., and draw it. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from typing import Any, Dict, Iterator, List, Optional
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import store
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.journal import Entry, Journal
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import all_stored
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Run, run
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.stored import Stored, StoredWanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.unit_run import NAME as UNIT
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import observe
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding
+from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
+
+WIDTH = 80
+# Status of a finding → the word that is drawn, and its colour (SGR).
+_WORDS = {
+    "ok": ("ok", "32"),
+    "would_change": ("DRIFT", "33;1"),
+    "needs_reboot": ("reboot", "33"),
+    "needs_restart": ("restart", "33"),
+    "refused": ("refused", "31"),
+    "unchangeable": ("locked", "31"),
+    "unknown": ("unknown", "31"),
+    "not_applicable": ("n/a", "2"),
+    "waived": ("waived", "2"),
+    "advice": ("note", "36"),
+}
+
+
+def collect(host: WritableHost) -> Dict[str, Any]:
+    """The whole state as plain data. Plans what is stored, changes nothing."""
+    seen = run(host, all_stored, check=True, lenient=True)
+    facts = observe(host, ("platform", "unit"))
+    stored = StoredWanted(host)
+    instance = facts.platform.instance_id if facts.platform else None
+    entries = Journal(host, instance).entries()
+    concerns = [_concern(name, stored.get(name), seen, entries) for name in _names(stored, entries)]
+    knobs = [(concern["name"], knob) for concern in concerns for knob in concern["knobs"]]
+    return {
+        "nearmetal": VERSION,
+        "host": platform.node() if not host.root else "",
+        "platform": facts.platform.as_dict() if facts.platform else None,
+        "concerns": concerns,
+        "drift": [f"{name}.{knob['knob']}" for name, knob in knobs if knob["status"] == "would_change"],
+        "needs_reboot": [f"{name}.{knob['knob']}" for name, knob in knobs if knob["status"] == "needs_reboot"],
+        "unit": {**(facts.unit.as_dict() if facts.unit else {}), "planned": _planned(host)},
+    }
+
+
+def _names(stored: StoredWanted, entries: List[Entry]) -> List[str]:
+    return list(dict.fromkeys(stored.names() + [entry.concern for entry in entries if entry.concern != UNIT]))
+
+
+def _concern(name: str, stored: Optional[Stored], seen: Run, entries: List[Entry]) -> Dict[str, Any]:
+    outcome = next((outcome for outcome in seen.outcomes if outcome.name == name), None)
+    originals = {(entry.knob, entry.where): entry for entry in entries if entry.concern == name}
+    knobs = [_knob(finding, originals) for finding in (outcome.plan.findings if outcome else ())]
+    return {
+        "name": name,
+        "run": stored.run if stored else None,
+        "version": stored.version if stored else None,
+        "at": stored.at if stored else None,
+        "options": dict(stored.options) if stored else None,
+        "error": outcome.error if outcome else "this nearmetal doesn't know it: only restore can take it back",
+        "knobs": knobs,
+    }
+
+
+def _knob(finding: Finding, originals: Dict[Any, Entry]) -> Dict[str, Any]:
+    entry = originals.get((finding.knob, finding.where))
+    return {
+        "knob": finding.knob,
+        "where": finding.where,
+        "status": finding.status,
+        "now": finding.now,
+        "wanted": finding.wanted,
+        "before_nearmetal": entry.original if entry else None,
+        "changed_by_us": entry is not None,
+        "reason": finding.reason,
+    }
+
+
+def _planned(host: WritableHost) -> Optional[str]:
+    """When the unit last planned since boot, UTC."""
+    try:
+        at = os.stat(host.real(store.FINGERPRINT)).st_mtime
+    except OSError:
+        return None
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
+
+
+def render(found: Dict[str, Any], colour: bool = False) -> str:
+    """At most 80 columns; what is long is cut, never wrapped."""
+    lines = [_title(found), ""]
+    for concern in found["concerns"]:
+        lines += [*_drawn(concern, colour), ""]
+    if not found["concerns"]:
+        lines += ["Nothing is tuned here, and nothing of nearmetal is left to take back.", ""]
+    lines += list(_footer(found))
+    return "\n".join(line.rstrip() for line in lines).rstrip()
+
+
+def _title(found: Dict[str, Any]) -> str:
+    kind = found["platform"] or {}
+    parts = [f"nearmetal {found['nearmetal']}", found["host"], kind.get("instance_type") or kind.get("host_class")]
+    parts += [f"kernel {kind['kernel']}" if kind.get("kernel") else ""]
+    return _cut(" · ".join(str(part) for part in parts if part), WIDTH)
+
+
+def _drawn(concern: Dict[str, Any], colour: bool) -> Iterator[str]:
+    by = f"{concern['run']} · {_time(concern['at'])}" if concern["run"] else "by an earlier run"
+    yield f"{_cut(concern['name'], 20):<20} {_cut(by, WIDTH - 21):>{WIDTH - 21}}"
+    if concern["error"]:
+        yield from _folded(f"  {_painted('ERROR', '31;1', 8, colour)}", concern["error"])
+    for knob in concern["knobs"]:
+        word, paint = _WORDS.get(knob["status"], (knob["status"], ""))
+        head = f"  {_painted(word, paint, 8, colour)}"
+        if knob["status"] in ("ok", "would_change"):
+            yield head + _cut(_value(knob), WIDTH - 10)
+        else:
+            yield from _folded(head, f"{knob['knob']}: {knob['reason']}")
+
+
+def _value(knob: Dict[str, Any]) -> str:
+    name = f"{knob['knob']} {knob['where']}".strip()
+    now = "absent" if knob["now"] is None else str(knob["now"])
+    text = f"{name:<12} {now}"
+    if knob["status"] == "would_change":
+        text += f", wanted {knob['wanted'] if knob['wanted'] is not None else 'absent'}"
+    if knob["changed_by_us"] and knob["before_nearmetal"] is not None:
+        text += f"   (before nearmetal: {knob['before_nearmetal']})"
+    return text
+
+
+def _footer(found: Dict[str, Any]) -> Iterator[str]:
+    if found["drift"]:
+        yield from _folded("Drift   ", f"{', '.join(found['drift'])}; set again: nearmetal reapply")
+    if found["needs_reboot"]:
+        yield from _folded("Reboot  ", f"{', '.join(found['needs_reboot'])} at the next boot")
+    yield from _folded("Unit    ", _unit(found["unit"]))
+    if found["concerns"]:
+        first = found["concerns"][0]["name"]
+        yield from _folded("Undo    ", f"nearmetal restore {first}; everything: nearmetal restore")
+
+
+def _unit(unit: Dict[str, Any]) -> str:
+    if unit.get("agent") is None or not unit.get("enabled"):
+        return "not installed: no value needs it"
+    if unit.get("switched_off"):
+        return f"switched off by {unit['switched_off']}"
+    planned = f"planned {_time(unit['planned'])}" if unit["planned"] else "hasn't planned since boot"
+    return f"{planned}; log: journalctl -u nearmetal; stop: touch /etc/nearmetal/disabled"
+
+
+def _time(text: Optional[str]) -> str:
+    return f"{text[:10]} {text[11:16]} UTC" if text else "unknown"
+
+
+def _painted(word: str, paint: str, width: int, colour: bool) -> str:
+    return f"\033[{paint}m{word:<{width}}\033[0m" if colour and paint else f"{word:<{width}}"
+
+
+def _plain(text: str) -> str:
+    """Without what would move the cursor; hosts and files may hold anything."""
+    return "".join(char if char.isprintable() else "?" for char in text)
+
+
+def _cut(text: str, width: int) -> str:
+    text = _plain(text)
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def _folded(head: str, text: str) -> Iterator[str]:
+    """The text in lines of at most 80 columns, the later ones below the first word of the text."""
+    indent = 10 if head.startswith("  ") else 8
+    line = ""
+    for word in _plain(text).split():
+        if line and len(line) + 1 + len(word) > WIDTH - indent:
+            yield head + line
+            head, line = " " * indent, ""
+        line = f"{line} {_cut(word, WIDTH - indent)}" if line else _cut(word, WIDTH - indent)
+    yield head + line

@@ -1,0 +1,60 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The commands that plan, and what they say. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import List, Optional, Sequence
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import report
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import restore_requests, stored_requests
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import contract
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import REPLAN, Origin, Outcome, run
+
+ORIGIN = Origin("nearmetal on the host")
+
+
+def status(host: WritableHost, as_json: bool) -> int:
+    """Print what is tuned; 0 when everything is as wanted."""
+    found = report.collect(host)
+    if as_json:
+        print(json.dumps(found, indent=1, sort_keys=True))
+    else:
+        colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+        print(report.render(found, colour))
+    return int(bool(found["drift"]))
+
+
+def plan(host: WritableHost) -> int:
+    """Print what `reapply` would change."""
+    return _say(run(host, stored_requests, check=True, mode=REPLAN, lenient=True).outcomes)
+
+
+def replan(host: WritableHost) -> bool:
+    """Plan anew and do it; whether every concern could be."""
+    return _say(run(host, stored_requests, check=False, mode=REPLAN, lenient=True).outcomes) == 0
+
+
+def restore(host: WritableHost, names: Optional[List[str]]) -> int:
+    """Take back the concerns named, or all of them."""
+    return _say(run(host, lambda known: restore_requests(names, known), check=False, origin=ORIGIN).outcomes)
+
+
+def _say(outcomes: Sequence[Outcome]) -> int:
+    """One line per concern; 1 when one failed."""
+    failed = [outcome for outcome in outcomes if outcome.error]
+    for outcome in outcomes:
+        print(_level(outcome) + contract([outcome])["msg"])
+    if not outcomes:
+        print("nothing is stored that could be planned or taken back")
+    return int(bool(failed))
+
+
+def _level(outcome: Outcome) -> str:
+    """The mark by which the systemd journal knows an error (sd-daemon(3)); nothing for people."""
+    return "<3>" if outcome.error and "JOURNAL_STREAM" in os.environ else ""

@@ -1,0 +1,177 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The unit: what must lie on a host so that it plans for itself at boot. Pure. PRIVATE to the collection.
+
+It is installed by the engine when a concern's plan asks for it, and taken back
+when none does any more.
+"""
+
+from __future__ import annotations
+
+from typing import Dict, List, Mapping
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files import (
+    LAUNCHER,
+    MARK,
+    RULES,
+    SERVICE,
+    TIMER,
+)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.unit import (
+    AGENT,
+    ARGUMENT,
+    BAKED,
+    DISABLED,
+    UnitFacts,
+)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Value
+from ansible_collections.nearmetal.ec2.plugins.module_utils._version import numbers
+
+NAME = "unit"
+REFERENCE = "docs/unit.md"
+
+_HEAD = f"{MARK}: the unit that plans anew. Taken back with the concerns that need it, don't edit.\n"
+
+# Sockets of AF_UNIX and AF_NETLINK carry every ethtool call; without the others nothing leaves the host. A network
+# namespace of its own (PrivateNetwork) would hide the very NICs that are tuned.
+_SERVICE = """[Unit]
+Description=Plan anew, for this boot and this size, what nearmetal.ec2 decides by itself
+ConditionPathExists={agent}
+ConditionPathExists=!{disabled}
+ConditionPathExists=!{baked}
+ConditionKernelCommandLine=!{argument}
+After=systemd-sysctl.service systemd-tmpfiles-setup.service systemd-modules-load.service
+After=irqbalance.service tuned.service
+StartLimitIntervalSec=0
+
+[Service]
+Type=oneshot
+ExecStart={python} -I {agent} reapply --if-changed
+TimeoutStartSec=30
+SyslogIdentifier=nearmetal
+UMask=0077
+NoNewPrivileges=yes
+ProtectSystem=strict
+ReadWritePaths=/run -/var/lib/nearmetal
+ProtectHome=yes
+PrivateTmp=yes
+ProtectControlGroups=yes
+ProtectKernelModules=yes
+ProtectHostname=yes
+ProtectClock=yes
+RestrictAddressFamilies=AF_UNIX AF_NETLINK
+RestrictNamespaces=yes
+RestrictRealtime=yes
+RestrictSUIDSGID=yes
+LockPersonality=yes
+MemoryDenyWriteExecute=yes
+SystemCallArchitectures=native
+SystemCallFilter=@system-service
+CapabilityBoundingSet=CAP_DAC_OVERRIDE CAP_NET_ADMIN CAP_SYS_ADMIN CAP_SYSLOG
+DevicePolicy=closed
+DeviceAllow=/dev/kmsg r
+
+[Install]
+WantedBy=multi-user.target
+"""
+
+# An ENA reset renews queues and interrupts without any event: the timer compares their fingerprint.
+_TIMER = """[Unit]
+Description=Look whether queues, interrupts, CPUs or disks are others than nearmetal.ec2 planned for
+
+[Timer]
+OnActiveSec=120
+OnUnitInactiveSec=120
+AccuracySec=30
+
+[Install]
+WantedBy=timers.target
+"""
+
+_START = 'RUN+="/bin/systemctl --no-block start nearmetal.service"'
+_RULES = f"""TEST!="/run/systemd/system", GOTO="nearmetal_end"
+DEVPATH=="/devices/virtual/*", GOTO="nearmetal_end"
+SUBSYSTEM=="net", ACTION=="add|move", {_START}
+SUBSYSTEM=="queues", KERNEL=="rx-*", ACTION=="add|remove", {_START}
+SUBSYSTEM=="block", ENV{{DEVTYPE}}=="disk", ACTION=="add", {_START}
+LABEL="nearmetal_end"
+"""
+
+_LAUNCHER = 'exec {python} -I {agent} "$@"\n'
+
+
+def obstacle(unit: UnitFacts) -> str:
+    """Why the unit can't live here; empty when it can."""
+    if unit.systemd != "booted":
+        return "this host doesn't run systemd, which would start the unit"
+    if unit.python is None:
+        return "there is no Python 3.8 or newer below /usr or /opt, which the unit would run on"
+    return ""
+
+
+def plan(unit: UnitFacts, files: Mapping[str, str], agent: str) -> Plan:
+    """Make service, timer, rules, command and agent be there; `agent` is the identity of ours.
+
+    What a newer nearmetal installed is left alone.
+    """
+    theirs, ours = (numbers((identity or "").split(" ")[0]) for identity in (unit.agent, agent))
+    if theirs is not None and ours is not None and theirs > ours:
+        reason = f"the agent here is of nearmetal {_version(unit.agent)}, newer than {_version(agent)}: left alone"
+        return Plan(findings=(Finding(NAME, "agent", "advice", reason, unit.agent, reference=REFERENCE),))
+    actions = [
+        _action("files", path, files.get(path), text)
+        for path, text in texts(unit.python or "").items()
+        if files.get(path) != text
+    ]
+    if not unit.enabled:
+        actions.append(_action("unit.enabled", "", None, True))
+    if unit.agent != agent:
+        # Last: an agent that is upgraded can't be put back, so nothing after it may fail.
+        actions.append(_action("unit.agent", "", unit.agent, agent))
+    return Plan(tuple(actions), (_finding(unit, agent, actions),))
+
+
+def texts(python: str) -> Dict[str, str]:
+    """Path → text of the files beside the agent."""
+    names = {"agent": AGENT, "disabled": DISABLED, "baked": BAKED, "argument": ARGUMENT, "python": python}
+    return {
+        SERVICE: _HEAD + _SERVICE.format(**names),
+        TIMER: _HEAD + _TIMER,
+        RULES: _HEAD + _RULES,
+        LAUNCHER: "#!/bin/sh\n" + _HEAD + _LAUNCHER.format(**names),
+    }
+
+
+def _action(what: str, where: str, before: Value, after: Value) -> Action:
+    return Action(
+        concern=NAME,
+        knob="agent",
+        what=what,
+        where=where,
+        before=before,
+        after=after,
+        scope="boot",
+        wanted_by="auto",
+        reason="what is left to nearmetal is planned anew at each boot and for new devices",
+        reference=REFERENCE,
+    )
+
+
+def _finding(unit: UnitFacts, agent: str, actions: List[Action]) -> Finding:
+    reason = "plans at each boot, for each new NIC or disk, and every two minutes if queues or interrupts changed"
+    if unit.switched_off:
+        reason += f"; switched off by {unit.switched_off}"
+    return Finding(
+        concern=NAME,
+        knob="agent",
+        status="would_change" if actions else "ok",
+        reason=reason,
+        now=_version(unit.agent),
+        wanted=_version(agent),
+        reference=REFERENCE,
+    )
+
+
+def _version(identity: "str | None") -> "str | None":
+    return identity.split(" ")[0] if identity else None

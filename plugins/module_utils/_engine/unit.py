@@ -1,0 +1,88 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The levers for the unit: the agent's file, and whether systemd starts it. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import bundle
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import store
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.files import read_only
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.lever import Lever
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.unit import AGENT, IDENTITY, WANTS, identity
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
+
+MAX_BYTES = 256 * 1024
+
+
+class Agent(Lever):
+    """The zip application; its value is its version and the digest of its sources."""
+
+    scope = "boot"
+
+    def check(self, where: str, value: Value) -> None:
+        if where or not (value is None or (isinstance(value, str) and IDENTITY.fullmatch(value))):
+            raise NearmetalError(f"{AGENT} can't be {value!r}")
+
+    def read(self, host: WritableHost, where: str) -> Value:
+        return identity(host)
+
+    def write(self, host: WritableHost, where: str, value: Value) -> None:
+        if value is None:
+            store.remove_file(host, AGENT)
+            store.remove_empty(host, os.path.dirname(AGENT))
+            return
+        version = str(value).split(" ")[0]
+        data = bundle.build(version)
+        if bundle.identity(version) != value or len(data) > MAX_BYTES:
+            raise NearmetalError(f"the agent {value!r} can't be made of these sources")
+        store.replace_file(host, AGENT, data, mode=0o644, folder_mode=0o755)
+
+    def obstacle(self, host: WritableHost, where: str) -> str:
+        if host.exists(AGENT) and identity(host) is None:
+            return f"{AGENT} exists and nearmetal didn't write it: move it away and run again"
+        return read_only(host, AGENT)
+
+
+class Enabled(Lever):
+    """Whether systemd starts service and timer at boot: the links that `systemctl enable` makes."""
+
+    scope = "boot"
+
+    def check(self, where: str, value: Value) -> None:
+        if where or value not in (None, True):
+            raise NearmetalError(f"{self.what} can't be {value!r}")
+
+    def read(self, host: WritableHost, where: str) -> Value:
+        return True if any(host.exists(link) for link in WANTS) else None
+
+    def write(self, host: WritableHost, where: str, value: Value) -> None:
+        if value is None:
+            if host.booted():
+                host.command(("systemctl", "stop", "nearmetal.timer"))
+            for link in WANTS:
+                store.remove_file(host, link)
+            store.remove_file(host, store.FINGERPRINT)
+            return
+        for link in WANTS:
+            _link(host, link)
+        if host.booted():
+            host.command(("systemctl", "start", "nearmetal.timer"))
+
+    def obstacle(self, host: WritableHost, where: str) -> str:
+        return read_only(host, WANTS[0])
+
+
+def _link(host: WritableHost, path: str) -> None:
+    folder, name = os.path.split(path)
+    try:
+        with store.directory(host, folder, create=0o755) as parent, suppress(FileExistsError):
+            os.symlink(f"{os.path.dirname(folder)}/{name}", name, dir_fd=parent)
+            os.fsync(parent)
+    except OSError as error:
+        raise store.explain(path, error) from None

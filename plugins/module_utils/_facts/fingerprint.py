@@ -1,0 +1,47 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a plan depends on and may change while a host runs, as one short word. PRIVATE to the collection.
+
+An ENA reset renews queues and interrupts without any event, so a timer compares
+this word; it costs a few reads, no plan.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Iterator
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+
+# "  24:  1 0 2  PCI-MSI 81920-edge eth0-Tx-Rx-0" without its counters, which may be glued to the colon.
+_COUNTERS = re.compile(r"^\s*([0-9]+):[\s0-9]*", re.ASCII)
+
+
+def fingerprint(host: Host) -> str:
+    """A digest of online CPUs and nodes, the queues of each NIC, disks, and the interrupts by number and name."""
+    digest = hashlib.sha256()
+    for line in _shape(host):
+        digest.update(line.encode("utf-8", "replace") + b"\n")
+    return digest.hexdigest()
+
+
+def _shape(host: Host) -> Iterator[str]:
+    for path in ("/sys/devices/system/cpu/online", "/sys/devices/system/node/online"):
+        yield f"{path} {host.line(path)}"
+    for name in host.names("/sys/class/net"):
+        if _real(host, f"/sys/class/net/{name}"):
+            yield f"{name} {' '.join(host.names(f'/sys/class/net/{name}/queues'))}"
+    for name in host.names("/sys/block"):
+        if _real(host, f"/sys/block/{name}"):
+            yield f"{name} {' '.join(host.names(f'/sys/block/{name}/mq'))}"
+    for line in (host.text("/proc/interrupts") or "").splitlines():
+        match = _COUNTERS.match(line)
+        if match:
+            yield f"{match[1]} {line[match.end() :].strip()}"
+
+
+def _real(host: Host, path: str) -> bool:
+    """Whether hardware stands behind it; what containers and tunnels make comes and goes unheeded."""
+    return "/virtual/" not in (host.link(path) or "")

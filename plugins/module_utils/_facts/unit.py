@@ -1,0 +1,93 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Facts about the unit that plans on the host, and whether it can live here. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from dataclasses import dataclass
+from typing import Any, Dict, Optional
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+
+AGENT = "/usr/local/lib/nearmetal/nearmetal.pyz"
+DISABLED = "/etc/nearmetal/disabled"
+BAKED = "/run/nearmetal/baked"  # an image is being made of this host: only its next boot is tuned
+ARGUMENT = "nearmetal=off"
+WANTS = (
+    "/etc/systemd/system/multi-user.target.wants/nearmetal.service",
+    "/etc/systemd/system/timers.target.wants/nearmetal.timer",
+)
+
+# The second line of the agent: its version and the digest of its sources.
+IDENTITY = re.compile(r"[0-9A-Za-z.+-]{1,64} [0-9a-f]{64}", re.ASCII)
+_SECOND_LINE = re.compile(r"[^\n]*\n# nearmetal\.ec2 agent ([^\n]*)\n", re.ASCII)
+_PYTHON = "/usr/bin/python3"
+_NAMED = re.compile(r"python3\.([0-9]{1,3})", re.ASCII)
+_OLDEST = 8  # Python 3.8, as for every module
+# Below these a Python is still there when homes aren't mounted; /usr/local too.
+_AT_BOOT = re.compile(r"/(usr|opt)/[A-Za-z0-9._/+-]{1,200}", re.ASCII)
+
+
+@dataclass(frozen=True)
+class UnitFacts:
+    """The unit on this host."""
+
+    systemd: Optional[str]  # booted | installed (an image that isn't running); None without systemd
+    python: Optional[str]  # an interpreter that is there at boot; None when none is new enough
+    agent: Optional[str]  # version and digest of the agent; None when it isn't installed
+    enabled: bool  # service and timer start at boot
+    switched_off: Optional[str]  # what keeps the unit from running
+
+    def as_dict(self) -> Dict[str, Any]:
+        """Plain JSON."""
+        return dict(self.__dict__)
+
+
+def observe(host: Host) -> UnitFacts:
+    """Read whether systemd runs, which Python boots with the host, and what of ours is there."""
+    return UnitFacts(
+        systemd=_systemd(host),
+        python=_python(host),
+        agent=identity(host),
+        enabled=all(host.exists(path) for path in WANTS),
+        switched_off=switched_off(host),
+    )
+
+
+def identity(host: Host) -> Optional[str]:
+    """Version and digest of the agent on the host; None when there is none of ours."""
+    head = _SECOND_LINE.match(host.text(AGENT, limit=256) or "")
+    return head[1] if head and IDENTITY.fullmatch(head[1]) else None
+
+
+def switched_off(host: Host) -> Optional[str]:
+    """What keeps the unit from running, as the operator wrote it; None when nothing does."""
+    for path in (DISABLED, BAKED):
+        if host.exists(path):
+            return path
+    return ARGUMENT if ARGUMENT in (host.text("/proc/cmdline") or "").split() else None
+
+
+def _systemd(host: Host) -> Optional[str]:
+    if host.exists("/run/systemd/system"):  # sd_booted(3)
+        return "booted"
+    found = any(host.exists(path) for path in ("/usr/lib/systemd/systemd", "/lib/systemd/systemd"))
+    return "installed" if found else None
+
+
+def _python(host: Host) -> Optional[str]:
+    """The distribution's python3, which survives its upgrades; else the interpreter that runs this."""
+    path = _PYTHON
+    for _hop in range(8):
+        target = host.link(path)
+        if target is None:
+            break
+        path = os.path.normpath(os.path.join(os.path.dirname(path), target))
+    named = _NAMED.fullmatch(os.path.basename(path))
+    if named and int(named[1]) >= _OLDEST and host.exists(path):
+        return _PYTHON
+    return sys.executable if not host.root and _AT_BOOT.fullmatch(sys.executable) else None

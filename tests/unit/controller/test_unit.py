@@ -1,0 +1,354 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The unit on the host: when it comes, what it does at boot, how it is switched off, and that it leaves."""
+
+from __future__ import annotations
+
+import ast
+import json
+import shutil
+import stat
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any, Callable, Dict, List, Set
+
+import pytest
+import yaml
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import bundle
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import restore_requests, tune_requests
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import contract
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Origin, run
+from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
+from ansible_collections.nearmetal.ec2.plugins.modules import clocksource, restore, tune
+
+from tests.support.fake_kernel import CLOCK, FakeKernel
+from tests.support.hosts import files_of
+
+Call = Callable[..., Dict[str, Any]]
+ROOT = Path(__file__).resolve().parents[3]
+CURRENT = f"{CLOCK}/current_clocksource"
+AGENT = "usr/local/lib/nearmetal/nearmetal.pyz"
+SERVICE = "etc/systemd/system/nearmetal.service"
+UNIT = {
+    AGENT,
+    SERVICE,
+    "etc/systemd/system/nearmetal.timer",
+    "etc/systemd/system/multi-user.target.wants/nearmetal.service",
+    "etc/systemd/system/timers.target.wants/nearmetal.timer",
+    "etc/udev/rules.d/90-nearmetal.rules",
+    "usr/local/sbin/nearmetal",
+}
+SECOND_BOOT = "99999999-0000-0000-0000-000000000000"
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> FakeKernel:
+    return FakeKernel(tmp_path, files_of("xen_hvm"))
+
+
+def files(host: FakeKernel) -> Dict[str, bytes]:
+    """Every file and link but the lock."""
+    root = Path(host.root)
+    paths = [path for path in root.rglob("*") if (path.is_symlink() or path.is_file()) and path.name != "lock"]
+    return {
+        str(path.relative_to(root)): str(path.readlink()).encode() if path.is_symlink() else path.read_bytes()
+        for path in paths
+    }
+
+
+def current(host: FakeKernel) -> str:
+    return (Path(host.root) / CURRENT.lstrip("/")).read_text().strip()
+
+
+def boot(host: FakeKernel, boot_id: str = SECOND_BOOT) -> None:
+    host.reboot(boot_id)
+    shutil.rmtree(Path(host.root) / "run/nearmetal", ignore_errors=True)
+    host.written.clear()
+
+
+def test_a_value_left_to_us_brings_the_unit_and_restore_takes_it_away(host: FakeKernel, call: Call) -> None:
+    before = files(host)
+    checked = call(clocksource.main, host, check=True, source="auto")
+    assert files(host) == before
+    assert host.commands == []
+    applied = call(clocksource.main, host, source="auto")
+    assert checked["diff"] == applied["diff"]
+    assert applied["msg"] == "clocksource: xen → tsc, no reboot; unit: installed"
+    assert set(files(host)) - set(before) == UNIT | {"var/lib/nearmetal/journal.json", "var/lib/nearmetal/wanted.json"}
+    assert host.commands[-1] == "systemctl start nearmetal.timer"
+    assert "systemctl daemon-reload" in host.commands
+    assert "udevadm control --reload" in host.commands
+    again = call(tune.main, host, concerns={"clocksource": {"source": "auto"}})
+    assert not again["changed"]
+    assert [finding["status"] for finding in again["findings"]] == ["ok", "ok", "ok"]
+    assert call(restore.main, host)["msg"].endswith("unit: removed")
+    assert "systemctl stop nearmetal.timer" in host.commands
+    assert files(host) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("xen_hvm", {"source": "tsc"}),
+        ("xen_hvm", {"source": "kernel"}),
+        ("xen_hvm", {"source": "auto", "persist": False}),
+        ("graviton", {"source": "auto"}),
+    ],
+)
+def test_nothing_to_plan_at_boot_needs_no_unit(tmp_path: Path, call: Call, name: str, options: Dict[str, Any]) -> None:
+    host = FakeKernel(tmp_path, files_of(name))
+    assert not call(clocksource.main, host, **options).get("failed")
+    assert not UNIT & set(files(host))
+
+
+def test_a_name_instead_of_auto_takes_the_unit_away(host: FakeKernel, call: Call) -> None:
+    call(clocksource.main, host, source="auto")
+    assert set(files(host)) >= UNIT
+    changed = call(clocksource.main, host, source="tsc")
+    assert changed["msg"] == "clocksource: persisted, no reboot; unit: removed"
+    assert not UNIT & set(files(host))
+
+
+def test_the_agent_is_small_and_always_the_same(host: FakeKernel, call: Call) -> None:
+    call(clocksource.main, host, source="auto")
+    agent = Path(host.root) / AGENT
+    assert agent.stat().st_size <= 256 * 1024
+    assert stat.S_IMODE(agent.stat().st_mode) == 0o644
+    with zipfile.ZipFile(agent) as archive:
+        assert archive.namelist() == sorted(archive.namelist())
+        assert {entry.date_time for entry in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+    first = agent.read_bytes()
+    call(restore.main, host)
+    bundle.build.cache_clear()
+    call(tune.main, host, workload="base")
+    assert agent.read_bytes() == first
+
+
+def test_the_agent_runs_by_itself_and_is_made_of_what_it_holds(tmp_path: Path) -> None:
+    agent = tmp_path / "nearmetal.pyz"
+    agent.write_bytes(bundle.build(VERSION))
+    shown = subprocess.run([sys.executable, "-I", agent, "--version"], stdout=subprocess.PIPE, check=True, text=True)
+    assert shown.stdout == f"nearmetal.ec2 {VERSION}\n"
+    code = (
+        f"import sys; sys.path.insert(0, {str(agent)!r})\n"
+        "from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import bundle\n"
+        f"print(bundle.__file__, bundle.identity({VERSION!r}))\n"
+    )
+    out = subprocess.run([sys.executable, "-I", "-c", code], stdout=subprocess.PIPE, check=True, text=True).stdout
+    place, own = out.strip().split(" ", 1)
+    assert place.startswith(str(agent))
+    assert own == bundle.identity(VERSION)
+
+
+def _needs(path: Path, seen: Set[Path]) -> Set[Path]:
+    """A source and all of ours that it imports, as Ansible finds them for its payload."""
+    if path in seen or not path.is_file():
+        return seen
+    seen.add(path)
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module and ".module_utils" in node.module:
+            folder = ROOT / "plugins" / Path(*node.module.split(".")[4:])
+            for place in (folder.with_suffix(".py"), folder / "__init__.py"):
+                _needs(place, seen)
+            for alias in node.names:
+                _needs(folder / f"{alias.name}.py", seen)
+                _needs(folder / alias.name / "__init__.py", seen)
+    return seen
+
+
+@pytest.mark.parametrize("name", yaml.safe_load((ROOT / "meta/runtime.yml").read_text())["action_groups"]["tuning"])
+def test_every_module_sends_what_the_agent_is_made_of(name: str) -> None:
+    source = ROOT / f"plugins/modules/{name}.py"
+    if "_engine" not in source.read_text():
+        return  # an AWS concern, which runs on the controller
+    sent = {str(path.relative_to(ROOT / "plugins/module_utils")) for path in _needs(source, set()) if path != source}
+    prefix = "/".join(bundle.UTILS) + "/"
+    agent = {entry[len(prefix) :] for entry in _entries() if entry.startswith(prefix) and "__init__" not in entry}
+    assert agent <= sent
+
+
+def _entries() -> List[str]:
+    import io
+
+    with zipfile.ZipFile(io.BytesIO(bundle.build(VERSION))) as archive:
+        return archive.namelist()
+
+
+def test_the_version_is_galaxys() -> None:
+    assert yaml.safe_load((ROOT / "galaxy.yml").read_text())["version"] == VERSION
+
+
+def test_a_boot_is_planned_anew_with_its_own_originals(host: FakeKernel, call: Call) -> None:
+    call(clocksource.main, host, source="auto")
+    boot(host)
+    assert current(host) == "xen"
+    assert command(["reapply", "--if-changed"], host) == 0
+    assert current(host) == "tsc"
+    journal = json.loads((Path(host.root) / "var/lib/nearmetal/journal.json").read_text())
+    entry = next(entry for entry in journal["entries"] if entry["what"] == "clock.current")
+    assert (entry["original"], entry["boot_id"]) == ("xen", SECOND_BOOT)
+    assert not call(clocksource.main, host, source="auto")["changed"]
+    call(restore.main, host)
+    assert current(host) == "xen"
+
+
+def test_the_same_disk_on_another_type_gets_that_types_plan(host: FakeKernel, call: Call) -> None:
+    call(clocksource.main, host, source="auto")
+    boot(host)
+    for path, text in files_of("nitro").items():
+        place = Path(host.root) / path.lstrip("/")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text)
+    shutil.rmtree(Path(host.root) / "sys/hypervisor")
+    host.write_value(CURRENT, "kvm-clock\n")
+    assert command(["reapply", "--if-changed"], host) == 0
+    assert current(host) == "kvm-clock", "on Nitro the kernel chose right"
+
+
+def test_the_timer_plans_only_what_changed(host: FakeKernel, call: Call) -> None:
+    call(clocksource.main, host, source="auto")
+    boot(host)
+    command(["reapply", "--if-changed"], host)
+    host.write_value(CURRENT, "hpet\n")
+    host.written.clear()
+    assert command(["reapply", "--if-changed"], host) == 0
+    assert host.written == [], "the operator's hand between two events is left alone"
+    (Path(host.root) / "proc/interrupts").write_text(
+        "           CPU0       CPU1\n 24:          1          0   PCI-MSI 81920-edge      eth0-Tx-Rx-0\n"
+    )
+    assert command(["reapply", "--if-changed"], host) == 0
+    assert current(host) == "tsc"
+    host.written.clear()
+    (Path(host.root) / "proc/interrupts").write_text(
+        "           CPU0       CPU1\n 24:  999999999   77777777   PCI-MSI 81920-edge      eth0-Tx-Rx-0\n"
+    )
+    assert command(["reapply", "--if-changed"], host) == 0
+    assert host.written == [], "counters aren't a change"
+
+
+@pytest.mark.parametrize("switch", ["file", "argument"])
+def test_kill_switches(host: FakeKernel, call: Call, switch: str, capsys: pytest.CaptureFixture[str]) -> None:
+    call(clocksource.main, host, source="auto")
+    boot(host)
+    if switch == "file":
+        (Path(host.root) / "etc/nearmetal").mkdir()
+        (Path(host.root) / "etc/nearmetal/disabled").touch()
+    else:
+        (Path(host.root) / "proc/cmdline").write_text("root=/dev/vda1 nearmetal=off quiet\n")
+    assert command(["reapply"], host) == 0
+    assert "switched off by" in capsys.readouterr().out
+    assert host.written == []
+
+
+def test_a_tampered_file_plans_nothing_of_that_concern(
+    host: FakeKernel, call: Call, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call(clocksource.main, host, source="auto")
+    stored = Path(host.root) / "var/lib/nearmetal/wanted.json"
+    content = json.loads(stored.read_text())
+    content["concerns"]["clocksource"]["options"]["source"] = "tsc; reboot"
+    stored.write_text(json.dumps(content))
+    boot(host)
+    assert command(["reapply"], host) == 1
+    assert "doesn't offer tsc; reboot" in capsys.readouterr().out
+    content["concerns"]["clocksource"]["options"] = {"source": ["tsc"], "path": "/etc/shadow"}
+    stored.write_text(json.dumps(content))
+    assert command(["reapply"], host) == 1
+    assert "/var/lib/nearmetal/wanted.json: clocksource.path is no option" in capsys.readouterr().out
+    assert host.written == []
+
+
+def test_a_host_that_does_not_take_the_value_fails_the_unit(host: FakeKernel, call: Call) -> None:
+    call(clocksource.main, host, source="auto")
+    boot(host)
+    host.moods[CURRENT] = "EIO"
+    assert command(["reapply", "--if-changed"], host) == 1
+    host.moods.clear()
+    assert command(["reapply", "--if-changed"], host) == 0, "a failed plan isn't remembered as planned"
+    assert current(host) == "tsc"
+
+
+def test_a_timer_that_does_not_start_takes_the_unit_back(host: FakeKernel, call: Call) -> None:
+    host.moods["systemctl start nearmetal.timer"] = "Unit nearmetal.timer is masked."
+    failed = call(clocksource.main, host, source="auto")
+    assert failed["failed"]
+    assert "nearmetal.timer is masked" in failed["errors"]["unit"]
+    assert not UNIT & set(files(host))
+    assert current(host) == "tsc", "independent concerns stay"
+
+
+def test_a_foreign_service_of_our_name_is_never_overwritten(host: FakeKernel, call: Call) -> None:
+    (Path(host.root) / SERVICE).write_text("[Service]\nExecStart=/bin/true\n")
+    before = files(host)
+    failed = call(clocksource.main, host, source="auto")
+    assert f"/{SERVICE} exists and nearmetal didn't write it" in failed["msg"]
+    assert files(host) == before
+
+
+def tuned_by(host: FakeKernel, version: str, source: str = "auto") -> Dict[str, Any]:
+    wanted = {"clocksource": {"source": source}}
+    done = run(host, lambda known: tune_requests(None, wanted, {}, known), check=False, origin=Origin("tune", version))
+    return contract(done.outcomes)
+
+
+def version_of(host: FakeKernel) -> str:
+    return (Path(host.root) / AGENT).read_bytes().split(b"\n")[1].split()[3].decode()
+
+
+def test_an_older_controller_never_replaces_a_newer_agent(host: FakeKernel) -> None:
+    before = files(host)
+    tuned_by(host, "0.9.0")
+    assert version_of(host) == "0.9.0"
+    assert tuned_by(host, "0.10.0")["changed"]
+    assert version_of(host) == "0.10.0"
+    older = tuned_by(host, "0.9.0")
+    assert not older["changed"]
+    assert version_of(host) == "0.10.0"
+    assert "newer than 0.9.0: left alone" in older["findings"][-1]["reason"]
+    run(host, lambda known: restore_requests(None, known), check=False, origin=Origin("restore", "0.9.0"))
+    assert files(host) == before
+
+
+def test_baking_writes_files_alone_and_the_first_boot_tunes(tmp_path: Path, call: Call) -> None:
+    host = FakeKernel(tmp_path, files_of("nitro", {CURRENT: "acpi_pm\n"}))
+    checked = call(tune.main, host, check=True, bake=True, workload="base")
+    baked = call(tune.main, host, bake=True, workload="base")
+    assert checked["diff"] == baked["diff"]
+    assert current(host) == "acpi_pm"
+    assert host.written == []
+    assert host.commands == []
+    assert set(files(host)) >= UNIT
+    waits = [finding for finding in baked["findings"] if finding["status"] == "needs_reboot"]
+    assert [finding["knob"] for finding in waits] == ["source"]
+    kept = b"".join(data for path, data in files(host).items() if path.startswith("var/lib/nearmetal"))
+    for own in (b"i-0123456789abcdef0", b"11111111-2222-3333-4444-555555555555"):
+        assert own not in kept
+    assert not call(tune.main, host, bake=True, workload="base")["changed"]
+    assert command(["reapply"], host) == 0
+    assert current(host) == "acpi_pm", "the baker itself stays as it is until it is started as an image"
+    boot(host)
+    (tmp_path / "sys/devices/virtual/dmi/id/board_asset_tag").write_text("i-0fedcba9876543210\n")
+    (tmp_path / CURRENT.lstrip("/")).write_text("acpi_pm\n")
+    assert command(["reapply", "--if-changed"], host) == 0
+    assert current(host) == "tsc"
+    call(restore.main, host)
+    assert current(host) == "acpi_pm"
+    assert not UNIT & set(files(host))
+
+
+def test_the_command_restores_without_a_controller(host: FakeKernel, call: Call) -> None:
+    before = files(host)
+    call(tune.main, host, workload="base")
+    assert command(["restore"], host) == 0
+    assert files(host) == before
+    assert command(["restore", "clocksouce"], host) == 1
+
+
+def test_the_command_needs_root(host: FakeKernel, capsys: pytest.CaptureFixture[str]) -> None:
+    host.root_user = False
+    assert command(["status"], host) == 1
+    assert "sudo" in capsys.readouterr().err
