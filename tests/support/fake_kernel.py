@@ -19,6 +19,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 
 from tests.support.fake_cpus import Cpus
+from tests.support.fake_nics import FakeNics
 from tests.support.fake_power import Power
 from tests.support.hosts import lay_out
 
@@ -38,6 +39,7 @@ class FakeKernel(WritableHost):
         self.root_user = True
         self.cpus = Cpus(root)
         self.power = Power(root)
+        self.nics = FakeNics(root)
 
     def is_root(self) -> bool:
         return self.root_user
@@ -66,6 +68,9 @@ class FakeKernel(WritableHost):
         if mood != "ignores":
             self._take(path, text)
 
+    def _driver(self, device: str, record: bytes) -> bytes:
+        return self.nics.driver(device, record)
+
     def command(self, argv: Sequence[str], timeout: float = 60) -> str:
         line = " ".join(argv)
         self.commands.append(line)
@@ -79,7 +84,7 @@ class FakeKernel(WritableHost):
             if text.strip() in self._get(f"{CLOCK}/available_clocksource").split():
                 self._put(path, text)
             return
-        if not any(part.take(path, text) for part in (self.cpus, self.power)):
+        if not any(part.take(path, text) for part in (self.cpus, self.power, self.nics)):
             raise OSError(errno.EACCES, "Permission denied", path)
 
     def _get(self, path: str) -> str:

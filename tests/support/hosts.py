@@ -17,6 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Dict, Iterator, Optional, Tuple
 
+from tests.support.fake_nics import nic_files
 from tests.support.host_power import frequency_files, idle_files
 
 FOLDER = Path(__file__).resolve().parent.parent / "hosts"
@@ -42,6 +43,8 @@ def files_of(name: str, changes: Optional[Dict[str, Optional[str]]] = None) -> D
         files.update(idle_files(cpus, **host["idle"]))
     if "frequency" in host:
         files.update(frequency_files(cpus, **host["frequency"]))
+    if "nics" in host:
+        files.update(nic_files(cpus, host["nics"]))
     files.update(host["files"])
     for path, text in (changes or {}).items():
         if text is None:
@@ -52,11 +55,14 @@ def files_of(name: str, changes: Optional[Dict[str, Optional[str]]] = None) -> D
 
 
 def lay_out(root: Path, files: Dict[str, str]) -> None:
-    """Write the files below the root."""
+    """Write the files below the root; "-> target" is a symbolic link."""
     for path, text in files.items():
         place = root / path.lstrip("/")
         place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text)
+        if text.startswith("-> "):
+            place.symlink_to(text[3:])
+        else:
+            place.write_text(text)
     for folder in ("etc/tmpfiles.d", "etc/systemd/system", "etc/udev/rules.d", "var/lib", "run", "usr/bin"):
         (root / folder).mkdir(parents=True, exist_ok=True)
     with suppress(FileExistsError):

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from typing import List
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns import clocksource, cpu_power, smt
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns import clocksource, cpu_power, network_irq, smt
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern import Concern
 
 CONCERNS: List[Concern] = [
     clocksource.CONCERN,
     smt.CONCERN,
     cpu_power.CONCERN,
+    network_irq.CONCERN,
 ]

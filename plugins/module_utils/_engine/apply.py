@@ -74,7 +74,7 @@ def _not_back(host: WritableHost, group: Sequence[Action]) -> List[Action]:
     return [
         action
         for action in group
-        if moved.remembered(moved.read(host, action.where)) != moved.remembered(action.before)
+        if not moved.same(moved.remembered(moved.read(host, action.where)), moved.remembered(action.before))
     ]
 
 
@@ -94,7 +94,7 @@ def _demand_held(host: WritableHost, done: Sequence[Action], left: Sequence[Acti
     again = {(action.what, action.where) for action in left}
     for action in done:
         now = lever(action.what).read(host, action.where)
-        if now != action.after or (action.what, action.where) in again:
+        if not lever(action.what).same(now, action.after) or (action.what, action.where) in again:
             place = f"{action.what} {action.where}".strip()
             raise NearmetalError(
                 f"{action.concern}.{action.knob}: the kernel did not take {action.after!r} for {place}: it has {now!r}"

@@ -35,6 +35,10 @@ class WritableHost(Host):
         finally:
             os.close(descriptor)
 
+    def set_driver(self, device: str, record: bytes) -> None:
+        """Hand a driver an ethtool record that changes it. Raises OSError as the kernel answers."""
+        self._driver(device, record)
+
     def writable(self, path: str) -> bool:
         """Whether the file could be opened for writing; False on a read-only mount."""
         return os.access(self.real(path), os.W_OK)

@@ -46,6 +46,10 @@ class Lever(ABC):
         for where, value in values.items():
             self.write(host, where, value)
 
+    def same(self, now: Value, value: Value) -> bool:
+        """Whether the place, which reads `now`, holds `value`."""
+        return now == value
+
     @abstractmethod
     def obstacle(self, host: WritableHost, where: str) -> str:
         """Why it can't be written here, known before anything is changed; empty when nothing stands in the way."""

@@ -10,8 +10,17 @@ from typing import Dict, List
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.boot_arguments.lever import BootArguments
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.files import NativeFile
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.lever import KernelValue, Lever
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.network import Affinity, Rfs, Rps, Xps
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.nic_settings import (
+    Coalesce,
+    Offloads,
+    Queues,
+    Rings,
+    Sysfs,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.power import FrequencyTable, IdleDisabled, Turbo
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.smt import OfflineCpus, SmtControl
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.sysctl import Sysctl
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.unit import Agent, Enabled
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 
@@ -31,6 +40,17 @@ _LEVERS: List[Lever] = [
     FrequencyTable("power.preferences", "energy_performance_preference"),
     Turbo("power.turbo"),
     BootArguments("boot.arguments"),
+    Queues("network.queues"),
+    Affinity("network.affinity"),
+    Rps("network.rps"),
+    Rfs("network.rfs"),
+    Xps("network.xps"),
+    Rings("network.rings"),
+    Coalesce("network.coalesce"),
+    Offloads("network.offloads"),
+    Sysfs("network.mtu", "mtu"),
+    Sysfs("network.txqueuelen", "tx_queue_len"),
+    Sysctl("sysctl"),
     NativeFile("files"),
     Enabled("unit.enabled"),
     Agent("unit.agent"),

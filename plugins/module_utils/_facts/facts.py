@@ -17,6 +17,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import (
     platform,
     power,
     smt,
+    sysctl,
     topology,
     unit,
 )
@@ -38,11 +39,12 @@ class Facts:
     boot: Optional[boot.BootFacts] = None
     unit: Optional[unit.UnitFacts] = None
     network: Optional[network.NetworkFacts] = None
+    sysctl: Optional[Mapping[str, str]] = None  # key → value of those that concerns manage
     files: Optional[Mapping[str, str]] = None  # path → text of each file of ours
 
     def as_dict(self) -> Dict[str, Any]:
         """Plain JSON, for people: the domains that were observed, without our own files."""
-        observed = {name: getattr(self, name) for name in DOMAINS if name != "files"}
+        observed = {name: getattr(self, name) for name in DOMAINS if name not in ("files", "sysctl")}
         return {name: domain.as_dict() for name, domain in observed.items() if domain is not None}
 
 
@@ -57,6 +59,7 @@ DOMAINS: Dict[str, Callable[[Host], Any]] = {
     "boot": boot.observe,
     "unit": unit.observe,
     "network": network.observe,
+    "sysctl": sysctl.observe,
     "files": observe_files,
 }
 

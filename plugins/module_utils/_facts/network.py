@@ -10,15 +10,13 @@ Sets of CPUs are kernel lists ("0-3,8").
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Dict, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterable, Mapping, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import ethtool, interrupts, nic
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import Nic
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cpulist, cpumask, proc_stat
-
-SOCK_FLOW_ENTRIES = "/proc/sys/net/core/rps_sock_flow_entries"
 
 # queue label → CPUs, as a kernel list
 Table = Mapping[str, str]
@@ -32,7 +30,8 @@ class NetworkFacts:
     uppers: Mapping[str, Tuple[str, ...]]  # bond, VLAN, bridge → interfaces below it
     default_route: Tuple[str, ...]  # interfaces that have one
     default_affinity: Optional[str]  # where the kernel lets a new interrupt go
-    sock_flow_entries: Optional[int]
+    irqbalance: bool  # its daemon runs, and moves interrupts every 10 s
+    isolated: Optional[str]  # CPUs that the command line keeps free of work (isolcpus=)
     load: Mapping[int, float]  # CPU → share of its time in interrupts since boot, 0 to 1
     drivers: Mapping[str, str]  # place → driver's version
     affinity: Mapping[str, Table]
@@ -42,9 +41,11 @@ class NetworkFacts:
     xps: Mapping[str, Table]
     queues: Mapping[str, int]  # queue pairs now
     queues_max: Mapping[str, int]
-    rings: Mapping[str, Mapping[str, int]]  # descriptors per queue: rx, tx, rx_max, tx_max
+    rings: Mapping[str, Mapping[str, int]]  # descriptors per queue: rx, tx
+    rings_max: Mapping[str, Mapping[str, int]]
     coalesce: Mapping[str, Mapping[str, int]]
-    offloads: Mapping[str, Mapping[str, Tuple[bool, bool]]]  # whether on, whether it can be switched
+    offloads: Mapping[str, Mapping[str, bool]]
+    fixed: Mapping[str, Tuple[str, ...]]  # offloads that can't be switched
     mtu: Mapping[str, int]
     txqueuelen: Mapping[str, int]
     bql: Mapping[str, Mapping[str, int]]  # limit_min and limit_max of the first transmit queue, bytes
@@ -67,12 +68,11 @@ class NetworkFacts:
             "uppers": {name: list(self.below(name)) for name in self.uppers},
             "default_route": list(self.default_route),
             "default_affinity": self.default_affinity,
-            "sock_flow_entries": self.sock_flow_entries,
+            "irqbalance": self.irqbalance,
             "interrupt_load": {str(cpu): round(share, 4) for cpu, share in self.load.items() if share >= 0.01},
         }
 
     def _interface(self, one: Nic) -> Dict[str, Any]:
-        offloads = self.offloads.get(one.place)
         return {
             "place": one.place,
             "driver": one.driver,
@@ -88,8 +88,9 @@ class NetworkFacts:
             "rfs": dict(self.rfs.get(one.place, {})),
             "xps": dict(self.xps.get(one.place, {})),
             "rings": _plain(self.rings.get(one.place)),
+            "rings_max": _plain(self.rings_max.get(one.place)),
             "coalesce": _plain(self.coalesce.get(one.place)),
-            "offloads": {name: on for name, (on, _free) in offloads.items()} if offloads is not None else None,
+            "offloads": _plain(self.offloads.get(one.place)),
             "mtu": self.mtu.get(one.place),
             "txqueuelen": self.txqueuelen.get(one.place),
             "bql": _plain(self.bql.get(one.place)),
@@ -100,7 +101,7 @@ def observe(host: Host) -> NetworkFacts:
     """Read /proc/interrupts, /proc/irq, /sys/class/net, and ask each driver."""
     found = interrupts.observe(host)
     nics = nic.observe(host, found)
-    affinities = {one.place: _affinities(host, one) for one in nics}
+    affinities = {one.place: affinity(host, one) for one in nics}
     settings = {one.place: _Settings.of(host, one) for one in nics}
     default = host.line("/proc/irq/default_smp_affinity")
     steered = {one.place: steering(host, one) for one in nics}
@@ -109,13 +110,11 @@ def observe(host: Host) -> NetworkFacts:
         uppers=nic.uppers(host),
         default_route=_default_route(host),
         default_affinity=_list(default),
-        sock_flow_entries=_number(host, SOCK_FLOW_ENTRIES),
+        irqbalance=_irqbalance(host),
+        isolated=host.line("/sys/devices/system/cpu/isolated"),
         load=_load(host),
         drivers={place: one.version for place, one in settings.items() if one.version is not None},
-        affinity={
-            place: {label: one.wanted for label, one in table.items() if one.wanted is not None}
-            for place, table in affinities.items()
-        },
+        affinity={place: wanted(table) for place, table in affinities.items()},
         effective={
             place: {label: one.effective for label, one in table.items() if one.effective is not None}
             for place, table in affinities.items()
@@ -125,13 +124,46 @@ def observe(host: Host) -> NetworkFacts:
         xps={place: one.xps for place, one in steered.items()},
         queues={one.place: queues_now(one, settings[one.place].channels) for one in nics},
         queues_max={place: most for place, one in settings.items() for most in [one.most()] if most is not None},
-        rings={place: one.rings for place, one in settings.items() if one.rings is not None},
+        rings={place: now(one.rings) for place, one in settings.items() if one.rings is not None},
+        rings_max={
+            place: {name: one.rings[name + "_max"] for name in ("rx", "tx")}
+            for place, one in settings.items()
+            if one.rings is not None
+        },
         coalesce={place: one.coalesce for place, one in settings.items() if one.coalesce is not None},
-        offloads={place: one.offloads for place, one in settings.items() if one.offloads is not None},
+        offloads={
+            place: {name: on for name, (on, _free) in one.offloads.items()}
+            for place, one in settings.items()
+            if one.offloads is not None
+        },
+        fixed={
+            place: tuple(name for name, (_on, free) in (one.offloads or {}).items() if not free)
+            for place, one in settings.items()
+        },
         mtu=_numbers(host, nics, "mtu"),
         txqueuelen=_numbers(host, nics, "tx_queue_len"),
         bql={one.place: limits for one in nics for limits in [bql(host, one)] if limits},
     )
+
+
+def affinity(host: Host, one: Nic) -> Dict[str, interrupts.Affinity]:
+    """Where the interrupt of each queue may go."""
+    return {vector.label: interrupts.affinity(host, vector.irq) for vector in one.vectors}
+
+
+def wanted(table: Mapping[str, interrupts.Affinity]) -> Dict[str, str]:
+    """Queue label → CPUs that its interrupt may go to."""
+    return {label: one.wanted for label, one in table.items() if one.wanted is not None}
+
+
+def cpus(text: Optional[str]) -> Tuple[int, ...]:
+    """The CPUs of a kernel list; none for no list. Raises NearmetalError for a text that is none."""
+    return cpulist.parse(text or "")
+
+
+def listed(ids: Iterable[int]) -> str:
+    """The kernel list of these CPUs."""
+    return cpulist.render(ids)
 
 
 @dataclass(frozen=True)
@@ -168,6 +200,11 @@ def queues_now(one: Nic, channels: Optional[Mapping[str, int]]) -> int:
     return len(one.rx)
 
 
+def now(rings: Mapping[str, int]) -> Dict[str, int]:
+    """Of what the driver says of its rings, what they are now."""
+    return {name: rings[name] for name in ("rx", "tx")}
+
+
 def bql(host: Host, one: Nic) -> Dict[str, int]:
     """The limits of bytes in flight of the first transmit queue; all queues get the same from us."""
     folder = "{}/queues/tx-{}/byte_queue_limits".format(one.folder, one.tx[0] if one.tx else 0)
@@ -201,8 +238,10 @@ class _Settings:
         return self.channels["combined_max"] or self.channels["rx_max"] if self.channels is not None else None
 
 
-def _affinities(host: Host, one: Nic) -> Dict[str, interrupts.Affinity]:
-    return {vector.label: interrupts.affinity(host, vector.irq) for vector in one.vectors}
+def _irqbalance(host: Host) -> bool:
+    """Whether its service has a process, by its control group of either version; nothing is forked to ask."""
+    groups = ("/sys/fs/cgroup", "/sys/fs/cgroup/systemd")
+    return any(host.line("{}/system.slice/irqbalance.service/cgroup.procs".format(group)) for group in groups)
 
 
 def _load(host: Host) -> Dict[int, float]:
@@ -242,5 +281,5 @@ def _list(mask: Optional[str]) -> Optional[str]:
         return None
 
 
-def _plain(table: Optional[Mapping[str, int]]) -> Optional[Dict[str, int]]:
+def _plain(table: Optional[Mapping[str, Any]]) -> Optional[Dict[str, Any]]:
     return dict(table) if table is not None else None

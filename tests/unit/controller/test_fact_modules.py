@@ -15,7 +15,7 @@ from typing import Any, Callable, Dict
 
 import pytest
 import yaml
-from ansible_collections.nearmetal.ec2.plugins.modules import host_facts, topology_facts
+from ansible_collections.nearmetal.ec2.plugins.modules import host_facts, network_facts, topology_facts
 
 from tests.support.fake_kernel import FakeKernel
 from tests.support.hosts import files_of, names
@@ -23,7 +23,7 @@ from tests.unit.facts import large
 
 Call = Callable[..., Dict[str, Any]]
 PROJECT = Path(__file__).resolve().parents[3]
-MODULES = (topology_facts, host_facts)
+MODULES = (topology_facts, host_facts, network_facts)
 TYPES = {"str": str, "int": int, "bool": bool, "list": list, "dict": dict}
 
 

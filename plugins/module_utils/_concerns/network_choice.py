@@ -1,0 +1,120 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is wanted of each NIC: an option for all of them, unless one is named. Pure. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.network import NetworkFacts, cpus
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import Nic
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import TopologyFacts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Value, Wanted
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The options of one NIC."""
+
+    nic: Nic
+    options: Mapping[str, Any]
+
+    def get(self, option: str) -> Any:
+        """The option's value; None when it was left out."""
+        return self.options.get(option)
+
+
+def choices(concern: str, network: NetworkFacts, wanted: Wanted, knobs: Sequence[str]) -> Tuple[Choice, ...]:
+    """Per NIC the value of each knob: that of `interfaces` for its name (or a bond or VLAN above it), else the common.
+
+    Raises NearmetalError for an interface that the host doesn't have, or that has no hardware below it.
+    """
+    named: Dict[str, Dict[str, Any]] = {}
+    for entry in wanted.get("interfaces") or ():
+        below = network.below(entry["name"])
+        if not below:
+            here = ", ".join(one.name for one in network.nics) or "none"
+            raise NearmetalError(
+                f"{concern}.interfaces: no hardware is behind an interface {entry['name']!r}; this host has {here}"
+            )
+        for name in below:
+            named.setdefault(name, {}).update({knob: entry[knob] for knob in knobs if entry.get(knob) is not None})
+    common = {knob: wanted.get(knob) for knob in knobs if wanted.get(knob) is not None}
+    return tuple(Choice(one, {**common, **named.get(one.name, {})}) for one in network.nics)
+
+
+def cpu_list(name: str, text: str, topology: TopologyFacts) -> Tuple[int, ...]:
+    """The online CPUs that an option lists; NearmetalError names the option and what would be allowed."""
+    online = topology.cpus_online or ()
+    try:
+        found = cpus(text)
+    except NearmetalError as error:
+        raise NearmetalError(f"{name}: {error}") from None
+    missing = [str(cpu) for cpu in found if cpu not in online]
+    if missing or not found:
+        what = f"CPU {', '.join(missing)} isn't online" if missing else "it names no CPU"
+        raise NearmetalError(f"{name}: {text!r} can't be used, {what}; online are {topology.as_dict()['cpus_online']}")
+    return found
+
+
+@dataclass(frozen=True)
+class Knob:
+    """How one knob of one concern is told."""
+
+    concern: str
+    name: str
+    what: str
+    reference: str
+    wanted_by: str = "user"
+    disruptive: bool = False
+
+    def told(self, one: Optional[Nic], status: str, reason: str, now: Value = None, goal: Value = None) -> Finding:
+        """A finding about this knob of a NIC, or of the whole host."""
+        named = f"{one.name}: {reason}" if one is not None else reason
+        where = one.place if one is not None else ""
+        return Finding(self.concern, self.name, status, named, now, goal, self.reference, where)
+
+    def change(self, one: Nic, now: Value, goal: Value, reason: str) -> Plan:
+        """The plan that brings a NIC's table or number from `now` to `goal`."""
+        if now == goal:
+            return Plan(findings=(self.told(one, "ok", reason, now, goal),))
+        return Plan(
+            (self.action(one.place, now, goal, f"{one.name}: {reason}"),),
+            (self.told(one, "would_change", reason, now, goal),),
+        )
+
+    def action(self, where: str, now: Value, goal: Value, reason: str) -> Action:
+        """The action at a place."""
+        return Action(
+            concern=self.concern,
+            knob=self.name,
+            what=self.what,
+            where=where,
+            before=now,
+            after=goal,
+            reason=reason,
+            reference=self.reference,
+            disruptive=self.disruptive,
+            wanted_by=self.wanted_by,
+        )
+
+
+def joined(plans: Sequence[Plan]) -> Plan:
+    """One plan of several, in their order."""
+    return Plan(
+        tuple(action for plan in plans for action in plan.actions),
+        tuple(finding for plan in plans for finding in plan.findings),
+        any(plan.replan for plan in plans),
+    )
+
+
+def knob_maker(concern: str, wanted: Wanted) -> Callable[..., Knob]:
+    """Knobs of a concern that know who wants them."""
+
+    def make(name: str, what: str, reference: str, disruptive: bool = False) -> Knob:
+        return Knob(concern, name, what, reference, wanted.wanted_by(name), disruptive)
+
+    return make

@@ -1,0 +1,284 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""network_irq: which CPU each queue of each NIC interrupts, and which CPUs share its work. Pure. PRIVATE.
+
+An interrupt whose mask names several CPUs is still delivered to one of them, so
+a wide mask spreads nothing (S1-08): each queue gets one CPU of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Dict, FrozenSet, List, Mapping, Optional, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns import network_steering as steering
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern import Concern
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.gate import closed, host_class
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.native import by_unit
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.network_choice import (
+    Choice,
+    Knob,
+    choices,
+    cpu_list,
+    joined,
+    knob_maker,
+)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.spread import Demand, spread
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.network import NetworkFacts, cpus, listed
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import Nic
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import TopologyFacts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
+
+NAME = "network_irq"
+REFERENCE = "S1-08, S4-13; ec2.md 2.9"
+POLICIES = ["auto", "spread", "dedicated", "irqbalance", "kernel"]
+
+# One core of eight, where there are eight. perftune takes one of sixteen and cuts the queues to that number, which
+# leaves a Graviton of 8 or 16 vCPUs one queue (peers.md 5); AWS's Graviton guide wants one queue per core.
+CORES_PER_DEDICATED = 8
+
+# S1-13: one core full of interrupts while the host as a whole is half idle.
+HOT, HOT_OVER_MEAN = 0.25, 4
+
+_PER_NIC: Mapping[str, Mapping[str, Any]] = {
+    "policy": {"type": "str", "choices": POLICIES},
+    "queues": {"type": "str"},
+    "rps": {"type": "str"},
+    "rfs": {"type": "str"},
+    "xps": {"type": "str"},
+}
+KNOBS = tuple(_PER_NIC)
+
+OPTIONS: Mapping[str, Mapping[str, Any]] = {
+    **_PER_NIC,
+    "irq_cpus": {"type": "str"},
+    "interfaces": {
+        "type": "list",
+        "elements": "dict",
+        "options": {"name": {"type": "str", "required": True}, **_PER_NIC},
+    },
+    "persist": {"type": "bool", "default": True},
+}
+
+
+def plan(facts: Facts, wanted: Wanted) -> Plan:
+    """The plan for interrupts and steering of every NIC.
+
+    Raises NearmetalError when CPUs, queues or interfaces are named that the host doesn't have.
+    """
+    asked = [knob for knob in KNOBS if wanted.get(knob) is not None] or ["interfaces"]
+    if wanted.get(asked[0]) is None:
+        return Plan()
+    shut = [finding for knob in asked for finding in closed(NAME, knob, facts, wanted)]
+    if shut:
+        return Plan(findings=tuple(shut))
+    network, topology = facts.network, facts.topology
+    if network is None or topology is None or not topology.cpus_online or not network.nics:
+        reason = "this host shows no NIC, or not which CPUs are online"
+        return Plan(findings=tuple(Finding(NAME, knob, "unknown", reason, reference=REFERENCE) for knob in asked))
+    chosen = choices(NAME, network, wanted, KNOBS)
+    queues, counts = _queues(network, chosen, wanted)
+    pinned, assigned = _policy(facts, network, topology, chosen, counts, wanted)
+    steered = steering.plan_steering(facts, steering.Scene(network, topology, counts, assigned), chosen, wanted)
+    everything = joined([queues, pinned, steered])
+    kept = by_unit(NAME, facts) if everything.findings and wanted.get("persist") else Plan()
+    return joined([everything, kept, Plan(findings=_hotspot(network))])
+
+
+def _queues(network: NetworkFacts, chosen: Tuple[Choice, ...], wanted: Wanted) -> Tuple[Plan, Dict[str, int]]:
+    """The plan for the number of queues, and that number as it will be."""
+    counts = dict(network.queues)
+    knob = knob_maker(NAME, wanted)("queues", "network.queues", "S4-04, S4-13; ec2.md 2.8", True)
+    plans = []
+    for choice in chosen:
+        asked, one = choice.get("queues"), choice.nic
+        if asked is None:
+            continue
+        most, now = network.queues_max.get(one.place), counts.get(one.place)
+        if not most or now is None:
+            plans.append(Plan(findings=(knob.told(one, "not_applicable", f"{one.driver} has a fixed number", now),)))
+            continue
+        if asked != "max" and not (asked.isdigit() and asked.isascii() and 0 < int(asked) <= most):
+            sentence = f"network_irq.queues: {one.name} can't have {asked!r} queues; it takes 1 to {most}, or max"
+            if wanted.wanted_by("queues") != "workload":
+                raise NearmetalError(sentence)
+            plans.append(Plan(findings=(knob.told(one, "not_applicable", sentence, now),)))
+            continue
+        counts[one.place] = most if asked == "max" else int(asked)
+        reason = "each queue can have a CPU of its own; the change interrupts traffic for less than a millisecond"
+        plans.append(knob.change(one, now, counts[one.place], reason))
+    return joined(plans), counts
+
+
+def _policy(
+    facts: Facts,
+    network: NetworkFacts,
+    topology: TopologyFacts,
+    chosen: Tuple[Choice, ...],
+    counts: Mapping[str, int],
+    wanted: Wanted,
+) -> Tuple[Plan, Dict[str, Tuple[int, ...]]]:
+    """The plan for affinities, and per place the CPU of each queue as it will be."""
+    knob = knob_maker(NAME, wanted)("policy", "network.affinity", REFERENCE)
+    plans: List[Plan] = []
+    ours: List[Tuple[Nic, str]] = []
+    for choice in chosen:
+        stop = _stop(facts, network, topology, choice, counts, knob, wanted)
+        if stop is not None:
+            plans.append(Plan(findings=(stop,)))
+        elif choice.get("policy") == "kernel":
+            plans.append(_to_kernel(network, choice.nic, counts, knob))
+        elif choice.get("policy") is not None:
+            ours.append((choice.nic, choice.get("policy")))
+    found = _assign(network, topology, ours, counts, wanted)
+    for one, policy in ours:
+        now = dict(network.affinity.get(one.place, {}))
+        goal = table(one, found[one.place])
+        reason = "a CPU for each queue, cores of its node first; a mask of several CPUs would still mean one of them"
+        if policy == "dedicated":
+            reason = "the interrupts of all queues on a few cores, the others are for the application"
+        plans.append(knob.change(one, {label: now[label] for label in goal if label in now}, goal, reason))
+    if any(policy == "dedicated" for _one, policy in ours):
+        plans.append(Plan(findings=(_compute(topology, found),)))
+    return joined(plans), {place: tuple(one.values()) for place, one in found.items()}
+
+
+def _stop(
+    facts: Facts,
+    network: NetworkFacts,
+    topology: TopologyFacts,
+    choice: Choice,
+    counts: Mapping[str, int],
+    knob: Knob,
+    wanted: Wanted,
+) -> Optional[Finding]:
+    """The finding for a NIC whose interrupts aren't ours to place."""
+    policy, one = choice.get("policy"), choice.nic
+    if policy is None:
+        return None
+    if policy == "irqbalance":
+        told = "left to irqbalance" if network.irqbalance else "irqbalance doesn't run here: nobody moves interrupts"
+        return knob.told(one, "advice", told)
+    if not one.vectors or not counts.get(one.place):
+        return knob.told(one, "not_applicable", "it is down, or the names of its interrupts say nothing of queues")
+    if len(topology.cpus_online or ()) < 2:
+        return knob.told(one, "not_applicable", "the host has one CPU")
+    if network.irqbalance and policy != "kernel":
+        reason = (
+            "irqbalance owns the interrupts and would move them again; policy: irqbalance leaves them to it, or"
+            " switch it off: systemctl disable --now irqbalance"
+        )
+        return knob.told(one, "refused", reason, dict(network.affinity.get(one.place, {})))
+    if facts.platform is not None and facts.platform.burstable and policy != "kernel":
+        return knob.told(one, "refused", "a burstable type has few vCPUs, and pinning takes them from the scheduler")
+    if host_class(facts, wanted) == "xen_pv" and policy == "auto":
+        return knob.told(one, "refused", "on Xen PV the event channels follow the vCPUs; policy: spread does it")
+    if policy == "dedicated" and wanted.get("irq_cpus") is None and len(topology.cores or ()) < CORES_PER_DEDICATED:
+        reason = f"fewer than {CORES_PER_DEDICATED} cores: one for interrupts alone is too many; irq_cpus says which"
+        return knob.told(one, "refused", reason)
+    return None
+
+
+def _to_kernel(network: NetworkFacts, one: Nic, counts: Mapping[str, int], knob: Knob) -> Plan:
+    default = network.default_affinity
+    if default is None:
+        return Plan(findings=(knob.told(one, "unknown", "the kernel's own choice can't be read"),))
+    now = dict(network.affinity.get(one.place, {}))
+    goal = dict.fromkeys(labels(one, counts[one.place]), default)
+    return knob.change(one, {label: now[label] for label in goal if label in now}, goal, "the kernel's own choice")
+
+
+def _assign(
+    network: NetworkFacts,
+    topology: TopologyFacts,
+    ours: List[Tuple[Nic, str]],
+    counts: Mapping[str, int],
+    wanted: Wanted,
+) -> Dict[str, Dict[int, int]]:
+    online = frozenset(topology.cpus_online or ())
+    allowed = online - frozenset(cpus(network.isolated)) or online
+    if wanted.get("irq_cpus") is not None:
+        allowed = frozenset(cpu_list("network_irq.irq_cpus", wanted.get("irq_cpus"), topology))
+    few = allowed
+    if wanted.get("irq_cpus") is None:
+        few = dedicated(topology, allowed, [one.node for one, policy in ours if policy == "dedicated"])
+    found: Dict[str, Dict[int, int]] = {}
+    for policy, usable in (("dedicated", few), ("", allowed)):
+        demands = [
+            Demand(one.place, one.node, counts[one.place], _pinned(network, one, counts[one.place]))
+            for one, name in ours
+            if (name == "dedicated") == bool(policy)
+        ]
+        found.update(spread(topology, usable, demands))
+    return found
+
+
+def dedicated(topology: TopologyFacts, allowed: FrozenSet[int], nodes: List[Optional[int]]) -> FrozenSet[int]:
+    """The CPUs for interrupts alone: whole cores, one of eight on each node that has such a NIC, the first ones."""
+    cores = [tuple(cpu for cpu in core if cpu in allowed) for core in topology.cores or ()]
+    cores = [core for core in cores if core]
+    taken: List[int] = []
+    for node in dict.fromkeys(nodes):
+        local = [one.cpus for one in topology.nodes if one.id == node]
+        here = [core for core in cores if not local or core[0] in local[0]] or cores
+        for core in here[: max(1, len(here) // CORES_PER_DEDICATED)]:
+            taken += core
+    return frozenset(taken)
+
+
+def _compute(topology: TopologyFacts, found: Mapping[str, Mapping[int, int]]) -> Finding:
+    """The CPUs that get no interrupt of a NIC, and share no core with one that does."""
+    busy = {cpu for one in found.values() for cpu in one.values()}
+    busy |= {sibling for cpu in busy for sibling in topology.siblings(cpu)}
+    rest = listed(cpu for cpu in topology.cpus_online or () if cpu not in busy)
+    reason = f"run the application on CPUs {rest}: CPUAffinity={rest} in its unit, or numactl --physcpubind={rest}"
+    return Finding(NAME, "compute_cpus", "advice", reason, now=rest, reference="peers.md 2 (seastar#2350)")
+
+
+def labels(one: Nic, queues: int) -> Tuple[str, ...]:
+    """The names of a NIC's interrupts when it has so many queues."""
+    kinds = sorted({vector.kind for vector in one.vectors})
+    return tuple(str(queue) if kind == "both" else f"{kind}-{queue}" for queue in range(queues) for kind in kinds)
+
+
+def table(one: Nic, found: Mapping[int, int]) -> Dict[str, str]:
+    """Interrupt label → its CPU; both directions of a queue share one."""
+    return {label: str(found[int(label.rpartition("-")[2])]) for label in labels(one, len(found))}
+
+
+def _pinned(network: NetworkFacts, one: Nic, queues: int) -> Dict[int, int]:
+    """Queue → the one CPU that its interrupts may go to now."""
+    affinity = network.affinity.get(one.place, {})
+    found: Dict[int, int] = {}
+    for label in labels(one, queues):
+        text = affinity.get(label, "")
+        if text.isdigit():
+            found.setdefault(int(label.rpartition("-")[2]), int(text))
+    return found
+
+
+def _hotspot(network: NetworkFacts) -> Tuple[Finding, ...]:
+    """S1-13: one CPU drowns in interrupts while the mean is low."""
+    if len(network.load) < 4:
+        return ()
+    mean = sum(network.load.values()) / len(network.load)
+    cpu, share = max(network.load.items(), key=lambda item: (item[1], -item[0]))
+    if share < HOT or share < HOT_OVER_MEAN * mean:
+        return ()
+    reason = (
+        f"CPU {cpu} spent {share:.0%} of its time since boot in interrupts, all CPUs together {mean:.1%}: a queue"
+        " too few, or interrupts on one CPU"
+    )
+    return (replace(Finding(NAME, "irq_hotspot", "advice", reason, reference="S1-13"), where=f"cpu{cpu}"),)
+
+
+CONCERN = Concern(
+    name=NAME,
+    options=OPTIONS,
+    domains=("platform", "topology", "network", "sysctl", "files", "unit"),
+    plan=plan,
+    after=("smt",),
+)

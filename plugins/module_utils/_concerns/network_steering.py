@@ -1,0 +1,208 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""RPS, RFS and XPS: the kernel shares a queue's packets among CPUs. Pure. PRIVATE to the collection.
+
+It pays where a NIC has fewer queues than there are CPUs (S1-11: 250,000 to
+800,000 requests per second through one queue). Where each CPU has a queue it
+only adds interrupts between CPUs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Dict, FrozenSet, List, Mapping, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.network_choice import (
+    Choice,
+    Knob,
+    cpu_list,
+    joined,
+    knob_maker,
+)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.network import NetworkFacts, cpus, listed
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import Nic
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.sysctl import RPS_ENTRIES
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import TopologyFacts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
+
+# The kernel documentation's own figure for a server (networking/scaling.rst); perftune and rpk use it too.
+ENTRIES = 32768
+MOST_ENTRIES = 1 << 22
+# ENA's 8 queues want help from 32 CPUs on (ec2.md 2.9).
+CPUS_PER_QUEUE = 4
+
+
+@dataclass(frozen=True)
+class Scene:
+    """The host as the rest of the plan leaves it."""
+
+    network: NetworkFacts
+    topology: TopologyFacts
+    counts: Mapping[str, int]  # place → queues
+    assigned: Mapping[str, Tuple[int, ...]]  # place → the CPU of each queue
+
+    def irq_cpus(self, one: Nic) -> Tuple[int, ...]:
+        """The CPU of each queue of a NIC, by plan or as it is."""
+        if one.place in self.assigned:
+            return self.assigned[one.place]
+        return tuple(cpu for text in self.network.effective.get(one.place, {}).values() for cpu in cpus(text))
+
+    def busy(self) -> FrozenSet[int]:
+        """The CPUs that get interrupts of a NIC, and those that share a core with one."""
+        firsts = {cpu for one in self.network.nics for cpu in self.irq_cpus(one)}
+        return frozenset(firsts | {sibling for cpu in firsts for sibling in self.topology.siblings(cpu)})
+
+    def local(self, one: Nic) -> FrozenSet[int]:
+        """The CPUs of the NIC's node that may be given work; all when it belongs to none."""
+        online = frozenset(self.topology.cpus_online or ()) - frozenset(cpus(self.network.isolated))
+        here = [frozenset(node.cpus) for node in self.topology.nodes if node.id == one.node and node.cpus]
+        return online & here[0] if here else online
+
+
+def plan_steering(facts: Facts, scene: Scene, chosen: Tuple[Choice, ...], wanted: Wanted) -> Plan:
+    """The plan for RPS, RFS and XPS of each NIC."""
+    make = knob_maker("network_irq", wanted)
+    rps = make("rps", "network.rps", "S1-11, S4-11; ec2.md 2.9")
+    rfs = make("rfs", "network.rfs", "S4-11; ec2.md 2.9")
+    xps = make("xps", "network.xps", "ec2.md 2.9; networking/scaling.rst")
+    plans: List[Plan] = []
+    entries: List[int] = []
+    for choice in chosen:
+        helpers, why = _helpers(facts, scene, choice)
+        if choice.get("rps") is not None:
+            plans.append(_rps(scene, choice, rps, helpers, why))
+        if choice.get("rfs") is not None:
+            change, number = _rfs(scene, choice, rfs, bool(helpers), why)
+            plans.append(change)
+            entries.append(number)
+        if choice.get("xps") is not None:
+            plans.append(_xps(scene, choice, xps))
+    if entries:
+        plans.append(_entries(facts, rfs, max(entries)))
+    return joined(plans)
+
+
+def _helpers(facts: Facts, scene: Scene, choice: Choice) -> Tuple[Tuple[int, ...], str]:
+    """The CPUs that `auto` lets share a NIC's packets, and why these or none."""
+    one, queues = choice.nic, scene.counts.get(choice.nic.place, 0)
+    online = len(scene.topology.cpus_online or ())
+    platform = facts.platform
+    if queues >= online:
+        return (), "each CPU has a queue: sharing would only add interrupts between CPUs"
+    if platform is not None and platform.architecture == "aarch64":
+        return (), "AWS's Graviton guide wants it off (ec2.md 2.9)"
+    if one.driver == "ena" and queues * CPUS_PER_QUEUE > online:
+        return (), f"{queues} queues are enough for {online} CPUs"
+    found = tuple(sorted(scene.local(one) - scene.busy()))
+    if not found:
+        return (), "every core of its node takes interrupts of a NIC already"
+    return found, f"{queues} queue{'s' * (queues != 1)} for {online} CPUs: those of its node without interrupts help"
+
+
+def _rps(scene: Scene, choice: Choice, knob: Knob, helpers: Tuple[int, ...], why: str) -> Plan:
+    one, asked = choice.nic, choice.get("rps")
+    queues = scene.counts.get(one.place, 0)
+    present = scene.network.rps.get(one.place, {})
+    if not present:
+        return Plan(findings=(knob.told(one, "not_applicable", "this kernel has no rps_cpus for it"),))
+    if asked == "kernel":
+        helpers, why = (), "the kernel's own choice: off"
+    elif asked != "auto":
+        helpers, why = cpu_list("network_irq.rps", asked, scene.topology), "the CPUs that were asked for"
+        if queues >= len(scene.topology.cpus_online or ()):
+            reason = "each CPU has a queue already; RPS would only add interrupts between CPUs"
+            return Plan(findings=(knob.told(one, "refused", reason, dict(present), asked),))
+    goal = {f"rx-{queue}": listed(helpers) for queue in range(queues)}
+    return knob.change(one, _of(present, goal), goal, why)
+
+
+def _rfs(scene: Scene, choice: Choice, knob: Knob, helped: bool, why: str) -> Tuple[Plan, int]:
+    """The plan for a NIC's flow tables, and the size that the host's table needs for it."""
+    one, asked = choice.nic, choice.get("rfs")
+    queues = scene.counts.get(one.place, 0)
+    present = scene.network.rfs.get(one.place, {})
+    if not present:
+        return Plan(findings=(knob.told(one, "not_applicable", "this kernel has no rps_flow_cnt for it"),)), 0
+    if asked in ("auto", "kernel"):
+        total = ENTRIES if asked == "auto" and helped else 0
+        reason = why if asked == "auto" else "the kernel's own choice: off"
+    else:
+        total, reason = _count(asked), "the number of flows that was asked for"
+    goal = {f"rx-{queue}": rounded(total // queues) for queue in range(queues)}
+    return knob.change(one, _of(present, goal), goal, reason), rounded(total)
+
+
+def _entries(facts: Facts, knob: Knob, number: int) -> Plan:
+    present = (facts.sysctl or {}).get(RPS_ENTRIES)
+    if present is None:
+        return Plan(findings=(knob.told(None, "not_applicable", f"this kernel has no {RPS_ENTRIES}"),))
+    reason = "one table of flows for all NICs" if number else "no NIC uses a table of flows"
+    goal = str(number)
+    if present == goal:
+        return Plan(findings=(knob.told(None, "ok", reason, present, goal),))
+    change = Knob(knob.concern, knob.name, "sysctl", knob.reference, knob.wanted_by)
+    return Plan(
+        (change.action(RPS_ENTRIES, present, goal, reason),),
+        (Finding(knob.concern, knob.name, "would_change", reason, present, goal, knob.reference, RPS_ENTRIES),),
+    )
+
+
+def _xps(scene: Scene, choice: Choice, knob: Knob) -> Plan:
+    one, asked = choice.nic, choice.get("xps")
+    queues = scene.counts.get(one.place, 0)
+    online = tuple(scene.topology.cpus_online or ())
+    present = scene.network.xps.get(one.place, {})
+    if not present and queues < 2:
+        return Plan(findings=(knob.told(one, "not_applicable", "it has one transmit queue"),))
+    if asked == "kernel":
+        goal = {f"tx-{queue}": "" for queue in range(queues)}
+        return knob.change(one, _of(present, goal), goal, "the kernel's own choice: by the hash of the flow")
+    if asked == "auto" and queues >= len(online):
+        reason = "each CPU has a queue: the driver's choice stays"
+        return Plan(findings=(knob.told(one, "ok", reason, dict(present), dict(present)),))
+    if asked == "auto":
+        shares = _shares(scene, one, queues, online)
+        reason = "a CPU sends through the queue whose interrupt is nearest to it"
+    else:
+        shares = dict.fromkeys(range(queues), ())
+        for position, cpu in enumerate(cpu_list("network_irq.xps", asked, scene.topology)):
+            shares[position % queues] = (*shares[position % queues], cpu)
+        reason = "the CPUs that were asked for, in the order of the queues"
+    goal = {f"tx-{queue}": listed(shares[queue]) for queue in range(queues)}
+    return knob.change(one, _of(present, goal), goal, reason)
+
+
+def _shares(scene: Scene, one: Nic, queues: int, online: Tuple[int, ...]) -> Dict[int, Tuple[int, ...]]:
+    """Queue → the CPUs that send through it: each CPU once, its own core's queue first, then its node's in turn."""
+    irqs = (scene.irq_cpus(one) or online)[:queues]
+    shares: Dict[int, Tuple[int, ...]] = dict.fromkeys(range(queues), ())
+    for cpu in online:
+        near = [queue for queue, irq in enumerate(irqs) if irq == cpu]
+        near = near or [queue for queue, irq in enumerate(irqs) if irq in scene.topology.siblings(cpu)]
+        if not near:
+            node = next((node.cpus for node in scene.topology.nodes if cpu in node.cpus), ())
+            near = [queue for queue, irq in enumerate(irqs) if irq in node] or list(range(queues))
+        chosen = min(near, key=lambda queue: (len(shares[queue]), queue))
+        shares[chosen] = (*shares[chosen], cpu)
+    return shares
+
+
+def _of(present: Mapping[str, Any], goal: Mapping[str, Any]) -> Dict[str, Any]:
+    """The present entries of the queues that there will be."""
+    return {label: present[label] for label in goal if label in present}
+
+
+def _count(text: str) -> int:
+    if not (text.isdigit() and text.isascii() and 0 <= int(text) <= MOST_ENTRIES):
+        raise NearmetalError(
+            f"network_irq.rfs: {text!r} is no number of flows from 0 to {MOST_ENTRIES}, auto or kernel"
+        )
+    return int(text)
+
+
+def rounded(number: int) -> int:
+    """As the kernel rounds a number of flows: up to a power of two."""
+    return 1 << (number - 1).bit_length() if number > 0 else 0

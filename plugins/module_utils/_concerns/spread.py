@@ -1,0 +1,90 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which queue's interrupt goes to which CPU. Pure. PRIVATE to the collection.
+
+One queue per physical core, on the NIC's node first, then on other nodes;
+second threads only when every core has one; a second queue for a CPU only when
+every CPU has one. NICs share the CPUs in the order in which they appeared, so
+another NIC moves no queue of those before it.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from dataclasses import dataclass
+from typing import Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import TopologyFacts
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What one NIC needs: a CPU for each of its queues."""
+
+    place: str
+    node: Optional[int]
+    queues: int
+    now: Mapping[int, int]  # queue → the one CPU that it is pinned to; a queue without stands nowhere
+
+
+def spread(cpus: TopologyFacts, allowed: FrozenSet[int], demands: Sequence[Demand]) -> Dict[str, Dict[int, int]]:
+    """Place → queue → CPU. Only `allowed` CPUs that are online are used; with none of them, none is given."""
+    load: Counter[int] = Counter()
+    found = {}
+    for demand in demands:
+        order = preference(cpus, allowed, demand.node)
+        slots = _slots(order, load, demand.queues) if order else []
+        found[demand.place] = _settle(slots, demand)
+        load.update(slots)
+    return found
+
+
+def preference(cpus: TopologyFacts, allowed: FrozenSet[int], node: Optional[int]) -> Tuple[int, ...]:
+    """The CPUs that may be used, the best for a NIC on this node first."""
+    rank = {}
+    for core in cpus.cores or tuple((cpu,) for cpu in cpus.cpus_online or ()):
+        usable = sorted(cpu for cpu in core if cpu in allowed)
+        rank.update({cpu: position for position, cpu in enumerate(usable)})
+    distance = _distances(cpus, node)
+    usable_online = [cpu for cpu in cpus.cpus_online or () if cpu in allowed]
+    return tuple(sorted(usable_online, key=lambda cpu: (rank.get(cpu, 0), distance.get(cpu, 0), cpu)))
+
+
+def _distances(cpus: TopologyFacts, node: Optional[int]) -> Dict[int, int]:
+    """CPU → how far its node is from the NIC's; empty when the NIC has none, or the node no CPU that runs."""
+    here = next((one for one in cpus.nodes if one.id == node and one.cpus), None)
+    if here is None:
+        return {}
+    found = {}
+    for position, other in enumerate(cpus.nodes):
+        # Without a table of distances every other node is equally far.
+        far = here.distances[position] if here.distances is not None else 10 * (other.id != here.id)
+        found.update(dict.fromkeys(other.cpus, far))
+    return found
+
+
+def _slots(order: Sequence[int], load: Mapping[int, int], queues: int) -> List[int]:
+    """A CPU per queue: always the least loaded, the most preferred of those."""
+    heap = [(load.get(cpu, 0), position, cpu) for position, cpu in enumerate(order)]
+    heapq.heapify(heap)
+    slots = []
+    for _queue in range(queues):
+        used, position, cpu = heap[0]
+        heapq.heapreplace(heap, (used + 1, position, cpu))
+        slots.append(cpu)
+    return slots
+
+
+def _settle(slots: Sequence[int], demand: Demand) -> Dict[int, int]:
+    """Queue → slot: a queue that already stands on one of the slots stays, the others take the rest in order."""
+    rest = list(slots)
+    found: Dict[int, int] = {}
+    for queue in range(len(slots)):
+        cpu = demand.now.get(queue)
+        if cpu in rest:
+            rest.remove(cpu)
+            found[queue] = cpu
+    moving = [queue for queue in range(len(slots)) if queue not in found]
+    return dict(sorted((*found.items(), *zip(moving, rest))))

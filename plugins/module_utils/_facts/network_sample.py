@@ -1,0 +1,63 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What happens on the network within a few seconds. PRIVATE to the collection.
+
+Counters since boot say little about now: a host that was slow last week still shows it.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, Mapping
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import ethtool, interrupts, nic
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import proc_stat
+
+_GAUGE = "conntrack_allowance_available"
+
+
+@dataclass(frozen=True)
+class _Counters:
+    allowances: Mapping[str, Mapping[str, int]]  # interface → counter → value
+    times: Mapping[int, proc_stat.Times]
+
+
+def observe(host: Host, seconds: int, wait: Callable[[float], None] = time.sleep) -> Dict[str, Any]:
+    """Interrupt load per CPU (shares, 0 to 1) and ENA allowances: of `seconds`, or with 0 since boot or reset."""
+    first = _counters(host) if seconds else _Counters({}, {})
+    if seconds:
+        wait(seconds)
+    second = _counters(host)
+    return {
+        "seconds": seconds,
+        "interrupt_load": _load(first, second),
+        "allowances": {
+            name: {
+                counter: value if counter == _GAUGE else value - first.allowances.get(name, {}).get(counter, 0)
+                for counter, value in counters.items()
+            }
+            for name, counters in second.allowances.items()
+        },
+    }
+
+
+def _counters(host: Host) -> _Counters:
+    nics = nic.observe(host, interrupts.observe(host))
+    found = {one.name: ethtool.allowances(host, one.name) for one in nics}
+    return _Counters(
+        allowances={name: counters for name, counters in found.items() if counters is not None},
+        times=proc_stat.parse(host.text("/proc/stat") or ""),
+    )
+
+
+def _load(first: _Counters, second: _Counters) -> Dict[str, float]:
+    nothing = proc_stat.Times(0, 0)
+    found = {}
+    for cpu, after in second.times.items():
+        before = first.times.get(cpu, nothing)
+        if after.total > before.total:
+            found[str(cpu)] = round((after.interrupts - before.interrupts) / (after.total - before.total), 4)
+    return found

@@ -1,0 +1,54 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Kernel parameters of /proc/sys that concerns manage. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from typing import Dict, Mapping
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+
+RPS_ENTRIES = "net.core.rps_sock_flow_entries"
+
+# The only keys that can be read or written. None has a dot in one of its parts.
+KEYS = (
+    RPS_ENTRIES,
+    "net.core.somaxconn",
+    "net.core.netdev_max_backlog",
+    "net.core.netdev_budget",
+    "net.core.netdev_budget_usecs",
+    "net.core.rmem_max",
+    "net.core.wmem_max",
+    "net.core.busy_poll",
+    "net.core.busy_read",
+    "net.core.default_qdisc",
+    "net.ipv4.tcp_max_syn_backlog",
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_wmem",
+    "net.ipv4.tcp_slow_start_after_idle",
+    "net.ipv4.tcp_mtu_probing",
+    "net.ipv4.tcp_keepalive_time",
+    "net.ipv4.tcp_notsent_lowat",
+    "net.ipv4.tcp_limit_output_bytes",
+    "net.ipv4.tcp_autocorking",
+    "net.ipv4.tcp_congestion_control",
+    "net.ipv4.tcp_available_congestion_control",
+    "net.ipv4.ip_local_port_range",
+    "vm.min_free_kbytes",
+)
+
+
+def path(key: str) -> str:
+    """The file of a key."""
+    return "/proc/sys/" + key.replace(".", "/")
+
+
+def observe(host: Host) -> Mapping[str, str]:
+    """Key → value, words separated by one blank; without the keys that this kernel lacks."""
+    found: Dict[str, str] = {}
+    for key in KEYS:
+        text = host.text(path(key), 4096)
+        if text is not None:
+            found[key] = " ".join(text.split())
+    return found

@@ -1,0 +1,153 @@
+#!/usr/bin/python
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Say which queues, interrupts and limits the network interfaces of a host have."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: network_facts
+short_description: Queues, interrupts, steering and limits of a host's network interfaces
+version_added: 0.1.0
+description:
+  - Observes each interface with hardware behind it, from C(/proc/interrupts), C(/proc/irq), C(/sys/class/net) and the
+    driver's own answers, which need no C(ethtool) program.
+  - Knows the interrupts of a queue by what the kernel lists for the device, else by their names, as ENA, ixgbevf,
+    virtio, xen-netfront, mlx5, mana, igb, igbvf, i40e, ice, iavf and bnxt write them.
+  - Names of ENA and ixgbevf are tested on recorded text, virtio also on a running kernel.
+options:
+  sample_seconds:
+    description:
+      - For how long to look at counters. With V(0) they count since boot, allowances since the driver was reset.
+    type: int
+    default: 0
+notes:
+  - Needs no root and writes nothing.
+  - A value is null when the host doesn't say it.
+extends_documentation_fragment:
+  - nearmetal.ec2.attributes.facts
+seealso:
+  - module: nearmetal.ec2.topology_facts
+author:
+  - The nearmetal.ec2 authors (@nearmetal)
+"""
+
+EXAMPLES = r"""
+- name: Observe the interfaces
+  nearmetal.ec2.network_facts:
+
+- name: Which limits of the instance type were hit within ten seconds?
+  nearmetal.ec2.network_facts:
+    sample_seconds: 10
+  register: network
+
+- name: Say so
+  ansible.builtin.debug:
+    var: ansible_facts.nearmetal.network.sample.allowances
+"""
+
+RETURN = r"""
+ansible_facts:
+  description: The facts, below one name.
+  returned: always
+  type: dict
+  contains:
+    nearmetal:
+      description: Everything nearmetal.ec2 observes.
+      returned: always
+      type: dict
+      contains:
+        network:
+          description: The interfaces with hardware behind them.
+          returned: always
+          type: dict
+          contains:
+            interfaces:
+              description:
+                - Per interface C(place) (its device, stays when it is renamed), C(driver), C(driver_version), C(node)
+                  (null when it belongs to none), C(queues) and C(queues_max) (pairs), C(interrupts) (queue → number),
+                  C(surplus_interrupts) (of queues that aren't in use).
+                - C(affinity) and C(effective) say per queue which CPUs may get its interrupt, and which one does.
+                - C(rps), C(rfs) and C(xps) are the kernel's own steering per queue, CPUs as kernel lists.
+                - C(rings) are descriptors per queue and C(rings_max) the most, C(coalesce) microseconds and frames,
+                  C(offloads) what is on, and C(bql) the limits of bytes in flight.
+              returned: always
+              type: dict
+              sample:
+                ens5:
+                  place: "0000:00:05.0"
+                  driver: ena
+                  queues: 8
+                  queues_max: 8
+                  affinity: {"0": "0", "1": "1"}
+            uppers:
+              description: Bonds, VLANs and bridges, each with the interfaces of the list above that carry it.
+              returned: always
+              type: dict
+              sample: {"bond0": ["ens5", "ens6"]}
+            default_route:
+              description: Interfaces that have a default route.
+              returned: always
+              type: list
+              elements: str
+              sample: [ens5]
+            default_affinity:
+              description: The CPUs that a new interrupt may go to, as a kernel list.
+              returned: always
+              type: str
+              sample: "0-63"
+            irqbalance:
+              description: Whether its daemon runs and moves interrupts.
+              returned: always
+              type: bool
+              sample: false
+            interrupt_load:
+              description: CPUs that spent at least one percent of their time since boot in interrupts, with the share.
+              returned: always
+              type: dict
+              sample: {"3": 0.42}
+            sample:
+              description: What O(sample_seconds) showed.
+              returned: always
+              type: dict
+              contains:
+                seconds:
+                  description: For how long it was looked at. 0 means since boot or reset.
+                  returned: always
+                  type: int
+                  sample: 10
+                interrupt_load:
+                  description: Per CPU the share of its time in interrupts, 0 to 1.
+                  returned: always
+                  type: dict
+                  sample: {"0": 0.01, "1": 0.4}
+                allowances:
+                  description:
+                    - Per ENA interface how many packets were queued or dropped because the instance type allows no
+                      more. Tuning doesn't help against these, another type does.
+                    - C(conntrack_allowance_available) is how many more connections are allowed, not a difference.
+                  returned: always
+                  type: dict
+                  sample: {"ens5": {"pps_allowance_exceeded": 0}}
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import network_sample
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.network import observe
+
+
+def main(host: Host | None = None) -> None:
+    """Observe `host`, by default this machine."""
+    module = AnsibleModule(argument_spec={"sample_seconds": {"type": "int", "default": 0}}, supports_check_mode=True)
+    seconds = module.params["sample_seconds"]
+    if not 0 <= seconds <= 60:
+        module.fail_json(msg="sample_seconds is 0 to 60, not {}".format(seconds))
+    here = host or Host()
+    network = {**observe(here).as_dict(), "sample": network_sample.observe(here, seconds)}
+    module.exit_json(changed=False, ansible_facts={"nearmetal": {"network": network}})
+
+
+if __name__ == "__main__":
+    main()

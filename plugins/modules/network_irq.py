@@ -1,0 +1,203 @@
+#!/usr/bin/python
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Place the interrupts of network interfaces, share their packets, or take it back."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: network_irq
+short_description: Spread the work of network interfaces over the CPUs of a Linux host on EC2
+version_added: 0.1.0
+description:
+  - Places the interrupt of each queue of each network interface, and shares the packets of few queues among CPUs
+    (RPS, RFS, XPS).
+  - An option left out is unmanaged, and what an earlier run had set is taken back.
+options:
+  policy:
+    description:
+      - V(spread) gives each queue a CPU of its own, cores of the NIC's node first, second threads last. Several NICs
+        share the CPUs and don't stack.
+      - V(dedicated) puts all queues on a few whole cores, one of eight, or on O(irq_cpus), and says which CPUs are left
+        for the application.
+      - V(auto) is V(spread), and is refused on Xen PV.
+      - V(irqbalance) leaves interrupts to its daemon, V(kernel) to the kernel.
+      - A mask of several CPUs is never written. The kernel would still deliver to one of them (S1-08).
+      - While irqbalance runs, V(auto), V(spread) and V(dedicated) are refused.
+    type: str
+    choices: [auto, spread, dedicated, irqbalance, kernel]
+  queues:
+    description:
+      - How many queue pairs to use, a number or V(max). Interrupts traffic for less than a millisecond.
+    type: str
+  rps:
+    description:
+      - The CPUs that share the packets of a receive queue, as a kernel list such as V(4-7,12).
+      - V(auto) uses the CPUs of the NIC's node that share no core with an interrupt, where there are fewer queues
+        than CPUs (for ENA, at least four CPUs per queue), and none on Graviton.
+      - V(kernel) is off.
+    type: str
+  rfs:
+    description:
+      - How many flows to remember so that a packet is handled where its reader runs. A number, rounded up to a power
+        of two as the kernel does.
+      - V(auto) is 32768 where RPS is on, else none. V(kernel) is none.
+    type: str
+  xps:
+    description:
+      - The CPUs that send through each transmit queue. A kernel list is dealt out to the queues in their order.
+      - V(auto) lets each CPU send through the queue whose interrupt is nearest, where there are fewer queues than
+        CPUs. V(kernel) leaves the choice to the hash of the flow.
+    type: str
+  irq_cpus:
+    description:
+      - The only CPUs that may get interrupts of the interfaces that O(policy) places, as a kernel list.
+    type: str
+  interfaces:
+    description:
+      - Other values for single interfaces. A bond or VLAN stands for the interfaces below it.
+    type: list
+    elements: dict
+    suboptions:
+      name:
+        description: The interface.
+        type: str
+        required: true
+      policy:
+        description:
+          - As O(policy), for this interface.
+        type: str
+        choices: [auto, spread, dedicated, irqbalance, kernel]
+      queues:
+        description:
+          - As O(queues), for this interface.
+        type: str
+      rps:
+        description:
+          - As O(rps), for this interface.
+        type: str
+      rfs:
+        description:
+          - As O(rfs), for this interface.
+        type: str
+      xps:
+        description:
+          - As O(xps), for this interface.
+        type: str
+  persist:
+    description:
+      - Whether the host plans it anew at each boot, when an interface appears, and when queues change, by
+        C(nearmetal.service). What fits one size of instance doesn't fit the next.
+    type: bool
+    default: true
+extends_documentation_fragment:
+  - nearmetal.ec2.state
+  - nearmetal.ec2.state.notes
+  - nearmetal.ec2.attributes
+  - nearmetal.ec2.attributes.actiongroup_tuning
+author:
+  - The nearmetal.ec2 authors (@nearmetal)
+"""
+
+EXAMPLES = r"""
+- name: A CPU for each queue, and help for few queues
+  nearmetal.ec2.network_irq:
+    policy: auto
+    rps: auto
+    rfs: auto
+    xps: auto
+
+- name: Interrupts on two cores, the application on all others
+  nearmetal.ec2.network_irq:
+    policy: dedicated
+    irq_cpus: 0,1,32,33
+
+- name: All queues of one interface, the others as they are
+  nearmetal.ec2.network_irq:
+    interfaces:
+      - name: ens6
+        queues: max
+        policy: spread
+
+- name: Take it back
+  nearmetal.ec2.network_irq:
+    state: restored
+"""
+
+RETURN = r"""
+# The result contract: written by dev/contract.py.
+msg:
+  description: One line, what was done or would be done.
+  type: str
+  returned: always
+  sample: "clocksource: hpet → tsc, persisted, no reboot"
+actions:
+  description: The changes of this run, in their order; in check mode those an apply would make.
+  type: list
+  elements: dict
+  returned: unless planning failed
+  contains:
+    concern: {description: The concern that asked for it., type: str}
+    knob: {description: The option that asked for it., type: str}
+    what: {description: What is changed, in the vocabulary of the facts., type: str, sample: clock.current}
+    where: {description: "The place, a stable identity such as CPU or device and queue; may be empty.", type: str}
+    before: {description: The value found; null when absent., type: raw}
+    after: {description: The value set; null when removed., type: raw}
+    scope: {description: "V(runtime) holds until the next boot, V(boot) from the next boot on.", type: str}
+    disruptive: {description: Whether traffic or a service notices., type: bool}
+    reversible: {description: "V(now), V(by_reboot) or V(no).", type: str}
+    wanted_by: {description: "V(user), V(workload), or V(auto) when the value was left to the collection.", type: str}
+    reason: {description: Why., type: str}
+    reference: {description: What the reason rests on., type: str}
+findings:
+  description: One statement per knob.
+  type: list
+  elements: dict
+  returned: unless planning failed
+  contains:
+    concern: {description: The concern., type: str}
+    knob: {description: The option., type: str}
+    where: {description: The place; empty when there is only one., type: str}
+    status:
+      description:
+        - One of V(ok), V(would_change), V(changed), V(needs_reboot), V(needs_restart), V(not_applicable), V(refused),
+          V(unchangeable), V(unknown), V(advice), V(waived).
+      type: str
+    now: {description: The value found., type: raw}
+    wanted: {description: The value wanted., type: raw}
+    reason: {description: Why., type: str}
+    reference: {description: What the reason rests on., type: str}
+    gain: {description: "What it brings, with the source of the figure; empty when not known.", type: str}
+errors:
+  description: Concern → what went wrong; such a concern was taken back as a whole.
+  type: dict
+  returned: unless planning failed
+reboot_required:
+  description: Whether something is set that only the next boot brings.
+  type: bool
+  returned: unless planning failed
+reboot_reasons:
+  description: What the reboot would bring.
+  type: list
+  elements: str
+  returned: unless planning failed
+platform:
+  description: What kind of host it is, as in RV(nearmetal.ec2.host_facts#module:ansible_facts.nearmetal.platform).
+  type: dict
+  returned: unless planning failed
+# End of the contract.
+"""
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.network_irq import CONCERN
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.module import state_module
+
+
+def main(host: WritableHost | None = None) -> None:
+    """Plan and do the concern on `host`, by default this machine."""
+    state_module(CONCERN, host)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,261 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""NICs of the fake kernel: their files as /sys and /proc show them, and a driver that answers the ethtool ioctl.
+
+After the kernel's documentation (networking/scaling.rst, core-api/irq/irq-affinity.rst) and <linux/ethtool.h>,
+written apart from the engine. A change of the number of queues renews the vectors, as ENA does after a reset.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+import shutil
+import struct
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, Tuple
+
+from tests.support.fake_cpus import numbers, ranges
+
+NET = "/sys/class/net"
+DRIVERS = {
+    # driver: names of a queue's interrupts, the chip's words before them
+    "ena": (["{name}-Tx-Rx-{queue}"], "PCI-MSI {number}-edge"),
+    "ixgbevf": (["{name}-TxRx-{queue}"], "xen-pirq-msi-x"),
+    "virtio_net": (["{place}-input.{queue}", "{place}-output.{queue}"], "PCI-MSI {number}-edge"),
+    "vif": (["vif0-q{queue}-tx", "vif0-q{queue}-rx"], "xen-dyn-event"),
+}
+SYSCTLS = {
+    "net/core/rps_sock_flow_entries": "0",
+    "net/core/somaxconn": "4096",
+    "net/core/netdev_max_backlog": "1000",
+    "net/core/netdev_budget": "300",
+    "net/core/rmem_max": "212992",
+    "net/core/wmem_max": "212992",
+    "net/core/busy_poll": "0",
+    "net/core/busy_read": "0",
+    "net/core/default_qdisc": "pfifo_fast",
+    "net/ipv4/tcp_max_syn_backlog": "512",
+    "net/ipv4/tcp_rmem": "4096\t131072\t6291456",
+    "net/ipv4/tcp_wmem": "4096\t16384\t4194304",
+    "net/ipv4/tcp_slow_start_after_idle": "1",
+    "net/ipv4/tcp_mtu_probing": "0",
+    "net/ipv4/tcp_keepalive_time": "7200",
+    "net/ipv4/tcp_notsent_lowat": "4294967295",
+    "net/ipv4/tcp_congestion_control": "cubic",
+    "net/ipv4/tcp_available_congestion_control": "reno cubic",
+    "net/ipv4/ip_local_port_range": "32768\t60999",
+    "vm/min_free_kbytes": "67584",
+}
+
+
+def mask(cpus: List[int], width: int) -> str:
+    """As the kernel prints a mask for so many possible CPUs."""
+    bits = sum(1 << cpu for cpu in cpus)
+    words = [f"{bits >> 32 * word & 0xFFFFFFFF:08x}" for word in range((width + 31) // 32)]
+    return ",".join(reversed(words))
+
+
+def nic_files(cpus: int, nics: List[Dict[str, Any]]) -> Dict[str, str]:
+    """Path → text of these NICs: {name, driver, place, queues, node} each, on a host of so many CPUs."""
+    files = {f"/proc/sys/{key}": value + "\n" for key, value in SYSCTLS.items()}
+    files["/proc/irq/default_smp_affinity"] = mask(list(range(cpus)), cpus) + "\n"
+    table = "    " + "".join(f"       CPU{cpu}" for cpu in range(cpus)) + "\n"
+    for index, nic in enumerate(nics):
+        for path, text in _of(cpus, index, nic):
+            files[path] = text
+        table += _lines(cpus, nic, range(nic["queues"]), 24 + 40 * index)
+    files["/proc/interrupts"] = table + "LOC: " + " ".join("9" for _cpu in range(cpus)) + "  Local timer interrupts\n"
+    times = "".join(f"cpu{cpu} 100 0 100 9000 0 10 10 0 0 0\n" for cpu in range(cpus))
+    files["/proc/stat"] = "cpu  100 0 100 9000 0 10 10 0 0 0\n" + times
+    return files
+
+
+def vectors(nic: Dict[str, Any], queue: int, first: int) -> Iterator[Tuple[int, str]]:
+    """Number and name of the interrupts of a queue."""
+    names, _chip = DRIVERS[nic["driver"]]
+    for position, name in enumerate(names):
+        number = first + 1 + queue * len(names) + position
+        yield number, name.format(queue=queue, **{key: nic[key] for key in ("name", "place")})
+
+
+def _lines(cpus: int, nic: Dict[str, Any], queues: range, first: int) -> str:
+    text = ""
+    chip = DRIVERS[nic["driver"]][1]
+    zeros = "          0" * cpus
+    if nic["driver"] == "ena":
+        text += f"{first:4}:{zeros}   PCI-MSI {first}-edge      ena-mgmnt@pci:{nic['place']}\n"
+    for queue in queues:
+        for number, name in vectors(nic, queue, first):
+            text += f"{number:4}:{zeros}   {chip.format(number=number)}      {name}\n"
+    return text
+
+
+def _of(cpus: int, index: int, nic: Dict[str, Any]) -> Iterator[Tuple[str, str]]:
+    folder, device = f"{NET}/{nic['name']}", f"/sys/devices/pci0000:00/{nic['place']}"
+    first = 24 + 40 * index
+    yield f"{folder}/device", f"-> ../../../devices/pci0000:00/{nic['place']}"
+    yield f"{device}/driver", f"-> ../../../bus/pci/drivers/{nic['driver']}"
+    yield f"{device}/numa_node", f"{nic.get('node', -1)}\n"
+    # The directory is empty on Xen since Linux 5.17, and not there for xen-netfront.
+    if nic["driver"] in ("ena", "virtio_net"):
+        yield f"{device}/msi_irqs/{first}", "msix\n"
+    for name, value in (("type", 1), ("ifindex", index + 2), ("mtu", 9001), ("tx_queue_len", 1000)):
+        yield f"{folder}/{name}", f"{value}\n"
+    for queue in range(nic["queues"]):
+        yield from queue_files(folder, queue, nic["queues"], cpus)
+        for number, _name in vectors(nic, queue, first):
+            yield f"/proc/irq/{number}/smp_affinity_list", f"0-{cpus - 1}\n"
+            yield f"/proc/irq/{number}/effective_affinity_list", "0\n"
+            yield f"/proc/irq/{number}/node", f"{nic.get('node', -1)}\n"
+            if nic["driver"] in ("ena", "virtio_net"):
+                yield f"{device}/msi_irqs/{number}", "msix\n"
+
+
+def queue_files(folder: str, queue: int, queues: int, cpus: int) -> Iterator[Tuple[str, str]]:
+    """A receive and a transmit queue; xps_cpus can only be read where there are several."""
+    yield f"{folder}/queues/rx-{queue}/rps_cpus", mask([], cpus) + "\n"
+    yield f"{folder}/queues/rx-{queue}/rps_flow_cnt", "0\n"
+    if queues > 1:
+        yield f"{folder}/queues/tx-{queue}/xps_cpus", mask([], cpus) + "\n"
+    yield f"{folder}/queues/tx-{queue}/byte_queue_limits/limit_max", "1879048192\n"
+    yield f"{folder}/queues/tx-{queue}/byte_queue_limits/limit_min", "0\n"
+
+
+class FakeNics:
+    """What the kernel and the drivers do with orders about the NICs of a host below `root`."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.channels: Dict[str, List[int]] = {}  # interface → most, now
+        self.rings: Dict[str, List[int]] = {}  # interface → rx most, tx most, rx, tx
+        self.coalesce: Dict[str, List[int]] = {}  # interface → 22 numbers
+        self.stubborn: Dict[str, str] = {}  # interface → errno name of every change by its driver
+        self.statistics: Dict[str, Dict[str, int]] = {}
+
+    def take(self, path: str, text: str) -> bool:
+        """Take a value written to a file of a NIC; False for a file that is none."""
+        value = text.strip()
+        if re.fullmatch(r"/proc/irq/\d+/smp_affinity_list", path):
+            cpus = sorted(set(numbers(value)) & set(numbers(self._read("/sys/devices/system/cpu/online"))))
+            if not cpus:
+                raise OSError(errno.EINVAL, "no online CPU", path)
+            self._write(path, ranges(numbers(value)))
+            self._write(path.replace("smp_affinity", "effective_affinity"), str(cpus[0]))
+        elif path.endswith(("/rps_cpus", "/xps_cpus")):
+            bits = int(value.replace(",", ""), 16)
+            width = len(numbers(self._read("/sys/devices/system/cpu/possible")))
+            self._write(path, mask([cpu for cpu in range(width) if bits >> cpu & 1], width))
+        elif path.endswith("/rps_flow_cnt") or path == "/proc/sys/net/core/rps_sock_flow_entries":
+            flows = int(value)
+            self._write(path, str(1 << (flows - 1).bit_length() if flows else 0))
+        elif path.startswith(("/proc/sys/", NET)):
+            self._write(path, value)
+        else:
+            return False
+        return True
+
+    def driver(self, device: str, record: bytes) -> bytes:
+        """Answer an ethtool record; OSError for what this driver can't do."""
+        (command,) = struct.unpack_from("=I", record)
+        answer = {0x03: self._who, 0x3C: self._channels, 0x10: self._rings, 0x0E: self._coalesce}.get(command)
+        if answer is not None:
+            return answer(device, record)
+        if command in (0x3D, 0x11, 0x0F):
+            if device in self.stubborn:
+                raise OSError(getattr(errno, self.stubborn[device]), "the driver refuses", device)
+            return {0x3D: self._set_channels, 0x11: self._set_rings, 0x0F: self._set_coalesce}[command](device, record)
+        if command in (0x37, 0x1B, 0x1D) and device in self.statistics:
+            return self._statistics(device, command, record)
+        raise OSError(errno.EOPNOTSUPP, "Operation not supported", device)
+
+    def _who(self, device: str, record: bytes) -> bytes:
+        driver = (self.root / f"sys/class/net/{device}/device/driver").resolve().name
+        return record[:4] + driver.encode().ljust(32, b"\0") + b"2.13.0g".ljust(32, b"\0") + record[68:]
+
+    def _channels(self, device: str, record: bytes) -> bytes:
+        most, now = self._known(self.channels, device)
+        return struct.pack("=9I", 0x3C, 0, 0, 0, most, 0, 0, 0, now)
+
+    def _rings(self, device: str, record: bytes) -> bytes:
+        rx_most, tx_most, rx, tx = self._known(self.rings, device)
+        return struct.pack("=9I", 0x10, rx_most, 0, 0, tx_most, rx, 0, 0, tx)
+
+    def _coalesce(self, device: str, record: bytes) -> bytes:
+        return struct.pack("=23I", 0x0E, *self._known(self.coalesce, device))
+
+    def _set_rings(self, device: str, record: bytes) -> bytes:
+        _command, *found = struct.unpack("=9I", record)
+        self.rings[device][2:] = [found[4], found[7]]
+        return record
+
+    def _set_coalesce(self, device: str, record: bytes) -> bytes:
+        self.coalesce[device] = list(struct.unpack("=23I", record)[1:])
+        return record
+
+    def _set_channels(self, device: str, record: bytes) -> bytes:
+        queues = struct.unpack("=9I", record)[8]
+        most, now = self.channels[device]
+        if not 0 < queues <= most:
+            raise OSError(errno.EINVAL, "Invalid argument", device)
+        self.channels[device][1] = queues
+        self._resize(device, now, queues)
+        return record
+
+    def _resize(self, device: str, now: int, queues: int) -> None:
+        """Queues come and go in /sys; a vector without a queue keeps its line and loses its name (amzn-drivers#316)."""
+        width = len(numbers(self._read("/sys/devices/system/cpu/possible")))
+        folder = f"{NET}/{device}"
+        for queue in range(queues, now):
+            for kind in ("rx", "tx"):
+                shutil.rmtree(self.root / f"{folder}/queues/{kind}-{queue}".lstrip("/"))
+        for queue in range(now, queues):
+            for path, text in queue_files(folder, queue, queues, width):
+                self._make(path, text)
+        lines = []
+        for line in self._read("/proc/interrupts").splitlines():
+            match = re.match(rf"(.*-edge) +{device}-Tx-Rx-(\d+)$", line)
+            lines.append(match.group(1) if match and int(match.group(2)) >= queues else line)
+        first = int(min((self.root / f"sys/class/net/{device}/device/msi_irqs").iterdir(), key=_number).name)
+        known = {line.split(":")[0].strip(): position for position, line in enumerate(lines)}
+        nic = {"name": device, "place": "", "driver": "ena"}
+        for queue in range(now, queues):
+            ((number, name),) = vectors(nic, queue, first)
+            line = f"{number:4}:{'          0' * width}   PCI-MSI {number}-edge      {name}"
+            if str(number) in known:
+                lines[known[str(number)]] = line
+            else:
+                lines.insert(len(lines) - 1, line)
+                self._make(f"/sys/class/net/{device}/device/msi_irqs/{number}", "msix\n")
+                self._make(f"/proc/irq/{number}/smp_affinity_list", f"0-{width - 1}\n")
+                self._make(f"/proc/irq/{number}/effective_affinity_list", "0\n")
+        self._write("/proc/interrupts", "\n".join(lines))
+
+    def _statistics(self, device: str, command: int, record: bytes) -> bytes:
+        counters = self.statistics[device]
+        if command == 0x37:
+            return struct.pack("=IIQI", command, 0, 2, len(counters))
+        if command == 0x1B:
+            names = b"".join(name.encode().ljust(32, b"\0") for name in counters)
+            return struct.pack("=III", command, 1, len(counters)) + names
+        return struct.pack(f"=II{len(counters)}Q", command, len(counters), *counters.values())
+
+    def _known(self, table: Dict[str, List[int]], device: str) -> List[int]:
+        if device not in table:
+            raise OSError(errno.EOPNOTSUPP, "Operation not supported", device)
+        return table[device]
+
+    def _read(self, path: str) -> str:
+        return (self.root / path.lstrip("/")).read_text().strip("\n")
+
+    def _write(self, path: str, text: str) -> None:
+        (self.root / path.lstrip("/")).write_text(text + "\n")
+
+    def _make(self, path: str, text: str) -> None:
+        (self.root / path.lstrip("/")).parent.mkdir(parents=True, exist_ok=True)
+        (self.root / path.lstrip("/")).write_text(text)
+
+
+def _number(path: Path) -> int:
+    return int(path.name)

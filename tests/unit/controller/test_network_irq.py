@@ -1,0 +1,164 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""network_irq's real main() on a fake kernel whose driver answers the ethtool ioctl."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Callable, Dict, List
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.modules import network_facts, network_irq, restore
+
+from tests.support.fake_kernel import FakeKernel
+from tests.support.hosts import files_of
+
+Call = Callable[..., Dict[str, Any]]
+ALL = {"policy": "auto", "rps": "auto", "rfs": "auto", "xps": "auto", "persist": False}
+FLOWS = "/proc/sys/net/core/rps_sock_flow_entries"
+
+
+def everything(host: FakeKernel) -> Dict[str, str]:
+    """Every file but what an interrupt's delivery shows, which only the next interrupt moves."""
+    root = Path(host.root)
+    files = [path for path in root.rglob("*") if path.is_file() and path.name != "lock"]
+    return {str(path): path.read_text() for path in files if not path.name.startswith("effective")}
+
+
+def pins(host: FakeKernel, name: str) -> List[str]:
+    """Where each interrupt of a queue of the interface goes, in the order of /proc/interrupts."""
+    root = Path(host.root)
+    numbers = [
+        line.split(":")[0].strip()
+        for line in (root / "proc/interrupts").read_text().splitlines()
+        if f"{name}-T" in line or f"{name}-input" in line or f"{name}-q" in line
+    ]
+    return [(root / f"proc/irq/{number}/smp_affinity_list").read_text().strip() for number in numbers]
+
+
+def read(host: FakeKernel, path: str) -> str:
+    return (Path(host.root) / path.lstrip("/")).read_text().strip()
+
+
+@pytest.fixture
+def xen(tmp_path: Path) -> FakeKernel:
+    """Four sockets on Xen, ixgbevf with two queues on node 2: the host that wants help most."""
+    return FakeKernel(tmp_path, files_of("xen_hvm_4_sockets"))
+
+
+def test_check_apply_check_apply_restore(xen: FakeKernel, call: Call) -> None:
+    before = everything(xen)
+    checked = call(network_irq.main, xen, check=True, **ALL)
+    assert everything(xen) == before
+    applied = call(network_irq.main, xen, **ALL)
+    # Node 2 has the cores 4 and 5, with the second threads 12 and 13: a queue on each core.
+    assert pins(xen, "ens3") == ["4", "5"]
+    assert read(xen, FLOWS) == "0"
+    results = [checked, applied, call(network_irq.main, xen, check=True, **ALL), call(network_irq.main, xen, **ALL)]
+    assert [result["changed"] for result in results] == [True, True, False, False]
+    assert checked["diff"] == applied["diff"]
+    assert call(restore.main, xen)["changed"]
+    assert everything(xen) == before
+
+
+def test_few_queues_get_help_from_the_free_cores_of_their_node(tmp_path: Path, call: Call) -> None:
+    host = FakeKernel(tmp_path, files_of("xen_pv", {"/sys/hypervisor/guest_type": "HVM\n"}))
+    before = everything(host)
+    options = {**ALL, "policy": "spread"}
+    result = call(network_irq.main, host, **options)
+    assert result["changed"], result
+    folder = "/sys/class/net/eth0/queues"
+    # Two cores: the queue has CPU 0, CPU 1 shares no core with it.
+    assert read(host, f"{folder}/rx-0/rps_cpus") == "00000002"
+    assert read(host, f"{folder}/rx-0/rps_flow_cnt") == "32768"
+    assert read(host, FLOWS) == "32768"
+    assert not call(network_irq.main, host, **options)["changed"]
+    call(restore.main, host)
+    assert everything(host) == before
+
+
+def test_more_queues_are_placed_in_the_same_run_and_taken_back(tmp_path: Path, call: Call) -> None:
+    host = FakeKernel(tmp_path, files_of("nitro_big"))
+    host.nics.channels = {"ens5": [8, 4], "ens6": [8, 4]}
+    options = {"interfaces": [{"name": "ens5", "queues": "max", "policy": "spread"}], "persist": False}
+    checked = call(network_irq.main, host, check=True, **options)
+    applied = call(network_irq.main, host, **options)
+    assert checked["diff"] == applied["diff"]
+    assert [action["disruptive"] for action in applied["actions"] if action["what"] == "network.queues"] == [True]
+    assert sorted(map(int, pins(host, "ens5"))) == list(range(8))
+    assert pins(host, "ens6") == ["0-15"] * 4
+    assert not call(network_irq.main, host, **options)["changed"]
+    call(restore.main, host)
+    assert host.nics.channels["ens5"] == [8, 4]
+    assert pins(host, "ens5") == ["0-15"] * 4
+
+
+def test_a_reset_that_renews_the_vectors_is_planned_again(xen: FakeKernel, call: Call) -> None:
+    call(network_irq.main, xen, **ALL)
+    table = Path(xen.root) / "proc/interrupts"
+    table.write_text(table.read_text().replace("  25:", " 325:").replace("  26:", " 326:"))
+    for number in (325, 326):
+        folder = Path(xen.root) / f"proc/irq/{number}"
+        folder.mkdir()
+        (folder / "smp_affinity_list").write_text("0-15\n")
+        (folder / "effective_affinity_list").write_text("0\n")
+    again = call(network_irq.main, xen, **ALL)
+    assert [action["what"] for action in again["actions"]] == ["network.affinity"]
+    assert pins(xen, "ens3") == ["4", "5"]
+
+
+def test_a_renamed_interface_keeps_its_place_in_the_journal(tmp_path: Path, call: Call) -> None:
+    host = FakeKernel(tmp_path, files_of("nitro_big"))
+    call(network_irq.main, host, **ALL)
+    (tmp_path / "sys/class/net/ens6").rename(tmp_path / "sys/class/net/data0")
+    assert not call(network_irq.main, host, **ALL)["changed"]
+    call(restore.main, host)
+    assert pins(host, "ens6") == ["0-15"] * 4
+
+
+def test_an_interrupt_that_the_kernel_manages_fails_by_name_and_all_is_taken_back(xen: FakeKernel, call: Call) -> None:
+    before = everything(xen)
+    for mood in ("EIO", "EPERM"):
+        xen.moods["/proc/irq/26/smp_affinity_list"] = mood
+        failed = call(network_irq.main, xen, **ALL)
+        assert "the kernel manages this interrupt itself" in failed["msg"]
+        assert everything(xen) == before
+
+
+def test_a_driver_that_refuses_a_number_of_queues_changes_nothing(tmp_path: Path, call: Call) -> None:
+    host = FakeKernel(tmp_path, files_of("nitro_big"))
+    host.nics.channels = {"ens5": [8, 4], "ens6": [8, 4]}
+    host.nics.stubborn["ens6"] = "EINVAL"
+    before = everything(host)
+    failed = call(network_irq.main, host, queues="6", persist=False)
+    assert "the kernel refused 6" in failed["msg"]
+    assert host.nics.channels == {"ens5": [8, 4], "ens6": [8, 4]}
+    assert pins(host, "ens5") == ["0-15"] * 4
+    assert set(everything(host)) >= set(before)
+
+
+def test_named_values_that_the_host_cannot_take_fail_with_what_it_could(tmp_path: Path, call: Call) -> None:
+    host = FakeKernel(tmp_path, files_of("nitro"))
+    host.nics.channels = {"ens5": [8, 8]}
+    cases: List[Dict[str, Any]] = [
+        {"queues": "9", "says": "1 to 8, or max"},
+        {"rps": "0-8", "says": "online are 0-7"},
+        {"rps": "all of them", "says": "network_irq.rps"},
+        {"policy": "spread", "irq_cpus": "64", "says": "CPU 64 isn't online"},
+        {"rfs": "many", "says": "number of flows"},
+        {"interfaces": [{"name": "eth9", "queues": "2"}], "says": "this host has ens5"},
+    ]
+    for case in cases:
+        says = case.pop("says")
+        failed = call(network_irq.main, host, **case)
+        assert failed["failed"], case
+        assert says in failed["msg"], failed["msg"]
+
+
+def test_allowances_are_differences(tmp_path: Path, call: Call) -> None:
+    host = FakeKernel(tmp_path, files_of("nitro"))
+    host.nics.statistics["ens5"] = {"tx_timeout": 3, "pps_allowance_exceeded": 7, "conntrack_allowance_available": 400}
+    sample = call(network_facts.main, host)["ansible_facts"]["nearmetal"]["network"]["sample"]
+    assert sample["allowances"] == {"ens5": {"pps_allowance_exceeded": 7, "conntrack_allowance_available": 400}}
+    assert "0 to 60" in call(network_facts.main, host, sample_seconds=3600)["msg"]
