@@ -39,7 +39,7 @@ def _line(size: int, inventory: Path, folder: Path) -> str:
     audit = ["ansible-playbook", "-i", str(inventory), "nearmetal.ec2.audit", "-e", "tune_allow_not_ec2=true"]
     ping = ["ansible-playbook", "-i", str(inventory), str(ROOT / "tests/bench/ping.yml")]
     bench.cost_of([ping], plain)  # opens the connections
-    pairs = [(bench.cost_of([audit], variables), bench.cost_of([ping], plain)) for _ in range(PAIRS)]
+    pairs = [(bench.cost_of([audit], variables), bench.cost_of([ping], plain)) for _pair in range(PAIRS)]
     ours, theirs = (statistics.median(pair[side].cpu for pair in pairs) for side in (0, 1))
     wall = statistics.median(pair[0].wall / pair[1].wall for pair in pairs)
     ratio = statistics.median(pair[0].cpu / pair[1].cpu for pair in pairs)

@@ -29,7 +29,7 @@ def main(hosts: int) -> None:
     print(f"{hosts} hosts, {findings} findings, median of {RUNS} runs")
     for name, form in (*FORMS, ("terminal", lambda whole: "\n".join(terminal.render(whole)))):
         times, text = [], ""
-        for _ in range(RUNS):
+        for _run in range(RUNS):
             started = time.perf_counter()
             text = form(report)
             times.append(time.perf_counter() - started)
@@ -46,7 +46,7 @@ def _opening(page: Path) -> None:
     loaded, drawn = [], []
     with browser.Browser() as chromium:
         chromium.view(1280, 900)
-        for _ in range(RUNS):
+        for _run in range(RUNS):
             chromium.open(page)
             loaded.append(chromium.run("performance.getEntriesByType('navigation')[0].loadEventEnd"))
             drawn.append(chromium.run(DRAWN))
