@@ -71,9 +71,15 @@ def _concern(name: str, stored: Optional[Stored], seen: Run, entries: List[Entry
         "version": stored.version if stored else None,
         "at": stored.at if stored else None,
         "options": dict(stored.options) if stored else None,
-        "error": outcome.error if outcome else "this nearmetal doesn't know it: only restore can take it back",
+        "error": outcome.error if outcome else _unplanned(stored),
         "knobs": knobs,
     }
+
+
+def _unplanned(stored: Optional[Stored]) -> str:
+    if stored is None:
+        return "nothing is stored of what is wanted: only restore can take it back"
+    return f"nearmetal {VERSION} doesn't know it, {stored.version} did: only restore can take it back"
 
 
 def _knob(finding: Finding, originals: Dict[Any, Entry]) -> Dict[str, Any]:
@@ -101,11 +107,9 @@ def _planned(host: WritableHost) -> Optional[str]:
 
 def render(found: Dict[str, Any], colour: bool = False) -> str:
     """At most 80 columns; what is long is cut, never wrapped."""
-    lines = [_title(found), ""]
+    lines = [_title(found), _summary(found), ""]
     for concern in found["concerns"]:
         lines += [*_drawn(concern, colour), ""]
-    if not found["concerns"]:
-        lines += ["Nothing is tuned here, and nothing of nearmetal is left to take back.", ""]
     lines += list(_footer(found))
     return "\n".join(line.rstrip() for line in lines).rstrip()
 
@@ -115,6 +119,20 @@ def _title(found: Dict[str, Any]) -> str:
     parts = [f"nearmetal {found['nearmetal']}", found["host"], kind.get("instance_type") or kind.get("host_class")]
     parts += [f"kernel {kind['kernel']}" if kind.get("kernel") else ""]
     return _cut(" · ".join(str(part) for part in parts if part), WIDTH)
+
+
+def _summary(found: Dict[str, Any]) -> str:
+    concerns = found["concerns"]
+    if not concerns:
+        return "Nothing is tuned here, and nothing is left to take back."
+    broken = [concern["name"] for concern in concerns if concern["error"]]
+    if broken:
+        return _cut(f"Can't be planned: {', '.join(broken)}", WIDTH)
+    if found["drift"]:
+        return _cut(f"Not as wanted any more: {', '.join(found['drift'])}", WIDTH)
+    if found["needs_reboot"]:
+        return _cut(f"Waits for the next boot: {', '.join(found['needs_reboot'])}", WIDTH)
+    return f"Everything is as wanted ({len(concerns)} concern{'s' if len(concerns) > 1 else ''})."
 
 
 def _drawn(concern: Dict[str, Any], colour: bool) -> Iterator[str]:
@@ -132,7 +150,8 @@ def _drawn(concern: Dict[str, Any], colour: bool) -> Iterator[str]:
 
 
 def _value(knob: Dict[str, Any]) -> str:
-    name = f"{knob['knob']} {knob['where']}".strip()
+    place = knob["where"] if knob["where"] not in (knob["now"], knob["wanted"]) else ""
+    name = f"{knob['knob']} {place}".strip()
     now = "absent" if knob["now"] is None else str(knob["now"])
     text = f"{name:<12} {now}"
     if knob["status"] == "would_change":
@@ -143,23 +162,20 @@ def _value(knob: Dict[str, Any]) -> str:
 
 
 def _footer(found: Dict[str, Any]) -> Iterator[str]:
-    if found["drift"]:
-        yield from _folded("Drift   ", f"{', '.join(found['drift'])}; set again: nearmetal reapply")
-    if found["needs_reboot"]:
-        yield from _folded("Reboot  ", f"{', '.join(found['needs_reboot'])} at the next boot")
     yield from _folded("Unit    ", _unit(found["unit"]))
+    if found["drift"]:
+        yield "Again   nearmetal reapply"
     if found["concerns"]:
-        first = found["concerns"][0]["name"]
-        yield from _folded("Undo    ", f"nearmetal restore {first}; everything: nearmetal restore")
+        yield from _folded("Undo    ", f"nearmetal restore {found['concerns'][0]['name']}, or all: nearmetal restore")
 
 
 def _unit(unit: Dict[str, Any]) -> str:
     if unit.get("agent") is None or not unit.get("enabled"):
-        return "not installed: no value needs it"
+        return "not here: nothing is left to plan at boot"
     if unit.get("switched_off"):
         return f"switched off by {unit['switched_off']}"
     planned = f"planned {_time(unit['planned'])}" if unit["planned"] else "hasn't planned since boot"
-    return f"{planned}; log: journalctl -u nearmetal; stop: touch /etc/nearmetal/disabled"
+    return f"{planned}; log: journalctl -u nearmetal; off: touch /etc/nearmetal/disabled"
 
 
 def _time(text: Optional[str]) -> str:

@@ -76,8 +76,8 @@ def by_unit(concern: str, facts: Facts) -> Plan:
         knob="persist",
         status="ok" if lives else "would_change",
         reason="nearmetal.service plans it anew at each boot, for the size that the host has then",
-        now=unit.NAME if lives else None,
-        wanted=unit.NAME,
+        now=unit.SERVICE_NAME if lives else None,
+        wanted=unit.SERVICE_NAME,
         reference=unit.REFERENCE,
     )
     return Plan(findings=(finding,), replan=True)

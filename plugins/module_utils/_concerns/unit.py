@@ -29,6 +29,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action,
 from ansible_collections.nearmetal.ec2.plugins.module_utils._version import numbers
 
 NAME = "unit"
+SERVICE_NAME = "nearmetal.service"
 REFERENCE = "docs/unit.md"
 
 _HEAD = f"{MARK}: the unit that plans anew. Taken back with the concerns that need it, don't edit.\n"

@@ -1,0 +1,191 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`nearmetal status`: what somebody reads at 3 a.m., and what a program reads."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any, Callable, Dict
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.report import render
+from ansible_collections.nearmetal.ec2.plugins.modules import clocksource, tune
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.fake_kernel import CLOCK, FakeKernel
+from tests.support.hosts import files_of
+
+Call = Callable[..., Dict[str, Any]]
+CURRENT = f"{CLOCK}/current_clocksource"
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> FakeKernel:
+    return FakeKernel(tmp_path, files_of("nitro", {CURRENT: "acpi_pm\n"}))
+
+
+@pytest.fixture
+def status(host: FakeKernel, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """The output of the command; its exit code is checked against `code`."""
+
+    def run(*options: str, code: int = 0) -> str:
+        capsys.readouterr()
+        assert command(["status", *options], host) == code
+        return re.sub(r"20\d\d-\d\d-\d\d \d\d:\d\d UTC", "2026-01-02 03:04 UTC", capsys.readouterr().out)
+
+    return run
+
+
+def test_a_host_nobody_tuned(status: Callable[..., str]) -> None:
+    assert (
+        status()
+        == """\
+nearmetal 0.1.0 · m5.2xlarge · kernel 6.1.112-122.189.amzn2023.x86_64
+Nothing is tuned here, and nothing is left to take back.
+
+Unit    not here: nothing is left to plan at boot
+"""
+    )
+
+
+def test_a_tuned_host(host: FakeKernel, call: Call, status: Callable[..., str]) -> None:
+    call(tune.main, host, workload="base")
+    command(["reapply"], host)
+    assert (
+        status()
+        == """\
+nearmetal 0.1.0 · m5.2xlarge · kernel 6.1.112-122.189.amzn2023.x86_64
+Everything is as wanted (1 concern).
+
+clocksource                           tune, workload base · 2026-01-02 03:04 UTC
+  ok      source       tsc   (before nearmetal: acpi_pm)
+  ok      persist      nearmetal.service
+
+Unit    planned 2026-01-02 03:04 UTC; log: journalctl -u nearmetal; off: touch
+        /etc/nearmetal/disabled
+Undo    nearmetal restore clocksource, or all: nearmetal restore
+"""
+    )
+
+
+def test_a_host_that_somebody_else_changed(host: FakeKernel, call: Call, status: Callable[..., str]) -> None:
+    call(clocksource.main, host, source="tsc")
+    host.write_value(CURRENT, "acpi_pm\n")
+    assert (
+        status(code=1)
+        == """\
+nearmetal 0.1.0 · m5.2xlarge · kernel 6.1.112-122.189.amzn2023.x86_64
+Not as wanted any more: clocksource.source
+
+clocksource                            module clocksource · 2026-01-02 03:04 UTC
+  DRIFT   source       acpi_pm, wanted tsc   (before nearmetal: acpi_pm)
+  ok      persist      /etc/tmpfiles.d/nearmetal-clocksource.conf
+
+Unit    not here: nothing is left to plan at boot
+Again   nearmetal reapply
+Undo    nearmetal restore clocksource, or all: nearmetal restore
+"""
+    )
+    assert command(["reapply"], host) == 0
+    assert "Everything is as wanted" in status()
+
+
+def test_looking_changes_nothing(host: FakeKernel, call: Call, status: Callable[..., str]) -> None:
+    call(tune.main, host, workload="base")
+    before = {path: path.lstat().st_mtime_ns for path in Path(host.root).rglob("*")}
+    status()
+    status("--json")
+    assert {path: path.lstat().st_mtime_ns for path in Path(host.root).rglob("*")} == before
+
+
+def test_as_json(host: FakeKernel, call: Call, status: Callable[..., str]) -> None:
+    call(tune.main, host, workload="base")
+    found = json.loads(status("--json"))
+    assert found["drift"] == []
+    assert found["platform"]["instance_type"] == "m5.2xlarge"
+    assert found["unit"]["enabled"] is True
+    (concern,) = found["concerns"]
+    assert (concern["name"], concern["run"], concern["options"]["source"]) == (
+        "clocksource",
+        "tune, workload base",
+        "auto",
+    )
+    source = concern["knobs"][0]
+    assert (source["now"], source["before_nearmetal"], source["status"]) == ("tsc", "acpi_pm", "ok")
+
+
+def test_what_only_the_journal_knows_is_shown(host: FakeKernel, call: Call, status: Callable[..., str]) -> None:
+    call(clocksource.main, host, source="tsc")
+    (Path(host.root) / "var/lib/nearmetal/wanted.json").unlink()
+    shown = status()
+    assert "by an earlier run" in shown
+    assert "nothing is stored of what is wanted: only restore can take it back" in " ".join(shown.split())
+
+
+def test_a_broken_file_is_one_sentence(host: FakeKernel, call: Call, capsys: pytest.CaptureFixture[str]) -> None:
+    call(clocksource.main, host, source="tsc")
+    (Path(host.root) / "var/lib/nearmetal/wanted.json").write_text("{")
+    assert command(["status"], host) == 1
+    assert "/var/lib/nearmetal/wanted.json isn't what nearmetal stored" in capsys.readouterr().err
+
+
+def test_a_reboot_away_and_switched_off(host: FakeKernel, call: Call, status: Callable[..., str]) -> None:
+    call(tune.main, host, workload="base")
+    host.reboot("99999999-0000-0000-0000-000000000000")
+    shutil.rmtree(Path(host.root) / "run/nearmetal")
+    host.write_value(CURRENT, "acpi_pm\n")
+    assert "Unit    hasn't planned since boot;" in status(code=1)
+    (Path(host.root) / "etc/nearmetal").mkdir()
+    (Path(host.root) / "etc/nearmetal/disabled").touch()
+    assert "Unit    switched off by /etc/nearmetal/disabled" in status(code=1)
+
+
+texts = st.text(max_size=120)
+knobs = st.fixed_dictionaries(
+    {
+        "knob": texts,
+        "where": texts,
+        "status": st.sampled_from(["ok", "would_change", "refused", "advice", "needs_reboot", "else"]),
+        "now": st.none() | texts,
+        "wanted": st.none() | texts,
+        "before_nearmetal": st.none() | texts,
+        "changed_by_us": st.booleans(),
+        "reason": texts,
+    }
+)
+concerns = st.fixed_dictionaries(
+    {
+        "name": texts,
+        "run": st.none() | texts,
+        "version": st.none(),
+        "at": st.none() | texts,
+        "options": st.none(),
+        "error": texts,
+        "knobs": st.lists(knobs, max_size=3),
+    }
+)
+
+
+@given(st.lists(concerns, max_size=3), texts)
+def test_no_value_breaks_the_picture(found: Any, name: str) -> None:
+    """80 columns, and nothing that moves the cursor or paints, whatever a host says."""
+    shown = render(
+        {
+            "nearmetal": "0.1.0",
+            "host": name,
+            "platform": None,
+            "concerns": found,
+            "drift": [name] * 3,
+            "needs_reboot": [],
+            "unit": {"agent": "x", "enabled": True, "switched_off": name, "planned": None},
+        }
+    )
+    for line in shown.split("\n"):
+        assert len(line) <= 80
+        assert line == "" or line.isprintable()
