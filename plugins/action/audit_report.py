@@ -23,7 +23,7 @@ BLIND = (
     " set stdout_callback = nearmetal.ec2.fleet in ansible.cfg"
 )
 OPTIONS = {
-    "result": {"type": "str", "default": "tune_result"},
+    "result": {"type": "list", "elements": "str", "default": ["tune_result"]},
     "fail_on": {"type": "list", "elements": "str", "choices": list(FAILABLE), "default": []},
     "baseline": {"type": "path"},
 }
@@ -70,17 +70,17 @@ def _sentence(fail_on: list[str], findings: int, hosts: tuple[str, ...]) -> str:
     return f"audit_fail_on: {kinds} with a status of {', '.join(fail_on)} on {summary.span(hosts)}; see report.json"
 
 
-def _collect(registered: str, task_vars: dict[str, Any]) -> Collector:
+def _collect(registered: list[str], task_vars: dict[str, Any]) -> Collector:
     collector = Collector()
     for name in task_vars["ansible_play_hosts_all"]:
         told = task_vars["hostvars"][name]
         collector.expect([name])
         collector.groups(name, told.get("group_names") or ())
-        found = told.get(registered)
-        if follows_contract(found):
-            collector.add(name, found, failed=found.get("failed") is True)
-        elif isinstance(found, dict) and found.get("failed") is True:
-            collector.failed(name, found.get("msg") or "failed")
+        for found in map(told.get, registered):
+            if follows_contract(found):
+                collector.add(name, found, failed=found.get("failed") is True)
+            elif isinstance(found, dict) and found.get("failed") is True:
+                collector.failed(name, found.get("msg") or "failed")
     return collector
 
 

@@ -17,9 +17,10 @@ description:
 options:
   result:
     description:
-      - The name under which each host's result was registered.
-    type: str
-    default: tune_result
+      - The names under which each host's results were registered; their findings are joined per host.
+    type: list
+    elements: str
+    default: [tune_result]
   fail_on:
     description:
       - Fail when any host has a finding of one of these statuses. V(failed) is a concern that ended with an error.

@@ -2,17 +2,18 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a host's instance metadata service says."""
+"""What a host on EC2 says for the cloud roles: its metadata service, and its network drivers."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: instance_facts
-short_description: Ask the instance metadata service of an EC2 host what the instance is
+short_description: What the roles of the cloud side need to know of an EC2 host
 version_added: 0.1.0
 description:
   - Instance id, type, region, zone, placement, network interfaces, scheduled events and spot notice of the host it runs
     on, by IMDSv2. For what only the API knows see M(nearmetal.ec2.instance_info).
+  - Which network drivers the host runs on, and whether its image has those of enhanced networking (S0-37).
   - The service is asked only where firmware or hypervisor say EC2, without any proxy, for one second in all.
     The token is kept nowhere, and user data and credentials are never read.
 notes:
@@ -32,7 +33,7 @@ EXAMPLES = r"""
 
 - name: Leave an instance alone that AWS is about to take
   ansible.builtin.meta: end_host
-  when: ansible_facts.nearmetal_instance.spot_notice or ansible_facts.nearmetal_instance.events
+  when: ansible_facts.nearmetal.instance.spot_notice or ansible_facts.nearmetal.instance.events
 """
 
 RETURN = r"""
@@ -41,65 +42,89 @@ ansible_facts:
   returned: always
   type: dict
   contains:
-    nearmetal_instance:
-      description: What the service said. A value is null when it did not say it.
+    nearmetal:
+      description: Everything nearmetal.ec2 observes.
       returned: always
       type: dict
       contains:
-        status:
-          description: V(ok), V(not_ec2) (not asked), V(off) or V(no_answer).
+        instance:
+          description: What the service said. A value is null when it did not say it.
           returned: always
-          type: str
-          sample: ok
-        reason:
-          description: What to do about a status that is not V(ok).
+          type: dict
+          contains:
+            status:
+              description: V(ok), V(not_ec2) (not asked), V(off) or V(no_answer).
+              returned: always
+              type: str
+              sample: ok
+            reason:
+              description: What to do about a status that is not V(ok).
+              returned: always
+              type: str
+              sample: ""
+            instance_id: {description: The instance., returned: always, type: str, sample: i-0123456789abcdef0}
+            instance_type: {description: Its type., returned: always, type: str, sample: c6in.32xlarge}
+            account: {description: The number of its account., returned: always, type: str, sample: "123456789012"}
+            region: {description: Its region., returned: always, type: str, sample: eu-west-1}
+            availability_zone: {description: Its zone., returned: always, type: str, sample: eu-west-1b}
+            architecture: {description: As EC2 names it., returned: always, type: str, sample: x86_64}
+            image_id: {description: The image it was launched from., returned: always, type: str, sample: ami-0abc}
+            kernel_id: {description: Set where it boots by PV-GRUB., returned: always, type: str, sample: null}
+            lifecycle: {description: "V(on-demand), V(spot), V(scheduled).", returned: always, type: str, sample: spot}
+            placement_group: {description: Its placement group., returned: always, type: str, sample: together}
+            partition: {description: Its partition in the group., returned: always, type: int, sample: 3}
+            workload:
+              description: Its tag C(workload), where tags are allowed in metadata.
+              returned: always
+              type: str
+              sample: cache
+            interfaces:
+              description: Its network interfaces, with C(interface_id), C(device_number) and C(card).
+              returned: always
+              type: list
+              elements: dict
+            events:
+              description: What AWS has scheduled for it and not done yet.
+              returned: always
+              type: list
+              elements: str
+              sample: []
+            spot_notice:
+              description: What AWS is about to do to a spot instance.
+              returned: always
+              type: str
+              sample: null
+        drivers:
+          description: Network drivers.
           returned: always
-          type: str
-          sample: ""
-        instance_id: {description: The instance., returned: always, type: str, sample: i-0123456789abcdef0}
-        instance_type: {description: Its type., returned: always, type: str, sample: c6in.32xlarge}
-        account: {description: The number of its account., returned: always, type: str, sample: "123456789012"}
-        region: {description: Its region., returned: always, type: str, sample: eu-west-1}
-        availability_zone: {description: Its zone., returned: always, type: str, sample: eu-west-1b}
-        architecture: {description: As EC2 names it., returned: always, type: str, sample: x86_64}
-        image_id: {description: The image it was launched from., returned: always, type: str, sample: ami-0abc}
-        kernel_id: {description: Set where it boots by PV-GRUB., returned: always, type: str, sample: null}
-        lifecycle: {description: "V(on-demand), V(spot) or V(scheduled).", returned: always, type: str, sample: spot}
-        placement_group: {description: Its placement group., returned: always, type: str, sample: together}
-        partition: {description: Its partition in the group., returned: always, type: int, sample: 3}
-        workload:
-          description: Its tag C(workload), where tags are allowed in metadata.
-          returned: always
-          type: str
-          sample: cache
-        interfaces:
-          description: Its network interfaces, with C(interface_id), C(device_number) and C(card).
-          returned: always
-          type: list
-          elements: dict
-        events:
-          description: What AWS has scheduled for it and not done yet.
-          returned: always
-          type: list
-          elements: str
-          sample: []
-        spot_notice:
-          description: What AWS is about to do to a spot instance.
-          returned: always
-          type: str
-          sample: null
+          type: dict
+          contains:
+            in_use:
+              description: Of the interfaces with hardware behind them. V(vif) is Xen's split driver.
+              returned: always
+              type: list
+              elements: str
+              sample: [ena]
+            available:
+              description: Those of V(ena) and V(ixgbevf) that the running kernel has. Null when it can't be seen.
+              returned: always
+              type: list
+              elements: str
+              sample: [ena, ixgbevf]
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import imds, platform
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import drivers, imds, platform
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 
 
 def main(host: Host | None = None, endpoint: tuple[str, int] = imds.ENDPOINT) -> None:
     """Ask the service of `host`, by default this machine's."""
     module = AnsibleModule(argument_spec={}, supports_check_mode=True)
-    found = imds.observe(platform.observe(host or Host()), endpoint)
-    module.exit_json(changed=False, ansible_facts={"nearmetal_instance": found.as_dict()})
+    observed = host or Host()
+    facts = {"instance": imds.observe(platform.observe(observed), endpoint).as_dict()}
+    facts["drivers"] = drivers.observe(observed).as_dict()
+    module.exit_json(changed=False, ansible_facts={"nearmetal": facts})
 
 
 if __name__ == "__main__":

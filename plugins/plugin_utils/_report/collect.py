@@ -40,8 +40,13 @@ SAMPLES = 64  # of the allowances of one host that are kept: two for each of 32 
 
 
 def follows_contract(result: Any) -> bool:
-    """Whether a task's result is that of a state module: it has lists of actions and findings."""
-    return isinstance(result, Mapping) and all(isinstance(result.get(name), (list, tuple)) for name in _REQUIRED)
+    """Whether a task's result is that of a state module: it has lists of actions and findings.
+
+    A cloud module's result is about many hosts at once; `cloud_findings` hands each host its own.
+    """
+    if not isinstance(result, Mapping) or "instances" in result:
+        return False
+    return all(isinstance(result.get(name), (list, tuple)) for name in _REQUIRED)
 
 
 @dataclass

@@ -36,6 +36,6 @@ def test_dmi_decides(tmp_path: Path, capsys: pytest.CaptureFixture[str], vendor:
     server.server_close()
     output = capsys.readouterr().out
     result: Dict[str, Any] = json.loads(output)
-    assert result["ansible_facts"]["nearmetal_instance"]["status"] == status
+    assert result["ansible_facts"]["nearmetal"]["instance"]["status"] == status
     assert bool(server.asked) == (status == "ok")
     assert TOKEN not in output

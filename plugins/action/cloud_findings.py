@@ -1,0 +1,63 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Hand a host its part of a result that one call brought for all hosts. Runs on the controller as a whole."""
+
+from __future__ import annotations
+
+from typing import Any, Mapping
+
+from ansible.errors import AnsibleActionFail
+from ansible.plugins.action import ActionBase
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._instances import instance_id
+
+OPTIONS = {
+    "concern": {"type": "str", "required": True},
+    "result": {"type": "str", "required": True},
+}
+_UNKNOWN = "which instance this host is, is not known: set instance_id in the inventory, or run instance_facts before"
+
+
+class ActionModule(ActionBase):
+    """Reads the registered result by its name: a fleet's result is too large to template for each host."""
+
+    _requires_connection = False
+    _supports_check_mode = True
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """The result contract, of this host alone."""
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        _checked, options = self.validate_argument_spec(OPTIONS)
+        variables = task_vars or {}
+        fleet = variables.get(options["result"])
+        if not isinstance(fleet, Mapping) or not isinstance(fleet.get("instances"), Mapping):
+            raise AnsibleActionFail(f"result: {options['result']} is no result of a cloud module")
+        result.update(_of_host(options["concern"], fleet, instance_id(variables)))
+        return result
+
+
+def _of_host(concern: str, fleet: Mapping[str, Any], found: str | None) -> dict[str, Any]:
+    if found is None or found not in fleet["instances"]:
+        reason = _UNKNOWN if found is None else f"{found} was not asked for"
+        part: Mapping[str, Any] = {"actions": [], "findings": [Finding(concern, "", "unknown", reason).as_dict()]}
+    else:
+        part = fleet["instances"][found]
+    actions, findings = list(part["actions"]), list(part["findings"])
+    diff = fleet.get("diff") or {}
+    return {
+        **part,
+        "changed": bool(actions),
+        "msg": f"{concern}: {_summary(findings)}",
+        "diff": {side: {found: diff[side][found]} for side in ("before", "after") if found in diff.get(side, {})},
+        "actions": actions,
+        "findings": findings,
+        "instance_id": found,
+        "reboot_required": False,
+        "reboot_reasons": [],
+    }
+
+
+def _summary(findings: list[Mapping[str, Any]]) -> str:
+    told = [f"{each['status'].replace('_', ' ')}: {each['reason']}" for each in findings if each["status"] != "ok"]
+    return told[0] if told else "as it should be" if findings else "nothing to say"

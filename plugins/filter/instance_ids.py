@@ -1,0 +1,24 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The filter instance_ids; its documentation is in instance_ids.yml."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Iterable, Mapping
+
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._instances import instance_id
+
+
+def ids(hosts: Iterable[str], hostvars: Mapping[str, Any]) -> list[str]:
+    """The instance ids of hosts, each once; a host whose id is not known is left out."""
+    found = (instance_id(hostvars[host]) for host in hosts if host in hostvars)
+    return list(dict.fromkeys(each for each in found if each))
+
+
+class FilterModule:
+    """The filters of this file."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        """By name."""
+        return {"instance_ids": ids}

@@ -1,0 +1,43 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which instance a host of the inventory is, and what it said of its drivers. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Mapping, Optional
+
+_ID = re.compile(r"i-[0-9a-f]{8,17}", re.ASCII)
+
+
+def instance_id(variables: Mapping[str, Any]) -> Optional[str]:
+    """The instance id of a host: the inventory's, else what the host's metadata service or firmware said."""
+    facts = _mapping(_mapping(variables.get("ansible_facts")).get("nearmetal"))
+    candidates = (
+        variables.get("instance_id"),
+        _mapping(facts.get("instance")).get("instance_id"),
+        _mapping(facts.get("platform")).get("instance_id"),
+    )
+    return next((str(each) for each in candidates if isinstance(each, str) and _ID.fullmatch(each)), None)
+
+
+def drivers(variables: Mapping[str, Any]) -> Optional[dict[str, Any]]:
+    """The host's element of the option `hosts` of enhanced_networking; None when it was not asked."""
+    found = instance_id(variables)
+    facts = _mapping(_mapping(_mapping(variables.get("ansible_facts")).get("nearmetal")).get("drivers"))
+    if found is None or not facts:
+        return None
+    return {
+        "instance_id": found,
+        "drivers_in_use": _texts(facts.get("in_use")),
+        "drivers_available": _texts(facts.get("available")),
+    }
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _texts(value: Any) -> list[str]:
+    return [str(each) for each in value if isinstance(each, str)][:64] if isinstance(value, (list, tuple)) else []

@@ -1,0 +1,145 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The roles and the playbook cloud_audit by ansible-playbook, on our own fake endpoint.
+
+What hosts say of themselves is written in the inventory (tests/support/fleet.py); the cloud side is as it is.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any, Dict, List
+
+import pytest
+import yaml
+
+from tests.support.fleet import GOOD_CLOCK, SLOW_CLOCK, Fleet, told
+from tests.unit.cloud.fake_aws import FakeAws
+
+LOCAL = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
+# Port 9 of loopback: nobody listens.
+AWAY = {"ansible_host": "127.0.0.1", "ansible_port": 9, "ansible_connection": "ssh"}
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Fleet:
+    """Hosts that are only variables."""
+    return Fleet(tmp_path)
+
+
+def named(report: Dict[str, Any], host: str) -> Dict[str, List[str]]:
+    """concern → statuses, of a host in the report."""
+    found: Dict[str, List[str]] = {}
+    (entry,) = [each for each in report["hosts"] if each["name"] == host]
+    for finding in entry["findings"]:
+        found.setdefault(finding["concern"], []).append(finding["status"])
+    return found
+
+
+def test_findings_of_host_and_cloud_are_joined_per_host(fleet: Fleet, aws: FakeAws) -> None:
+    pv = aws.add(1, "m3.large", VirtualizationType="paravirtual")
+    burst = aws.add(2, "t3.micro")
+    aws.credits[burst] = "unlimited"
+    away = aws.add(3, "c6in.32xlarge")
+    fleet.inventory(
+        {
+            "old": {**LOCAL, "instance_id": pv, "told": told(SLOW_CLOCK)},
+            "small": {**LOCAL, "instance_id": burst, "told": told(GOOD_CLOCK)},
+            "lost": {**AWAY, "instance_id": away, "fate": "unreachable"},
+            "stranger": {**LOCAL, "told": told(GOOD_CLOCK)},
+        }
+    )
+    done = fleet.run(playbook="nearmetal.ec2.cloud_audit")
+    report = fleet.report()
+    old = named(report, "old")
+    assert old["clocksource"] == ["would_change"]
+    assert old["instance_info"] == ["advice", "advice"]
+    assert old["cpu_credits"] == ["not_applicable"]
+    small = named(report, "small")
+    assert small["clocksource"] == ["ok"]
+    assert sorted(small["cpu_credits"]) == ["ok", "unknown"]
+    # The API knows the instance of a host that can't be reached.
+    assert "advice" in named(report, "lost")["network_interfaces"]
+    stranger = named(report, "stranger")
+    assert stranger["ebs"] == ["unknown"]
+    assert stranger["clocksource"] == ["ok"]
+    # One call per operation serves all hosts of the play; six modules look at the instances.
+    assert aws.calls["DescribeInstances"] == 6
+    assert aws.calls["DescribeVolumes"] == 1
+    assert not [name for name in aws.calls if name.startswith(("Modify", "Stop", "Start"))]
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_without_the_callback_the_report_is_joined_too(fleet: Fleet, aws: FakeAws) -> None:
+    instance = aws.add(1, "m3.large", VirtualizationType="paravirtual")
+    fleet.inventory({"old": {**LOCAL, "instance_id": instance, "told": told(SLOW_CLOCK)}})
+    fleet.run(playbook="nearmetal.ec2.cloud_audit", callback="default")
+    old = named(fleet.report(), "old")
+    assert (old["clocksource"], old["instance_info"]) == (["would_change"], ["advice", "advice"])
+
+
+def test_a_role_alone_registers_each_hosts_part(fleet: Fleet, aws: FakeAws) -> None:
+    ids = [aws.add(number, "m5.24xlarge") for number in (1, 2)]
+    aws.volumes = [
+        {
+            "VolumeId": "vol-1",
+            "VolumeType": "io2",
+            "Size": 10,
+            "Iops": 90000,
+            "Attachments": [{"InstanceId": ids[1], "Device": "/dev/sda"}],
+        }
+    ]
+    fleet.inventory({f"host{index}": {**LOCAL, "instance_id": each} for index, each in enumerate(ids)})
+    play = {
+        "hosts": "all",
+        "gather_facts": False,
+        "become": True,  # the roles ask AWS as the user who runs Ansible all the same
+        "module_defaults": {"group/nearmetal.ec2.cloud": {"regions": ["eu-west-1"]}},
+        "roles": [{"role": f"nearmetal.ec2.{name}"} for name in ("ebs", "placement", "network_interfaces")],
+        "tasks": [
+            {
+                "name": "Show",
+                "ansible.builtin.copy": {
+                    "content": "{{ ebs_result | to_json }}",
+                    "dest": f"{fleet.folder}/{{{{ inventory_hostname }}}}.json",
+                    "mode": "0600",
+                },
+                "become": False,
+            }
+        ],
+    }
+    (fleet.folder / "site.yml").write_text(yaml.safe_dump([play]))
+    done = fleet.run(playbook=str(fleet.folder / "site.yml"), callback="default")
+    assert done.returncode == 0, done.stdout + done.stderr
+    first, second = (yaml.safe_load((fleet.folder / f"host{index}.json").read_text()) for index in (0, 1))
+    assert (first["instance_id"], first["volumes"]) == (ids[0], [])
+    assert second["msg"] == "ebs: advice: the instance is the limit: 80,000 IOPS, its volumes could do 90,000"
+    assert set(aws.calls.values()) == {1, 3}
+
+
+def test_turning_ena_on_through_the_role(fleet: Fleet, aws: FakeAws) -> None:
+    instance = aws.add(1, "r4.large", EnaSupport=False)
+    fleet.inventory({"old": {**LOCAL, "instance_id": instance}})
+    options = {"ena": "enabled", "allow_stop": True, "stop_timeout": 30}
+    options["hosts"] = [{"instance_id": instance, "drivers_in_use": ["vif"], "drivers_available": ["ena"]}]
+    role = {"role": "nearmetal.ec2.enhanced_networking"}
+    role.update({f"enhanced_networking_{name}": value for name, value in options.items()})
+    (fleet.folder / "site.yml").write_text(yaml.safe_dump([{"hosts": "all", "gather_facts": False, "roles": [role]}]))
+    checked = fleet.run("--check", "--diff", playbook=str(fleet.folder / "site.yml"), callback="default")
+    assert "ena_support" in checked.stdout
+    assert aws.instances[instance]["EnaSupport"] is False
+    done = fleet.run(playbook=str(fleet.folder / "site.yml"), callback="default")
+    assert done.returncode == 0, done.stdout
+    assert aws.instances[instance]["EnaSupport"] is True
+
+
+def test_what_aws_refuses_ends_the_play_with_one_sentence(fleet: Fleet, aws: FakeAws) -> None:
+    aws.fault("DescribeInstances", "UnauthorizedOperation")
+    fleet.inventory({"any": {**LOCAL, "instance_id": aws.add(1)}})
+    play = {"hosts": "all", "gather_facts": False, "roles": [{"role": "nearmetal.ec2.placement"}]}
+    (fleet.folder / "site.yml").write_text(yaml.safe_dump([play]))
+    done = fleet.run(playbook=str(fleet.folder / "site.yml"), callback="default")
+    assert done.returncode == 2
+    assert "see the module's policy in docs/iam/" in done.stdout
