@@ -35,6 +35,7 @@ options:
 """
 
 import sys
+import time
 from typing import Any, Optional
 
 from ansible import constants as C
@@ -43,7 +44,7 @@ from ansible.plugins.callback.default import CallbackModule as DefaultCallback
 from ansible.utils.color import stringc
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils import _plays as plays
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import terminal
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import allowances, terminal
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.clean import text
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.collect import Collector, follows_contract
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.progress import Progress
@@ -149,6 +150,10 @@ class CallbackModule(DefaultCallback):
             return False
         if self._gate.take(result):
             return True
+        samples = allowances.of_network_facts(result.result, time.time())
+        if samples:
+            self._collector.add(result.host.get_name(), {"findings": [], "actions": [], "allowances": samples})
+            return not self._display.verbosity
         if not follows_contract(result.result):
             # The loop as a whole: its items were taken one by one.
             return "results" in result.result and bool(self._mode)

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A fleet of any size without hosts: what each tells is written in the inventory.
 
-The collection under test is used as it is, but for `tune`: an action plugin of a few lines that
-gives back the host's variable `told`, or ends as its variable `fate` says.
+The collection under test is used as it is, but for `tune` and `network_facts`: action plugins of a
+few lines that give back the host's variables `told` and `allowances`, or end as `fate` says.
 """
 
 from __future__ import annotations
@@ -38,6 +38,20 @@ class ActionModule(ActionBase):
         if fate == "fails":
             result["failed"] = True
         return result
+"""
+
+# What a host on EC2 would tell of its ENA interface after having been looked at.
+NETWORK_FACTS = """
+from ansible.plugins.action import ActionBase
+
+
+class ActionModule(ActionBase):
+    _requires_connection = False
+    _supports_check_mode = True
+
+    def run(self, tmp=None, task_vars=None):
+        sample = {"seconds": self._task.args["sample_seconds"], "allowances": task_vars.get("allowances", {})}
+        return {**super().run(tmp, task_vars), "ansible_facts": {"nearmetal": {"network": {"sample": sample}}}}
 """
 
 
@@ -102,6 +116,7 @@ class Fleet:
         for path in (ROOT / "plugins/action").glob("*.py"):
             (home / "plugins/action" / path.name).symlink_to(path)
         (home / "plugins/action/tune.py").write_text(TUNE)
+        (home / "plugins/action/network_facts.py").write_text(NETWORK_FACTS)
         (self.folder / "ansible.cfg").write_text("[defaults]\n")
 
     def inventory(

@@ -5,6 +5,7 @@
 
 A host reports samples of `ethtool -S`, two or more per interface, as
   {interface: ens5, seconds: 1234.5, packets: 7, counters: {pps_allowance_exceeded: 0, …}}
+which `of_network_facts` makes from the facts of the module network_facts.
 `seconds` is any clock that runs on through all samples of a host; `packets`, sent and received in
 all queues, may be absent. The counters start at 0 when the driver resets (ec2.md 2.8): only
 differences mean anything.
@@ -41,6 +42,26 @@ def line_rate_pps(gigabits_per_second: float, frame_bytes: int = 64) -> float:
 def budget_ns(packets_per_second: float) -> float:
     """Nanoseconds there are for one packet; 500 at 2 M packets per second (S4-17)."""
     return 1e9 / packets_per_second
+
+
+def of_network_facts(result: Any, now: float) -> List[Dict[str, Any]]:
+    """The samples in a result of network_facts; `now` is the controller's clock, in seconds.
+
+    With `sample_seconds` it tells differences: that makes two samples. Without, the counters since
+    the driver's reset: one sample, which means something beside that of an earlier report.
+    """
+    found = result
+    for name in ("ansible_facts", "nearmetal", "network", "sample"):
+        found = found.get(name) if isinstance(found, Mapping) else None
+    if not isinstance(found, Mapping) or not isinstance(found.get("allowances"), Mapping):
+        return []
+    seconds = float(found["seconds"]) if _number(found.get("seconds")) else 0.0
+    samples: List[Dict[str, Any]] = []
+    for interface, counters in found["allowances"].items():
+        if seconds > 0:
+            samples.append({"interface": interface, "seconds": now - seconds, "counters": dict.fromkeys(LIMITS, 0)})
+        samples.append({"interface": interface, "seconds": now, "counters": counters})
+    return samples
 
 
 def verdicts(samples: Iterable[Mapping[str, Any]]) -> List[Dict[str, Any]]:

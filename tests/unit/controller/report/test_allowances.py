@@ -125,3 +125,29 @@ def test_a_baseline_brings_the_first_sample() -> None:
         for one in family.samples
     }
     assert values["pps_allowance_exceeded"] == 98312
+
+
+def facts(seconds: int, pps: int) -> Dict[str, Any]:
+    sample = {"seconds": seconds, "allowances": {"ens5": {"pps_allowance_exceeded": pps}}}
+    return {"ansible_facts": {"nearmetal": {"network": {"sample": sample}}}}
+
+
+def test_network_facts_that_looked_for_a_while() -> None:
+    (found,) = allowances.verdicts(allowances.of_network_facts(facts(10, 77), 5000.0))
+    assert found["seconds"] == 10
+    assert found["deltas"]["pps_allowance_exceeded"] == 77
+
+
+def test_network_facts_of_two_runs() -> None:
+    first, second = (allowances.of_network_facts(facts(0, pps), now) for pps, now in ((500, 1000.0), (900, 4600.0)))
+    assert allowances.verdicts(first) == []
+    (found,) = allowances.verdicts([*first, *second])
+    assert (found["seconds"], found["deltas"]["pps_allowance_exceeded"]) == (3600, 400)
+
+
+@pytest.mark.parametrize(
+    "result",
+    [None, [], {}, {"ansible_facts": 1}, {"ansible_facts": {"nearmetal": {"network": {"sample": {"allowances": 1}}}}}],
+)
+def test_results_without_a_sample(result: Any) -> None:
+    assert allowances.of_network_facts(result, 1.0) == []
