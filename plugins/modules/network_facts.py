@@ -65,9 +65,9 @@ ansible_facts:
           contains:
             interfaces:
               description:
-                - Per interface C(place) (its device, stays when it is renamed), C(driver), C(driver_version), C(node)
-                  (null when it belongs to none), C(queues) and C(queues_max) (pairs), C(interrupts) (queue → number),
-                  C(surplus_interrupts) (of queues that aren't in use).
+                - Per interface C(place) (its device, stays when it is renamed), C(up), C(driver), C(driver_version),
+                  C(node) (null when it belongs to none), C(queues) and C(queues_max) (pairs), C(interrupts) (queue →
+                  number), C(surplus_interrupts) (of queues that aren't in use).
                 - C(affinity) and C(effective) say per queue which CPUs may get its interrupt, and which one does.
                 - C(rps), C(rfs) and C(xps) are the kernel's own steering per queue, CPUs as kernel lists.
                 - C(rings) are descriptors per queue and C(rings_max) the most, C(coalesce) microseconds and frames,
@@ -77,6 +77,7 @@ ansible_facts:
               sample:
                 ens5:
                   place: "0000:00:05.0"
+                  up: true
                   driver: ena
                   queues: 8
                   queues_max: 8

@@ -101,7 +101,8 @@ def _of(cpus: int, index: int, nic: Dict[str, Any]) -> Iterator[Tuple[str, str]]
     # The directory is empty on Xen since Linux 5.17, and not there for xen-netfront.
     if nic["driver"] in ("ena", "virtio_net"):
         yield f"{device}/msi_irqs/{first}", "msix\n"
-    for name, value in (("type", 1), ("ifindex", index + 2), ("mtu", 9001), ("tx_queue_len", 1000)):
+    plain = {"type": 1, "ifindex": index + 2, "mtu": 9001, "tx_queue_len": 1000, "flags": nic.get("flags", "0x1003")}
+    for name, value in plain.items():
         yield f"{folder}/{name}", f"{value}\n"
     for queue in range(nic["queues"]):
         yield from queue_files(folder, queue, nic["queues"], cpus)

@@ -41,7 +41,7 @@ POLICIES = ["auto", "spread", "dedicated", "irqbalance", "kernel"]
 CORES_PER_DEDICATED = 8
 
 # S1-13: one core full of interrupts while the host as a whole is half idle.
-HOT, HOT_OVER_MEAN = 0.25, 4
+HOT, HOT_OVER_OTHERS = 0.25, 4
 
 _PER_NIC: Mapping[str, Mapping[str, Any]] = {
     "policy": {"type": "str", "choices": POLICIES},
@@ -79,13 +79,19 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
     if network is None or topology is None or not topology.cpus_online or not network.nics:
         reason = "this host shows no NIC, or not which CPUs are online"
         return Plan(findings=tuple(Finding(NAME, knob, "unknown", reason, reference=REFERENCE) for knob in asked))
-    chosen = choices(NAME, network, wanted, KNOBS)
+    everyone = choices(NAME, network, wanted, KNOBS)
+    chosen = tuple(choice for choice in everyone if choice.nic.up)
+    down = [choice.nic for choice in everyone if choice.options and not choice.nic.up]
     queues, counts = _queues(network, chosen, wanted)
     pinned, assigned = _policy(facts, network, topology, chosen, counts, wanted)
     steered = steering.plan_steering(facts, steering.Scene(network, topology, counts, assigned), chosen, wanted)
     everything = joined([queues, pinned, steered])
-    kept = by_unit(NAME, facts) if everything.findings and wanted.get("persist") else Plan()
-    return joined([everything, kept, Plan(findings=_hotspot(network))])
+    lasting = any(finding.status != "advice" for finding in everything.findings)
+    kept = by_unit(NAME, facts) if lasting and wanted.get("persist") else Plan()
+    told = tuple(
+        Finding(NAME, "interfaces", "advice", f"{one.name} is down: nothing to place", where=one.place) for one in down
+    )
+    return joined([everything, kept, Plan(findings=told + _hotspot(network))])
 
 
 def _queues(network: NetworkFacts, chosen: Tuple[Choice, ...], wanted: Wanted) -> Tuple[Plan, Dict[str, int]]:
@@ -163,7 +169,7 @@ def _stop(
         told = "left to irqbalance" if network.irqbalance else "irqbalance doesn't run here: nobody moves interrupts"
         return knob.told(one, "advice", told)
     if not one.vectors or not counts.get(one.place):
-        return knob.told(one, "not_applicable", "it is down, or the names of its interrupts say nothing of queues")
+        return knob.told(one, "not_applicable", "the names of its interrupts say nothing of queues")
     if len(topology.cpus_online or ()) < 2:
         return knob.told(one, "not_applicable", "the host has one CPU")
     if network.irqbalance and policy != "kernel":
@@ -261,16 +267,16 @@ def _pinned(network: NetworkFacts, one: Nic, queues: int) -> Dict[int, int]:
 
 
 def _hotspot(network: NetworkFacts) -> Tuple[Finding, ...]:
-    """S1-13: one CPU drowns in interrupts while the mean is low."""
-    if len(network.load) < 4:
+    """S1-13: one CPU drowns in interrupts while the others are idle."""
+    if len(network.load) < 2:
         return ()
-    mean = sum(network.load.values()) / len(network.load)
     cpu, share = max(network.load.items(), key=lambda item: (item[1], -item[0]))
-    if share < HOT or share < HOT_OVER_MEAN * mean:
+    others = (sum(network.load.values()) - share) / (len(network.load) - 1)
+    if share < HOT or share < HOT_OVER_OTHERS * others:
         return ()
     reason = (
-        f"CPU {cpu} spent {share:.0%} of its time since boot in interrupts, all CPUs together {mean:.1%}: a queue"
-        " too few, or interrupts on one CPU"
+        f"CPU {cpu} spent {share:.0%} of its time since boot in interrupts, the others {others:.1%}: a queue too few,"
+        " or interrupts on one CPU"
     )
     return (replace(Finding(NAME, "irq_hotspot", "advice", reason, reference="S1-13"), where=f"cpu{cpu}"),)
 

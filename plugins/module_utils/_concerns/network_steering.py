@@ -52,7 +52,7 @@ class Scene:
 
     def busy(self) -> FrozenSet[int]:
         """The CPUs that get interrupts of a NIC, and those that share a core with one."""
-        firsts = {cpu for one in self.network.nics for cpu in self.irq_cpus(one)}
+        firsts = {cpu for one in self.network.nics if one.up for cpu in self.irq_cpus(one)}
         return frozenset(firsts | {sibling for cpu in firsts for sibling in self.topology.siblings(cpu)})
 
     def local(self, one: Nic) -> FrozenSet[int]:
@@ -156,7 +156,8 @@ def _xps(scene: Scene, choice: Choice, knob: Knob) -> Plan:
     online = tuple(scene.topology.cpus_online or ())
     present = scene.network.xps.get(one.place, {})
     if not present and queues < 2:
-        return Plan(findings=(knob.told(one, "not_applicable", "it has one transmit queue"),))
+        status = "ok" if asked in ("auto", "kernel") else "not_applicable"
+        return Plan(findings=(knob.told(one, status, "one transmit queue: nothing to choose"),))
     if asked == "kernel":
         goal = {f"tx-{queue}": "" for queue in range(queues)}
         return knob.change(one, _of(present, goal), goal, "the kernel's own choice: by the hash of the flow")

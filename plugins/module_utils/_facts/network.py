@@ -75,6 +75,7 @@ class NetworkFacts:
     def _interface(self, one: Nic) -> Dict[str, Any]:
         return {
             "place": one.place,
+            "up": one.up,
             "driver": one.driver,
             "driver_version": self.drivers.get(one.place),
             "node": one.node,

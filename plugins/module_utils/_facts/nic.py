@@ -37,6 +37,7 @@ class Nic:
     name: str
     place: str
     index: int  # ifindex: in the order in which they appeared
+    up: bool  # somebody brought it up; one that is down carries nothing
     driver: Optional[str]
     node: Optional[int]  # None: none in particular
     rx: Tuple[int, ...]  # queues that carry traffic now, ascending
@@ -100,6 +101,7 @@ def _nic(host: Host, found: Interrupts, by_name: Dict[str, Tuple[Vector, ...]], 
         name=name,
         place=place,
         index=int(index) if index.isdigit() and index.isascii() else 0,
+        up=not (host.line(folder + "/flags") or "0x1").endswith(tuple("02468ace")),  # IFF_UP is the lowest bit
         driver=driver,
         node=int(node) if node.isdigit() and node.isascii() else None,
         rx=rx,
