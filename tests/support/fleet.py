@@ -54,6 +54,8 @@ class ActionModule(ActionBase):
         return {**super().run(tmp, task_vars), "ansible_facts": {"nearmetal": {"network": {"sample": sample}}}}
 """
 
+STAND_INS = {"tune": TUNE, "network_facts": NETWORK_FACTS}
+
 
 def finding(concern: str, status: str, knob: str = "source", **more: Any) -> Dict[str, Any]:
     """A finding of the result contract."""
@@ -114,9 +116,10 @@ class Fleet:
             if path.name not in ("action", "__pycache__"):
                 (home / "plugins" / path.name).symlink_to(path)
         for path in (ROOT / "plugins/action").glob("*.py"):
-            (home / "plugins/action" / path.name).symlink_to(path)
-        (home / "plugins/action/tune.py").write_text(TUNE)
-        (home / "plugins/action/network_facts.py").write_text(NETWORK_FACTS)
+            if path.stem not in STAND_INS:
+                (home / "plugins/action" / path.name).symlink_to(path)
+        for name, code in STAND_INS.items():
+            (home / "plugins/action" / f"{name}.py").write_text(code)
         (self.folder / "ansible.cfg").write_text("[defaults]\n")
 
     def inventory(
