@@ -22,10 +22,35 @@ exec strace -f -qq -s 300 -o {TRACE} -e trace=%file,%network,ioctl,fchmod,fchown
 OWN = re.compile(r'"(/root/\.ansible/tmp/|/tmp/ansible_|/dev/null)')
 WRITES = re.compile(r"O_WRONLY|O_RDWR|O_CREAT|O_TRUNC")
 CHANGES = (
-    "rename", "renameat", "renameat2", "unlink", "unlinkat", "mkdir", "mkdirat", "rmdir", "link", "linkat",
-    "symlink", "symlinkat", "mknod", "mknodat", "chmod", "fchmod", "fchmodat", "chown", "fchown", "lchown",
-    "fchownat", "truncate", "ftruncate", "mount", "setxattr", "utime", "utimensat", "bpf",
-)  # fmt: skip
+    "rename",
+    "renameat",
+    "renameat2",
+    "unlink",
+    "unlinkat",
+    "mkdir",
+    "mkdirat",
+    "rmdir",
+    "link",
+    "linkat",
+    "symlink",
+    "symlinkat",
+    "mknod",
+    "mknodat",
+    "chmod",
+    "fchmod",
+    "fchmodat",
+    "chown",
+    "fchown",
+    "lchown",
+    "fchownat",
+    "truncate",
+    "ftruncate",
+    "mount",
+    "setxattr",
+    "utime",
+    "utimensat",
+    "bpf",
+)
 # Terminal and file-flag requests, which Python makes of its own accord.
 HARMLESS_IOCTL = re.compile(r"TCGETS|TIOCGWINSZ|FIOCLEX|FIONREAD")
 
