@@ -30,6 +30,14 @@ options:
         It then counts as virtual or as metal by the hypervisor flag of its CPU alone.
     type: bool
     default: false
+  owner_conflict:
+    description:
+      - What to do with a knob that somebody else is told to set, such as tuned by its active profile, a file in
+        C(sysctl.d) that is read later, or kubelet. V(refuse) leaves it to its owner and names it.
+      - V(take_over) sets it all the same. The owner isn't changed, and will set it again.
+    type: str
+    choices: [refuse, take_over]
+    default: refuse
 """
 
     # How each of them behaves.

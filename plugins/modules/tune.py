@@ -54,6 +54,14 @@ options:
         It then counts as virtual or as metal by the hypervisor flag of its CPU alone.
     type: bool
     default: false
+  owner_conflict:
+    description:
+      - What to do with a knob that somebody else is told to set, such as tuned by its active profile, a file in
+        C(sysctl.d) that is read later, or kubelet. V(refuse) leaves it to its owner and names it.
+      - V(take_over) sets it all the same. The owner isn't changed, and will set it again.
+    type: str
+    choices: [refuse, take_over]
+    default: refuse
 extends_documentation_fragment:
   - nearmetal.ec2.state.notes
   - nearmetal.ec2.attributes
@@ -144,6 +152,7 @@ platform:
 """
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.options import COMMON
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.module import run_and_exit
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import tune_requests
@@ -160,12 +169,12 @@ def main(host: WritableHost | None = None) -> None:
             "prune": {"type": "bool", "default": False},
             "bake": {"type": "bool", "default": False},
             "strict": {"type": "bool", "default": False},
-            "allow_not_ec2": {"type": "bool", "default": False},
+            **COMMON,
         },
         supports_check_mode=True,
     )
     params = module.params
-    common = {"allow_not_ec2": params["allow_not_ec2"]}
+    common = {option: params[option] for option in COMMON}
     run_and_exit(
         module,
         host or WritableHost(),

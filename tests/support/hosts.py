@@ -60,7 +60,8 @@ def lay_out(root: Path, files: Dict[str, str]) -> None:
         place = root / path.lstrip("/")
         place.parent.mkdir(parents=True, exist_ok=True)
         if text.startswith("-> "):
-            place.symlink_to(text[3:])
+            with suppress(FileExistsError):
+                place.symlink_to(text[3:])
         else:
             place.write_text(text)
     for folder in ("etc/tmpfiles.d", "etc/systemd/system", "etc/udev/rules.d", "var/lib", "run", "usr/bin"):

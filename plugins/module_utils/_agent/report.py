@@ -17,7 +17,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests imp
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Run, run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.stored import Stored, StoredWanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.unit_run import NAME as UNIT
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import observe
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts, observe
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding
 from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
 
@@ -40,7 +40,7 @@ _WORDS = {
 def collect(host: WritableHost) -> Dict[str, Any]:
     """The whole state as plain data. Plans what is stored, changes nothing."""
     seen = run(host, all_stored, check=True, lenient=True)
-    facts = observe(host, ("platform", "unit"))
+    facts = observe(host, ("platform", "unit", "owners"))
     stored = StoredWanted(host)
     instance = facts.platform.instance_id if facts.platform else None
     entries = Journal(host, instance).entries()
@@ -53,8 +53,17 @@ def collect(host: WritableHost) -> Dict[str, Any]:
         "concerns": concerns,
         "drift": [f"{name}.{knob['knob']}" for name, knob in knobs if knob["status"] == "would_change"],
         "needs_reboot": [f"{name}.{knob['knob']}" for name, knob in knobs if knob["status"] == "needs_reboot"],
+        "others": _others(facts),
         "unit": {**(facts.unit.as_dict() if facts.unit else {}), "planned": _planned(host)},
     }
+
+
+def _others(facts: Facts) -> List[str]:
+    """Who else may set what is tuned here."""
+    if facts.owners is None:
+        return []
+    profile = f" (profile {facts.owners.tuned_profile})" if facts.owners.tuned_profile else ""
+    return [f"{name}{profile if name == 'tuned' else ''}" for name in facts.owners.running]
 
 
 def _names(stored: StoredWanted, entries: List[Entry]) -> List[str]:
@@ -163,6 +172,8 @@ def _value(knob: Dict[str, Any]) -> str:
 
 def _footer(found: Dict[str, Any]) -> Iterator[str]:
     yield from _folded("Unit    ", _unit(found["unit"]))
+    if found["others"]:
+        yield from _folded("Others  ", f"{', '.join(found['others'])} run here; what they own is refused above")
     if found["drift"]:
         yield "Again   nearmetal reapply"
     if found["concerns"]:

@@ -16,6 +16,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Nearme
 # Options that every concern takes.
 COMMON: Mapping[str, Mapping[str, Any]] = {
     "allow_not_ec2": {"type": "bool", "default": False},
+    "owner_conflict": {"type": "str", "choices": ["refuse", "take_over"], "default": "refuse"},
 }
 
 _TRUE = ("yes", "true", "1", "y", "t")

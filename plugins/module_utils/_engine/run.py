@@ -15,6 +15,7 @@ from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, 
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.gate import closed
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.ownership import guarded
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.apply import apply, obstacles, roll_back
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
@@ -161,7 +162,7 @@ def _domains(requests: Iterable[Request]) -> Tuple[str, ...]:
     wanted = {"platform"}
     for request in requests:
         if request.concern is not None:
-            wanted.update(request.concern.domains)
+            wanted.update(("owners", *request.concern.domains))
     return tuple(sorted(wanted))
 
 
@@ -209,6 +210,8 @@ def _plan_one(
         back = plan_restore(host, entries, "taken back to what it was before nearmetal")
         return Outcome(request.name, back.plan, back.forget, _memory(stored, request.name, None))
     plan = request.concern.plan(facts, wanted)
+    if facts.owners is not None:
+        plan = guarded(facts.owners, plan, wanted)
     managed = {finding.knob for finding in plan.findings if finding.status in MANAGED}
     touched = {(action.what, action.where) for action in plan.actions}
     dropped = [entry for entry in entries if entry.knob not in managed and entry.key not in touched]

@@ -14,6 +14,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import (
     clock,
     cpu,
     network,
+    owners,
     platform,
     power,
     smt,
@@ -37,6 +38,7 @@ class Facts:
     smt: Optional[smt.SmtFacts] = None
     power: Optional[power.PowerFacts] = None
     boot: Optional[boot.BootFacts] = None
+    owners: Optional[owners.OwnersFacts] = None
     unit: Optional[unit.UnitFacts] = None
     network: Optional[network.NetworkFacts] = None
     sysctl: Optional[Mapping[str, str]] = None  # key → value of those that concerns manage
@@ -57,6 +59,7 @@ DOMAINS: Dict[str, Callable[[Host], Any]] = {
     "smt": smt.observe,
     "power": power.observe,
     "boot": boot.observe,
+    "owners": owners.observe,
     "unit": unit.observe,
     "network": network.observe,
     "sysctl": sysctl.observe,

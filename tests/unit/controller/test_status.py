@@ -183,6 +183,7 @@ def test_no_value_breaks_the_picture(found: Any, name: str) -> None:
             "concerns": found,
             "drift": [name] * 3,
             "needs_reboot": [],
+            "others": [name],
             "unit": {"agent": "x", "enabled": True, "switched_off": name, "planned": None},
         }
     )

@@ -352,3 +352,23 @@ def test_the_command_needs_root(host: FakeKernel, capsys: pytest.CaptureFixture[
     host.root_user = False
     assert command(["status"], host) == 1
     assert "sudo" in capsys.readouterr().err
+
+
+def test_what_tuned_sets_is_left_to_it_unless_taken_over(host: FakeKernel, call: Call) -> None:
+    root = Path(host.root)
+    for path, text in {
+        "sys/fs/cgroup/system.slice/tuned.service/cgroup.procs": "7\n",
+        "etc/tuned/active_profile": "site\n",
+        "etc/tuned/profiles/site/tuned.conf": f"[sysfs]\n{CURRENT}=hpet\n",
+    }.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+    refused = call(clocksource.main, host, source="tsc")
+    assert refused["findings"][0]["status"] == "refused"
+    assert "(profile site)" in refused["findings"][0]["reason"]
+    assert current(host) == "xen"
+    assert not (root / "etc/tmpfiles.d/nearmetal-clocksource.conf").exists()
+    assert "is refused" in call(clocksource.main, host, source="tsc", strict=True)["msg"]
+    taken = call(tune.main, host, concerns={"clocksource": {"source": "tsc"}}, owner_conflict="take_over")
+    assert taken["changed"]
+    assert current(host) == "tsc"

@@ -1,0 +1,140 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Facts about who else sets what: tuned, sysctl.d, kubelet, irqbalance, an immutable system. PRIVATE to the collection.
+
+Decided by what a daemon is told to set, not by its presence: RHEL runs tuned by default.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from typing import Any, Dict, Iterator, Mapping, Optional, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import os_release, tuned_profile
+
+_ACTIVE = "/etc/tuned/active_profile"
+_PROFILES = ("/etc/tuned", "/etc/tuned/profiles", "/usr/lib/tuned", "/usr/lib/tuned/profiles")
+_PROFILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", re.ASCII)
+_DEEPEST = 8  # profiles that include each other in a circle end here
+_CGROUPS = ("/sys/fs/cgroup/system.slice", "/sys/fs/cgroup/systemd/system.slice")
+# In the order in which a file hides one of the same name (sysctl.d(5)).
+_SYSCTL = ("/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d", "/lib/sysctl.d")
+_OURS = "99-nearmetal"
+# Options that say when and for what a section counts, not what it sets.
+_ABOUT = ("type", "enabled", "replace", "devices", "priority", "uname_regex", "cpuinfo_regex")
+
+
+@dataclass(frozen=True)
+class OwnersFacts:
+    """Who else has a say on this host."""
+
+    running: Tuple[str, ...]  # of tuned, irqbalance, kubelet
+    tuned_profile: Optional[str]  # None: tuned doesn't run
+    tuned: Mapping[str, str]  # plugin.option → value of the active profile: cpu.governor, cmdline.nosmt
+    sysctl: Mapping[str, Tuple[str, str]]  # key → file that is read after ours, and its value
+    kubelet: bool  # this host is a Kubernetes node
+    immutable: Optional[str]  # ostree | bottlerocket | read-only /etc
+
+    def as_dict(self) -> Dict[str, Any]:
+        """Plain JSON."""
+        return {
+            **self.__dict__,
+            "tuned": dict(self.tuned),
+            "sysctl": {key: list(of) for key, of in self.sysctl.items()},
+        }
+
+
+def observe(host: Host) -> OwnersFacts:
+    """Read profiles, sysctl files and what systemd runs; nothing is asked of a daemon."""
+    running = tuple(name for name in ("tuned", "irqbalance", "kubelet") if _runs(host, name))
+    active = (host.line(_ACTIVE) or "") if "tuned" in running else ""
+    kubelet = "kubelet" in running or host.exists("/etc/kubernetes/kubelet.conf") or host.exists("/var/lib/kubelet")
+    return OwnersFacts(
+        running=running,
+        tuned_profile=active or None,
+        tuned=_settings(host, active.split()),
+        sysctl=dict(_after_ours(host)),
+        kubelet=kubelet,
+        immutable=_immutable(host),
+    )
+
+
+def _runs(host: Host, name: str) -> bool:
+    return any(host.line(f"{group}/{name}.service/cgroup.procs") for group in _CGROUPS)
+
+
+def _settings(host: Host, names: "list[str]") -> Dict[str, str]:
+    whole: tuned_profile.Profile = {}
+    for name in names:
+        whole = tuned_profile.merged(whole, _profile(host, name, 0))
+    found = {}
+    for section, options in whole.items():
+        plugin = options.get("type", section)
+        if (
+            section in ("main", "variables")
+            or not _meant(host, options, whole.get("variables", {}))
+            or options.get("enabled", "").lower() in ("0", "false", "no")
+        ):
+            continue
+        for option, value in options.items():
+            if plugin == "bootloader" and option.startswith("cmdline"):
+                found.update({f"cmdline.{token.partition('=')[0]}": token for token in value.lstrip("+-").split()})
+            elif option not in _ABOUT:
+                found[f"{plugin}.{option}"] = value
+    return found
+
+
+def _meant(host: Host, options: Mapping[str, str], variables: Mapping[str, str]) -> bool:
+    """Whether a section counts on this machine and this CPU; a condition that can't be read doesn't hold."""
+    machine = host.machine() or host.line("/proc/sys/kernel/arch") or ""
+    for option, text in (("uname_regex", f"Linux {machine}"), ("cpuinfo_regex", host.text("/proc/cpuinfo") or "")):
+        wanted = re.sub(r"\$\{(\w+)\}", lambda name: variables.get(name[1], name[0]), options.get(option, ""))
+        try:
+            if wanted and not re.search(wanted, text, re.MULTILINE):
+                return False
+        except re.error:
+            return False
+    return True
+
+
+def _profile(host: Host, name: str, depth: int) -> tuned_profile.Profile:
+    if not _PROFILE_NAME.fullmatch(name) or depth > _DEEPEST:
+        return {}
+    texts = (host.text(f"{folder}/{name}/tuned.conf", limit=65536) for folder in _PROFILES)
+    own = tuned_profile.parse(next((text for text in texts if text is not None), ""))
+    whole: tuned_profile.Profile = {}
+    for parent in own.get("main", {}).get("include", "").replace(",", " ").split():
+        whole = tuned_profile.merged(whole, _profile(host, parent, depth + 1))
+    return tuned_profile.merged(whole, own)
+
+
+def _after_ours(host: Host) -> Iterator[Tuple[str, Tuple[str, str]]]:
+    """Key, file and value of each setting that is read after our own files, the last one last."""
+    files: Dict[str, str] = {}
+    for folder in _SYSCTL:
+        for name in host.names(folder):
+            if name.endswith(".conf") and name > _OURS and not name.startswith(_OURS):
+                files.setdefault(name, f"{folder}/{name}")
+    for name in sorted(files):
+        for line in (host.text(files[name], limit=65536) or "").splitlines():
+            key, sign, value = line.strip().lstrip("-").partition("=")
+            if sign and not key.startswith(("#", ";")):
+                yield key.strip().replace("/", "."), (files[name], value.strip())
+
+
+def _immutable(host: Host) -> Optional[str]:
+    if (
+        os_release.parse(host.text("/etc/os-release") or host.text("/usr/lib/os-release") or "").get("ID")
+        == "bottlerocket"
+    ):
+        return "bottlerocket"
+    if host.exists("/run/ostree-booted"):
+        return "ostree"
+    try:
+        return "read-only /etc" if os.statvfs(host.real("/etc")).f_flag & os.ST_RDONLY else None
+    except OSError:
+        return None

@@ -1,0 +1,207 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Who else owns a knob: tuned by what its profile sets, sysctl.d by what is read later, kubelet, an image."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Dict, Optional
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.ownership import guarded
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.owners import OwnersFacts, observe
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import tuned_profile
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Value, Wanted
+from hypothesis import given
+from hypothesis import strategies as st
+
+RUNS = "/sys/fs/cgroup/system.slice/{}.service/cgroup.procs"
+TUNED = {
+    RUNS.format("tuned"): "812\n",
+    "/etc/tuned/active_profile": "cache\n",
+    "/etc/tuned/cache/tuned.conf": """\
+[main]
+summary=what this site runs its caches with
+include=fast
+
+[cpu]
+governor=schedutil   # the site's own
+[sysctl]
+net.core.somaxconn = 2048
+[bootloader]
+cmdline_site=+nosmt clocksource=hpet
+[variables]
+theirs=vendor_id.*AMD
+[cpu.arm]
+type=cpu
+uname_regex=aarch64
+governor=ondemand
+[sysctl.amd]
+type=sysctl
+cpuinfo_regex=${theirs}
+kernel.numa_balancing=0
+[sysctl.broken]
+type=sysctl
+cpuinfo_regex=(
+kernel.numa_balancing=1
+[script]
+enabled=false
+script=run.sh
+""",
+    "/usr/lib/tuned/fast/tuned.conf": """\
+[main]
+include=base
+[cpu]
+governor=performance
+force_latency=1
+[net]
+type=net
+channels=combined 4
+""",
+    "/usr/lib/tuned/base/tuned.conf": "[sysfs]\n/sys/kernel/mm/ksm/run=0\n[vm]\ntransparent_hugepages=never\n",
+}
+
+
+def owners(root: Path, files: Dict[str, str]) -> OwnersFacts:
+    for path, text in files.items():
+        place = root / path.lstrip("/")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text)
+    return observe(Host(str(root)))
+
+
+def action(what: str, after: Value, where: str = "", knob: str = "knob") -> Action:
+    return Action("some", knob, what, "before", after, "why", "test", where=where)
+
+
+def judged(found: OwnersFacts, *actions: Action, take_over: bool = False) -> Plan:
+    findings = tuple(Finding("some", step.knob, "would_change", "why", where=step.where) for step in actions)
+    wanted = Wanted({"owner_conflict": "take_over" if take_over else "refuse"})
+    return guarded(found, Plan(actions, findings, replan=True), wanted)
+
+
+def test_a_profile_is_what_it_and_its_parents_set(tmp_path: Path) -> None:
+    found = owners(tmp_path, TUNED)
+    assert (found.running, found.tuned_profile) == (("tuned",), "cache")
+    assert dict(found.tuned) == {
+        "cpu.governor": "schedutil",
+        "cpu.force_latency": "1",
+        "net.channels": "combined 4",
+        "sysfs./sys/kernel/mm/ksm/run": "0",
+        "vm.transparent_hugepages": "never",
+        "sysctl.net.core.somaxconn": "2048",
+        "cmdline.nosmt": "nosmt",
+        "cmdline.clocksource": "clocksource=hpet",
+    }
+
+
+def test_a_section_for_other_machines_sets_nothing_here(tmp_path: Path) -> None:
+    amd = {"/proc/cpuinfo": "vendor_id\t: AuthenticAMD\n", "/proc/sys/kernel/arch": "x86_64\n"}
+    assert owners(tmp_path, {**TUNED, **amd}).tuned["sysctl.kernel.numa_balancing"] == "0"
+    arm = {"/proc/cpuinfo": "CPU part\t: 0xd0c\n", "/proc/sys/kernel/arch": "aarch64\n"}
+    found = owners(tmp_path, {**TUNED, **arm}).tuned
+    assert found["cpu.governor"] == "ondemand"
+    assert "sysctl.kernel.numa_balancing" not in found
+
+
+def test_tuned_that_does_not_run_owns_nothing(tmp_path: Path) -> None:
+    found = owners(tmp_path, {**TUNED, RUNS.format("tuned"): ""})
+    assert found.tuned_profile is None
+    assert found.tuned == {}
+
+
+@pytest.mark.parametrize("include", ["cache", "../../../tmp/x", "a b c"])
+def test_profiles_that_lead_nowhere_or_in_a_circle_end(tmp_path: Path, include: str) -> None:
+    text = f"[main]\ninclude={include}\n[cpu]\ngovernor=powersave\n"
+    found = owners(tmp_path, {**TUNED, "/etc/tuned/cache/tuned.conf": text})
+    assert dict(found.tuned) == {"cpu.governor": "powersave"}
+
+
+@pytest.mark.parametrize(
+    ("step", "owner"),
+    [
+        (action("power.governors", {"0": "performance", "1": "performance"}), "tuned sets cpu.governor = schedutil"),
+        (action("clock.current", "tsc"), "tuned sets cmdline.clocksource"),
+        (action("smt.control", "on"), "tuned sets cmdline.nosmt"),
+        (action("sysctl", "4096", "net.core.somaxconn"), "tuned sets sysctl.net.core.somaxconn = 2048 (profile cache)"),
+        (action("boot.arguments", "clocksource=tsc", "clocksource"), "tuned sets cmdline.clocksource"),
+        (action("power.governors", {"0": "schedutil"}), None),
+        (action("sysctl", "2048", "net.core.somaxconn"), None),
+        (action("sysctl", "1", "net.ipv4.tcp_autocorking"), None),
+        (action("sysctl", None, "net.core.somaxconn"), None),
+    ],
+    ids=lambda value: value.what if isinstance(value, Action) else "",
+)
+def test_only_the_knob_that_tuned_sets_to_something_else_is_refused(
+    tmp_path: Path, step: Action, owner: Optional[str]
+) -> None:
+    other = action("clock.other", "x", knob="other")
+    plan = judged(owners(tmp_path, TUNED), step, other)
+    if owner is None:
+        assert plan.actions == (step, other)
+        return
+    assert plan.actions == (other,)
+    refused = plan.findings[0]
+    assert (refused.status, refused.knob) == ("refused", "knob")
+    assert owner in refused.reason
+    assert "owner_conflict: take_over" in refused.reason
+    taken = judged(owners(tmp_path, TUNED), step, other, take_over=True)
+    assert taken.actions == (step, other)
+    assert owner in taken.findings[-1].reason
+    assert taken.findings[-1].status == "advice"
+
+
+def test_the_file_that_would_keep_a_refused_value_is_not_written(tmp_path: Path) -> None:
+    file = action("files", "w! ...", "/etc/tmpfiles.d/nearmetal-some.conf", knob="persist")
+    plan = judged(owners(tmp_path, TUNED), action("clock.current", "tsc"), file)
+    assert plan.actions == ()
+    assert [finding.status for finding in plan.findings] == ["refused"]
+
+
+def test_a_sysctl_file_that_is_read_after_ours_owns_its_keys(tmp_path: Path) -> None:
+    found = owners(
+        tmp_path,
+        {
+            "/etc/sysctl.d/10-early.conf": "net.core.somaxconn=1\n",
+            "/usr/lib/sysctl.d/99-zz.conf": "net.core.busy_poll=1\n",
+            "/etc/sysctl.d/99-zz.conf": "# mine\n-net/core/somaxconn = 512\n",
+            "/etc/sysctl.d/99-nearmetal-network_stack.conf": "net.core.somaxconn=4096\n",
+        },
+    )
+    assert dict(found.sysctl) == {"net.core.somaxconn": ("/etc/sysctl.d/99-zz.conf", "512")}
+    plan = judged(found, action("sysctl", "4096", "net.core.somaxconn"))
+    assert "/etc/sysctl.d/99-zz.conf sets net.core.somaxconn = 512" in plan.findings[0].reason
+    assert judged(found, action("sysctl", "512", "net.core.somaxconn")).actions
+
+
+def test_a_kubernetes_node_keeps_what_kubelet_counts(tmp_path: Path) -> None:
+    found = owners(tmp_path, {RUNS.format("kubelet"): "7\n"})
+    for step in (
+        action("smt.control", "off"),
+        action("smt.offline", "1"),
+        action("sysctl", "0", "net.ipv4.conf.all.rp_filter"),
+        action("hugepages.count", "4"),
+    ):
+        plan = judged(found, step)
+        assert plan.actions == ()
+        assert plan.findings[0].reason.startswith("kubelet owns it")
+    assert judged(found, action("clock.current", "tsc")).actions
+
+
+@pytest.mark.parametrize(
+    "files", [{"/run/ostree-booted": ""}, {"/etc/os-release": "ID=bottlerocket\n"}], ids=["ostree", "bottlerocket"]
+)
+def test_an_immutable_system_is_left_to_its_image(tmp_path: Path, files: Dict[str, str]) -> None:
+    plan = judged(owners(tmp_path, files), action("clock.current", "tsc"), take_over=True)
+    assert plan.actions == ()
+    assert not plan.replan
+    assert "immutable" in plan.findings[0].reason
+
+
+@given(st.text())
+def test_no_text_breaks_the_parser(text: str) -> None:
+    profile: Any = tuned_profile.parse(text)
+    assert all(isinstance(options, dict) for options in profile.values())
+    assert tuned_profile.merged(profile, profile).keys() == profile.keys()
