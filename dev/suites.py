@@ -68,7 +68,7 @@ def lint() -> "list[Job]":
         "ruff-format": ["ruff", "format", "--check", "."],
         "mypy": ["mypy", "--strict", *_packages()],
         "yamllint": ["yamllint", "--strict", *tree.files("*.yml", "*.yaml")],
-        "ansible-lint": ["ansible-lint", "--offline", "--profile", "production", "--strict"],
+        "ansible-lint": ["ansible-lint", "--nocolor", "--offline", "--profile", "production", "--strict"],
         "antsibull-docs": ["antsibull-docs", "lint-collection-docs", "--plugin-docs", "."],
         "antsibull-changelog": ["antsibull-changelog", "lint"],
         "shellcheck": ["shellcheck", *shell],
