@@ -65,7 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     add("list", "show the shapes and the running hosts")
     command = add("monitor", "run a line in a host's QEMU monitor")
     command.add_argument("name", metavar="NAME")
-    command.add_argument("words", nargs="+", metavar="CMD")
+    command.add_argument("words", nargs=argparse.REMAINDER, metavar="CMD")
     command = add("inventory", "print an Ansible inventory of running hosts, or an ssh configuration")
     command.add_argument("--ssh-config", action="store_true")
     command.add_argument("names", nargs="+", metavar="NAME")

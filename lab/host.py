@@ -11,8 +11,10 @@ import os
 import shlex
 import shutil
 import signal
+import socket
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from lab import process, qemu
@@ -22,7 +24,10 @@ from lab.monitor import Monitor
 
 STATE = "host.json"
 QEMU_LOG = "qemu.log"
+BOOT_LIMIT_SECONDS = 900.0
+SILENCE_LIMIT_SECONDS = 180.0
 _ENDS_WITHIN_SECONDS = 10.0
+_FINISHED = "systemctl is-system-running --wait || systemctl list-units --failed --plain --no-legend; true"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,10 +54,10 @@ class Host:
             return None
 
     @classmethod
-    def of(cls, folder: Path, shape: str, pid: int, keys: Keys) -> Host:
+    def of(cls, name: str, folder: Path, shape: str, pid: int, keys: Keys) -> Host:
         """A host whose QEMU was just started in a folder; its port isn't known yet."""
         return cls(
-            folder.name,
+            name,
             shape,
             "127.0.0.1",
             0,
@@ -143,15 +148,48 @@ class Host:
         """Give the host this machine's time: a host from a snapshot wakes up in the past."""
         self.run(f"date --set=@{time.time():.3f} >/dev/null")
 
-    def reboot(self, seconds: float = 300.0) -> None:
+    def booted(self) -> None:
+        """Wait until it has booted and all its units are up."""
+        self._patiently("ssh does not answer", self._answers)
+        state = self.run(_FINISHED, seconds=BOOT_LIMIT_SECONDS).strip()
+        if state != "running":
+            raise self.stuck(f"it booted, but: {state}")
+
+    def reboot(self) -> None:
         """Reboot it through its own boot loader and wait until it has booted."""
         before = self.run("cat /proc/sys/kernel/random/boot_id; systemctl --no-block reboot").split()[0]
-        if not process.wait_until(lambda: self._boot_id() not in ("", before), seconds, 1.0):
-            raise self.stuck(f"it did not come back within {seconds:.0f} s of a reboot")
+        self._patiently("it does not come back from a reboot", lambda: self._boot_id() not in ("", before))
+        self.booted()
+
+    def _patiently(self, problem: str, ready: Callable[[], bool]) -> None:
+        """A busy machine makes a boot slow, so what counts is a console that says nothing any more."""
+        started = heard = time.monotonic()
+        said = 0
+        while not ready():
+            now = time.monotonic()
+            size = self.console.stat().st_size
+            if size != said:
+                said, heard = size, now
+            if not self.runs:
+                raise self.stuck("its QEMU ended")
+            if now - heard > SILENCE_LIMIT_SECONDS:
+                raise self.stuck(f"{problem} and its console is silent for {SILENCE_LIMIT_SECONDS:.0f} s")
+            if now - started > BOOT_LIMIT_SECONDS:
+                raise self.stuck(f"{problem} after {BOOT_LIMIT_SECONDS:.0f} s")
+            time.sleep(0.3)
+
+    def _answers(self) -> bool:
+        try:
+            with socket.create_connection((self.address, self.port), 5.0) as connection:
+                return connection.recv(4) == b"SSH-"
+        except OSError:
+            return False
 
     def _boot_id(self) -> str:
+        if not self._answers():
+            return ""
         try:
-            return self.run("cat /proc/sys/kernel/random/boot_id", seconds=30.0).strip()
+            return self.run("cat /proc/sys/kernel/random/boot_id", seconds=60.0).strip()
         except LabError:
             return ""
 

@@ -12,7 +12,6 @@ import os
 import secrets
 import shlex
 import shutil
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,7 +22,6 @@ from lab.keys import Keys
 from lab.progress import Progress
 from lab.shape import Shape
 
-BOOT_LIMIT_SECONDS = 300.0
 LOAD_LIMIT_SECONDS = 60.0
 _SAVED = "memory"
 _OWNER = "owner"
@@ -54,11 +52,13 @@ def up(name: str, instance: str | None = None, *, outlive: bool = True, progress
             incoming = [] if saved is None else ["-incoming", f"exec:cat {shlex.quote(str(saved / _SAVED))}"]
             if saved:
                 shutil.copyfile(saved / qemu.SERIAL, home / qemu.SERIAL)
-            host = _start(wanted, disk, home, [*qemu.command(wanted, acceleration), *incoming], lab_keys, outlive)
+            host = _start(
+                home.name, wanted, disk, home, [*qemu.command(wanted, acceleration), *incoming], lab_keys, outlive
+            )
             if saved:
                 _wake(host)
             else:
-                _booted(host)
+                host.booted()
     except BaseException:
         discard(home)
         raise
@@ -151,7 +151,7 @@ def _in_use(home: Path) -> bool:
     return bool(process.start_ticks(pid) == started)
 
 
-def _start(wanted: Shape, disk: Path, home: Path, command: list[str], lab_keys: Keys, outlive: bool) -> Host:
+def _start(name: str, wanted: Shape, disk: Path, home: Path, command: list[str], lab_keys: Keys, outlive: bool) -> Host:
     image.overlay(disk, home / qemu.DISK)
     for number, extra in enumerate(wanted.disks):
         process.run(
@@ -160,7 +160,7 @@ def _start(wanted: Shape, disk: Path, home: Path, command: list[str], lab_keys: 
             cwd=home,
         )
     pid = process.launch(["qemu-system-x86_64", *command], home / QEMU_LOG, outlive=outlive, cwd=home)
-    host = Host.of(home, wanted.name, pid, lab_keys)
+    host = Host.of(name, home, wanted.name, pid, lab_keys)
     host.write()
     if not process.wait_until(lambda: not host.runs or _port(host) is not None, 30.0):
         raise host.stuck("QEMU's monitor did not answer within 30 s")
@@ -178,53 +178,6 @@ def _port(host: Host) -> int | None:
             return monitor.ssh_port()
     except (FileNotFoundError, ConnectionRefusedError):
         return None
-
-
-def _booted(host: Host) -> None:
-    if not process.wait_until(lambda: not host.runs or _answers(host), BOOT_LIMIT_SECONDS, 0.3):
-        raise host.stuck(f"ssh did not answer within {BOOT_LIMIT_SECONDS:.0f} s")
-    if not host.runs:
-        raise host.stuck("QEMU ended during the boot")
-    state = host.run(
-        "systemctl is-system-running --wait || systemctl list-units --failed --plain --no-legend; true",
-        seconds=BOOT_LIMIT_SECONDS,
-    )
-    if state.strip() != "running":
-        raise host.stuck(f"it booted, but: {state.strip()}")
-
-
-def _answers(host: Host) -> bool:
-    try:
-        with socket.create_connection((host.address, host.port), 5.0) as connection:
-            return connection.recv(4) == b"SSH-"
-    except OSError:
-        return False
-
-
-def _prepared(wanted: Shape, lab_keys: Keys, progress: Progress) -> tuple[Path | None, Path, str]:
-    """The snapshot if the shape can have one, the disk to start from, and the acceleration."""
-    made = image.root(wanted.image, lab_keys, progress)
-    acceleration = accel.choose(made / "vmlinuz", progress)
-    disk = image.bootable(made, wanted.kernel_args, acceleration, progress) / qemu.DISK
-    if not wanted.can_be_saved:
-        return None, disk, acceleration
-    command = qemu.command(wanted, acceleration)
-    entry = cache.key(disk.parent.name, command, accel.qemu_version(), _cpu_model(), _WARM_UP)
-
-    def build(beside: Path) -> None:
-        with progress.step(f"{wanted.name}: first boot through GRUB, for the snapshot"):
-            host = _start(wanted, disk, beside, command, lab_keys, outlive=False)
-            try:
-                _booted(host)
-                host.run(_WARM_UP)
-                _save(host)
-            finally:
-                host.end()
-        for left in (STATE, qemu.MONITOR, "disk.log"):
-            (beside / left).unlink(missing_ok=True)
-
-    saved = cache.obtain("snapshots", entry, build, progress)
-    return saved, saved / qemu.DISK, acceleration
 
 
 def _wake(host: Host) -> None:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import time
@@ -16,6 +17,7 @@ from lab import deps
 from lab.error import LabError
 
 _GRACE_SECONDS = 20.0
+_UNPRINTABLE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[^\t\x20-\x7e\xa0-\U0010ffff]")
 _LAUNCHED: dict[int, subprocess.Popen[bytes]] = {}
 
 
@@ -94,7 +96,7 @@ def tail(log: Path, lines: int = 40) -> str:
         text = log.read_bytes().decode("utf-8", "replace")
     except OSError as error:
         return f"  ({log.name}: {error.strerror})"
-    kept = ["".join(char for char in line if char.isprintable() or char == "\t") for line in text.splitlines()]
+    kept = [_UNPRINTABLE.sub("", line) for line in text.splitlines()]
     return "\n".join(f"  {line}" for line in kept[-lines:]) or f"  ({log.name} is empty)"
 
 

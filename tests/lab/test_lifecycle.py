@@ -1,0 +1,166 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Hosts come and go: apart from each other, and without a trace."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from lab import clock, host, instance, inventory, process
+from lab.error import LabError
+from lab.host import Host
+from lab.progress import Progress
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(autouse=True)
+def own_instances(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder of hosts of this test's own; whatever a failing test leaves in it is ended."""
+    folder = tmp_path / "instances"
+    monkeypatch.setenv("NEARMETAL_LAB_INSTANCES", str(folder))
+    yield folder
+    for name in instance.names():
+        instance.down(name)
+
+
+@pytest.fixture
+def one() -> Iterator[Host]:
+    with instance.running("default", "one") as running:
+        yield running
+
+
+def processes_that_mention(text: str) -> list[str]:
+    """The command lines that hold a text; a process that ends while we look has none."""
+    lines = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (path / "cmdline").read_bytes() + (path / "environ").read_bytes()
+            folder = str((path / "cwd").readlink())
+        except OSError:
+            continue
+        if int(path.name) != os.getpid() and (text in words.decode("utf-8", "replace") or folder.startswith(text)):
+            lines.append(words.decode("utf-8", "replace"))
+    return lines
+
+
+def interrupted(arguments: list[str], when: Callable[[], bool], environment: dict[str, str]) -> str:
+    """What a lab command says that gets Ctrl-C at a moment."""
+    command = subprocess.Popen(
+        [sys.executable, "-m", "lab", *arguments],
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    reached = process.wait_until(lambda: when() or command.poll() is not None, 60.0, 0.01)
+    command.send_signal(signal.SIGINT)
+    said = command.communicate(timeout=60.0)[1]
+    assert reached, f"the moment never came:\n{said}"
+    assert command.returncode == 130, said
+    return said
+
+
+def test_two_hosts_are_apart_and_gone_after_down(own_instances: Path) -> None:
+    with instance.running("default", "one") as one:
+        two = instance.up("default", "two", outlive=False)
+        assert one.port != two.port
+        one.run("touch /root/only-here")
+        assert two.run("ls /root").strip() == ""
+        assert [host.name for host in instance.hosts()] == ["one", "two"]
+        with pytest.raises(LabError, match="one is already up; log in: python3 -m lab ssh one"):
+            instance.up("default", "one")
+        two.down()
+        assert one.run("ls /root").strip() == "only-here"
+        assert instance.names() == ["one"]
+    assert list(own_instances.iterdir()) == []
+    assert [process.start_ticks(host.pid) for host in (one, two)] == [None, None]
+
+
+def test_what_people_and_programs_reach_it_with(one: Host, tmp_path: Path) -> None:
+    assert one.run("sudo -n id -un", user="admin").strip() == "root"
+    config = tmp_path / "config"
+    config.write_text(inventory.ssh_config([one]), encoding="utf-8")
+    assert subprocess.check_output(["ssh", "-F", str(config), "one", "hostname"], text=True).strip() == "lab"
+    hosts = tmp_path / "hosts.ini"
+    hosts.write_text(inventory.ansible([one]), encoding="utf-8")
+    ping = ["ansible", "-i", str(hosts), "one", "-m", "ansible.builtin.ping"]
+    assert '"pong"' in subprocess.check_output(ping, text=True)
+    with one.monitor() as monitor:
+        assert monitor.human("info status").strip() == "VM status: running"
+        with pytest.raises(LabError, match="QEMU refused no-such-command"):
+            monitor.execute("no-such-command")
+
+
+def test_its_clock_is_right_and_reading_it_asks_the_kernel_only_on_the_slow_source(one: Host) -> None:
+    skew = float(one.run("date +%s.%N")) - float(subprocess.check_output(["date", "+%s.%N"]))
+    assert abs(skew) < 10.0
+    slow = clock.measure(one)
+    one.run("echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource")
+    fast = clock.measure(one)
+    assert (slow.source, fast.source) == ("hpet", "tsc")
+    assert slow.clock_calls >= clock.TRACED_READS
+    assert fast.clock_calls == 0
+    assert fast.ns_per_read < slow.ns_per_read
+
+
+def test_a_changed_command_line_comes_with_a_reboot_through_its_own_boot_loader() -> None:
+    with instance.running("burstable") as host:
+        host.run("echo 'GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX lab.mark\"' > /etc/default/grub.d/99_mark.cfg")
+        host.run("update-grub")
+        host.reboot()
+        assert host.run("cat /proc/cmdline").split()[-1] == "lab.mark"
+
+
+def test_a_dead_hosts_name_is_free_again(own_instances: Path) -> None:
+    dead = instance.up("default", "one", outlive=False)
+    os.kill(dead.pid, signal.SIGKILL)
+    assert process.wait_until(lambda: not dead.runs, 10.0)
+    with pytest.raises(LabError, match="no host called one is running"):
+        instance.find("one")
+    with instance.running("default", "one") as again:
+        assert again.run("echo well").strip() == "well"
+    process.reap(dead.pid)
+    assert list(own_instances.iterdir()) == []
+
+
+def test_ctrl_c_while_a_host_starts_leaves_nothing(own_instances: Path) -> None:
+    def started() -> bool:
+        return (own_instances / "one" / "host.json").exists()
+
+    interrupted(["up", "default", "--as", "one"], started, {})
+    assert list(own_instances.iterdir()) == []
+    assert processes_that_mention(str(own_instances / "one")) == []
+
+
+def test_ctrl_c_while_an_image_is_built_leaves_nothing(own_instances: Path, tmp_path: Path) -> None:
+    images = tmp_path / "cache" / "images"
+
+    def unpacking() -> bool:
+        return any(images.glob(".*/tmp/mmdebstrap.*/usr"))
+
+    interrupted(["up", "default"], unpacking, {"NEARMETAL_CACHE": str(tmp_path / "cache")})
+    assert list(images.iterdir()) == []
+    assert list(own_instances.iterdir()) == []
+    assert processes_that_mention(str(tmp_path / "cache")) == []
+
+
+def test_a_host_that_hangs_shows_its_console(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Of another size, so that it has no snapshot yet and must boot.
+    mine = tmp_path / "mine.toml"
+    mine.write_text('like = "burstable"\nabout = "never in time"\nmemory_mib = 320\n', encoding="utf-8")
+    monkeypatch.setattr(host, "SILENCE_LIMIT_SECONDS", 0.2)
+    with pytest.raises(
+        LabError, match=r"^mine: ssh does not answer and its console is silent for 0 s; the end of its console:\n  "
+    ):
+        instance.up(str(mine), outlive=False, progress=Progress())
+    assert instance.names() == []
