@@ -100,7 +100,7 @@ class Host:
             "-o",
             "LogLevel=ERROR",
             "-o",
-            "ConnectTimeout=30",
+            "ConnectTimeout=60",
         ]
 
     def ssh(self, user: str | None = None) -> list[str]:

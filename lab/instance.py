@@ -23,6 +23,7 @@ from lab.progress import Progress
 from lab.shape import Shape
 
 LOAD_LIMIT_SECONDS = 60.0
+MONITOR_LIMIT_SECONDS = 120.0
 _SAVED = "memory"
 _OWNER = "owner"
 _WARM_UP = "python3 -c 'import json, subprocess, tempfile, zipfile, pwd, shlex, socket, platform' && sync"
@@ -161,14 +162,17 @@ def _start(name: str, wanted: Shape, disk: Path, home: Path, command: list[str],
         )
     pid = process.launch(["qemu-system-x86_64", *command], home / QEMU_LOG, outlive=outlive, cwd=home)
     host = Host.of(name, home, wanted.name, pid, lab_keys)
-    host.write()
-    if not process.wait_until(lambda: not host.runs or _port(host) is not None, 30.0):
-        raise host.stuck("QEMU's monitor did not answer within 30 s")
-    port = _port(host)
-    if port is None:
-        raise host.stuck("QEMU ended at once")
-    host = dataclasses.replace(host, port=port)
-    host.write()
+    try:
+        host.write()
+        process.wait_until(lambda: not host.runs or _port(host) is not None, MONITOR_LIMIT_SECONDS)
+        port = _port(host)
+        if port is None:
+            raise host.stuck("QEMU's monitor does not answer")
+        host = dataclasses.replace(host, port=port)
+        host.write()
+    except BaseException:
+        host.end()
+        raise
     return host
 
 
@@ -178,6 +182,32 @@ def _port(host: Host) -> int | None:
             return monitor.ssh_port()
     except (FileNotFoundError, ConnectionRefusedError):
         return None
+
+
+def _prepared(wanted: Shape, lab_keys: Keys, progress: Progress) -> tuple[Path | None, Path, str]:
+    """The snapshot if the shape can have one, the disk to start from, and the acceleration."""
+    made = image.root(wanted.image, lab_keys, progress)
+    acceleration = accel.choose(made / "vmlinuz", progress)
+    disk = image.bootable(made, wanted.kernel_args, acceleration, progress) / qemu.DISK
+    if not wanted.can_be_saved:
+        return None, disk, acceleration
+    command = qemu.command(wanted, acceleration)
+    entry = cache.key(disk.parent.name, command, accel.qemu_version(), _cpu_model(), _WARM_UP)
+
+    def build(beside: Path) -> None:
+        with progress.step(f"{wanted.name}: first boot through GRUB, for the snapshot"):
+            host = _start(wanted.name, wanted, disk, beside, command, lab_keys, outlive=False)
+            try:
+                host.booted()
+                host.run(_WARM_UP)
+                _save(host)
+            finally:
+                host.end()
+        for left in (STATE, qemu.MONITOR, "disk.log"):
+            (beside / left).unlink(missing_ok=True)
+
+    saved = cache.obtain("snapshots", entry, build, progress)
+    return saved, saved / qemu.DISK, acceleration
 
 
 def _wake(host: Host) -> None:
