@@ -43,6 +43,14 @@ options:
       - The preference of intel_pstate or amd-pstate by name, such as V(balance_performance).
       - Under the governor V(performance) intel_pstate takes no other than V(performance).
     type: str
+  method:
+    description:
+      - V(runtime) changes the running kernel and needs no reboot.
+      - V(boot) puts C(intel_idle.max_cstate=1 processor.max_cstate=1) (for V(poll) C(idle=poll)) among the
+        kernel arguments instead; for O(idle) alone. V(both) does both. Nothing here reboots.
+    type: str
+    choices: [runtime, boot, both]
+    default: runtime
   persist:
     description:
       - Whether O(turbo), O(governor) and O(energy_performance_preference) are set again at each boot, by a file in

@@ -25,6 +25,14 @@ options:
       - V(disabled) is refused on burstable types and on Xen PV.
     type: str
     choices: [enabled, disabled, kernel]
+  method:
+    description:
+      - V(runtime) changes the running kernel and needs no reboot.
+      - V(boot) puts C(nosmt) among the kernel arguments instead, so that nothing at boot is sized for second
+        threads. V(both) does both. Nothing here reboots.
+    type: str
+    choices: [runtime, boot, both]
+    default: runtime
   persist:
     description:
       - Whether V(disabled) is set again at each boot, by a file in C(/etc/tmpfiles.d).

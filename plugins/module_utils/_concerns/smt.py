@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import Any, Mapping, Optional, Tuple
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.boot_argument import Argument, plan_argument
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.gate import closed, host_class
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.native import plan_file, tmpfiles
@@ -26,6 +27,7 @@ REFERENCE = "S0-04, S0-05"
 
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "threads": {"type": "str", "choices": ["enabled", "disabled", "kernel"]},
+    "method": {"type": "str", "choices": ["runtime", "boot", "both"], "default": "runtime"},
     "persist": {"type": "bool", "default": True},
     "allow_unverified": {"type": "bool", "default": False},
 }
@@ -53,10 +55,19 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
     stop = stop or _unswitchable(threads, cpus, wanted, off)
     if stop is not None:
         return Plan(files.actions, (stop, *files.findings, *_advice(facts, threads)))
-    if asked == "disabled" and wanted.get("persist") and threads.control is not None:
+    method = wanted.get("method")
+    if asked == "disabled" and wanted.get("persist") and method == "runtime" and threads.control is not None:
         files = plan_file(NAME, facts, path, text, wanted.wanted_by("threads"))
-    runtime = _runtime(threads, cpus, asked, off, wanted)
-    return Plan(runtime.actions + files.actions, runtime.findings + files.findings + _advice(facts, threads))
+    plans = [
+        _runtime(threads, cpus, asked, off, wanted) if method != "boot" else Plan(),
+        _at_boot(facts, threads, asked, wanted) if method != "runtime" else Plan(),
+        files,
+        Plan(findings=_advice(facts, threads)),
+    ]
+    return Plan(
+        tuple(action for one in plans for action in one.actions),
+        tuple(finding for one in plans for finding in one.findings),
+    )
 
 
 def _not_here(facts: Facts, threads: SmtFacts, cpus: TopologyFacts) -> Optional[Finding]:
@@ -141,6 +152,23 @@ def _unswitchable(threads: SmtFacts, cpus: TopologyFacts, wanted: Wanted, off: b
     raise NearmetalError(sentence)
 
 
+def _at_boot(facts: Facts, threads: SmtFacts, asked: str, wanted: Wanted) -> Plan:
+    """`nosmt`, under a knob of its own: a run with another method then takes it back."""
+    if threads.control is None:
+        reason = "this kernel has no smt/control, so it doesn't know nosmt either: use method: runtime"
+        return Plan(findings=(Finding(NAME, "method", "not_applicable", reason, wanted="nosmt", reference=REFERENCE),))
+    argument = Argument(
+        concern=NAME,
+        knob="method",
+        name="nosmt",
+        text="nosmt" if asked == "disabled" else None,
+        reason="second threads never start, so nothing at boot is sized for them; at run time it is too late for that",
+        reference=REFERENCE,
+        wanted_by=wanted.wanted_by("threads"),
+    )
+    return plan_argument(facts, argument)
+
+
 def _advice(facts: Facts, threads: SmtFacts) -> Tuple[Finding, ...]:
     """What the operator should know beside the change."""
     told = []
@@ -181,4 +209,4 @@ def _finding(status: str, reason: str, threads: Optional[SmtFacts], goal: Option
     return Finding(NAME, "threads", status, reason, now=now, wanted=goal, reference=REFERENCE)
 
 
-CONCERN = Concern(name=NAME, options=OPTIONS, domains=("platform", "topology", "smt", "files"), plan=plan)
+CONCERN = Concern(name=NAME, options=OPTIONS, domains=("platform", "topology", "smt", "boot", "files"), plan=plan)

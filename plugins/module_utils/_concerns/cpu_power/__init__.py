@@ -24,6 +24,7 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "turbo": {"type": "str", "choices": ["kernel", "enabled", "disabled"]},
     "governor": {"type": "str"},
     "energy_performance_preference": {"type": "str"},
+    "method": {"type": "str", "choices": ["runtime", "boot", "both"], "default": "runtime"},
     "persist": {"type": "bool", "default": True},
     "allow_poll": {"type": "bool", "default": False},
 }
@@ -37,6 +38,10 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
     latency = wanted.get("max_exit_latency_us")
     if latency is not None and wanted.get("idle") is not None:
         raise NearmetalError("cpu_power: idle and max_exit_latency_us say the same thing in two ways; give one of them")
+    if latency is not None and wanted.get("method") != "runtime":
+        raise NearmetalError(
+            "cpu_power.max_exit_latency_us: no kernel argument says a latency; use method: runtime, or idle: c1"
+        )
     if latency is not None and latency < 0:
         raise NearmetalError(f"cpu_power.max_exit_latency_us is a number of microseconds from 0 on, not {latency}")
     asked = [knob for knob in KNOBS if wanted.get(knob) is not None]
@@ -76,4 +81,4 @@ def _by(wanted: Wanted, asked: "list[str]") -> str:
     return "user" if any(wanted.wanted_by(knob) == "user" for knob in asked) or not asked else "workload"
 
 
-CONCERN = Concern(name=NAME, options=OPTIONS, domains=("platform", "power", "files"), plan=plan)
+CONCERN = Concern(name=NAME, options=OPTIONS, domains=("platform", "power", "boot", "files"), plan=plan)

@@ -7,12 +7,20 @@ from __future__ import annotations
 
 from typing import Dict, Mapping, Optional, Tuple
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.boot_argument import Argument, plan_argument
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.gate import host_class
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.power import IdleState, PowerFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Wanted
 
 NAME = "cpu_power"
+
+# processor.max_cstate is for acpi_idle, which AMD has; AWS calls both safe together (ec2.md 2.2).
+# Never 0: that doesn't mean C0, it switches intel_idle off, and acpi_idle may sleep deeper then.
+ARGUMENTS = {
+    "c1": {"intel_idle.max_cstate": "intel_idle.max_cstate=1", "processor.max_cstate": "processor.max_cstate=1"},
+    "poll": {"idle": "idle=poll"},
+}
 REFERENCE = "S0-15, S0-16"
 GAIN = "waking up takes {0} µs instead of up to {1} (the kernel's table)"
 PRICE = "busy cores lose turbo headroom: 3.44 → 3.20 GHz on c4.8xlarge (AWS)"
@@ -34,11 +42,15 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
         stop = _poll_refused(facts, wanted, knob, power)
         if stop is not None:
             return Plan(findings=(stop, *told))
+    method = wanted.get("method")
+    at_boot = _at_boot(facts, str(asked), wanted) if method != "runtime" else Plan()
+    if method == "boot":
+        return Plan(at_boot.actions, (*at_boot.findings, *told))
     target = _target(power, power.idle_states, limit)
     reason = _reason(power.idle_states, limit, asked)
     shown, goal = _used(power.idle_states, power.idle_disabled), _used(power.idle_states, target)
     if dict(power.idle_disabled) == target:
-        return Plan(findings=(_finding(knob, "ok", reason, shown, goal), *told))
+        return Plan(at_boot.actions, (_finding(knob, "ok", reason, shown, goal), *at_boot.findings, *told))
     action = Action(
         concern=NAME,
         knob=knob,
@@ -50,7 +62,37 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
         reference=REFERENCE,
     )
     finding = _finding(knob, "would_change", reason, shown, goal, _gain(power.idle_states, limit))
-    return Plan((action,), (finding, *told))
+    return Plan((action, *at_boot.actions), (finding, *at_boot.findings, *told))
+
+
+def _at_boot(facts: Facts, asked: str, wanted: Wanted) -> Plan:
+    """Kernel arguments, under a knob of their own: a run with another method then takes them back."""
+    plans = [
+        plan_argument(
+            facts,
+            Argument(
+                concern=NAME,
+                knob="method",
+                name=name,
+                text=ARGUMENTS.get(asked, {}).get(name),
+                reason="no CPU ever sleeps deeper, from the first moment of the boot on",
+                reference=REFERENCE,
+                wanted_by=wanted.wanted_by("idle"),
+            ),
+        )
+        for name in _names(facts, asked)
+    ]
+    return Plan(
+        tuple(action for one in plans for action in one.actions),
+        tuple(finding for one in plans for finding in one.findings),
+    )
+
+
+def _names(facts: Facts, asked: str) -> Tuple[str, ...]:
+    """The arguments to speak of: those that are wanted, and ours that another wish had put there."""
+    wanted = tuple(ARGUMENTS.get(asked) or ARGUMENTS["c1"])
+    ours = facts.boot.arguments if facts.boot is not None else {}
+    return wanted + tuple(name for names in ARGUMENTS.values() for name in names if name in ours and name not in wanted)
 
 
 def _limit(states: Tuple[IdleState, ...], asked: "str | int") -> Optional[int]:
