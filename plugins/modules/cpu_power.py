@@ -53,8 +53,8 @@ options:
     default: runtime
   persist:
     description:
-      - Whether O(turbo), O(governor) and O(energy_performance_preference) are set again at each boot, by a file in
-        C(/etc/tmpfiles.d).
+      - Whether all is set again at each boot. O(turbo), O(governor) and O(energy_performance_preference) by a file in
+        C(/etc/tmpfiles.d), idle states by C(nearmetal.service), which plans them anew for the CPUs that it finds.
     type: bool
     default: true
   allow_poll:

@@ -36,7 +36,8 @@ options:
   persist:
     description:
       - Whether V(disabled) is set again at each boot, by a file in C(/etc/tmpfiles.d).
-      - That file names no CPU, so it is right for another instance type too.
+      - That file names no CPU, so it is right for another instance type too. Where the kernel has no C(smt/control),
+        C(nearmetal.service) plans it anew at each boot.
     type: bool
     default: true
   allow_unverified:

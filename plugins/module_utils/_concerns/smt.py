@@ -15,7 +15,8 @@ from typing import Any, Mapping, Optional, Tuple
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.boot_argument import Argument, plan_argument
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.gate import closed, host_class
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.native import plan_file, tmpfiles
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.join import joined
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.native import by_unit, plan_file, tmpfiles
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.smt import CONTROL, SmtFacts, seconds, together
@@ -38,7 +39,7 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
 
     Raises NearmetalError when threads are forced that the host can't switch.
     """
-    path, text = tmpfiles(NAME, {CONTROL: "off"})
+    path, _text = tmpfiles(NAME, {})
     files = plan_file(NAME, facts, path, None, "user")
     asked = wanted.get("threads")
     if asked is None:
@@ -53,21 +54,27 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
     off = asked == "disabled" or (asked == "kernel" and bool(threads.arguments))
     stop = _not_here(facts, threads, cpus) or (_harmful(facts, wanted) if off else None) or _locked(threads, off)
     stop = stop or _unswitchable(threads, cpus, wanted, off)
+    advice = Plan(findings=_advice(facts, threads))
     if stop is not None:
-        return Plan(files.actions, (stop, *files.findings, *_advice(facts, threads)))
+        lasting = _lasting(facts, threads, wanted) if stop.status == "not_applicable" else files
+        return joined(Plan(findings=(stop,)), lasting, advice)
     method = wanted.get("method")
-    if asked == "disabled" and wanted.get("persist") and method == "runtime" and threads.control is not None:
-        files = plan_file(NAME, facts, path, text, wanted.wanted_by("threads"))
-    plans = [
-        _runtime(threads, cpus, asked, off, wanted) if method != "boot" else Plan(),
-        _at_boot(facts, threads, asked, wanted) if method != "runtime" else Plan(),
-        files,
-        Plan(findings=_advice(facts, threads)),
-    ]
-    return Plan(
-        tuple(action for one in plans for action in one.actions),
-        tuple(finding for one in plans for finding in one.findings),
-    )
+    runtime = _runtime(threads, cpus, asked, off, wanted) if method != "boot" else Plan()
+    at_boot = _at_boot(facts, threads, asked, wanted) if method != "runtime" else Plan()
+    return joined(runtime, at_boot, _lasting(facts, threads, wanted), advice)
+
+
+def _lasting(facts: Facts, threads: SmtFacts, wanted: Wanted) -> Plan:
+    """What makes `disabled` last: a file that names no CPU, or the unit where the kernel needs CPUs named.
+
+    The unit also serves a host without SMT: the same disk may start as another type, but neither leaves arm64 nor PV.
+    """
+    path, text = tmpfiles(NAME, {CONTROL: "off"})
+    asked = wanted.get("threads") == "disabled" and wanted.get("persist") and wanted.get("method") == "runtime"
+    simple = threads.control in ("on", "off", "forceoff")
+    file = plan_file(NAME, facts, path, text if asked and simple else None, wanted.wanted_by("threads"))
+    never = host_class(facts, wanted) == "xen_pv" or _arm(facts)
+    return joined(file, by_unit(NAME, facts)) if asked and not simple and not never else file
 
 
 def _not_here(facts: Facts, threads: SmtFacts, cpus: TopologyFacts) -> Optional[Finding]:
@@ -76,8 +83,7 @@ def _not_here(facts: Facts, threads: SmtFacts, cpus: TopologyFacts) -> Optional[
         return None
     if threads.control is None and (threads.offline or seconds(cpus)):
         return None
-    arm = facts.platform is not None and facts.platform.architecture == "aarch64"
-    why = "no Graviton has SMT" if arm else "each vCPU here is a core of its own (ec2.md 2.3)"
+    why = "no Graviton has SMT" if _arm(facts) else "each vCPU here is a core of its own (ec2.md 2.3)"
     return _finding("not_applicable", f"one thread per core already: {why}", threads)
 
 
@@ -198,6 +204,10 @@ def _about_maxcpus(facts: Facts, maxcpus: str) -> str:
     return sentence + "; remove it and use threads: disabled"
 
 
+def _arm(facts: Facts) -> bool:
+    return bool(facts.platform is not None and facts.platform.architecture == "aarch64")
+
+
 def _burstable(facts: Facts) -> bool:
     return bool(facts.platform is not None and facts.platform.burstable)
 
@@ -209,4 +219,6 @@ def _finding(status: str, reason: str, threads: Optional[SmtFacts], goal: Option
     return Finding(NAME, "threads", status, reason, now=now, wanted=goal, reference=REFERENCE)
 
 
-CONCERN = Concern(name=NAME, options=OPTIONS, domains=("platform", "topology", "smt", "boot", "files"), plan=plan)
+CONCERN = Concern(
+    name=NAME, options=OPTIONS, domains=("platform", "topology", "smt", "boot", "unit", "files"), plan=plan
+)

@@ -11,6 +11,7 @@ from typing import Any, Callable, Dict
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.modules import cpu_power, restore
 
+from tests.support.boot_trees import debian
 from tests.support.fake_kernel import FakeKernel
 from tests.support.hosts import files_of
 
@@ -128,3 +129,30 @@ def test_192_cpus_stay_small(tmp_path: Path, call: Call) -> None:
     applied = call(cpu_power.main, host, idle="c1", turbo="disabled", governor="performance")
     assert applied["changed"]
     assert len(json.dumps(applied)) < 65536
+
+
+def test_kernel_arguments_there_and_back(tmp_path: Path, call: Call) -> None:
+    host = debian(tmp_path)
+    before = everything(host)
+    applied = call(cpu_power.main, host, idle="c1", method="boot")
+    assert applied["reboot_required"]
+    assert host.boot().endswith(" intel_idle.max_cstate=1 processor.max_cstate=1")
+    again = call(cpu_power.main, host, idle="c1", method="boot")
+    assert not again["changed"]
+    assert not again["reboot_required"]
+    # Another method takes the arguments back and does at run time what they did.
+    assert call(cpu_power.main, host, idle="c1", method="runtime")["changed"]
+    assert "max_cstate" not in host.boot()
+    assert left_out(host, 3) == 16
+    call(restore.main, host)
+    assert {path: text for path, text in everything(host).items() if "/proc/" not in path} == {
+        path: text for path, text in before.items() if "/proc/" not in path
+    }
+
+
+def test_polling_gives_way_to_c1_in_the_kernel_arguments(tmp_path: Path, call: Call) -> None:
+    host = debian(tmp_path)
+    call(cpu_power.main, host, idle="poll", allow_poll=True, method="boot")
+    assert host.boot().endswith(" idle=poll")
+    call(cpu_power.main, host, idle="c1", method="boot")
+    assert "idle=poll" not in host.boot()

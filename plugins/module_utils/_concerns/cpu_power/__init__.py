@@ -10,7 +10,8 @@ from typing import Any, Dict, Mapping
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.cpu_power import frequency, idle
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.gate import closed, host_class
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.native import plan_file, tmpfiles
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.join import joined
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.native import by_unit, plan_file, tmpfiles
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
@@ -46,18 +47,24 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
         raise NearmetalError(f"cpu_power.max_exit_latency_us is a number of microseconds from 0 on, not {latency}")
     asked = [knob for knob in KNOBS if wanted.get(knob) is not None]
     persisted: Dict[str, str] = {}
-    done = Plan()
-    for knob in asked:
-        shut = closed(NAME, knob, facts, wanted) or _elsewhere(knob, facts, wanted)
-        if shut:
-            done = Plan(done.actions, done.findings + shut)
-    if asked and not done.findings:
-        done = idle.plan(facts, wanted)
+    shut = [
+        finding for knob in asked for finding in closed(NAME, knob, facts, wanted) or _elsewhere(knob, facts, wanted)
+    ]
+    idling = clocked = lasting = Plan()
+    if asked and not shut:
+        idling = idle.plan(facts, wanted)
         clocked, persisted = frequency.plan(facts, wanted)
-        done = Plan(done.actions + clocked.actions, done.findings + clocked.findings)
+        if all(finding.status != "refused" for finding in idling.findings):
+            lasting = _lasting(facts, wanted)
     path, text = tmpfiles(NAME, persisted)
     files = plan_file(NAME, facts, path, text if persisted and wanted.get("persist") else None, _by(wanted, asked))
-    return Plan(done.actions + files.actions, done.findings + files.findings)
+    return joined(Plan(findings=tuple(shut)), idling, clocked, files, lasting)
+
+
+def _lasting(facts: Facts, wanted: Wanted) -> Plan:
+    """Idle states are chosen anew at each boot: the same disk may start as a type that has others."""
+    chosen = wanted.get("idle") in ("c1", "poll") or wanted.get("max_exit_latency_us") is not None
+    return by_unit(NAME, facts) if chosen and wanted.get("persist") and wanted.get("method") == "runtime" else Plan()
 
 
 def _elsewhere(knob: str, facts: Facts, wanted: Wanted) -> "tuple[Finding, ...]":
@@ -66,10 +73,7 @@ def _elsewhere(knob: str, facts: Facts, wanted: Wanted) -> "tuple[Finding, ...]"
     if platform is not None and platform.burstable:
         status, reason = "refused", "a burstable type shares its core: its host alone decides over power"
     elif platform is not None and platform.architecture == "aarch64":
-        status, reason = (
-            "not_applicable",
-            "Graviton runs at one frequency and shows no C-states (ec2.md 2.2)",
-        )
+        status, reason = "not_applicable", "Graviton has one frequency and shows no C-states (ec2.md 2.2)"
     elif host_class(facts, wanted) == "xen_pv":
         status, reason = "not_applicable", "a Xen PV guest idles by a hypercall: the hypervisor decides over power"
     else:
@@ -81,4 +85,4 @@ def _by(wanted: Wanted, asked: "list[str]") -> str:
     return "user" if any(wanted.wanted_by(knob) == "user" for knob in asked) or not asked else "workload"
 
 
-CONCERN = Concern(name=NAME, options=OPTIONS, domains=("platform", "power", "boot", "files"), plan=plan)
+CONCERN = Concern(name=NAME, options=OPTIONS, domains=("platform", "power", "boot", "unit", "files"), plan=plan)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Dict, List, Mapping, Optional, Tuple
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.join import joined
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.power import BOOST, CPUFREQ, NO_TURBO, PowerFacts
@@ -40,12 +41,8 @@ def plan(facts: Facts, wanted: Wanted) -> Tuple[Plan, Dict[str, str]]:
             # Both: of two drivers each has its own file, and a missing one is passed over.
             persisted.update({NO_TURBO: "1" if off else "0", BOOST: "0" if off else "1"})
         plans.append(one)
-    joined = Plan(
-        tuple(action for one in plans for action in one.actions),
-        tuple(finding for one in plans for finding in one.findings),
-    )
     # At boot the governor comes first: no boot begins with one that fixes the preference to another word.
-    return joined, dict(sorted(persisted.items(), key=lambda line: not line[0].endswith("/scaling_governor")))
+    return joined(*plans), dict(sorted(persisted.items(), key=lambda line: not line[0].endswith("/scaling_governor")))
 
 
 _Table = Tuple[str, Optional[Mapping[str, str]], Tuple[str, ...], str]

@@ -9,6 +9,7 @@ from typing import Dict, Mapping, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.boot_argument import Argument, plan_argument
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.gate import host_class
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.join import joined
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.power import IdleState, PowerFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Wanted
@@ -82,10 +83,7 @@ def _at_boot(facts: Facts, asked: str, wanted: Wanted) -> Plan:
         )
         for name in _names(facts, asked)
     ]
-    return Plan(
-        tuple(action for one in plans for action in one.actions),
-        tuple(finding for one in plans for finding in one.findings),
-    )
+    return joined(*plans)
 
 
 def _names(facts: Facts, asked: str) -> Tuple[str, ...]:

@@ -1,0 +1,17 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Several plans of one concern as one. Pure. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan
+
+
+def joined(*plans: Plan) -> Plan:
+    """Their actions and findings, one plan after the other."""
+    return Plan(
+        tuple(action for one in plans for action in one.actions),
+        tuple(finding for one in plans for finding in one.findings),
+        any(one.replan for one in plans),
+    )
