@@ -43,6 +43,12 @@ options:
       - Until its next boot the host isn't planned by its unit.
     type: bool
     default: false
+  confirm_within:
+    description:
+      - Seconds after which a network change that may cut the host off is taken back, unless M(nearmetal.ec2.confirm)
+        runs before, over a new connection. V(0) waits for nobody.
+    type: int
+    default: 0
   strict:
     description:
       - Fail when something is refused. Without it a refusal is a finding and the task succeeds.
@@ -88,6 +94,10 @@ workload:
   description: The workload asked for; null without one.
   type: str
   returned: always
+confirm_within:
+  description: Seconds in which M(nearmetal.ec2.confirm) must run, or the network change is taken back.
+  type: int
+  returned: when a change waits to be confirmed
 # The result contract: written by dev/contract.py.
 msg:
   description: One line, what was done or would be done.
@@ -168,6 +178,7 @@ def main(host: WritableHost | None = None) -> None:
             "on_failure": {"type": "str", "choices": ["keep", "rollback"], "default": "keep"},
             "prune": {"type": "bool", "default": False},
             "bake": {"type": "bool", "default": False},
+            "confirm_within": {"type": "int", "default": 0},
             "strict": {"type": "bool", "default": False},
             **COMMON,
         },
@@ -183,6 +194,7 @@ def main(host: WritableHost | None = None) -> None:
         roll_back_all=params["on_failure"] == "rollback",
         origin=Origin("tune, workload {workload}".format(**params) if params["workload"] else "tune"),
         mode=BAKE if params["bake"] else TUNE,
+        confirm_within=params["confirm_within"],
         named={"workload": params["workload"]},
     )
 

@@ -25,12 +25,14 @@ def parser() -> argparse.ArgumentParser:
     """The commands and their options."""
     top = argparse.ArgumentParser(prog="nearmetal", description="What nearmetal.ec2 keeps tuned on this host.")
     top.add_argument("--version", action="version", version=f"nearmetal.ec2 {VERSION}")
-    commands = top.add_subparsers(dest="command", required=True, metavar="status|plan|reapply|restore")
+    commands = top.add_subparsers(dest="command", required=True, metavar="status|plan|reapply|confirm|restore")
     status = commands.add_parser("status", help="what is tuned, by which run, what drifted, how to take it back")
     status.add_argument("--json", action="store_true", help="the same for programs")
     commands.add_parser("plan", help="what reapply would change; changes nothing")
     reapply = commands.add_parser("reapply", help="set again what was wanted, for the size that the host has now")
     reapply.add_argument("--if-changed", action="store_true", help="only when queues, interrupts, CPUs or disks did")
+    commands.add_parser("confirm", help="the network change that waits for it may stay")
+    commands.add_parser("dead-man", help="what the timer runs: put back a network change that nobody confirmed")
     restore = commands.add_parser("restore", help="take back one concern, or everything")
     restore.add_argument("concern", nargs="*", help="all of them when none is named")
     return top
@@ -52,6 +54,10 @@ def main(arguments: List[str], host: Optional[WritableHost] = None) -> int:
             return tell.status(host, options.json)
         if options.command == "plan":
             return tell.plan(host)
+        if options.command == "confirm":
+            return tell.confirm(host)
+        if options.command == "dead-man":
+            return tell.dead_man(host)
         return tell.restore(host, options.concern or None)
     except NearmetalError as error:
         print(f"nearmetal: {error}", file=sys.stderr)

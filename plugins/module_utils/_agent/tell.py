@@ -11,6 +11,7 @@ import sys
 from typing import List, Optional, Sequence
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import report
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import dead_man as engine_dead_man
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import restore_requests, stored_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import contract
@@ -43,6 +44,21 @@ def replan(host: WritableHost) -> bool:
 def restore(host: WritableHost, names: Optional[List[str]]) -> int:
     """Take back the concerns named, or all of them."""
     return _say(run(host, lambda known: restore_requests(names, known), check=False, origin=ORIGIN).outcomes)
+
+
+def confirm(host: WritableHost) -> int:
+    """Disarm the dead-man timer."""
+    print("confirmed" if engine_dead_man.confirm(host) else "nothing waits to be confirmed")
+    return 0
+
+
+def dead_man(host: WritableHost) -> int:
+    """Put back what nobody confirmed."""
+    for action in engine_dead_man.fire(host):
+        print(
+            f"<4>{action.concern}.{action.knob}: nobody confirmed, so {action.what} {action.where} is as before again"
+        )
+    return 0
 
 
 def _say(outcomes: Sequence[Outcome]) -> int:

@@ -54,18 +54,28 @@ def run_and_exit(
     roll_back_all: bool = False,
     origin: Origin = ANONYMOUS,
     mode: str = TUNE,
+    confirm_within: int = 0,
     named: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
     """Run what is asked and leave through exit_json, or fail_json with one sentence; `named` is returned as it is."""
     try:
         done = run(
-            host, ask, check=module.check_mode, strict=strict, roll_back_all=roll_back_all, origin=origin, mode=mode
+            host,
+            ask,
+            check=module.check_mode,
+            strict=strict,
+            roll_back_all=roll_back_all,
+            origin=origin,
+            mode=mode,
+            confirm_within=confirm_within,
         )
     except NearmetalError as error:
         module.fail_json(msg=str(error), **named)
     result = contract(done.outcomes)
     result.update(named)
     result["platform"] = done.facts.as_dict().get("platform")
+    if done.confirm_within:
+        result["confirm_within"] = done.confirm_within
     if result["errors"]:
         module.fail_json(**result)
     module.exit_json(**result)

@@ -16,7 +16,7 @@ from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.gate import closed
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.ownership import guarded
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import store
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import dead_man, store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.apply import apply, obstacles, roll_back
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.journal import Entry, Journal
@@ -71,6 +71,7 @@ class Run:
 
     facts: Facts
     outcomes: Tuple[Outcome, ...]
+    confirm_within: int = 0  # seconds in which somebody must confirm what was done; 0: nothing waits
 
 
 @dataclass(frozen=True)
@@ -99,13 +100,15 @@ def run(
     origin: Origin = ANONYMOUS,
     mode: str = TUNE,
     lenient: bool = False,
+    confirm_within: int = 0,
 ) -> Run:
     """Plan everything; unless `check`, do it, one concern after the other.
 
     What was done is stored as wanted, in the name of `origin`. `mode` is TUNE, BAKE
     (only what an image keeps) or REPLAN (only what holds until the next boot, and
     nothing is stored). With `lenient` a concern that can't be planned is named in its
-    outcome, and the others are planned. Raises NearmetalError
+    outcome, and the others are planned. With `confirm_within` seconds a change that may
+    cut the host off is taken back unless somebody confirms it. Raises NearmetalError
     when a plan can't be made or done: nothing was changed then. A concern that fails
     while it is done is taken back by itself and named in its outcome; concerns that
     build on it aren't started; with `roll_back_all` the whole run is taken back.
@@ -125,10 +128,17 @@ def run(
         unit = _plan_unit(host, journal, stored, outcomes, origin) if mode != REPLAN else []
         if not check and host.image:
             store.replace_file(host, BAKED, b"", mode=0o600, folder_mode=0o755)
+        armed = dead_man.cuts_off([action for outcome in outcomes for action in outcome.plan.actions])
+        waits = confirm_within if armed else 0
+        if waits and not check:
+            dead_man.arm(host, armed, waits)
         if not check:
             outcomes = _do_all(host, journal, stored, requests, outcomes, roll_back_all, origin, mode)
             unit = _do_unit(host, journal, stored, origin) if mode != REPLAN else []
-        return Run(facts, tuple(outcomes + unit))
+        if waits and not check and not any(o.done and dead_man.cuts_off(o.plan.actions) for o in outcomes):
+            dead_man.confirm(host)  # each of them failed, and was taken back
+            waits = 0
+        return Run(facts, tuple(outcomes + unit), waits)
 
 
 def _plan_unit(

@@ -1,0 +1,58 @@
+#!/usr/bin/python
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Tell a host that it can still be reached."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: confirm
+short_description: Tell a host that it can still be reached after a network change
+version_added: 0.1.0
+description:
+  - P(nearmetal.ec2.tune#module) with O(nearmetal.ec2.tune#module:confirm_within) arms a timer on the host before a
+    change that could cut it off. This module disarms it. Run it over a new connection, after C(meta: reset_connection).
+  - The role P(nearmetal.ec2.tune#role) does so by itself.
+options: {}
+extends_documentation_fragment:
+  - nearmetal.ec2.attributes
+author:
+  - The nearmetal.ec2 authors (@nearmetal)
+"""
+
+EXAMPLES = r"""
+- name: Connect anew
+  ansible.builtin.meta: reset_connection
+
+- name: Keep the network as it is now
+  nearmetal.ec2.confirm:
+"""
+
+RETURN = r"""
+msg:
+  description: One line, what was done or would be done.
+  type: str
+  returned: always
+  sample: confirmed
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import dead_man
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+
+
+def main(host: WritableHost | None = None) -> None:
+    """Disarm the timer of `host`, by default this machine."""
+    module = AnsibleModule(argument_spec={}, supports_check_mode=True)
+    host = host or WritableHost()
+    try:
+        armed = host.exists(dead_man.ARMED) if module.check_mode else dead_man.confirm(host)
+    except NearmetalError as error:
+        module.fail_json(msg=str(error))
+    module.exit_json(changed=armed, msg="confirmed" if armed else "nothing waits to be confirmed")
+
+
+if __name__ == "__main__":
+    main()

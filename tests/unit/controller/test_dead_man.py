@@ -1,0 +1,125 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A network change that nobody confirms takes itself back, and isn't set again by the unit."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Callable, Dict, List
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.clocksource import CONCERN
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import dead_man
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Plan, Wanted
+from ansible_collections.nearmetal.ec2.plugins.modules import clocksource, confirm, tune
+
+from tests.support.fake_kernel import CLOCK, FakeKernel
+from tests.support.hosts import files_of
+
+Call = Callable[..., Dict[str, Any]]
+CURRENT = f"{CLOCK}/current_clocksource"
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> FakeKernel:
+    return FakeKernel(tmp_path, files_of("xen_hvm"))
+
+
+@pytest.fixture
+def cutting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock source plays a network setting: what it changes may cut the host off."""
+
+    def plan(facts: Facts, wanted: Wanted) -> Plan:
+        found = CONCERN.plan(facts, wanted)
+        return replace(found, actions=tuple(replace(action, disruptive=True) for action in found.actions))
+
+    def cuts_off(actions: List[Action]) -> List[Action]:
+        return [action for action in actions if action.disruptive and action.what == "clock.current"]
+
+    place = "ansible_collections.nearmetal.ec2.plugins.module_utils._engine"
+    monkeypatch.setattr(f"{place}.requests.CONCERNS", [replace(CONCERN, plan=plan)])
+    monkeypatch.setattr(f"{place}.dead_man.cuts_off", cuts_off)
+
+
+def current(host: FakeKernel) -> str:
+    return (Path(host.root) / CURRENT.lstrip("/")).read_text().strip()
+
+
+def change(what: str, disruptive: bool) -> Action:
+    return Action("some", "knob", what, 1, 2, "why", "test", disruptive=disruptive)
+
+
+def test_only_network_changes_that_disrupt_can_cut_a_host_off() -> None:
+    actions = [change("network.rings", True), change("network.rps", False), change("smt.control", True)]
+    assert dead_man.cuts_off(actions) == actions[:1]
+
+
+@pytest.mark.usefixtures("cutting")
+def test_armed_before_the_change_and_disarmed_over_a_new_connection(host: FakeKernel, call: Call) -> None:
+    wanted = {"clocksource": {"source": "tsc"}}
+    checked = call(tune.main, host, check=True, concerns=wanted, confirm_within=90)
+    assert checked["confirm_within"] == 90
+    assert host.commands == []
+    done = call(tune.main, host, concerns=wanted, confirm_within=90)
+    assert done["confirm_within"] == 90
+    (armed,) = [line for line in host.commands if line.startswith("systemd-run")]
+    assert "--on-active=90" in armed
+    assert armed.endswith("/usr/bin/python3 -I /run/nearmetal/dead-man.pyz dead-man")
+    assert call(confirm.main, host, check=True)["changed"]
+    assert call(confirm.main, host)["changed"]
+    assert host.commands[-1] == "systemctl stop nearmetal-dead-man.timer"
+    assert not call(confirm.main, host)["changed"]
+    assert command(["dead-man"], host) == 0
+    assert current(host) == "tsc", "what was confirmed stays"
+    assert "confirm_within" not in call(tune.main, host, concerns=wanted, confirm_within=90)
+
+
+@pytest.mark.usefixtures("cutting")
+def test_what_nobody_confirms_is_put_back_and_not_wanted_any_more(host: FakeKernel, call: Call) -> None:
+    call(tune.main, host, concerns={"clocksource": {"source": "auto"}}, confirm_within=90)
+    assert current(host) == "tsc"
+    assert command(["dead-man"], host) == 0
+    assert current(host) == "xen"
+    assert not (Path(host.root) / "var/lib/nearmetal/wanted.json").exists()
+    assert command(["reapply"], host) == 0
+    assert current(host) == "xen", "the unit must not cut it off again"
+    assert not (Path(host.root) / dead_man.ARMED.lstrip("/")).exists()
+    journal = json.loads((Path(host.root) / "var/lib/nearmetal/journal.json").read_text())
+    assert all(entry["what"] != "clock.current" for entry in journal["entries"])
+
+
+@pytest.mark.usefixtures("cutting")
+def test_a_timer_that_cannot_be_armed_stops_the_run_before_its_change(host: FakeKernel, call: Call) -> None:
+    (Path(host.root) / "run/systemd/system/units").unlink()
+    (Path(host.root) / "run/systemd/system").rmdir()
+    failed = call(tune.main, host, concerns={"clocksource": {"source": "tsc"}}, confirm_within=90)
+    assert failed["failed"]
+    assert "confirm_within: 0" in failed["msg"]
+    assert current(host) == "xen"
+    assert not call(tune.main, host, concerns={"clocksource": {"source": "tsc"}}, confirm_within=0).get("failed")
+
+
+@pytest.mark.usefixtures("cutting")
+def test_a_change_that_failed_waits_for_nobody(host: FakeKernel, call: Call) -> None:
+    host.moods[CURRENT] = "EIO"
+    failed = call(tune.main, host, concerns={"clocksource": {"source": "tsc"}}, confirm_within=90)
+    assert failed["failed"]
+    assert "confirm_within" not in failed
+    assert host.commands[-1] == "systemctl stop nearmetal-dead-man.timer"
+
+
+@pytest.mark.parametrize("text", ["", "[", "[1]", '[{"what": "clock.current"}]', "{}x"])
+def test_a_hostile_file_puts_nothing_back(
+    host: FakeKernel, call: Call, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call(clocksource.main, host, source="tsc")
+    place = Path(host.root) / dead_man.ARMED.lstrip("/")
+    place.write_text(text)
+    assert command(["dead-man"], host) == 1
+    assert dead_man.ARMED in capsys.readouterr().err
+    assert current(host) == "tsc"
