@@ -85,6 +85,11 @@ options:
         description:
           - As O(xps), for this interface.
         type: str
+  allow_disruptive:
+    description:
+      - Change O(queues) of an interface that has the default route. Its traffic stops for a moment.
+    type: bool
+    default: false
   persist:
     description:
       - Whether the host plans it anew at each boot, when an interface appears, and when queues change, by
@@ -140,7 +145,7 @@ actions:
   contains:
     concern: {description: The concern that asked for it., type: str}
     knob: {description: The option that asked for it., type: str}
-    what: {description: What is changed, in the vocabulary of the facts., type: str, sample: clock.current}
+    what: {description: "What is changed, in the vocabulary of the facts.", type: str, sample: clock.current}
     where: {description: "The place, a stable identity such as CPU or device and queue; may be empty.", type: str}
     before: {description: The value found; null when absent., type: raw}
     after: {description: The value set; null when removed., type: raw}

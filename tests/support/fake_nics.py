@@ -152,7 +152,7 @@ class FakeNics:
             flows = int(value)
             self._write(path, str(1 << (flows - 1).bit_length() if flows else 0))
         elif path.startswith(("/proc/sys/", NET)):
-            self._write(path, value)
+            self._write(path, value.replace(" ", "\t"))  # the kernel prints several numbers with tabs between them
         else:
             return False
         return True

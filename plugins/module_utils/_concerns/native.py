@@ -24,17 +24,26 @@ def tmpfiles(concern: str, values: Mapping[str, str]) -> Tuple[str, str]:
     return f"/etc/tmpfiles.d/nearmetal-{concern}.conf", "\n".join(lines) + "\n"
 
 
+def sysctl_d(concern: str, values: Mapping[str, str]) -> Tuple[str, str]:
+    """Path and text of a sysctl.d file that sets kernel parameter → value at each boot, after the distribution's."""
+    lines = [f"{MARK} (concern {concern}): restore with state: restored, don't edit"]
+    lines += [f"{key} = {value}" for key, value in values.items()]
+    return f"/etc/sysctl.d/99-nearmetal-{concern}.conf", "\n".join(lines) + "\n"
+
+
 def plan_file(concern: str, facts: Facts, path: str, text: Optional[str], wanted_by: str) -> Plan:
     """Make the file `path` hold `text`, or (None) not exist."""
     present = (facts.files or {}).get(path)
+    reference = "sysctl.d(5)" if path.startswith("/etc/sysctl.d/") else "tmpfiles.d(5)"
     if present == text:
         if text is None:
             return Plan()
-        return Plan(findings=(Finding(concern, "persist", "ok", "persisted", path, path, "tmpfiles.d(5)", path),))
+        return Plan(findings=(Finding(concern, "persist", "ok", "persisted", path, path, reference, path),))
     if text is None:
         reason = "not wanted at boot any more"
     else:
-        reason = "a value in /sys is gone after a reboot; systemd-tmpfiles writes it at each boot"
+        tool = "systemd-sysctl" if reference == "sysctl.d(5)" else "systemd-tmpfiles"
+        reason = f"the kernel forgets it at a reboot; {tool} writes it at each boot"
     action = Action(
         concern=concern,
         knob="persist",
@@ -45,7 +54,7 @@ def plan_file(concern: str, facts: Facts, path: str, text: Optional[str], wanted
         scope="boot",
         wanted_by=wanted_by,
         reason=reason,
-        reference="tmpfiles.d(5)",
+        reference=reference,
     )
     finding = Finding(
         concern=concern,
@@ -55,7 +64,7 @@ def plan_file(concern: str, facts: Facts, path: str, text: Optional[str], wanted
         now=path if present is not None else None,
         wanted=path if text is not None else None,
         reason=reason,
-        reference="tmpfiles.d(5)",
+        reference=reference,
     )
     return Plan((action,), (finding,))
 

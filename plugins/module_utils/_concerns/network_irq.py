@@ -60,6 +60,7 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
         "elements": "dict",
         "options": {"name": {"type": "str", "required": True}, **_PER_NIC},
     },
+    "allow_disruptive": {"type": "bool", "default": False},
     "persist": {"type": "bool", "default": True},
 }
 
@@ -113,9 +114,16 @@ def _queues(network: NetworkFacts, chosen: Tuple[Choice, ...], wanted: Wanted) -
                 raise NearmetalError(sentence)
             plans.append(Plan(findings=(knob.told(one, "not_applicable", sentence, now),)))
             continue
-        counts[one.place] = most if asked == "max" else int(asked)
+        goal = most if asked == "max" else int(asked)
+        if goal != now and one.name in network.default_route and not wanted.get("allow_disruptive"):
+            reason = (
+                "it carries the default route, and the change stops its traffic for a moment: allow_disruptive: true"
+            )
+            plans.append(Plan(findings=(knob.told(one, "refused", reason, now, goal),)))
+            continue
+        counts[one.place] = goal
         reason = "each queue can have a CPU of its own; the change interrupts traffic for less than a millisecond"
-        plans.append(knob.change(one, now, counts[one.place], reason))
+        plans.append(knob.change(one, now, goal, reason))
     return joined(plans), counts
 
 

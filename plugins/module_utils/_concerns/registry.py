@@ -7,7 +7,13 @@ from __future__ import annotations
 
 from typing import List
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns import clocksource, cpu_power, network_irq, smt
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns import (
+    clocksource,
+    cpu_power,
+    network_irq,
+    network_stack,
+    smt,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern import Concern
 
 CONCERNS: List[Concern] = [
@@ -15,4 +21,5 @@ CONCERNS: List[Concern] = [
     smt.CONCERN,
     cpu_power.CONCERN,
     network_irq.CONCERN,
+    network_stack.CONCERN,
 ]

@@ -12,13 +12,13 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import H
 
 # The first line of each file of ours, the second of a script; a file of that name without it belongs to somebody else.
 MARK = "# Written by nearmetal.ec2"
-FOLDERS = ("/etc/tmpfiles.d",)
+FOLDERS = ("/etc/tmpfiles.d", "/etc/sysctl.d")
 SERVICE = "/etc/systemd/system/nearmetal.service"
 TIMER = "/etc/systemd/system/nearmetal.timer"
 RULES = "/etc/udev/rules.d/90-nearmetal.rules"
 LAUNCHER = "/usr/local/sbin/nearmetal"
 UNIT = (SERVICE, TIMER, RULES, LAUNCHER)
-_CONCERNS = re.compile(r"/etc/tmpfiles\.d/nearmetal-[a-z_]{1,32}\.conf", re.ASCII)
+_CONCERNS = re.compile(r"/etc/(?:tmpfiles\.d/|sysctl\.d/99-)nearmetal-[a-z_]{1,32}\.conf", re.ASCII)
 
 
 def ours(path: str) -> bool:

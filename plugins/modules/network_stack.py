@@ -1,0 +1,292 @@
+#!/usr/bin/python
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Set rings, interrupt moderation, MTU and network parameters, or take them back."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: network_stack
+short_description: Set rings, interrupt moderation, MTU and network parameters of a Linux host on EC2
+version_added: 0.1.0
+description:
+  - Sets what the drivers of network interfaces and the kernel's network parameters offer, reads it back, and takes it
+    back.
+  - An option left out is unmanaged, and what an earlier run had set is taken back.
+  - A parameter that the kernel lacks is a finding, as is a setting that the driver lacks.
+options:
+  rx_ring:
+    description:
+      - Receive descriptors per queue, a number or V(max). More outlast longer bursts (S4-05).
+    type: str
+  tx_ring:
+    description:
+      - Transmit descriptors per queue, a number or V(max).
+    type: str
+  adaptive_rx:
+    description:
+      - Whether the driver adapts the wait before a receive interrupt to the traffic.
+    type: str
+    choices: [enabled, disabled]
+  rx_usecs:
+    description:
+      - Microseconds that a receive interrupt waits for more packets. V(0) is the least latency.
+    type: int
+  tx_usecs:
+    description:
+      - Microseconds that a transmit interrupt waits.
+    type: int
+  gro:
+    description:
+      - Whether the kernel joins packets of a connection on their way in.
+    type: str
+    choices: [enabled, disabled]
+  mtu:
+    description:
+      - The largest frame in bytes, 1280 to 9001. An internet gateway passes 1500, ENA Express 8900.
+    type: int
+  txqueuelen:
+    description:
+      - Packets that wait in front of the driver.
+    type: int
+  somaxconn:
+    description:
+      - How many connections wait to be accepted. C(net.core.somaxconn).
+    type: int
+  max_syn_backlog:
+    description:
+      - How many connections are half open. C(net.ipv4.tcp_max_syn_backlog).
+    type: int
+  netdev_max_backlog:
+    description:
+      - Packets that wait for a CPU when RPS is on. C(net.core.netdev_max_backlog).
+    type: int
+  netdev_budget:
+    description:
+      - Packets per round of NAPI. C(net.core.netdev_budget).
+    type: int
+  rmem_max:
+    description:
+      - The largest receive buffer that a program may ask for. C(net.core.rmem_max).
+    type: int
+  wmem_max:
+    description:
+      - The largest send buffer that a program may ask for. C(net.core.wmem_max).
+    type: int
+  tcp_rmem:
+    description:
+      - The receive window: least, first, most. Three ascending numbers in one text. C(net.ipv4.tcp_rmem).
+    type: str
+  tcp_wmem:
+    description:
+      - The send buffer: least, first, most. Three ascending numbers in one text. C(net.ipv4.tcp_wmem).
+    type: str
+  slow_start_after_idle:
+    description:
+      - Whether a connection forgets its window when idle. V(disabled) is 0, V(enabled) is 1.
+        C(net.ipv4.tcp_slow_start_after_idle).
+    type: str
+    choices: [disabled, enabled]
+  mtu_probing:
+    description:
+      - Finds the path's MTU where ICMP is dropped. V(disabled) is 0, V(on_black_hole) is 1, V(enabled) is 2.
+        C(net.ipv4.tcp_mtu_probing).
+    type: str
+    choices: [disabled, on_black_hole, enabled]
+  keepalive_time:
+    description:
+      - The newest types forget a connection that is idle for 350 s. C(net.ipv4.tcp_keepalive_time).
+    type: int
+  port_range:
+    description:
+      - Ports for connections to elsewhere. Two ascending numbers in one text. C(net.ipv4.ip_local_port_range).
+    type: str
+  busy_poll:
+    description:
+      - Microseconds of polling in poll() and read(): latency for CPU. C(net.core.busy_poll), C(net.core.busy_read).
+    type: int
+  qdisc:
+    description:
+      - The queueing discipline of interfaces that come up. C(net.core.default_qdisc).
+    type: str
+  congestion_control:
+    description:
+      - How a connection finds its speed; opt-in. C(net.ipv4.tcp_congestion_control).
+    type: str
+  min_free_kbytes:
+    description:
+      - Memory kept free so that packets find a page. C(vm.min_free_kbytes).
+    type: int
+  interfaces:
+    description:
+      - Other values for single interfaces. A bond or VLAN stands for the interfaces below it.
+    type: list
+    elements: dict
+    suboptions:
+      name:
+        description:
+          - The interface.
+        type: str
+        required: true
+      rx_ring:
+        description:
+          - As O(rx_ring), for this interface.
+        type: str
+      tx_ring:
+        description:
+          - As O(tx_ring), for this interface.
+        type: str
+      adaptive_rx:
+        description:
+          - As O(adaptive_rx), for this interface.
+        type: str
+        choices: [enabled, disabled]
+      rx_usecs:
+        description:
+          - As O(rx_usecs), for this interface.
+        type: int
+      tx_usecs:
+        description:
+          - As O(tx_usecs), for this interface.
+        type: int
+      gro:
+        description:
+          - As O(gro), for this interface.
+        type: str
+        choices: [enabled, disabled]
+      mtu:
+        description:
+          - As O(mtu), for this interface.
+        type: int
+      txqueuelen:
+        description:
+          - As O(txqueuelen), for this interface.
+        type: int
+  ena_large_llq:
+    description:
+      - Whether ENA takes headers of up to 224 instead of 96 bytes, by a kernel argument. The transmit ring then has
+        512 descriptors.
+      - V(kernel) takes the argument away.
+    type: str
+    choices: [enabled, disabled, kernel]
+  tw_recycle:
+    description:
+      - V(enabled) is refused. Linux 4.12 removed it, because it dropped connections of clients behind one address.
+    type: str
+    choices: [enabled, disabled]
+  allow_disruptive:
+    description:
+      - Change rings or the MTU of an interface that has the default route. Its traffic stops for a moment.
+    type: bool
+    default: false
+  persist:
+    description:
+      - Whether kernel parameters are set again at each boot by a file in C(/etc/sysctl.d), and settings of
+        interfaces by C(nearmetal.service), also for interfaces that appear later.
+    type: bool
+    default: true
+extends_documentation_fragment:
+  - nearmetal.ec2.state
+  - nearmetal.ec2.state.notes
+  - nearmetal.ec2.attributes
+  - nearmetal.ec2.attributes.actiongroup_tuning
+author:
+  - The nearmetal.ec2 authors (@nearmetal)
+"""
+
+EXAMPLES = r"""
+- name: Short latency, and room for many connections
+  nearmetal.ec2.network_stack:
+    adaptive_rx: disabled
+    rx_usecs: 0
+    tx_usecs: 0
+    somaxconn: 4096
+    keepalive_time: 300
+
+- name: Longer receive rings, also on the interface that carries this connection
+  nearmetal.ec2.network_stack:
+    rx_ring: max
+    allow_disruptive: true
+
+- name: Take it back
+  nearmetal.ec2.network_stack:
+    state: restored
+"""
+
+RETURN = r"""
+# The result contract: written by dev/contract.py.
+msg:
+  description: One line, what was done or would be done.
+  type: str
+  returned: always
+  sample: "clocksource: hpet → tsc, persisted, no reboot"
+actions:
+  description: The changes of this run, in their order; in check mode those an apply would make.
+  type: list
+  elements: dict
+  returned: unless planning failed
+  contains:
+    concern: {description: The concern that asked for it., type: str}
+    knob: {description: The option that asked for it., type: str}
+    what: {description: What is changed, in the vocabulary of the facts., type: str, sample: clock.current}
+    where: {description: "The place, a stable identity such as CPU or device and queue; may be empty.", type: str}
+    before: {description: The value found; null when absent., type: raw}
+    after: {description: The value set; null when removed., type: raw}
+    scope: {description: "V(runtime) holds until the next boot, V(boot) from the next boot on.", type: str}
+    disruptive: {description: Whether traffic or a service notices., type: bool}
+    reversible: {description: "V(now), V(by_reboot) or V(no).", type: str}
+    wanted_by: {description: "V(user), V(workload), or V(auto) when the value was left to the collection.", type: str}
+    reason: {description: Why., type: str}
+    reference: {description: What the reason rests on., type: str}
+findings:
+  description: One statement per knob.
+  type: list
+  elements: dict
+  returned: unless planning failed
+  contains:
+    concern: {description: The concern., type: str}
+    knob: {description: The option., type: str}
+    where: {description: The place; empty when there is only one., type: str}
+    status:
+      description:
+        - One of V(ok), V(would_change), V(changed), V(needs_reboot), V(needs_restart), V(not_applicable), V(refused),
+          V(unchangeable), V(unknown), V(advice), V(waived).
+      type: str
+    now: {description: The value found., type: raw}
+    wanted: {description: The value wanted., type: raw}
+    reason: {description: Why., type: str}
+    reference: {description: What the reason rests on., type: str}
+    gain: {description: "What it brings, with the source of the figure; empty when not known.", type: str}
+errors:
+  description: Concern → what went wrong; such a concern was taken back as a whole.
+  type: dict
+  returned: unless planning failed
+reboot_required:
+  description: Whether something is set that only the next boot brings.
+  type: bool
+  returned: unless planning failed
+reboot_reasons:
+  description: What the reboot would bring.
+  type: list
+  elements: str
+  returned: unless planning failed
+platform:
+  description: What kind of host it is, as in RV(nearmetal.ec2.host_facts#module:ansible_facts.nearmetal.platform).
+  type: dict
+  returned: unless planning failed
+# End of the contract.
+"""
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.network_stack import CONCERN
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.module import state_module
+
+
+def main(host: WritableHost | None = None) -> None:
+    """Plan and do the concern on `host`, by default this machine."""
+    state_module(CONCERN, host)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""network_stack's real main() on a fake kernel whose driver answers the ethtool ioctl."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Callable, Dict
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.modules import network_irq, network_stack, restore
+
+from tests.support.fake_kernel import FakeKernel
+from tests.support.hosts import files_of
+
+Call = Callable[..., Dict[str, Any]]
+OPTIONS = {
+    "rx_ring": "max",
+    "adaptive_rx": "disabled",
+    "rx_usecs": 0,
+    "somaxconn": 8192,
+    "port_range": "10240 65535",
+    "mtu": 8900,
+}
+ROUTE = "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\nens5\t00000000\t01\t0003\t0\t0\t0\t00000000\n"
+
+
+def everything(host: FakeKernel) -> Dict[str, str]:
+    root = Path(host.root)
+    return {str(path): path.read_text() for path in root.rglob("*") if path.is_file() and path.name != "lock"}
+
+
+def drivers(host: FakeKernel) -> Dict[str, Dict[str, Any]]:
+    """What the drivers hold, which is in no file."""
+    nics = host.nics
+    return {"channels": dict(nics.channels), "rings": {name: list(one) for name, one in nics.rings.items()}}
+
+
+def ena(root: Path, **changes: str) -> FakeKernel:
+    """Two ENA interfaces with the driver's own defaults."""
+    host = FakeKernel(root, files_of("nitro_big", {**changes}))
+    for name in ("ens5", "ens6"):
+        host.nics.channels[name] = [8, 4]
+        host.nics.rings[name] = [16384, 1024, 1024, 1024]
+        host.nics.coalesce[name] = [20, 0, 0, 0, 64, 0, 0, 0, 0, 1, 0, *[0] * 11]
+    return host
+
+
+def test_check_apply_check_apply_restore(tmp_path: Path, call: Call) -> None:
+    host = ena(tmp_path)
+    before, held = everything(host), drivers(host)
+    options = {**OPTIONS, "persist": False}
+    checked = call(network_stack.main, host, check=True, **options)
+    assert (everything(host), drivers(host)) == (before, held)
+    applied = call(network_stack.main, host, **options)
+    assert host.nics.rings == {"ens5": [16384, 1024, 16384, 1024], "ens6": [16384, 1024, 16384, 1024]}
+    assert [one[0] for one in host.nics.coalesce.values()] == [0, 0]
+    assert [one[9] for one in host.nics.coalesce.values()] == [0, 0]
+    assert [one[4] for one in host.nics.coalesce.values()] == [64, 64]
+    results = [checked, applied]
+    results += [call(network_stack.main, host, check=check, **options) for check in (True, False)]
+    assert [result["changed"] for result in results] == [True, True, False, False]
+    assert checked["diff"] == applied["diff"]
+    call(restore.main, host)
+    assert (everything(host), drivers(host)) == (before, held)
+    assert [one[9] for one in host.nics.coalesce.values()] == [1, 1]
+
+
+def test_parameters_are_set_again_at_boot_by_a_file_that_goes_with_them(tmp_path: Path, call: Call) -> None:
+    host = ena(tmp_path)
+    call(network_stack.main, host, somaxconn=8192, slow_start_after_idle="disabled")
+    path = tmp_path / "etc/sysctl.d/99-nearmetal-network_stack.conf"
+    assert path.read_text().splitlines()[1:] == [
+        "net.core.somaxconn = 8192",
+        "net.ipv4.tcp_slow_start_after_idle = 0",
+    ]
+    left = call(network_stack.main, host, somaxconn=8192)
+    assert "net.ipv4.tcp_slow_start_after_idle" in left["msg"]
+    assert path.read_text().splitlines()[1:] == ["net.core.somaxconn = 8192"]
+    assert (tmp_path / "proc/sys/net/ipv4/tcp_slow_start_after_idle").read_text() == "1\n"
+    call(restore.main, host)
+    assert not path.exists()
+    assert (tmp_path / "proc/sys/net/core/somaxconn").read_text() == "4096\n"
+
+
+def test_a_driver_that_refuses_takes_the_whole_concern_back(tmp_path: Path, call: Call) -> None:
+    host = ena(tmp_path)
+    before, held = everything(host), drivers(host)
+    host.nics.stubborn["ens6"] = "EINVAL"
+    failed = call(network_stack.main, host, rx_ring="4096", somaxconn=8192, persist=False)
+    assert failed["failed"]
+    assert "ens6 (EINVAL" in failed["msg"]
+    assert (everything(host), drivers(host)) == (before, held)
+
+
+@pytest.mark.parametrize("module", [network_stack, network_irq])
+def test_the_interface_of_the_default_route_is_spared_until_told(module: Any, tmp_path: Path, call: Call) -> None:
+    host = ena(tmp_path, **{"/proc/net/route": ROUTE})
+    options = {"rx_ring": "max"} if module is network_stack else {"queues": "max"}
+    held = drivers(host)
+    spared = call(module.main, host, persist=False, **options)
+    assert [finding["status"] for finding in spared["findings"]][:2] == ["refused", "changed"]
+    assert host.nics.rings["ens5"] == held["rings"]["ens5"]
+    assert host.nics.channels["ens5"] == held["channels"]["ens5"]
+    done = call(module.main, host, persist=False, allow_disruptive=True, **options)
+    assert [action["where"] for action in done["actions"] if action["disruptive"]] == ["0000:00:05.0"]
+
+
+def test_rings_beyond_the_driver_name_what_it_takes(tmp_path: Path, call: Call) -> None:
+    assert "1 to 16384, or max" in call(network_stack.main, ena(tmp_path), rx_ring="65536")["msg"]
