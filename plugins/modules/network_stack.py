@@ -76,11 +76,11 @@ options:
     type: int
   tcp_rmem:
     description:
-      - The receive window: least, first, most. Three ascending numbers in one text. C(net.ipv4.tcp_rmem).
+      - The receive window, least first and most. Three ascending numbers in one text. C(net.ipv4.tcp_rmem).
     type: str
   tcp_wmem:
     description:
-      - The send buffer: least, first, most. Three ascending numbers in one text. C(net.ipv4.tcp_wmem).
+      - The send buffer, least first and most. Three ascending numbers in one text. C(net.ipv4.tcp_wmem).
     type: str
   slow_start_after_idle:
     description:
@@ -104,7 +104,7 @@ options:
     type: str
   busy_poll:
     description:
-      - Microseconds of polling in poll() and read(): latency for CPU. C(net.core.busy_poll), C(net.core.busy_read).
+      - Microseconds of polling in poll() and read(), latency for CPU. C(net.core.busy_poll), C(net.core.busy_read).
     type: int
   qdisc:
     description:
@@ -229,7 +229,7 @@ actions:
   contains:
     concern: {description: The concern that asked for it., type: str}
     knob: {description: The option that asked for it., type: str}
-    what: {description: What is changed, in the vocabulary of the facts., type: str, sample: clock.current}
+    what: {description: "What is changed, in the vocabulary of the facts.", type: str, sample: clock.current}
     where: {description: "The place, a stable identity such as CPU or device and queue; may be empty.", type: str}
     before: {description: The value found; null when absent., type: raw}
     after: {description: The value set; null when removed., type: raw}

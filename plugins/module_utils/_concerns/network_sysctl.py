@@ -41,8 +41,8 @@ RULES: Mapping[str, Rule] = {
     "netdev_budget": Rule("net.core.netdev_budget", 1, 10000, reason="packets per round of NAPI", reference="S4-14"),
     "rmem_max": Rule("net.core.rmem_max", 2304, reason="the largest receive buffer that a program may ask for"),
     "wmem_max": Rule("net.core.wmem_max", 4608, reason="the largest send buffer that a program may ask for"),
-    "tcp_rmem": Rule("net.ipv4.tcp_rmem", 1, count=3, reason="the receive window: least, first, most"),
-    "tcp_wmem": Rule("net.ipv4.tcp_wmem", 1, count=3, reason="the send buffer: least, first, most"),
+    "tcp_rmem": Rule("net.ipv4.tcp_rmem", 1, count=3, reason="the receive window, least first and most"),
+    "tcp_wmem": Rule("net.ipv4.tcp_wmem", 1, count=3, reason="the send buffer, least first and most"),
     "slow_start_after_idle": Rule(
         "net.ipv4.tcp_slow_start_after_idle", words=_SWITCH, reason="whether a connection forgets its window when idle"
     ),
@@ -60,7 +60,7 @@ RULES: Mapping[str, Rule] = {
         0,
         1000,
         also=("net.core.busy_read",),
-        reason="microseconds of polling in poll() and read(): latency for CPU",
+        reason="microseconds of polling in poll() and read(), latency for CPU",
     ),
     "qdisc": Rule("net.core.default_qdisc", text=True, reason="the queueing discipline of interfaces that come up"),
     "congestion_control": Rule(
