@@ -17,7 +17,7 @@ from pathlib import Path
 
 from lab import accel, cache, deps, image, keys, process, qemu, shape
 from lab.error import LabError
-from lab.host import QEMU_LOG, STATE, Host
+from lab.host import BOOT_LIMIT_SECONDS, QEMU_LOG, STATE, Host
 from lab.keys import Keys
 from lab.progress import Progress
 from lab.shape import Shape
@@ -74,6 +74,25 @@ def running(name: str, instance: str | None = None, progress: Progress | None = 
         yield host
     finally:
         host.down()
+
+
+def resized(host: Host, name: str, *, outlive: bool = True, progress: Progress | None = None) -> Host:
+    """Power a host off and start its disk as another shape, as stop, change of type and start do on EC2.
+
+    The shape's disks beside the root disk must be the same.
+    """
+    progress = progress or Progress()
+    wanted = shape.load(name)
+    lab_keys = keys.obtain(progress)
+    acceleration = accel.choose(image.root(wanted.image, lab_keys, progress) / "vmlinuz", progress)
+    with progress.step(f"{host.name}: powering off, to start as {wanted.name}"):
+        host.run("sync; systemctl --no-block poweroff")
+        process.wait_until(lambda: not host.runs, BOOT_LIMIT_SECONDS)
+        host.end()
+        command = qemu.command(wanted, acceleration)
+        bigger = _launch(host.name, wanted, Path(host.folder), command, lab_keys, outlive)
+        bigger.booted()
+    return bigger
 
 
 def snapshot(name: str, progress: Progress) -> Path | None:
@@ -160,6 +179,10 @@ def _start(name: str, wanted: Shape, disk: Path, home: Path, command: list[str],
             home / QEMU_LOG,
             cwd=home,
         )
+    return _launch(name, wanted, home, command, lab_keys, outlive)
+
+
+def _launch(name: str, wanted: Shape, home: Path, command: list[str], lab_keys: Keys, outlive: bool) -> Host:
     pid = process.launch(["qemu-system-x86_64", *command], home / QEMU_LOG, outlive=outlive, cwd=home)
     host = Host.of(name, home, wanted.name, pid, lab_keys)
     try:
