@@ -12,7 +12,7 @@ short_description: Tell a host that it can still be reached after a network chan
 version_added: 0.1.0
 description:
   - P(nearmetal.ec2.tune#module) with O(nearmetal.ec2.tune#module:confirm_within) arms a timer on the host before a
-    change that could cut it off. This module disarms it. Run it over a new connection, after C(meta: reset_connection).
+    change that could cut it off. This module disarms it. Run it over a new connection, after C(reset_connection).
   - The role P(nearmetal.ec2.tune#role) does so by itself.
 options: {}
 extends_documentation_fragment:
