@@ -15,4 +15,21 @@ WORKLOAD: Workload = {
             "S0-11, S0-12, S0-14",
         ),
     },
+    "network_irq": {
+        "policy": Choice(
+            "auto",
+            "small requests by the hundred thousand: the CPU that answers a queue's interrupt is the first limit",
+            "S1-08, S1-13, S4-13",
+        ),
+        "rps": Choice("auto", "250,000 to 800,000 requests per second through one queue on a c3.8xlarge", "S1-11"),
+        "rfs": Choice("auto", "a packet is handled on the CPU whose service thread reads it", "S4-11"),
+        "xps": Choice("auto", "an answer leaves by the queue whose interrupt is nearest to its thread", "ec2.md 2.9"),
+    },
+    "network_stack": {
+        "somaxconn": Choice(4096, "clients that reconnect all at once find room; Redis asks for 511 itself", "S4-08"),
+        "keepalive_time": Choice(300, "the newest types forget a connection that is idle for 350 s", "ec2.md 2.10"),
+        "slow_start_after_idle": Choice(
+            "disabled", "pooled connections pause between bursts and needn't begin small again", "S4-16"
+        ),
+    },
 }
