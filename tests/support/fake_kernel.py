@@ -19,6 +19,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 
 from tests.support.fake_cpus import Cpus
+from tests.support.fake_memory import Memory
 from tests.support.fake_nics import FakeNics
 from tests.support.fake_power import Power
 from tests.support.hosts import lay_out
@@ -39,6 +40,7 @@ class FakeKernel(WritableHost):
         self.root_user = True
         self.cpus = Cpus(root)
         self.power = Power(root)
+        self.memory = Memory(root)
         self.nics = FakeNics(root)
 
     def is_root(self) -> bool:
@@ -53,6 +55,7 @@ class FakeKernel(WritableHost):
         self._put(f"{CLOCK}/current_clocksource", self._get(f"{CLOCK}/available_clocksource").split()[0] + "\n")
         self.cpus.boot()
         self.power.boot()
+        self.memory.boot()
 
     def write_value(self, path: str, text: str) -> None:
         mood = self.moods.get(path, "")
@@ -84,7 +87,7 @@ class FakeKernel(WritableHost):
             if text.strip() in self._get(f"{CLOCK}/available_clocksource").split():
                 self._put(path, text)
             return
-        if not any(part.take(path, text) for part in (self.cpus, self.power, self.nics)):
+        if not any(part.take(path, text) for part in (self.cpus, self.power, self.memory, self.nics)):
             raise OSError(errno.EACCES, "Permission denied", path)
 
     def _get(self, path: str) -> str:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Dict, Iterator, Optional, Tuple
 
 from tests.support.fake_nics import nic_files
+from tests.support.host_memory import memory_files
 from tests.support.host_power import frequency_files, idle_files
 
 FOLDER = Path(__file__).resolve().parent.parent / "hosts"
@@ -37,7 +38,7 @@ def files_of(name: str, changes: Optional[Dict[str, Optional[str]]] = None) -> D
     """Path → text of a host, with `changes` (None removes a file)."""
     host: Dict[str, Any] = json.loads((FOLDER / f"{name}.json").read_text())
     shape = host["shape"]
-    files = {**BOOTED, **dict(_topology(**shape))}
+    files = {**BOOTED, **dict(_topology(**shape)), **dict(memory_files(shape["nodes"]))}
     cpus = shape["sockets"] * shape["cores"] * shape["threads"]
     if "idle" in host:
         files.update(idle_files(cpus, **host["idle"]))

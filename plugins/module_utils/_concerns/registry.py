@@ -10,6 +10,7 @@ from typing import List
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns import (
     clocksource,
     cpu_power,
+    hugepages,
     network_irq,
     network_stack,
     smt,
@@ -20,6 +21,7 @@ CONCERNS: List[Concern] = [
     clocksource.CONCERN,
     smt.CONCERN,
     cpu_power.CONCERN,
+    hugepages.CONCERN,
     network_irq.CONCERN,
     network_stack.CONCERN,
 ]

@@ -9,6 +9,11 @@ from typing import Dict, List
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.boot_arguments.lever import BootArguments
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.files import NativeFile
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.hugepages import (
+    KhugepagedDefrag,
+    Reserved,
+    Transparent,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.lever import KernelValue, Lever
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.network import Affinity, Rfs, Rps, Xps
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.nic_settings import (
@@ -39,6 +44,11 @@ _LEVERS: List[Lever] = [
     FrequencyTable("power.governors", "scaling_governor"),
     FrequencyTable("power.preferences", "energy_performance_preference"),
     Turbo("power.turbo"),
+    Transparent("hugepages.thp", "enabled"),
+    Transparent("hugepages.thp_defrag", "defrag"),
+    Transparent("hugepages.thp_shmem", "shmem_enabled"),
+    KhugepagedDefrag("hugepages.khugepaged_defrag", "khugepaged/defrag"),
+    Reserved("hugepages.pages"),
     BootArguments("boot.arguments"),
     Queues("network.queues"),
     Affinity("network.affinity"),

@@ -13,6 +13,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import (
     boot,
     clock,
     cpu,
+    hugepages,
     network,
     owners,
     platform,
@@ -37,6 +38,7 @@ class Facts:
     cpu: Optional[cpu.CpuFacts] = None
     smt: Optional[smt.SmtFacts] = None
     power: Optional[power.PowerFacts] = None
+    hugepages: Optional[hugepages.HugepageFacts] = None
     boot: Optional[boot.BootFacts] = None
     owners: Optional[owners.OwnersFacts] = None
     unit: Optional[unit.UnitFacts] = None
@@ -58,6 +60,7 @@ DOMAINS: Dict[str, Callable[[Host], Any]] = {
     "cpu": cpu.observe,
     "smt": smt.observe,
     "power": power.observe,
+    "hugepages": hugepages.observe,
     "boot": boot.observe,
     "owners": owners.observe,
     "unit": unit.observe,

@@ -15,6 +15,21 @@ WORKLOAD: Workload = {
             "S0-11, S0-12, S0-14",
         ),
     },
+    "cpu_power": {
+        "idle": Choice(
+            "c1",
+            "a request that finds its CPU in a deep idle state waits until it has woken up; AWS names Redis for C1",
+            "S0-16, ec2.md 4",
+        ),
+        "turbo": Choice("kernel", "one thread serves most requests: let its core clock up", "S0-16, ec2.md 4"),
+    },
+    "hugepages": {
+        "thp": Choice(
+            "never",
+            "saving forks the process, and each huge page that is written to afterwards is copied whole",
+            "S0-31, ec2.md 2.5",
+        ),
+    },
     "network_irq": {
         "policy": Choice(
             "auto",

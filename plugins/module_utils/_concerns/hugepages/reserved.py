@@ -1,0 +1,218 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""hugepages: reserved pages, guarded so that no host starves. Pure. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Dict, List, Mapping, Optional
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.boot_argument import Argument, plan_argument
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.gate import host_class
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.join import joined
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.native import by_unit
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.hugepages import HugepageFacts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Value, Wanted
+
+NAME = "hugepages"
+REFERENCE = "S0-32"
+GIB = 1024**3
+
+# An instance of 4 GiB shows about 3.7 GiB of MemTotal.
+SMALLEST = int(3.5 * GIB)
+# Of MemTotal: what all reserved pages together may take.
+SHARE = 80
+# Larger ones need contiguous memory that is there at boot only.
+LARGEST_AT_RUNTIME = 512 * 1024
+
+_SIZE = re.compile(r"([0-9]{1,7})\s*(k|m|g)(?:i?b)?", re.ASCII | re.IGNORECASE)
+_UNITS = {"k": 1, "m": 1024, "g": 1024 * 1024}
+
+
+@dataclass(frozen=True)
+class _Request:
+    """One entry of `pages`: so many pages of a size, per place."""
+
+    size: str  # as the kernel names it: 2048kB
+    now: Mapping[str, int]
+    after: Dict[str, int]
+    nodes: bool  # whether the user chose nodes
+
+    @property
+    def kib(self) -> int:
+        return int(self.size[:-2])
+
+    @property
+    def count(self) -> int:
+        return sum(self.after.values())
+
+    @property
+    def bytes(self) -> int:
+        return self.count * self.kib * 1024
+
+    @property
+    def more(self) -> int:
+        """Bytes beyond what is reserved already."""
+        return (self.count - sum(self.now.values())) * self.kib * 1024
+
+
+def plan(facts: Facts, wanted: Wanted) -> Plan:
+    """The plan for `pages`.
+
+    Raises NearmetalError when an entry is no request, or asks for a size that this kernel lacks.
+    """
+    asked = wanted.get("pages")
+    pages = facts.hugepages
+    if asked is None:
+        return Plan()
+    if pages is None or not pages.pages or pages.memory is None:
+        return Plan(findings=(_finding("not_applicable", "this kernel has no reserved huge pages"),))
+    method = wanted.get("method")
+    requests: List[_Request] = []
+    for number, entry in enumerate(asked):
+        request = _request(pages, f"hugepages.pages[{number}]", entry, method, wanted)
+        if isinstance(request, Finding):
+            return Plan(findings=(request,))
+        requests.append(request)
+    stop = _guard(facts, pages, requests, wanted)
+    if stop is not None:
+        return Plan(findings=(stop,))
+    runtime = [_runtime(request, wanted) for request in requests if method != "boot"]
+    at_boot = _at_boot(facts, requests, wanted) if method != "runtime" else Plan()
+    changed = any(finding.status in ("ok", "would_change") for one in runtime for finding in one.findings)
+    # A number that suits this size could leave a smaller one without memory: never written down, planned anew.
+    lasting = by_unit(NAME, facts) if changed and wanted.get("persist") and method == "runtime" else Plan()
+    return joined(*runtime, at_boot, lasting)
+
+
+def _request(
+    pages: HugepageFacts, name: str, entry: Mapping[str, Any], method: str, wanted: Wanted
+) -> "_Request | Finding":
+    match = _SIZE.fullmatch(str(entry["size"]).strip())
+    size = f"{int(match.group(1)) * _UNITS[match.group(2).lower()]}kB" if match else ""
+    if size not in pages.pages:
+        sentence = f"{name}.size: this kernel has no huge pages of {entry['size']}; it has {' '.join(pages.pages)}"
+        if match and wanted.wanted_by("pages") == "workload":
+            return _finding("not_applicable", sentence)
+        raise NearmetalError(sentence)
+    count, percent = entry.get("count"), entry.get("percent_of_memory")
+    if (count is None) == (percent is None):
+        raise NearmetalError(f"{name}: give either count or percent_of_memory")
+    if percent is not None:
+        if not 0 <= percent <= SHARE:
+            raise NearmetalError(f"{name}.percent_of_memory is from 0 to {SHARE}, not {percent}")
+        if method != "runtime":
+            raise NearmetalError(
+                f"{name}.percent_of_memory: a kernel argument carries no number that depends on the size of the host;"
+                " give count, or use method: runtime"
+            )
+    if percent is not None:
+        count = (pages.memory or 0) * percent // 100 // (int(size[:-2]) * 1024)
+    amount = int(count or 0)
+    if amount < 0:
+        raise NearmetalError(f"{name}.count is 0 or more, not {amount}")
+    now = pages.pages[size]
+    chosen = _places(name, str(entry.get("nodes") or "spread"), now)
+    each, rest = divmod(amount, len(chosen))
+    after = dict.fromkeys(now, 0)
+    after.update({place: each + (number < rest) for number, place in enumerate(chosen)})
+    return _Request(size, now, after, entry.get("nodes") not in (None, "spread"))
+
+
+def _places(name: str, nodes: str, now: Mapping[str, int]) -> List[str]:
+    if nodes == "spread":
+        return list(now)
+    chosen = [f"node{number.strip()}" for number in nodes.split(",")]
+    for place in chosen:
+        if place not in now:
+            raise NearmetalError(f"{name}.nodes: there is no {place}; there are {' '.join(now)}; write 0,1 or spread")
+    return chosen
+
+
+def _guard(facts: Facts, pages: HugepageFacts, requests: List[_Request], wanted: Wanted) -> Optional[Finding]:
+    """What would starve the host is refused, whoever asks."""
+    memory, available = pages.memory or 0, pages.available
+    if memory < SMALLEST and any(request.count for request in requests):
+        return _finding("refused", f"this host has {_gib(memory)}: below 4 GiB every page is needed")
+    total = sum(request.bytes for request in requests)
+    told = " and ".join(f"{request.count} pages of {request.size}" for request in requests)
+    if total * 100 > memory * SHARE:
+        return _finding("refused", f"{told} are {_gib(total)}: more than {SHARE} % of the {_gib(memory)} here")
+    more = sum(request.more for request in requests)
+    if wanted.get("method") != "boot" and more > 0 and (available is None or more > available):
+        left = "unknown" if available is None else _gib(available)
+        return _finding("refused", f"{told} are {_gib(total)}, {_gib(more)} more than now, but available are {left}")
+    shared = host_class(facts, wanted) == "xen_pv" or bool(facts.platform is not None and facts.platform.burstable)
+    if shared and more > 0 and not wanted.get("allow_unverified"):
+        reason = "on burstable types and on Xen PV memory is small or moved by the hypervisor; allow_unverified: true"
+        return _finding("refused", reason)
+    return None
+
+
+def _runtime(request: _Request, wanted: Wanted) -> Plan:
+    reason = f"{request.count} pages of {request.size} are {_gib(request.bytes)}"
+    if dict(request.now) == request.after:
+        return Plan(findings=(_finding("ok", reason, request, dict(request.now)),))
+    if request.kib > LARGEST_AT_RUNTIME and request.more > 0:
+        reason = f"pages of {request.size} need memory in one piece, which only boot has: use method: boot"
+        return Plan(findings=(_finding("refused", reason, request, dict(request.now)),))
+    action = Action(
+        concern=NAME,
+        knob="pages",
+        what="hugepages.pages",
+        where=request.size,
+        before=dict(request.now),
+        after=request.after,
+        wanted_by=wanted.wanted_by("pages"),
+        reason=reason,
+        reference=REFERENCE,
+    )
+    return Plan((action,), (_finding("would_change", reason, request, dict(request.now)),))
+
+
+def _at_boot(facts: Facts, requests: List[_Request], wanted: Wanted) -> Plan:
+    tokens: List[str] = []
+    for request in requests:
+        counts = str(request.count)
+        if request.nodes:
+            # Linux 5.18 and newer.
+            counts = ",".join(f"{place[4:]}:{count}" for place, count in request.after.items() if count)
+        tokens += [f"hugepagesz={_short(request.kib)}", f"hugepages={counts}"]
+    argument = Argument(
+        concern=NAME,
+        knob="method",
+        name="hugepages",
+        text=" ".join(tokens) if requests else None,
+        reason="memory is in one piece only at boot",
+        reference=REFERENCE,
+        wanted_by=wanted.wanted_by("pages"),
+    )
+    return plan_argument(facts, argument)
+
+
+def _short(kib: int) -> str:
+    for unit, factor in (("G", 1024 * 1024), ("M", 1024)):
+        if kib % factor == 0:
+            return f"{kib // factor}{unit}"
+    return f"{kib}K"
+
+
+def _gib(amount: int) -> str:
+    return f"{amount / GIB:.1f} GiB"
+
+
+def _finding(status: str, reason: str, request: Optional[_Request] = None, now: Value = None) -> Finding:
+    return Finding(
+        NAME,
+        "pages",
+        status,
+        reason,
+        now=now,
+        wanted=request.after if request is not None else None,
+        reference=REFERENCE,
+        where=request.size if request is not None else "",
+    )

@@ -1,0 +1,106 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The levers of huge pages. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from typing import Dict, Mapping
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.lever import Lever
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import hugepages
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
+
+COMPACT = "/proc/sys/vm/compact_memory"
+_WORD = re.compile(r"[a-z_+]{1,32}", re.ASCII)
+
+
+class Transparent(Lever):
+    """A choice of transparent huge pages, in the file `name` of their folder."""
+
+    def __init__(self, what: str, name: str) -> None:
+        super().__init__(what)
+        self.name = name
+
+    def check(self, where: str, value: Value) -> None:
+        if where:
+            raise NearmetalError(f"{self.what} has no place {where!r}")
+        if not isinstance(value, str) or not _WORD.fullmatch(value):
+            raise NearmetalError(f"{self.what} can't be {value!r}")
+
+    def read(self, host: WritableHost, where: str) -> Value:
+        return hugepages.choice(host.line(self._path(host)))[0]
+
+    def write(self, host: WritableHost, where: str, value: Value) -> None:
+        _put(host, self._path(host), str(value))
+
+    def obstacle(self, host: WritableHost, where: str) -> str:
+        path = self._path(host)
+        return "" if host.writable(path) else f"{path} can't be written here: run on the host itself"
+
+    def _path(self, host: WritableHost) -> str:
+        return f"{hugepages.thp_folder(host) or hugepages.FOLDERS[0]}/{self.name}"
+
+
+class KhugepagedDefrag(Transparent):
+    """Whether khugepaged makes room: enabled or disabled here, 1 or 0 in the file, yes or no on RHEL 6."""
+
+    def read(self, host: WritableHost, where: str) -> Value:
+        return hugepages.khugepaged_defrag(host)
+
+    def write(self, host: WritableHost, where: str, value: Value) -> None:
+        old = self._path(host).startswith(hugepages.FOLDERS[1])
+        words = ("yes", "no") if old else ("1", "0")
+        _put(host, self._path(host), words[value != "enabled"])
+
+
+class Reserved(Lever):
+    """Reserved pages of the size `where`: a table of node → count."""
+
+    def check(self, where: str, value: Value) -> None:
+        if not hugepages.SIZE.fullmatch(where):
+            raise NearmetalError(f"{where!r} is no size of huge pages")
+        if not isinstance(value, Mapping) or not 0 < len(value) <= 1024:
+            raise NearmetalError(f"{self.what} {where} can't be {value!r}")
+        for place, count in value.items():
+            whole = isinstance(count, int) and not isinstance(count, bool) and 0 <= count < 2**40
+            if not hugepages.PLACE.fullmatch(place) or not whole:
+                raise NearmetalError(f"{self.what} {where} can't be {count!r} at {place!r}")
+
+    def read(self, host: WritableHost, where: str) -> Value:
+        return hugepages.reserved(host, where)
+
+    def write(self, host: WritableHost, where: str, value: Value) -> None:
+        """Free first, then reserve; a request that memory's fragments meet only in part is repeated once, compacted."""
+        wanted: Dict[str, int] = dict(value) if isinstance(value, Mapping) else {}
+        now = hugepages.reserved(host, where)
+        for place, count in sorted(wanted.items(), key=lambda item: item[1] - now.get(item[0], 0)):
+            if now.get(place) == count:
+                continue
+            _put(host, hugepages.file_of(where, place), str(count))
+            if hugepages.reserved(host, where).get(place, 0) < count and host.exists(COMPACT):
+                _put(host, COMPACT, "1")
+                _put(host, hugepages.file_of(where, place), str(count))
+            got = hugepages.reserved(host, where).get(place, 0)
+            if got < count:
+                raise NearmetalError(
+                    f"asked for {count} huge pages of {where} on {place}, the kernel gave {got} even after compaction:"
+                    " free memory there, or reserve them at boot with method: boot"
+                )
+
+    def obstacle(self, host: WritableHost, where: str) -> str:
+        path = hugepages.file_of(where, next(iter(hugepages.reserved(host, where))))
+        return "" if host.writable(path) else f"{path} can't be written here: run on the host itself"
+
+
+def _put(host: WritableHost, path: str, text: str) -> None:
+    try:
+        host.write_value(path, f"{text}\n")
+    except OSError as error:
+        name = errno.errorcode.get(error.errno or 0, "error")
+        raise NearmetalError(f"the kernel refused {text} in {path} ({name}: {os.strerror(error.errno or 0)})") from None

@@ -1,0 +1,136 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Facts about huge pages, transparent and reserved. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Dict, Mapping, Optional, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import NODE
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import meminfo
+
+# The second is RHEL 6's (S0-31).
+FOLDERS = ("/sys/kernel/mm/transparent_hugepage", "/sys/kernel/mm/redhat_transparent_hugepage")
+RESERVED = "/sys/kernel/mm/hugepages"
+
+SIZE = re.compile(r"([0-9]{2,9})kB", re.ASCII)
+PLACE = re.compile(r"host|node[0-9]{1,5}", re.ASCII)
+_FOLDER = re.compile(r"hugepages-([0-9]{2,9}kB)", re.ASCII)
+_NODE = re.compile(r"node[0-9]{1,5}", re.ASCII)
+# glibc had its version in the file's name up to 2.33.
+_OLD_LIBC = re.compile(r"libc-2\.[0-9]{1,2}\.so", re.ASCII)
+_LIBRARIES = ("/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu", "/lib64", "/usr/lib64")
+_ENVIRONMENTS = ("/etc/environment", "/etc/default", "/etc/sysconfig", "/etc/systemd/system")
+
+
+@dataclass(frozen=True)
+class HugepageFacts:
+    """Huge pages as the kernel has them. None is what it doesn't have."""
+
+    folder: Optional[str]  # of transparent huge pages
+    thp: Optional[str]  # always | madvise | never
+    thp_offered: Tuple[str, ...]
+    thp_defrag: Optional[str]
+    thp_defrag_offered: Tuple[str, ...]
+    thp_shmem: Optional[str]
+    thp_shmem_offered: Tuple[str, ...]
+    khugepaged_defrag: Optional[str]  # enabled | disabled
+    thp_size: Optional[int]  # bytes; 512 MiB tells a kernel of 64 KiB pages
+    pages: Mapping[str, Mapping[str, int]]  # size such as 2048kB → node0 (host without NUMA) → reserved pages
+    memory: Optional[int]  # bytes, MemTotal
+    available: Optional[int]  # bytes, MemAvailable
+    morecore: Tuple[str, ...]  # files that set HUGETLB_MORECORE
+    libc_without_morecore: Optional[bool]  # glibc 2.34 and newer
+
+    def as_dict(self) -> Dict[str, Any]:
+        """Plain JSON."""
+        plain: Dict[str, Any] = {**self.__dict__, "pages": {size: dict(nodes) for size, nodes in self.pages.items()}}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in plain.items()}
+
+
+def observe(host: Host) -> HugepageFacts:
+    """Read the files of transparent and reserved huge pages, /proc/meminfo, and where environments are set."""
+    folder = thp_folder(host)
+    memory = meminfo.parse(host.text("/proc/meminfo") or "")
+    thp, defrag, shmem = (choice(host.line(f"{folder}/{name}")) for name in ("enabled", "defrag", "shmem_enabled"))
+    size = host.line(f"{folder}/hpage_pmd_size") or ""
+    return HugepageFacts(
+        folder=folder,
+        thp=thp[0],
+        thp_offered=thp[1],
+        thp_defrag=defrag[0],
+        thp_defrag_offered=defrag[1],
+        thp_shmem=shmem[0],
+        thp_shmem_offered=shmem[1],
+        khugepaged_defrag=khugepaged_defrag(host),
+        thp_size=int(size) if re.fullmatch(r"[0-9]{1,12}", size, re.ASCII) else None,
+        pages={size: reserved(host, size) for size in _sizes(host)},
+        memory=memory.get("MemTotal"),
+        available=memory.get("MemAvailable"),
+        morecore=_morecore(host),
+        libc_without_morecore=_new_libc(host),
+    )
+
+
+def thp_folder(host: Host) -> Optional[str]:
+    """Where transparent huge pages are set; None for a kernel without."""
+    return next((folder for folder in FOLDERS if host.exists(folder)), None)
+
+
+def choice(line: Optional[str]) -> Tuple[Optional[str], Tuple[str, ...]]:
+    """What a file such as "always [madvise] never" has chosen and offers."""
+    words = (line or "").split()
+    chosen = next((word[1:-1] for word in words if word.startswith("[") and word.endswith("]")), None)
+    return chosen, tuple(word.strip("[]") for word in words)
+
+
+def khugepaged_defrag(host: Host) -> Optional[str]:
+    """Whether khugepaged makes room; RHEL 6 says yes and no."""
+    line = host.line(f"{thp_folder(host)}/khugepaged/defrag")
+    word = choice(line)[0] or line
+    return {"1": "enabled", "yes": "enabled", "0": "disabled", "no": "disabled"}.get(word or "")
+
+
+def file_of(size: str, place: str, name: str = "nr_hugepages") -> str:
+    """The file that counts the pages of a size at a place."""
+    return f"{RESERVED if place == 'host' else f'{NODE}/{place}/hugepages'}/hugepages-{size}/{name}"
+
+
+def reserved(host: Host, size: str) -> Dict[str, int]:
+    """Place → pages that stay reserved; those that were only taken on demand (surplus) don't count."""
+    places = [name for name in host.names(NODE) if _NODE.fullmatch(name) and host.exists(file_of(size, name))]
+    return {place: _count(host, size, place) for place in sorted(places, key=len) or ["host"]}
+
+
+def _count(host: Host, size: str, place: str) -> int:
+    counts = [host.line(file_of(size, place, name)) or "" for name in ("nr_hugepages", "surplus_hugepages")]
+    total, surplus = (int(text) if re.fullmatch(r"[0-9]{1,12}", text, re.ASCII) else 0 for text in counts)
+    return max(0, total - surplus)
+
+
+def _sizes(host: Host) -> Tuple[str, ...]:
+    matches = (_FOLDER.fullmatch(name) for name in host.names(RESERVED))
+    return tuple(sorted((match.group(1) for match in matches if match is not None), key=lambda size: int(size[:-2])))
+
+
+def _new_libc(host: Host) -> Optional[bool]:
+    names = [name for folder in _LIBRARIES for name in host.names(folder)]
+    if any(_OLD_LIBC.fullmatch(name) for name in names):
+        return False
+    return True if "libc.so.6" in names else None
+
+
+def _morecore(host: Host) -> Tuple[str, ...]:
+    """Files that set HUGETLB_MORECORE, in the places where services get their environment from."""
+    found = []
+    for place in _ENVIRONMENTS:
+        inner = [f"{place}/{name}" for name in host.names(place)]
+        drop_ins = [f"{folder}/{name}" for folder in inner if folder.endswith(".d") for name in host.names(folder)]
+        for path in (place, *inner, *drop_ins):
+            if "HUGETLB_MORECORE=" in (host.text(path, 65536) or ""):
+                found.append(path)
+    return tuple(found)

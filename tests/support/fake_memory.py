@@ -1,0 +1,63 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Huge pages of the fake kernel, after the kernel's admin-guide/mm/transhuge and hugetlbpage.
+
+A request for reserved pages is met as far as memory allows, without any error. `room`
+is how many pages a file can have, `compacted` how many after compact_memory.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+from pathlib import Path
+from typing import Dict, List
+
+THP = "/sys/kernel/mm/transparent_hugepage"
+
+
+class Memory:
+    """The files below `root`, and what they were at the start: the kernel's choice."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        folder = root / "sys"
+        self._start = {
+            file: file.read_text()
+            for pattern in ("kernel/mm/**/*", "devices/system/node/node*/hugepages/*/*")
+            for file in folder.glob(pattern)
+            if file.is_file()
+        }
+        self.room: Dict[str, int] = {}
+        self.compacted: Dict[str, int] = {}
+        self.asked: List[str] = []
+
+    def take(self, path: str, text: str) -> bool:
+        """Whether the file is one of ours; then the order was done, or OSError raised."""
+        file, word = self._root / path.lstrip("/"), text.strip()
+        if path == "/proc/sys/vm/compact_memory":
+            self.asked.append("compact")
+            self.room.update(self.compacted)
+        elif re.search(r"/hugepages-\d+kB/nr_hugepages$", path):
+            self._reserve(path, int(word))
+        elif path in (f"{THP}/enabled", f"{THP}/defrag", f"{THP}/shmem_enabled"):
+            offered = [one.strip("[]") for one in file.read_text().split()]
+            if word not in offered:
+                raise OSError(errno.EINVAL, "Invalid argument", path)
+            file.write_text(" ".join(f"[{one}]" if one == word else one for one in offered) + "\n")
+        elif path == f"{THP}/khugepaged/defrag":
+            file.write_text(word + "\n")
+        else:
+            return False
+        return True
+
+    def _reserve(self, path: str, count: int) -> None:
+        self.asked.append(f"{path} {count}")
+        got = min(count, self.room.get(path, count))
+        (self._root / path.lstrip("/")).write_text(f"{got}\n")
+
+    def boot(self) -> None:
+        """All is as the kernel chooses."""
+        for file, text in self._start.items():
+            file.write_text(text)

@@ -1,0 +1,36 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The memory files of a host: 8 GiB per node, 7 GiB of them available, nothing reserved."""
+
+from __future__ import annotations
+
+from typing import Iterator, Tuple
+
+THP = "/sys/kernel/mm/transparent_hugepage"
+SIZES = (2048, 1048576)
+GIB = 1048576
+
+
+def memory_files(nodes: int) -> Iterator[Tuple[str, str]]:
+    """Path → text."""
+    yield (
+        "/proc/meminfo",
+        (
+            f"MemTotal:       {8 * GIB * nodes} kB\nMemFree:        {6 * GIB * nodes} kB\n"
+            f"MemAvailable:   {7 * GIB * nodes} kB\nHugepagesize:       2048 kB\n"
+        ),
+    )
+    yield f"{THP}/enabled", "always [madvise] never\n"
+    yield f"{THP}/defrag", "always defer defer+madvise [madvise] never\n"
+    yield f"{THP}/shmem_enabled", "always within_size advise [never] deny force\n"
+    yield f"{THP}/khugepaged/defrag", "1\n"
+    yield f"{THP}/hpage_pmd_size", "2097152\n"
+    yield "/proc/sys/vm/compact_memory", ""
+    yield "/proc/sys/vm/zone_reclaim_mode", "0\n"
+    yield "/proc/sys/kernel/numa_balancing", "1\n"
+    for size in SIZES:
+        for name in ("nr_hugepages", "surplus_hugepages"):
+            yield f"/sys/kernel/mm/hugepages/hugepages-{size}kB/{name}", "0\n"
+            for node in range(nodes):
+                yield f"/sys/devices/system/node/node{node}/hugepages/hugepages-{size}kB/{name}", "0\n"

@@ -1,0 +1,88 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""hugepages' real main() on a fake kernel, whose memory may be in pieces."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Callable, Dict
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.modules import hugepages, restore
+
+from tests.support.boot_trees import debian
+from tests.support.fake_kernel import FakeKernel
+from tests.support.hosts import files_of
+
+Call = Callable[..., Dict[str, Any]]
+NODE = "/sys/devices/system/node/node{}/hugepages/hugepages-2048kB/nr_hugepages"
+PAGES = [{"size": "2M", "count": 1024}]
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> FakeKernel:
+    """A metal instance of two nodes with 16 GiB."""
+    return FakeKernel(tmp_path, files_of("metal"))
+
+
+def everything(host: FakeKernel) -> Dict[str, str]:
+    root = Path(host.root)
+    return {str(path): path.read_text() for path in root.rglob("*") if path.is_file() and path.name != "lock"}
+
+
+def reserved(host: FakeKernel) -> list[str]:
+    return [(Path(host.root) / NODE.format(node).lstrip("/")).read_text().strip() for node in (0, 1)]
+
+
+def test_check_apply_check_apply_restore(host: FakeKernel, call: Call) -> None:
+    before = everything(host)
+    wanted = {"thp": "never", "khugepaged_defrag": "disabled", "pages": PAGES}
+    checked = call(hugepages.main, host, check=True, **wanted)
+    assert everything(host) == before
+    applied = call(hugepages.main, host, **wanted)
+    results = [checked, applied] + [call(hugepages.main, host, check=check, **wanted) for check in (True, False)]
+    assert [result["changed"] for result in results] == [True, True, False, False]
+    assert checked["diff"] == applied["diff"]
+    assert reserved(host) == ["512", "512"]
+    assert call(restore.main, host)["changed"]
+    assert everything(host) == before
+
+
+def test_memory_in_pieces_is_compacted_once(host: FakeKernel, call: Call) -> None:
+    host.memory.room[NODE.format(1)] = 300
+    host.memory.compacted[NODE.format(1)] = 600
+    assert call(hugepages.main, host, pages=PAGES)["changed"]
+    assert reserved(host) == ["512", "512"]
+    assert host.memory.asked.count("compact") == 1
+
+
+def test_a_request_met_in_part_fails_by_name_and_is_taken_back(host: FakeKernel, call: Call) -> None:
+    before = everything(host)
+    host.memory.room[NODE.format(1)] = 300
+    failed = call(hugepages.main, host, pages=PAGES)
+    assert failed["failed"]
+    for part in ("asked for 512", "on node1", "gave 300", "method: boot", "taken back"):
+        assert part in failed["msg"]
+    assert everything(host) == before
+    assert host.memory.asked.count("compact") == 1
+
+
+def test_pages_move_between_nodes_without_needing_both(host: FakeKernel, call: Call) -> None:
+    call(hugepages.main, host, pages=[{"size": "2M", "count": 1024, "nodes": "0"}])
+    host.memory.asked.clear()
+    call(hugepages.main, host, pages=[{"size": "2M", "count": 1024, "nodes": "1"}])
+    assert host.memory.asked == [NODE.format(0) + " 0", NODE.format(1) + " 1024"]
+    call(restore.main, host)
+    assert reserved(host) == ["0", "0"]
+
+
+def test_at_boot_and_back(tmp_path: Path, call: Call) -> None:
+    host = debian(tmp_path)
+    applied = call(hugepages.main, host, thp="never", pages=[{"size": "1G", "count": 2}], method="boot")
+    assert applied["reboot_required"]
+    line = host.boot()
+    assert "transparent_hugepage=never" in line
+    assert "hugepagesz=1G hugepages=2" in line
+    call(hugepages.main, host, state="restored")
+    assert "huge" not in host.boot()
