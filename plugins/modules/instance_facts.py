@@ -58,7 +58,7 @@ ansible_facts:
               type: str
               sample: ok
             reason:
-              description: What to do about a status that is not V(ok).
+              description: What to do about a status that is not V(ok), or what a slow service left out.
               returned: always
               type: str
               sample: ""

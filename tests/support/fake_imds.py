@@ -49,7 +49,7 @@ TREE = {
 
 
 class FakeImds(ThreadingMixIn, HTTPServer):
-    """The service. `kind`: ok | off | slow | drip | junk | huge."""
+    """The service. `kind`: ok | off | slow | drip | junk | huge | tired (falls asleep after the document)."""
 
     daemon_threads = True
 
@@ -91,6 +91,9 @@ class Handler(BaseHTTPRequestHandler):
         self.server.asked.append("GET " + self.path)
         if self.headers.get("X-aws-ec2-metadata-token") != TOKEN:
             self._say(401, "")
+            return
+        if self.server.kind == "tired" and "document" not in self.path:
+            self.server.released.wait()
             return
         text = self.server.tree.get(self.path[len("/latest/") :])
         if self.server.kind == "huge":

@@ -15,7 +15,7 @@ import json
 import re
 import socket
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Dict, List, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.platform import PlatformFacts
@@ -94,6 +94,7 @@ class _Service:
         self._endpoint = endpoint
         self._until = time.monotonic() + SECONDS
         self._token = ""
+        self.late = False  # whether the second was over before everything had been asked
 
     def open(self) -> bool:
         """Get a token; False when the service won't give one."""
@@ -103,8 +104,12 @@ class _Service:
         return bool(self._token)
 
     def text(self, path: str) -> Optional[str]:
-        """What a path says; None when there is nothing."""
-        status, text = self._ask("GET", f"/latest/{path}", f"X-aws-ec2-metadata-token: {self._token}")
+        """What a path says; None when there is nothing, or no time left."""
+        try:
+            status, text = self._ask("GET", f"/latest/{path}", f"X-aws-ec2-metadata-token: {self._token}")
+        except OSError:
+            self.late = True
+            return None
         return text if status == 200 else None
 
     def word(self, path: str) -> Optional[str]:
@@ -172,9 +177,12 @@ def word(value: Any) -> Optional[str]:
 
 
 def _all(service: _Service) -> InstanceMetadata:
+    """What matters most first: a slow service may not get to the end."""
     document = service.json("dynamic/instance-identity/document")
     known = document if isinstance(document, dict) else {}
-    return InstanceMetadata(
+    spot_notice = _spot_notice(service.json("meta-data/spot/instance-action"))
+    events = _events(service.json("meta-data/events/maintenance/scheduled"))
+    found = InstanceMetadata(
         status="ok",
         reason="",
         instance_id=word(known.get("instanceId")),
@@ -190,9 +198,14 @@ def _all(service: _Service) -> InstanceMetadata:
         partition=service.number("meta-data/placement/partition-number"),
         workload=service.word("meta-data/tags/instance/workload"),
         interfaces=_interfaces(service),
-        events=_events(service.json("meta-data/events/maintenance/scheduled")),
-        spot_notice=_spot_notice(service.json("meta-data/spot/instance-action")),
+        events=events,
+        spot_notice=spot_notice,
     )
+    if not service.late:
+        return found
+    if not known:
+        raise socket.timeout
+    return replace(found, reason=f"the service is slow: what it had not said within {SECONDS:g} s is null")
 
 
 def _interfaces(service: _Service) -> Tuple[MetadataInterface, ...]:

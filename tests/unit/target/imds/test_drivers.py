@@ -29,9 +29,7 @@ def tree(root: Path, files: Dict[str, str], links: Dict[str, str]) -> Host:
 MODULES = f"lib/modules/{RELEASE}"
 CASES = {
     "ena as a module, compressed": (
-        {
-            f"{MODULES}/modules.dep": "kernel/drivers/net/ethernet/amazon/ena/ena.ko.xz:\nkernel/xfs.ko.xz: x.ko\n"
-        },
+        {f"{MODULES}/modules.dep": "kernel/drivers/net/ethernet/amazon/ena/ena.ko.xz:\nkernel/xfs.ko.xz: x.ko\n"},
         ("ena",),
     ),
     "both, one built in": (

@@ -119,6 +119,12 @@ def test_a_service_that_does_not_answer_costs_one_second_in_all(serve: Serve, ki
     assert 0.9 <= time.monotonic() - started < 3
 
 
+def test_what_a_slow_service_said_in_time_is_kept(serve: Serve) -> None:
+    found = imds.observe(NITRO, place(serve("tired")))
+    assert (found.status, found.instance_id, found.lifecycle) == ("ok", "i-0123456789abcdef0", None)
+    assert "slow" in found.reason
+
+
 def test_a_service_that_is_off(serve: Serve) -> None:
     found = imds.observe(NITRO, place(serve("off")))
     assert found.status == "off"
