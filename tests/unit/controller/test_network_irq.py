@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any, Callable, Dict, List
 
@@ -12,7 +13,9 @@ import pytest
 from ansible_collections.nearmetal.ec2.plugins.modules import network_facts, network_irq, restore
 
 from tests.support.fake_kernel import FakeKernel
+from tests.support.fake_nics import nic_files
 from tests.support.hosts import files_of
+from tests.unit.facts import large
 
 Call = Callable[..., Dict[str, Any]]
 ALL = {"policy": "auto", "rps": "auto", "rfs": "auto", "xps": "auto", "persist": False}
@@ -162,3 +165,13 @@ def test_allowances_are_differences(tmp_path: Path, call: Call) -> None:
     sample = call(network_facts.main, host)["ansible_facts"]["nearmetal"]["network"]["sample"]
     assert sample["allowances"] == {"ens5": {"pps_allowance_exceeded": 7, "conntrack_allowance_available": 400}}
     assert "0 to 60" in call(network_facts.main, host, sample_seconds=3600)["msg"]
+
+
+def test_the_result_of_192_cpus_and_64_queues_is_small(tmp_path: Path, call: Call) -> None:
+    nics = [
+        {"name": f"ens{number}", "driver": "ena", "place": f"0000:00:0{number}.0", "queues": 32} for number in (5, 6)
+    ]
+    host = FakeKernel(tmp_path, {**large.host(192), **nic_files(192, nics), "/proc/cpuinfo": "flags\t\t: fpu\n"})
+    result = call(network_irq.main, host, allow_not_ec2=True, **ALL)
+    assert len(set(pins(host, "ens5") + pins(host, "ens6"))) == 64
+    assert len(json.dumps(result)) < 64 * 1024
