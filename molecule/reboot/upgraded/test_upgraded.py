@@ -1,0 +1,18 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""After a kernel upgrade: the newer kernel gets the argument too."""
+
+from __future__ import annotations
+
+from testinfra.host import Host
+
+DEFAULT = (
+    "sed -n '/BEGIN .*10_linux/,/END .*10_linux/ s/^[[:space:]]*linux[[:space:]]*//p' /boot/grub/grub.cfg | head -1"
+)
+
+
+def test_the_newer_kernel_gets_it(host: Host) -> None:
+    kernel, *arguments = host.check_output(DEFAULT).split()
+    assert kernel == "/boot/vmlinuz-99.0.0"
+    assert arguments[-1] == "tsc=reliable"
