@@ -55,9 +55,13 @@ class _Batch:
 
     def run(self, found: Mapping[str, Located], requests: Requests) -> None:
         running = [each for each in self.ids if found[each].answer["State"]["Name"] == "running"]
+        error = self._error("stop_instances", InstanceIds=running) if running else None
+        if error is not None:
+            self._fail(running, self._explain("stop_instances", error))
+            if not error_code(error):
+                self._start(running)  # without an answer, some may be stopping; when AWS refused, all still run
+            return
         try:
-            if running and not self._try(running, "stop_instances", InstanceIds=running):
-                return
             stopped, late = self._wait(self.ids, "stopped")
             self._fail(late, f"it did not stop within stop_timeout: {self.patience} s")
             for each in stopped:

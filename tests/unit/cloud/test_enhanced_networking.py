@@ -192,7 +192,18 @@ def test_a_stop_that_aws_forbids_changes_nothing(run: Any, aws: FakeAws) -> None
     result = run("enhanced_networking", instance_ids=[instance], ena="enabled", allow_stop=True, hosts=[host(instance)])
     assert "OperationNotPermitted" in result["msg"]
     assert not result["changed"]
+    assert calls(aws) == []
+    assert result["left_stopped"] == []
+
+
+def test_a_stop_that_nobody_answers_is_taken_back(run: Any, aws: FakeAws) -> None:
+    instance = aws.add(1, "r4.large", EnaSupport=False)
+    aws.fault("StopInstances", "cut")
+    result = run("enhanced_networking", instance_ids=[instance], ena="enabled", allow_stop=True, hosts=[host(instance)])
+    assert not result["changed"]
     assert aws.instances[instance]["State"]["Name"] == "running"
+    assert result["left_stopped"] == []
+    assert "ModifyInstanceAttribute" not in calls(aws)
 
 
 def test_a_change_that_does_not_hold_is_a_failure(run: Any, aws: FakeAws, monkeypatch: pytest.MonkeyPatch) -> None:
