@@ -11,10 +11,15 @@ same bytes: sorted names, one time, no compiled code.
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import io
+import marshal
 import pkgutil
 import re
+import sys
 import zipfile
+import zipimport
+from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Dict, Iterator, List, Optional, Tuple
 
@@ -24,7 +29,18 @@ if TYPE_CHECKING:
 
 UTILS = ("ansible_collections", "nearmetal", "ec2", "plugins", "module_utils")
 _COMMAND = ("_agent", "command")
-_MAIN = f"import sys\n\nfrom {'.'.join(UTILS + _COMMAND)} import main\n\nsys.exit(main(sys.argv[1:]))\n"
+# The cache beside the agent has the same modules, compiled by one version of Python; another version goes without.
+_MAIN = f"""import os
+import sys
+
+cache = os.path.join(os.path.dirname(sys.argv[0]), "nearmetal.{{}}.zip".format(sys.implementation.cache_tag))
+if os.path.exists(cache):
+    sys.path.insert(0, cache)
+
+from {".".join(UTILS + _COMMAND)} import main
+
+sys.exit(main(sys.argv[1:]))
+"""
 _IMPORT = re.compile(
     r"^[ \t]*from " + re.escape(".".join(UTILS)) + r"(\.[\w.]+)? import (\([^)]*\)|[^\n(]+)", re.ASCII | re.MULTILINE
 )
@@ -43,10 +59,32 @@ def identity(version: str) -> str:
 @lru_cache(maxsize=2)
 def build(version: str) -> bytes:
     """The zip application, with its identity in its second line."""
+    head = f"#!/usr/bin/python3 -I\n# nearmetal.ec2 agent {identity(version)}\n".encode()
+    return _archive(head, _sources())
+
+
+@lru_cache(maxsize=1)
+def compiled() -> bytes:
+    """The cache for the Python that runs this: with it a plan costs half the time."""
+    flags = (1).to_bytes(4, "little")  # by hash, never compared with a source (PEP 552)
+    head = importlib.util.MAGIC_NUMBER + flags + bytes(8)
+    files = {}
+    for name, data in _sources().items():
+        code = compile(data, name, "exec", dont_inherit=True, optimize=2)
+        files[f"{name}c"] = head + marshal.dumps(code)
+    return _archive(b"", files)
+
+
+def cache_name() -> str:
+    """The cache's file, beside the agent."""
+    return f"nearmetal.{sys.implementation.cache_tag}.zip"
+
+
+def _archive(head: bytes, files: Dict[str, bytes]) -> bytes:
     stream = io.BytesIO()
-    stream.write(f"#!/usr/bin/python3 -I\n# nearmetal.ec2 agent {identity(version)}\n".encode())
+    stream.write(head)
     with zipfile.ZipFile(stream, "a", zipfile.ZIP_DEFLATED) as archive:
-        for name, data in _sources().items():
+        for name, data in files.items():
             entry = zipfile.ZipInfo(name, _TIME)
             entry.compress_type = zipfile.ZIP_DEFLATED
             entry.create_system = 3
@@ -98,7 +136,10 @@ def _imported(text: str) -> Iterator[Tuple[str, ...]]:
 
 def _read(parts: Tuple[str, ...]) -> Optional[bytes]:
     """A source as Python itself found it: in a file, in Ansible's payload, or in the agent."""
-    try:
+    with suppress(OSError):
         return pkgutil.get_data(".".join(UTILS), "/".join(parts))
-    except OSError:
-        return None
+    loader = getattr(sys.modules.get("__main__"), "__loader__", None)
+    if isinstance(loader, zipimport.zipimporter):  # the agent, whose modules came from its cache
+        with suppress(OSError):
+            return loader.get_data("/".join((*UTILS, *parts)))
+    return None

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 from contextlib import suppress
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import bundle
@@ -18,6 +19,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.unit import A
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
 
 MAX_BYTES = 256 * 1024
+_CACHE = re.compile(r"nearmetal\.[a-z0-9-]{1,32}\.zip", re.ASCII)
 
 
 class Agent(Lever):
@@ -33,15 +35,21 @@ class Agent(Lever):
         return identity(host)
 
     def write(self, host: WritableHost, where: str, value: Value) -> None:
+        folder = os.path.dirname(AGENT)
+        for name in host.names(folder):
+            if _CACHE.fullmatch(name):
+                store.remove_file(host, f"{folder}/{name}")
         if value is None:
             store.remove_file(host, AGENT)
-            store.remove_empty(host, os.path.dirname(AGENT))
+            store.remove_empty(host, folder)
             return
         version = str(value).split(" ")[0]
         data = bundle.build(version)
         if bundle.identity(version) != value or len(data) > MAX_BYTES:
             raise NearmetalError(f"the agent {value!r} can't be made of these sources")
         store.replace_file(host, AGENT, data, mode=0o644, folder_mode=0o755)
+        cache = f"{folder}/{bundle.cache_name()}"
+        store.replace_file(host, cache, bundle.compiled(), mode=0o644, folder_mode=0o755)
 
     def obstacle(self, host: WritableHost, where: str) -> str:
         if host.exists(AGENT) and identity(host) is None:

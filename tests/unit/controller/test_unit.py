@@ -35,6 +35,7 @@ AGENT = "usr/local/lib/nearmetal/nearmetal.pyz"
 SERVICE = "etc/systemd/system/nearmetal.service"
 UNIT = {
     AGENT,
+    f"usr/local/lib/nearmetal/{bundle.cache_name()}",
     SERVICE,
     "etc/systemd/system/nearmetal.timer",
     "etc/systemd/system/multi-user.target.wants/nearmetal.service",
@@ -142,6 +143,29 @@ def test_the_agent_runs_by_itself_and_is_made_of_what_it_holds(tmp_path: Path) -
     place, own = out.strip().split(" ", 1)
     assert place.startswith(str(agent))
     assert own == bundle.identity(VERSION)
+    # The same when its modules come from the cache, which holds no sources.
+    cache = tmp_path / bundle.cache_name()
+    cache.write_bytes(bundle.compiled())
+    code = f"import sys, zipimport; __loader__ = zipimport.zipimporter({str(agent)!r})\n" + code.replace(
+        str(agent), str(cache)
+    )
+    out = subprocess.run([sys.executable, "-I", "-c", code], stdout=subprocess.PIPE, check=True, text=True).stdout
+    place, own = out.strip().split(" ", 1)
+    assert place.startswith(str(cache))
+    assert own == bundle.identity(VERSION)
+
+
+def test_the_cache_is_used_and_may_be_missing_or_of_another_python(tmp_path: Path) -> None:
+    agent = tmp_path / "nearmetal.pyz"
+    agent.write_bytes(bundle.build(VERSION))
+    (tmp_path / "nearmetal.cpython-36.zip").write_bytes(b"of another time")
+    show = [sys.executable, "-I", "-v", agent, "--version"]
+    cold = subprocess.run(show, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=True, text=True)
+    (tmp_path / bundle.cache_name()).write_bytes(bundle.compiled())
+    warm = subprocess.run(show, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=True, text=True)
+    assert cold.stdout == warm.stdout
+    assert f"_agent.command' # <zipimporter object \"{agent}/" in cold.stderr
+    assert f"_agent.command' # <zipimporter object \"{tmp_path / bundle.cache_name()}/" in warm.stderr
 
 
 def _needs(path: Path, seen: Set[Path]) -> Set[Path]:
