@@ -13,6 +13,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns import (
     hugepages,
     network_irq,
     network_stack,
+    numa,
     smt,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern import Concern
@@ -22,6 +23,7 @@ CONCERNS: List[Concern] = [
     smt.CONCERN,
     cpu_power.CONCERN,
     hugepages.CONCERN,
+    numa.CONCERN,
     network_irq.CONCERN,
     network_stack.CONCERN,
 ]

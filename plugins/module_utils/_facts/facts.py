@@ -15,6 +15,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import (
     cpu,
     hugepages,
     network,
+    numa,
     owners,
     platform,
     power,
@@ -39,6 +40,7 @@ class Facts:
     smt: Optional[smt.SmtFacts] = None
     power: Optional[power.PowerFacts] = None
     hugepages: Optional[hugepages.HugepageFacts] = None
+    numa: Optional[numa.NumaFacts] = None
     boot: Optional[boot.BootFacts] = None
     owners: Optional[owners.OwnersFacts] = None
     unit: Optional[unit.UnitFacts] = None
@@ -61,6 +63,7 @@ DOMAINS: Dict[str, Callable[[Host], Any]] = {
     "smt": smt.observe,
     "power": power.observe,
     "hugepages": hugepages.observe,
+    "numa": numa.observe,
     "boot": boot.observe,
     "owners": owners.observe,
     "unit": unit.observe,

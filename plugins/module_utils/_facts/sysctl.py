@@ -9,6 +9,8 @@ from typing import Dict, Mapping
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 
+NUMA_BALANCING = "kernel.numa_balancing"
+ZONE_RECLAIM = "vm.zone_reclaim_mode"
 RPS_ENTRIES = "net.core.rps_sock_flow_entries"
 
 # The only keys that can be read or written. None has a dot in one of its parts.
@@ -31,6 +33,8 @@ KEYS = (
     "net.ipv4.tcp_congestion_control",
     "net.ipv4.ip_local_port_range",
     "vm.min_free_kbytes",
+    NUMA_BALANCING,
+    ZONE_RECLAIM,
 )
 
 

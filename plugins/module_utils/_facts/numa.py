@@ -1,0 +1,51 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Facts about NUMA: how much memory came from the node that was wanted. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Dict, Mapping, Optional
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import NODE
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cmdline
+
+_NODE = re.compile(r"node[0-9]{1,5}", re.ASCII)
+_LINE = re.compile(r"([a-z_]{3,32}) ([0-9]{1,20})", re.ASCII)
+
+
+@dataclass(frozen=True)
+class NumaFacts:
+    """The kernel's counters since boot, in per mille so that they are whole numbers."""
+
+    remote: Mapping[str, Optional[int]]  # node → pages given there to CPUs of another node, of 1,000
+    missed: Mapping[str, Optional[int]]  # node → pages given there that were wanted on another node, of 1,000
+    off_argument: bool  # numa=off is on the kernel's command line
+
+    def as_dict(self) -> Dict[str, Any]:
+        """Plain JSON."""
+        return {"remote": dict(self.remote), "missed": dict(self.missed), "off_argument": self.off_argument}
+
+
+def observe(host: Host) -> NumaFacts:
+    """Read each node's numastat and the command line."""
+    counters = {node: _counters(host, node) for node in host.names(NODE) if _NODE.fullmatch(node)}
+    arguments = cmdline.tokens(host.text("/proc/cmdline") or "")
+    return NumaFacts(
+        remote={node: _share(found, "other_node", "local_node") for node, found in counters.items()},
+        missed={node: _share(found, "numa_miss", "numa_hit") for node, found in counters.items()},
+        off_argument="off" in cmdline.values(arguments, "numa"),
+    )
+
+
+def _counters(host: Host, node: str) -> Dict[str, int]:
+    matches = (_LINE.fullmatch(line.strip()) for line in (host.text(f"{NODE}/{node}/numastat") or "").splitlines())
+    return {match.group(1): int(match.group(2)) for match in matches if match is not None}
+
+
+def _share(found: Mapping[str, int], bad: str, good: str) -> Optional[int]:
+    total = found.get(bad, 0) + found.get(good, 0)
+    return found.get(bad, 0) * 1000 // total if total else None
