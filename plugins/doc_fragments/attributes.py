@@ -7,7 +7,7 @@ from __future__ import annotations
 
 
 class ModuleDocFragment:
-    """Fragments `nearmetal.ec2.attributes`, `.facts` and `.actiongroup_tuning`."""
+    """Fragments `nearmetal.ec2.attributes`, `.facts`, `.check` and `.actiongroup_tuning`."""
 
     # A module that changes a host.
     DOCUMENTATION = r"""
@@ -39,6 +39,24 @@ attributes:
   facts:
     description: Returns C(ansible_facts).
     support: full
+  idempotent:
+    description: Changes nothing.
+    support: full
+  platform:
+    description: The systems it works on.
+    support: full
+    platforms: linux
+"""
+
+    # A module that only looks, and tells findings.
+    CHECK = r"""
+attributes:
+  check_mode:
+    description: Changes nothing, so check mode is like any run.
+    support: full
+  diff_mode:
+    description: Changes nothing, so there is no difference to show.
+    support: none
   idempotent:
     description: Changes nothing.
     support: full

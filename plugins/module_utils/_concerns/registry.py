@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import List
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns import (
+    blkfront_check,
     clocksource,
     cpu_power,
     hugepages,
@@ -26,4 +27,5 @@ CONCERNS: List[Concern] = [
     numa.CONCERN,
     network_irq.CONCERN,
     network_stack.CONCERN,
+    blkfront_check.CONCERN,
 ]

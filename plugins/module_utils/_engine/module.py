@@ -19,10 +19,13 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import (
     Ask,
     Known,
     Origin,
+    Outcome,
     Request,
     run,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import observe
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Wanted
 
 STATE = {
@@ -44,6 +47,22 @@ def state_module(concern: Concern, host: Optional[WritableHost] = None) -> None:
         return [Request(concern.name, concern, wanted)]
 
     run_and_exit(module, host or WritableHost(), ask, strict=strict, origin=Origin(f"module {concern.name}"))
+
+
+def check_module(concern: Concern, host: Optional[Host] = None) -> None:
+    """The whole main() of a module that only looks: it reads no journal, so it needs no root."""
+    spec = {"allow_not_ec2": COMMON["allow_not_ec2"], **concern.options}
+    module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
+    try:
+        facts = observe(host or Host(), ("platform", *concern.domains))
+        plan = concern.plan(facts, Wanted(validate(concern.name, spec, dict(module.params))))
+    except NearmetalError as error:
+        module.fail_json(msg=str(error))
+    result = contract([Outcome(concern.name, plan)])
+    told = [finding for finding in plan.findings if finding.status != "ok"] or list(plan.findings)
+    result["msg"] = f"{concern.name}: {told[0].reason}"
+    result["platform"] = facts.as_dict()["platform"]
+    module.exit_json(**result)
 
 
 def run_and_exit(

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Dict, Optional, Tuple
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import log
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.cpu import first_processor
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import clocksource, cmdline, kernel_log
@@ -77,31 +78,17 @@ def observe(host: Host) -> ClockFacts:
     flags = first.flags if first.x86 else None
     line = host.text("/proc/cmdline")
     arguments = cmdline.tokens(line) if line is not None else None
-    log = _log(host)
+    said = log.since_boot(host)
     return ClockFacts(
         current=clocksource.current(current) if current is not None else None,
         available=clocksource.available(offered) if offered is not None else None,
         constant_tsc="constant_tsc" in flags if flags is not None else None,
         nonstop_tsc="nonstop_tsc" in flags if flags is not None else None,
-        unstable_marks=kernel_log.tsc_unstable_marks(log) if log is not None else None,
-        switched_to=kernel_log.clocksource_switches(log) if log is not None else None,
+        unstable_marks=kernel_log.tsc_unstable_marks(said) if said is not None else None,
+        switched_to=kernel_log.clocksource_switches(said) if said is not None else None,
         source_argument=([None, *cmdline.values(arguments, "clocksource")][-1]) if arguments is not None else None,
         reliable_argument="reliable" in cmdline.values(arguments, "tsc") if arguments is not None else None,
     )
-
-
-def _log(host: Host) -> Optional[str]:
-    """The kernel log since boot, as far as it is still there; None when neither place can be read.
-
-    The ring may have lost the boot's beginning; some distributions keep that in /var/log/dmesg.
-    """
-    ring = host.records("/dev/kmsg")
-    if ring is not None and kernel_log.first_sequence(ring) == 0:
-        return ring
-    saved = host.text("/var/log/dmesg")
-    if ring is None or saved is None:
-        return ring if saved is None else saved
-    return saved + "\n" + ring
 
 
 def _plain(names: Optional[Tuple[str, ...]]) -> Optional[list[str]]:

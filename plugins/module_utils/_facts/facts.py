@@ -10,6 +10,7 @@ from typing import Any, Callable, Dict, Iterable, Mapping, Optional
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import (
+    blkfront,
     boot,
     clock,
     cpu,
@@ -45,6 +46,7 @@ class Facts:
     owners: Optional[owners.OwnersFacts] = None
     unit: Optional[unit.UnitFacts] = None
     network: Optional[network.NetworkFacts] = None
+    blkfront: Optional[blkfront.BlkfrontFacts] = None
     sysctl: Optional[Mapping[str, str]] = None  # key → value of those that concerns manage
     files: Optional[Mapping[str, str]] = None  # path → text of each file of ours
 
@@ -68,6 +70,7 @@ DOMAINS: Dict[str, Callable[[Host], Any]] = {
     "owners": owners.observe,
     "unit": unit.observe,
     "network": network.observe,
+    "blkfront": blkfront.observe,
     "sysctl": sysctl.observe,
     "files": observe_files,
 }

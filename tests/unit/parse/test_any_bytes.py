@@ -10,6 +10,7 @@ from typing import Any, Callable, Tuple
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import (
+    blkfront,
     clocksource,
     cmdline,
     cpuinfo,
@@ -26,6 +27,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 PARSERS: Tuple[Callable[[str], Any], ...] = (
+    blkfront.agreements,
+    blkfront.refused_queues,
     clocksource.available,
     clocksource.current,
     cmdline.tokens,
@@ -55,6 +58,9 @@ PIECES = st.sampled_from(
         "CPU implementer\t: 0x",
         "Node 0 MemTotal:       1 kB",
         "Marking TSC unstable due to",
+        "\nblkfront: xvda: barrier or flush: enabled",
+        "; persistent grants: ",
+        "Invalid max_queues (",
         "Switched to clocksource ",
         "6,1,2,-;",
         "[    0.000000] ",

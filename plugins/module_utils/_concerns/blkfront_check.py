@@ -1,0 +1,154 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""blkfront_check: how Xen's block front end shares memory with its back end. Pure. PRIVATE to the collection.
+
+It only looks. Whether grants persist is what both ends agreed on when the disk was
+attached; on EC2 the back end is Amazon's, so that they are off is nothing to fail for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Dict, List, Mapping, Optional, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern import Concern
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.gate import closed
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.blkfront import BlkfrontFacts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
+
+NAME = "blkfront_check"
+GRANTS, INDIRECT, KERNEL, SEGMENTS, QUEUES = (
+    "persistent_grants",
+    "indirect_descriptors",
+    "kernel",
+    "max_indirect_segments",
+    "max_queues",
+)
+
+OPTIONS: Mapping[str, Mapping[str, Any]] = {}
+
+# AWS asks for 256 segments of 4 KiB on st1 and sc1, so that one request carries 1 MiB (ec2.md 2.6).
+_SEGMENTS_OF_HDD = 256
+_JOURNAL = "`journalctl -k -b` as root may still have the line"
+
+
+def plan(facts: Facts, wanted: Wanted) -> Plan:
+    """Findings only: there is nothing to set on a running host."""
+    shut = closed(NAME, GRANTS, facts, wanted)
+    if shut:
+        status = "unknown" if facts.platform is None else "not_applicable"
+        return Plan(findings=tuple(replace(finding, status=status) for finding in shut))
+    disks = facts.blkfront
+    if disks is None or not disks.disks:
+        reason = "no disk here goes through Xen's block front end: Nitro and metal attach disks as NVMe"
+        return Plan(findings=(Finding(NAME, GRANTS, "not_applicable", reason, reference="S0-34"),))
+    version = facts.platform.kernel_version if facts.platform is not None else None
+    return Plan(
+        findings=(
+            *_kernel(version),
+            *_grants(disks, version),
+            *_indirect(disks),
+            *_segments(disks),
+            *_queues(disks),
+        )
+    )
+
+
+def _kernel(version: Optional[Tuple[int, int, int]]) -> Tuple[Finding, ...]:
+    if version is None or version >= (3, 10, 0):
+        return ()
+    reason = (
+        "S0-36 asks for Linux 3.10 or newer on Xen; Amazon Linux 2013.09, Ubuntu 14.04 and RHEL or CentOS 7 were the"
+        " first with one"
+    )
+    return (_finding(KERNEL, "advice", reason, ".".join(map(str, version)), "S0-36"),)
+
+
+def _grants(disks: BlkfrontFacts, version: Optional[Tuple[int, int, int]]) -> Tuple[Finding, ...]:
+    """One finding per answer, with the disks that have it."""
+    if version is not None and version < (3, 8, 0):
+        reason = (
+            "before Linux 3.8 the front end grants and revokes memory for each request, and each revocation flushes the"
+            " TLBs of the host; newer kernels keep a pool of grants: upgrade the kernel"
+        )
+        return (_finding(GRANTS, "advice", reason, dict.fromkeys(disks.disks, "disabled"), "S0-34"),)
+    if disks.agreements is None:
+        reason = f"the kernel log can't be read; with kernel.dmesg_restrict only root may: set become: true; {_JOURNAL}"
+        return (_finding(GRANTS, "unknown", reason, None, "S0-35"),)
+    groups: Dict[str, List[str]] = {}
+    for disk in disks.disks:
+        groups.setdefault(_answer(disks, disk), []).append(disk)
+    reasons = {
+        "enabled": ("ok", "the grants of a request stay mapped for the next one"),
+        "disabled": ("advice", _why_disabled(disks)),
+        "blank": ("unknown", "the kernel's line leaves out whether grants persist; S0-35 reads that as not enabled"),
+        "missing": ("unknown", f"the kernel log forgot what it said of these disks; {_JOURNAL}"),
+    }
+    return tuple(
+        _finding(GRANTS, reasons[answer][0], reasons[answer][1], dict.fromkeys(groups[answer], answer), "S0-34, S0-35")
+        for answer in reasons
+        if answer in groups
+    )
+
+
+def _answer(disks: BlkfrontFacts, disk: str) -> str:
+    line = (disks.agreements or {}).get(disk)
+    if line is None:
+        return "missing"
+    if line.persistent_grants is None:
+        return "blank"
+    return "enabled" if line.persistent_grants else "disabled"
+
+
+def _why_disabled(disks: BlkfrontFacts) -> str:
+    if disks.parameters.get("feature_persistent") in ("N", "0"):
+        return "this kernel was told not to ask for them: remove xen_blkfront.feature_persistent=0 and reboot"
+    return (
+        "the back end decides, and many of EC2's Xen hosts don't offer them: nothing to set here; a type on Nitro"
+        " needs no grants"
+    )
+
+
+def _indirect(disks: BlkfrontFacts) -> Tuple[Finding, ...]:
+    lines = [line for disk, line in (disks.agreements or {}).items() if disk in disks.disks]
+    without = {line.disk: "disabled" for line in lines if line.indirect_descriptors is False}
+    having = {line.disk: "enabled" for line in lines if line.indirect_descriptors}
+    told = []
+    if having:
+        told.append(_finding(INDIRECT, "ok", "a request may be larger than 44 KiB", having))
+    if without:
+        reason = "without them a request carries 11 pages, 44 KiB: large sequential ones are cut; the back end decides"
+        told.append(_finding(INDIRECT, "advice", reason, without))
+    return tuple(told)
+
+
+def _segments(disks: BlkfrontFacts) -> Tuple[Finding, ...]:
+    name = SEGMENTS if SEGMENTS in disks.parameters else "max"
+    value = disks.parameters.get(name, "")
+    if not (value.isascii() and value.isdigit()):
+        return ()
+    if len(value) > 9 or int(value) >= _SEGMENTS_OF_HDD:
+        reason = "large enough for st1 and sc1; the back end may agree on less"
+        return (_finding(SEGMENTS, "ok", reason, value),)
+    reason = (
+        f"requests carry at most {int(value) * 4} KiB, which is right for gp and io volumes; if this host has st1 or"
+        f" sc1, put xen_blkfront.{name}={_SEGMENTS_OF_HDD} on the kernel command line for requests of 1 MiB"
+    )
+    return (_finding(SEGMENTS, "advice", reason, value),)
+
+
+def _queues(disks: BlkfrontFacts) -> Tuple[Finding, ...]:
+    if disks.refused_queues is None:
+        return ()
+    asked, taken = disks.refused_queues
+    reason = f"max_queues={asked} is more than there are CPUs; the driver took {taken}: nothing to do"
+    return (_finding(QUEUES, "advice", reason, str(taken)),)
+
+
+def _finding(knob: str, status: str, reason: str, now: Any, reference: str = "ec2.md 2.6") -> Finding:
+    return Finding(NAME, knob, status, reason, now=now, reference=reference)
+
+
+CONCERN = Concern(name=NAME, options=OPTIONS, domains=("platform", "blkfront"), plan=plan)

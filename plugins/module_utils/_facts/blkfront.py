@@ -1,0 +1,57 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Facts about Xen's block front end: its disks, its parameters, and what it agreed on. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Dict, Mapping, Optional, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import log
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import blkfront
+
+DEVICES = "/sys/bus/xen/devices"
+PARAMETERS = "/sys/module/xen_blkfront/parameters"
+
+# All are read-only while the kernel runs. max is max_indirect_segments before Linux 4.6.
+_NAMES = ("feature_persistent", "max", "max_indirect_segments", "max_queues", "max_ring_page_order", "trusted")
+
+
+@dataclass(frozen=True)
+class BlkfrontFacts:
+    """Xen's block front end. Without disks the host has none."""
+
+    disks: Tuple[str, ...]  # as the kernel names them now
+    parameters: Mapping[str, str]  # of the driver, those that this kernel has
+    agreements: Optional[Mapping[str, blkfront.Agreement]]  # disk → what its line says; None: no log can be read
+    refused_queues: Optional[Tuple[int, int]]  # the max_queues asked for, and the one taken
+
+    def as_dict(self) -> Dict[str, Any]:
+        """Plain JSON."""
+        told = self.agreements
+        return {
+            "disks": list(self.disks),
+            "parameters": dict(self.parameters),
+            "agreements": {disk: asdict(line) for disk, line in told.items()} if told is not None else None,
+            "refused_queues": list(self.refused_queues) if self.refused_queues is not None else None,
+        }
+
+
+def observe(host: Host) -> BlkfrontFacts:
+    """Read Xen's devices and the driver's parameters; the kernel log only when there is a disk to look for."""
+    disks = tuple(
+        disk
+        for device in host.names(DEVICES)
+        if device.startswith("vbd-")
+        for disk in host.names(f"{DEVICES}/{device}/block")
+    )
+    text = log.since_boot(host) if disks else None
+    values = ((name, host.line(f"{PARAMETERS}/{name}")) for name in _NAMES)
+    return BlkfrontFacts(
+        disks=disks,
+        parameters={name: value for name, value in values if value is not None},
+        agreements=blkfront.agreements(text) if text is not None else None,
+        refused_queues=blkfront.refused_queues(text) if text is not None else None,
+    )

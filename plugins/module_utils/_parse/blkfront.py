@@ -1,0 +1,79 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the kernel log says of Xen's block front end, in all four wordings it has had. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Dict, Optional, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.kernel_log import messages
+
+# "blkfront: xvda: barrier or flush: disabled; persistent grants: enabled; indirect descriptors: enabled;"
+# S0-35 has no colon after the disk. Linux names a disk in 32 bytes (DISK_NAME_LEN); "cciss!c0d0" has its own sign.
+_LINE = re.compile(
+    r"blkfront: ([A-Za-z][A-Za-z0-9!_-]{0,30}):? (barrier or flush|barrier|flush diskcache): (enabled|disabled)(.*)",
+    re.ASCII,
+)
+_NO_QUEUES = re.compile(r"Invalid max_queues \(([0-9]{1,9})\), will use default max: ([0-9]{1,9})", re.ASCII)
+
+MAX_DISKS = 4096
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """What front end and back end agreed on for one disk. None is what the line doesn't say."""
+
+    disk: str
+    flush: str  # barrier | barrier or flush | flush diskcache: which of them the next value is about
+    flush_enabled: bool
+    persistent_grants: Optional[bool]
+    indirect_descriptors: Optional[bool]  # said since Linux 3.11
+    bounce_buffer: Optional[bool]  # said since XSA-403: 5.19, 5.15.53, 5.10.129, 5.4.204, 4.14.287
+
+
+def agreements(text: str) -> Dict[str, Agreement]:
+    """Disk → what the log said last of it, in the log's order; at most MAX_DISKS.
+
+    Works on /dev/kmsg records and on the output of dmesg. Raises nothing.
+    """
+    found: Dict[str, Agreement] = {}
+    for message in messages(text):
+        match = _LINE.match(message)
+        if match is not None and (match[1] in found or len(found) < MAX_DISKS):
+            found[match[1]] = Agreement(
+                disk=match[1],
+                flush=match[2],
+                flush_enabled=match[3] == "enabled",
+                persistent_grants=_persistent(match[4]),
+                indirect_descriptors=_field("indirect descriptors", match[4]),
+                bounce_buffer=_field("bounce buffer", match[4]),
+            )
+    return found
+
+
+def refused_queues(text: str) -> Optional[Tuple[int, int]]:
+    """The max_queues that the driver didn't take, and what it took instead; None when it took all. Raises nothing."""
+    for message in messages(text):
+        match = _NO_QUEUES.search(message)
+        if match is not None:
+            return int(match[1]), int(match[2])
+    return None
+
+
+def _persistent(rest: str) -> Optional[bool]:
+    said = _field("persistent grants", rest)
+    if said is not None:
+        return said
+    if rest.strip(" ") == "using persistent grants":
+        return True
+    # Linux 3.8 to 3.10 end the line in a bare blank without them; older ones never heard of them, and end without.
+    return False if rest == " " else None
+
+
+def _field(name: str, rest: str) -> Optional[bool]:
+    """Since XSA-403 the last word has no semicolon after `enabled`; a field may be blank (S0-35)."""
+    match = re.search(name + r": (enabled|disabled)\b", rest, re.ASCII)
+    return match[1] == "enabled" if match is not None else None
