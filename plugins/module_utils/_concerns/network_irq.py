@@ -37,7 +37,7 @@ REFERENCE = "S1-08, S4-13; ec2.md 2.9"
 POLICIES = ["auto", "spread", "dedicated", "irqbalance", "kernel"]
 
 # One core of eight, where there are eight. perftune takes one of sixteen and cuts the queues to that number, which
-# leaves a Graviton of 8 or 16 vCPUs one queue (peers.md 5); AWS's Graviton guide wants one queue per core.
+# leaves a Graviton of 8 or 16 vCPUs one queue ; AWS's Graviton guide wants one queue per core.
 CORES_PER_DEDICATED = 8
 
 # S1-13: one core full of interrupts while the host as a whole is half idle.
@@ -249,7 +249,7 @@ def _compute(topology: TopologyFacts, found: Mapping[str, Mapping[int, int]]) ->
     busy |= {sibling for cpu in busy for sibling in topology.siblings(cpu)}
     rest = listed(cpu for cpu in topology.cpus_online or () if cpu not in busy)
     reason = f"run the application on CPUs {rest}: CPUAffinity={rest} in its unit, or numactl --physcpubind={rest}"
-    return Finding(NAME, "compute_cpus", "advice", reason, now=rest, reference="peers.md 2 (seastar#2350)")
+    return Finding(NAME, "compute_cpus", "advice", reason, now=rest, reference="seastar issue 2350")
 
 
 def labels(one: Nic, queues: int) -> Tuple[str, ...]:
