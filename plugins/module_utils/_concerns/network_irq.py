@@ -37,7 +37,7 @@ REFERENCE = "S1-08, S4-13; ec2.md 2.9"
 POLICIES = ["auto", "spread", "dedicated", "irqbalance", "kernel"]
 
 # One core of eight, where there are eight. perftune takes one of sixteen and cuts the queues to that number, which
-# leaves a Graviton of 8 or 16 vCPUs one queue ; AWS's Graviton guide wants one queue per core.
+# leaves a Graviton of 8 or 16 vCPUs one queue; AWS's Graviton guide wants one queue per core.
 CORES_PER_DEDICATED = 8
 
 # S1-13: one core full of interrupts while the host as a whole is half idle.
