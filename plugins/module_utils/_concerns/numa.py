@@ -140,7 +140,9 @@ def _nodes(facts: Facts, wanted: Wanted) -> Plan:
 def _remote(facts: Facts) -> Tuple[Finding, ...]:
     """Nodes that gave much of their memory to CPUs of another node."""
     shares = facts.numa.remote if facts.numa is not None else {}
-    told = [f"{share / 10:.0f} % on {node}" for node, share in sorted(shares.items()) if (share or 0) > TOLD]
+    told = [
+        f"{share / 10:.0f} % on {node}" for node, share in sorted(shares.items()) if share is not None and share > TOLD
+    ]
     if not told or len(shares) < 2:
         return ()
     reason = (

@@ -15,6 +15,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import (
     clock,
     cpu,
     hugepages,
+    kernel,
     network,
     numa,
     owners,
@@ -42,6 +43,7 @@ class Facts:
     power: Optional[power.PowerFacts] = None
     hugepages: Optional[hugepages.HugepageFacts] = None
     numa: Optional[numa.NumaFacts] = None
+    kernel: Optional[kernel.KernelFacts] = None
     boot: Optional[boot.BootFacts] = None
     owners: Optional[owners.OwnersFacts] = None
     unit: Optional[unit.UnitFacts] = None
@@ -66,6 +68,7 @@ DOMAINS: Dict[str, Callable[[Host], Any]] = {
     "power": power.observe,
     "hugepages": hugepages.observe,
     "numa": numa.observe,
+    "kernel": kernel.observe,
     "boot": boot.observe,
     "owners": owners.observe,
     "unit": unit.observe,

@@ -1,0 +1,182 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""kernel_check: what no tuning makes good. It reads and changes nothing. Pure. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, List, Mapping, Optional, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern import Concern
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.gate import closed, host_class
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.kernel import KernelFacts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.platform import PlatformFacts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
+
+NAME = "kernel_check"
+
+OPTIONS: Mapping[str, Mapping[str, Any]] = {
+    "minimum_kernel": {"type": "str", "default": "3.10"},
+    "maximum_steal_percent": {"type": "int", "default": 1},
+}
+
+# Distribution and version (or its beginning, up to a dot) → the last day of its public support.
+END_OF_LIFE = {
+    ("amzn", "2018"): "2023-12-31",
+    ("amzn", "2"): "2026-06-30",
+    ("amzn", "2023"): "2029-06-30",
+    ("centos", "6"): "2020-11-30",
+    ("centos", "7"): "2024-06-30",
+    ("centos", "8"): "2024-05-31",
+    ("rhel", "7"): "2024-06-30",
+    ("rhel", "8"): "2029-05-31",
+    ("rhel", "9"): "2032-05-31",
+    ("rhel", "10"): "2035-05-31",
+    ("ubuntu", "14.04"): "2019-04-30",
+    ("ubuntu", "16.04"): "2021-04-30",
+    ("ubuntu", "18.04"): "2023-05-31",
+    ("ubuntu", "20.04"): "2025-05-31",
+    ("ubuntu", "22.04"): "2027-04-30",
+    ("ubuntu", "24.04"): "2029-04-30",
+    ("debian", "9"): "2022-06-30",
+    ("debian", "10"): "2024-06-30",
+    ("debian", "11"): "2026-08-31",
+    ("debian", "12"): "2028-06-30",
+    ("debian", "13"): "2030-06-30",
+}
+
+# ENA 2.2.9 is the oldest that drives hosts of Nitro v4; distributions have it from these kernels on (ec2.md 2.0).
+ENA_MINIMUM = (2, 2, 9)
+ENA_KERNELS = {
+    "amzn": (4, 14, 186, 0),
+    "rhel": (4, 18, 0, 240),
+    "centos": (4, 18, 0, 240),
+    "ubuntu": (5, 4, 0, 1025),
+}
+_GAIN = "S2: UnixBench index 1054.8 on PV, 2716.7 on HVM of the same type (258 %), 1776.1 on HVM one size smaller"
+
+
+def plan(facts: Facts, wanted: Wanted) -> Plan:
+    """The findings; there are never any actions.
+
+    Raises NearmetalError when minimum_kernel is no version.
+    """
+    minimum = _numbers(str(wanted.get("minimum_kernel") or "3.10"))
+    if minimum is None:
+        raise NearmetalError(
+            f"kernel_check.minimum_kernel is a version such as 5.10, not {wanted.get('minimum_kernel')}"
+        )
+    shut = closed(NAME, "kernel", facts, wanted)
+    platform, kernel = facts.platform, facts.kernel
+    if shut or platform is None or kernel is None:
+        return Plan(findings=shut)
+    findings = [_kernel(platform, minimum), _distribution(platform, kernel)]
+    findings += [*_virtualization(facts, wanted), _driver(facts, wanted, kernel)]
+    findings += [*_ena(platform, kernel), _steal(platform, kernel, int(wanted.get("maximum_steal_percent") or 0))]
+    return Plan(findings=tuple(findings))
+
+
+def _kernel(platform: PlatformFacts, minimum: Tuple[int, ...]) -> Finding:
+    shown = ".".join(map(str, minimum))
+    version = platform.kernel_version
+    if version is None:
+        return _finding("kernel", "unknown", "the kernel's release says no version", platform.kernel, shown, "S0-36")
+    if version >= minimum:
+        return _finding("kernel", "ok", f"{shown} or newer", platform.kernel, shown, "S0-36")
+    reason = (
+        f"this kernel is older than {shown}: persistent grants, newer clocks and memory management are missing;"
+        " a memory-heavy test ran 34 times faster on CentOS 7 than on CentOS 6 (S0-28, S0-29)"
+    )
+    return _finding("kernel", "advice", reason, platform.kernel, shown, "S0-27, S0-36")
+
+
+def _distribution(platform: PlatformFacts, kernel: KernelFacts) -> Finding:
+    name, version = platform.distribution or "", platform.distribution_version or ""
+    end = END_OF_LIFE.get((name, version)) or END_OF_LIFE.get((name, version.split(".")[0]))
+    shown = f"{name} {version}".strip() or None
+    if end is None:
+        return _finding("distribution", "unknown", "its end of life isn't known here", shown, None, "ec2.md 2.0")
+    if kernel.today > end:
+        reason = f"public support ended on {end}: no fixes, old kernel, old ENA driver; plan to move"
+        return _finding("distribution", "advice", reason, shown, None, "ec2.md 2.0")
+    return _finding("distribution", "ok", f"publicly supported until {end}", shown, None, "ec2.md 2.0")
+
+
+def _virtualization(facts: Facts, wanted: Wanted) -> List[Finding]:
+    kind = host_class(facts, wanted)
+    if kind != "xen_pv":
+        return [_finding("virtualization", "ok", "hardware virtualization or metal", kind, None, "S2-01")]
+    reason = (
+        "paravirtual (PV): each system call and page fault goes through the hypervisor, and there is no enhanced"
+        " networking; start the same disk from an HVM image, one size smaller is often enough"
+    )
+    return [Finding(NAME, "virtualization", "advice", reason, now=kind, reference="S2-01, S2-03", gain=_GAIN)]
+
+
+def _driver(facts: Facts, wanted: Wanted, kernel: KernelFacts) -> Finding:
+    """Nitro and metal have nothing but ENA; of Xen types the AWS API knows what they offer."""
+    shown = " ".join(sorted(set(kernel.drivers.values()))) or None
+    good = {"ena", "ixgbevf"} & set(kernel.drivers.values())
+    if good:
+        return _finding("network_driver", "ok", "enhanced networking is in use", shown, None, "S0-37")
+    if shown is None:
+        return _finding("network_driver", "unknown", "no NIC shows a driver", None, None, "S0-37")
+    if host_class(facts, wanted) in ("nitro", "metal"):
+        reason = f"every Nitro and metal type has ENA, but the NICs run on {shown}: is this EC2?"
+        return _finding("network_driver", "advice", reason, shown, "ena", "S0-37")
+    reason = (
+        f"the NICs run on {shown}, Xen's split driver; most HVM types since c3 offer ixgbevf or ENA"
+        " (nearmetal.ec2.enhanced_networking says what this type has)"
+    )
+    return _finding("network_driver", "advice", reason, shown, None, "S0-37, S1-04")
+
+
+def _ena(platform: PlatformFacts, kernel: KernelFacts) -> List[Finding]:
+    if "ena" not in kernel.drivers.values():
+        return []
+    version = kernel.ena_version
+    numbers = _numbers(version) if version is not None and version != platform.kernel else None
+    least = ".".join(map(str, ENA_MINIMUM))
+    old = None
+    if numbers is not None and numbers < (5,):
+        old = numbers < ENA_MINIMUM
+    elif platform.kernel_version is not None:
+        build = (platform.kernel_build or (0,))[0]
+        needed = ENA_KERNELS.get(platform.distribution or "", (5, 9, 0, 0))
+        old = (*platform.kernel_version, build) < needed
+    shown = version or (f"of kernel {platform.kernel}" if platform.kernel else None)
+    if old is None:
+        return [_finding("ena_driver", "unknown", "the driver's version isn't known", shown, least, "ec2.md 2.0")]
+    if old:
+        reason = f"older than ENA {least}: after a move to a host of Nitro v4 (6th generation and later) it may fail"
+        return [_finding("ena_driver", "advice", reason, shown, least, "ec2.md 2.0")]
+    return [_finding("ena_driver", "ok", f"ENA {least} or newer, as Nitro v4 needs", shown, least, "ec2.md 2.0")]
+
+
+def _steal(platform: PlatformFacts, kernel: KernelFacts, limit: int) -> Finding:
+    stolen = kernel.stolen
+    if stolen is None:
+        return _finding("steal", "unknown", "/proc/stat shows no stolen time", None, None, "S0-09")
+    shown = f"{stolen / 10:.1f} %"
+    if stolen <= limit * 10:
+        return _finding("steal", "ok", f"at most {limit} % of CPU time was taken by others", shown, None, "S0-09")
+    if platform.burstable:
+        reason = "a burstable type is slowed down when its credits are gone: look at them, tuning doesn't help"
+    else:
+        reason = "EC2 doesn't oversubscribe CPUs except on T types: more threads than vCPUs, or a PV host's own work"
+    return _finding("steal", "advice", reason, shown, f"{limit} %", "S0-09, S1-07")
+
+
+def _numbers(text: Optional[str]) -> Optional[Tuple[int, ...]]:
+    match = re.match(r"[0-9]{1,5}(?:\.[0-9]{1,5}){0,3}", text or "", re.ASCII)
+    return tuple(int(word) for word in match.group().split(".")) if match else None
+
+
+def _finding(knob: str, status: str, reason: str, now: Optional[str], goal: Optional[str], reference: str) -> Finding:
+    return Finding(NAME, knob, status, reason, now=now, wanted=goal, reference=reference)
+
+
+CONCERN = Concern(name=NAME, options=OPTIONS, domains=("platform", "kernel"), plan=plan)

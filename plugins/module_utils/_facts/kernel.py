@@ -1,0 +1,53 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What nobody tunes: date, stolen time, drivers of the NICs. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from dataclasses import dataclass
+from typing import Any, Dict, Mapping, Optional
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+
+NET = "/sys/class/net"
+_CPU_LINE = re.compile(r"cpu +([0-9]{1,20}(?: [0-9]{1,20}){7,9})", re.ASCII)
+_VERSION = re.compile(r"[0-9][A-Za-z0-9.+_-]{0,63}", re.ASCII)
+
+
+@dataclass(frozen=True)
+class KernelFacts:
+    """None is what the host doesn't say."""
+
+    today: str  # 2026-11-20
+    stolen: Optional[int]  # CPU time that the hypervisor gave to others since boot, of 1,000
+    drivers: Mapping[str, str]  # NIC that is a device → driver: ena, ixgbevf, vif (Xen's own)
+    ena_version: Optional[str]  # 2.2.9g of the driver that AWS ships apart; in-tree ones say the kernel's release
+
+    def as_dict(self) -> Dict[str, Any]:
+        """Plain JSON."""
+        return {**self.__dict__, "drivers": dict(self.drivers)}
+
+
+def observe(host: Host) -> KernelFacts:
+    """Read the clock, /proc/stat, and which driver each NIC has."""
+    links = {name: host.link(f"{NET}/{name}/device/driver") for name in host.names(NET)}
+    version = host.line("/sys/module/ena/version")
+    return KernelFacts(
+        today=time.strftime("%Y-%m-%d", time.gmtime()),
+        stolen=_stolen(host.text("/proc/stat", 4096) or ""),
+        drivers={name: os.path.basename(link) for name, link in links.items() if link},
+        ena_version=version if version is not None and _VERSION.fullmatch(version) else None,
+    )
+
+
+def _stolen(text: str) -> Optional[int]:
+    """The eighth number of the first line; guest time is counted in user time already."""
+    match = _CPU_LINE.fullmatch(text.split("\n")[0].strip())
+    if match is None:
+        return None
+    times = [int(word) for word in match.group(1).split()][:8]
+    return times[7] * 1000 // sum(times) if sum(times) else None
