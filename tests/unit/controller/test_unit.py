@@ -134,25 +134,20 @@ def test_the_agent_runs_by_itself_and_is_made_of_what_it_holds(tmp_path: Path) -
     agent.write_bytes(bundle.build(VERSION))
     shown = subprocess.run([sys.executable, "-I", agent, "--version"], stdout=subprocess.PIPE, check=True, text=True)
     assert shown.stdout == f"nearmetal.ec2 {VERSION}\n"
-    code = (
-        f"import sys; sys.path.insert(0, {str(agent)!r})\n"
-        "from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import bundle\n"
-        f"print(bundle.__file__, bundle.identity({VERSION!r}))\n"
-    )
-    out = subprocess.run([sys.executable, "-I", "-c", code], stdout=subprocess.PIPE, check=True, text=True).stdout
-    place, own = out.strip().split(" ", 1)
-    assert place.startswith(str(agent))
-    assert own == bundle.identity(VERSION)
-    # The same when its modules come from the cache, which holds no sources.
+    # What it would install in its own place is itself, from its sources and from its cache.
     cache = tmp_path / bundle.cache_name()
     cache.write_bytes(bundle.compiled())
-    code = f"import sys, zipimport; __loader__ = zipimport.zipimporter({str(agent)!r})\n" + code.replace(
-        str(agent), str(cache)
-    )
-    out = subprocess.run([sys.executable, "-I", "-c", code], stdout=subprocess.PIPE, check=True, text=True).stdout
-    place, own = out.strip().split(" ", 1)
-    assert place.startswith(str(cache))
-    assert own == bundle.identity(VERSION)
+    for place in (agent, cache):
+        code = (
+            f"import sys, zipimport; __loader__ = zipimport.zipimporter({str(agent)!r})\n"
+            f"sys.path.insert(0, {str(place)!r})\n"
+            "from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import bundle\n"
+            f"print(bundle.__file__, bundle.identity({VERSION!r}), len(bundle.build({VERSION!r})))\n"
+        )
+        out = subprocess.run([sys.executable, "-I", "-c", code], stdout=subprocess.PIPE, check=True, text=True).stdout
+        file, own = out.strip().split(" ", 1)
+        assert file.startswith(str(place))
+        assert own == f"{bundle.identity(VERSION)} {agent.stat().st_size}"
 
 
 def test_the_cache_is_used_and_may_be_missing_or_of_another_python(tmp_path: Path) -> None:
