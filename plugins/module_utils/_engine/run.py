@@ -221,7 +221,9 @@ def _plan_one(
         return Outcome(request.name, back.plan, back.forget, _memory(stored, request.name, None))
     plan = request.concern.plan(facts, wanted)
     if facts.owners is not None:
-        plan = guarded(facts.owners, plan, wanted)
+        # In its sandbox the unit sees a read-only /etc on every host, and it writes nothing there.
+        owners = replace(facts.owners, immutable=None) if mode == REPLAN else facts.owners
+        plan = guarded(owners, plan, wanted)
     managed = {finding.knob for finding in plan.findings if finding.status in MANAGED}
     touched = {(action.what, action.where) for action in plan.actions}
     dropped = [entry for entry in entries if entry.knob not in managed and entry.key not in touched]

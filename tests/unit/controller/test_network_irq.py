@@ -6,10 +6,14 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Callable, Dict, List
 
 import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import stored_requests
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import REPLAN, run
 from ansible_collections.nearmetal.ec2.plugins.modules import network_facts, network_irq, restore
 
 from tests.support.fake_kernel import FakeKernel
@@ -175,3 +179,14 @@ def test_the_result_of_192_cpus_and_64_queues_is_small(tmp_path: Path, call: Cal
     result = call(network_irq.main, host, allow_not_ec2=True, **ALL)
     assert len(set(pins(host, "ens5") + pins(host, "ens6"))) == 64
     assert len(json.dumps(result)) < 64 * 1024
+
+
+def test_the_unit_plans_although_its_sandbox_shows_a_read_only_etc(
+    xen: FakeKernel, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call(network_irq.main, xen, policy="auto")
+    for number in (25, 26):
+        (Path(xen.root) / f"proc/irq/{number}/smp_affinity_list").write_text("0-15\n")
+    monkeypatch.setattr(os, "statvfs", lambda _path: SimpleNamespace(f_flag=os.ST_RDONLY))
+    run(xen, stored_requests, check=False, mode=REPLAN)
+    assert pins(xen, "ens3") == ["4", "5"]
