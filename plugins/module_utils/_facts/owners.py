@@ -8,7 +8,6 @@ Decided by what a daemon is told to set, not by its presence: RHEL runs tuned by
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass
 from typing import Any, Dict, Iterator, Mapping, Optional, Tuple
@@ -134,7 +133,14 @@ def _immutable(host: Host) -> Optional[str]:
         return "bottlerocket"
     if host.exists("/run/ostree-booted"):
         return "ostree"
-    try:
-        return "read-only /etc" if os.statvfs(host.real("/etc")).f_flag & os.ST_RDONLY else None
-    except OSError:
-        return None
+    return "read-only /etc" if _read_only(host) else None
+
+
+def _read_only(host: Host) -> bool:
+    """Whether /etc can't be written, as the first process sees it: in our unit's sandbox it never can."""
+    options: Dict[str, str] = {}
+    for line in (host.text("/proc/1/mounts") or "").splitlines():
+        fields = line.split()
+        if len(fields) > 3:
+            options[fields[1]] = fields[3]
+    return "ro" in options.get("/etc", options.get("/", "")).split(",")

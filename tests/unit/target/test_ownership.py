@@ -191,13 +191,27 @@ def test_a_kubernetes_node_keeps_what_kubelet_counts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "files", [{"/run/ostree-booted": ""}, {"/etc/os-release": "ID=bottlerocket\n"}], ids=["ostree", "bottlerocket"]
+    "files",
+    [
+        {"/run/ostree-booted": ""},
+        {"/etc/os-release": "ID=bottlerocket\n"},
+        {"/proc/1/mounts": "/dev/root / ext4 rw 0 0\noverlay /etc overlay ro,relatime 0 0\n"},
+        {"/proc/1/mounts": "/dev/root / ext4 ro,relatime 0 0\n"},
+    ],
+    ids=["ostree", "bottlerocket", "read-only /etc", "read-only root"],
 )
 def test_an_immutable_system_is_left_to_its_image(tmp_path: Path, files: Dict[str, str]) -> None:
     plan = judged(owners(tmp_path, files), action("clock.current", "tsc"), take_over=True)
     assert plan.actions == ()
     assert not plan.replan
     assert "immutable" in plan.findings[0].reason
+
+
+def test_a_root_that_is_remounted_with_errors_is_not_read_only(tmp_path: Path) -> None:
+    mounts = (
+        "/dev/root / ext4 ro,relatime 0 0\n/dev/root / ext4 rw,errors=remount-ro 0 0\ntmpfs /etcetera tmpfs ro 0 0\n"
+    )
+    assert owners(tmp_path, {"/proc/1/mounts": mounts}).immutable is None
 
 
 @given(st.text())
