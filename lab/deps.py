@@ -27,6 +27,7 @@ _TOOLS = {
     "setpriv": "util-linux",
     "ssh": "openssh-client",
     "gcc": "gcc",
+    "strace": "strace",
 }
 _FILES = {
     KEYRING: "debian-archive-keyring",

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Callable, List, Sequence
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
@@ -26,32 +27,45 @@ def obstacles(host: WritableHost, actions: Sequence[Action]) -> List[str]:
     return found
 
 
+def _nothing() -> None:
+    return
+
+
 def apply(
-    host: WritableHost, journal: Journal, actions: Sequence[Action], left: Callable[[], Sequence[Action]]
+    host: WritableHost,
+    journal: Journal,
+    actions: Sequence[Action],
+    left: Callable[[], Sequence[Action]],
+    remember: Callable[[], None] = _nothing,
 ) -> None:
     """Do the actions of one concern as a whole: all of them hold afterwards, or none was done.
 
     `left` looks again: it observes the host anew and returns what is still to do.
+    `remember` stores what else the run leaves behind, as a part of the whole.
     Raises NearmetalError, with everything taken back, when a write fails or the
     kernel didn't take a value.
     """
     earlier = journal.entries()
-    journal.begin(actions)
     done: List[Action] = []
     try:
+        if actions:
+            journal.begin(actions)
         for group in _groups(actions):
             done += group
             lever(group[0].what).write_all(host, {action.where: action.after for action in group})
-        _demand_held(host, done, left())
+        if actions:
+            _demand_held(host, done, left())
+            journal.settle(actions)
+        remember()
     except NearmetalError as error:
         trouble = roll_back(host, done)
         if trouble:
             raise NearmetalError(
                 f"{error}; and the way back failed: {trouble}; the journal keeps the originals"
             ) from None
-        journal.reset(earlier)
+        with suppress(NearmetalError):  # an entry too many does no harm: its place is back at the original
+            journal.reset(earlier)
         raise NearmetalError(f"{error}; what this concern had changed was taken back") from None
-    journal.settle(actions)
 
 
 def roll_back(host: WritableHost, done: Sequence[Action]) -> str:

@@ -313,13 +313,9 @@ def _do_all(
         try:
             together.demand(request.name)
             _shared, own = split(outcome.plan.actions)
-            if own:
-                apply(host, journal, own, partial(_look_again, host, journal, stored, request, mode))
-                done += own
-            if outcome.forget:
-                journal.forget(outcome.forget)
-            if outcome.memory:
-                stored.put(outcome.name, outcome.keep, origin.name, origin.version)
+            look = partial(_look_again, host, journal, stored, request, mode)
+            apply(host, journal, own, look, partial(_remember, journal, stored, outcome, origin))
+            done += own
             results.append(replace(outcome, done=True))
         except NearmetalError as error:
             failed[request.name] = str(error)
@@ -332,6 +328,13 @@ def _do_all(
         note = f"the way back failed: {trouble}" if trouble else "the whole run was taken back"
         return [replace(result, done=False, error=result.error or note) for result in results]
     return results
+
+
+def _remember(journal: Journal, stored: StoredWanted, outcome: Outcome, origin: Origin) -> None:
+    if outcome.forget:
+        journal.forget(outcome.forget)
+    if outcome.memory:
+        stored.put(outcome.name, outcome.keep, origin.name, origin.version)
 
 
 def _look_again(

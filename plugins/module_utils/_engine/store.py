@@ -186,8 +186,11 @@ def lock(host: WritableHost, patience: float = 0) -> Iterator[None]:
             raise NearmetalError(
                 f"another nearmetal run (pid {holder or 'unknown'}) is changing this host: run again when it has ended"
             )
-        stream.truncate(0)
-        stream.write(str(os.getpid()).encode())
+        try:
+            stream.truncate(0)
+            stream.write(str(os.getpid()).encode())
+        except OSError as error:
+            raise explain(LOCK, error) from None
         yield
 
 

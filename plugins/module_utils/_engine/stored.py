@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Dict, List, Mapping, Optional
 
@@ -104,6 +105,15 @@ class StoredWanted:
         """Put exactly these on disk, unless they are there."""
         if concerns == self._concerns:
             return
+        try:
+            self._write(concerns)
+        except NearmetalError:
+            with suppress(NearmetalError):  # an error after the rename: the new file is there
+                self._write(self._concerns)
+            raise
+        self._concerns = concerns
+
+    def _write(self, concerns: Dict[str, Stored]) -> None:
         if concerns:
             content = {"version": FORMAT, "concerns": {name: asdict(stored) for name, stored in concerns.items()}}
             data = json.dumps(content, indent=1).encode() + b"\n"
@@ -111,7 +121,6 @@ class StoredWanted:
         else:
             store.remove_file(self._host, PATH)
             store.remove_empty_data(self._host)
-        self._concerns = concerns
 
 
 def _parsed(data: bytes) -> Dict[str, Stored]:
