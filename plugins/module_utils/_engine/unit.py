@@ -56,6 +56,10 @@ class Agent(Lever):
             return f"{AGENT} exists and nearmetal didn't write it: move it away and run again"
         return read_only(host, AGENT)
 
+    def remembered(self, value: Value) -> Value:
+        # Whichever version it is, it is ours and goes with the last concern that needs it.
+        return None if value is None else "agent"
+
 
 class Enabled(Lever):
     """Whether systemd starts service and timer at boot: the links that `systemctl enable` makes."""

@@ -89,6 +89,7 @@ def test_a_value_left_to_us_brings_the_unit_and_restore_takes_it_away(host: Fake
     assert call(restore.main, host)["msg"].endswith("unit: removed")
     assert "systemctl stop nearmetal.timer" in host.commands
     assert files(host) == before
+    assert not (Path(host.root) / AGENT).parent.exists()
 
 
 @pytest.mark.parametrize(
