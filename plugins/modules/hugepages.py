@@ -118,7 +118,7 @@ actions:
   contains:
     concern: {description: The concern that asked for it., type: str}
     knob: {description: The option that asked for it., type: str}
-    what: {description: What is changed, in the vocabulary of the facts., type: str, sample: clock.current}
+    what: {description: "What is changed, in the vocabulary of the facts.", type: str, sample: clock.current}
     where: {description: "The place, a stable identity such as CPU or device and queue; may be empty.", type: str}
     before: {description: The value found; null when absent., type: raw}
     after: {description: The value set; null when removed., type: raw}
