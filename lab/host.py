@@ -148,9 +148,13 @@ class Host:
         """Give the host this machine's time: a host from a snapshot wakes up in the past."""
         self.run(f"date --set=@{time.time():.3f} >/dev/null")
 
+    def reached(self) -> None:
+        """Wait until ssh answers."""
+        self._patiently("ssh does not answer", self._answers)
+
     def booted(self) -> None:
         """Wait until it has booted and all its units are up."""
-        self._patiently("ssh does not answer", self._answers)
+        self.reached()
         state = self.run(_FINISHED, seconds=BOOT_LIMIT_SECONDS).strip()
         if state != "running":
             raise self.stuck(f"it booted, but: {state}")

@@ -79,7 +79,7 @@ def running(name: str, instance: str | None = None, progress: Progress | None = 
 def resized(host: Host, name: str, *, outlive: bool = True, progress: Progress | None = None) -> Host:
     """Power a host off and start its disk as another shape, as stop, change of type and start do on EC2.
 
-    The shape's disks beside the root disk must be the same.
+    The shape's disks beside the root disk must be the same. Returns when ssh answers.
     """
     progress = progress or Progress()
     wanted = shape.load(name)
@@ -91,7 +91,7 @@ def resized(host: Host, name: str, *, outlive: bool = True, progress: Progress |
         host.end()
         command = qemu.command(wanted, acceleration)
         bigger = _launch(host.name, wanted, Path(host.folder), command, lab_keys, outlive)
-        bigger.booted()
+        bigger.reached()
     return bigger
 
 
