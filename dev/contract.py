@@ -16,7 +16,7 @@ PROJECT = Path(__file__).resolve().parent.parent
 def block() -> str:
     """The contract as it stands in a module."""
     lines = (PROJECT / "dev/contract.yml").read_text().splitlines(keepends=True)
-    return BEGIN + "".join(line for line in lines if not line.startswith("#")) + END
+    return BEGIN + "".join(line for line in lines if not line.startswith(("#", "---"))) + END
 
 
 def renewed(text: str) -> str:

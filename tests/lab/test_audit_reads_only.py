@@ -16,7 +16,8 @@ ROOT = Path(__file__).resolve().parents[2]
 TRACE = "/root/audit.trace"
 # The interpreter that Ansible starts: the real one, under strace.
 TRACER = f"""#!/bin/sh
-exec strace -f -qq -s 300 -o {TRACE} -e trace=%file,%network,ioctl,fchmod,fchown,ftruncate,mount,bpf /usr/bin/python3 "$@"
+exec strace -f -qq -s 300 -o {TRACE} \\
+  -e trace=%file,%network,ioctl,fchmod,fchown,ftruncate,mount,bpf /usr/bin/python3 "$@"
 """
 # Where AnsiballZ unpacks itself, and what every Python process opens for writing.
 OWN = re.compile(r'"(/root/\.ansible/tmp/|/tmp/ansible_|/dev/null)')

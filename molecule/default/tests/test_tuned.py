@@ -27,4 +27,5 @@ def test_the_kernel_itself_logged_the_switch(host: Host) -> None:
 
 
 def test_the_journal_is_for_root_alone(host: Host) -> None:
-    assert host.check_output("stat -c '%a %U' /var/lib/nearmetal /var/lib/nearmetal/journal.json") == "700 root\n600 root"
+    modes = host.check_output("stat -c '%a %U' /var/lib/nearmetal /var/lib/nearmetal/journal.json")
+    assert modes == "700 root\n600 root"

@@ -48,7 +48,7 @@ def machines(draw: st.DrawFn) -> TopologyFacts:
         alive = tuple(cpu for cpu in numbers if cpu not in gone)
         if alive:
             cores.append(alive)
-            node_of.update({cpu: core * nodes // count for cpu in alive})
+            node_of.update(dict.fromkeys(alive, core * nodes // count))
     if not cores:
         cores, node_of = [(0,)], {0: 0}
     return machine(cores, node_of)
@@ -146,7 +146,7 @@ def nodes_of(cpus: TopologyFacts) -> Dict[int, int]:
 
 
 # Nitro, 8 vCPUs of 4 cores, siblings half-way; what an operator would draw on paper.
-EIGHT = machine([(0, 4), (1, 5), (2, 6), (3, 7)], {cpu: 0 for cpu in range(8)})
+EIGHT = machine([(0, 4), (1, 5), (2, 6), (3, 7)], dict.fromkeys(range(8), 0))
 TWO_NODES = machine([(0, 4), (1, 5), (2, 6), (3, 7)], {0: 0, 4: 0, 1: 0, 5: 0, 2: 1, 6: 1, 3: 1, 7: 1})
 
 
