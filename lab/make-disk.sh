@@ -6,10 +6,10 @@ uuid=$1 mib=$2 first_mib=1
 truncate -s "${mib}M" disk.raw
 echo "start=${first_mib}MiB, type=83, bootable" | sfdisk -q disk.raw
 mkdir tree
-fakeroot sh -eu -c '
-    tar -C tree -xf root.tar
-    mke2fs -q -F -t ext4 -U "$1" -d tree -E "offset=$(($3 * 1024 * 1024))" disk.raw "$((($2 - $3) * 1024))k"
-' fill "$uuid" "$mib" "$first_mib"
+fakeroot sh -eus "$uuid" "$mib" "$first_mib" <<'EOF'
+tar -C tree -xf root.tar
+mke2fs -q -F -t ext4 -U "$1" -d tree -E "offset=$(($3 * 1024 * 1024))" disk.raw "$((($2 - $3) * 1024))k"
+EOF
 cp tree/boot/vmlinuz-* vmlinuz
 cp tree/boot/initrd.img-* initrd.img
 rm -r tree root.tar
