@@ -161,6 +161,15 @@ def _expected(folder: "Any") -> "list[Any]":
     return sorted((folder / "data" / "machines").glob("**/expected.json"))
 
 
+def _of_tools(results: "list[Done]") -> str:
+    """The count of the suites whose tools have no JUnit file of their own: `lint:8 build:2`."""
+    counts: "dict[str, int]" = {}
+    for done in results:
+        if not done.job.own_junit:
+            counts[done.job.suite] = counts.get(done.job.suite, 0) + done.count("passed")
+    return " ".join(f"{suite}:{count}" for suite, count in counts.items())
+
+
 def main(arguments: "list[str]") -> int:
     """Run the named suites (all without a name); 0 when nothing failed and no suite fell short."""
     unknown = [name for name in arguments if name not in suites.GROUPS]
@@ -188,8 +197,9 @@ def main(arguments: "list[str]") -> int:
     absent = [version for version in pythons.TARGETS if version not in pythons.find()]
     parts = [
         " ".join(f"{done.job.name}:{done.count('passed')}" for done in results if done.job.own_junit),
-        f"lint:{sum(done.count('passed') for done in results if done.job.suite == 'lint')}",
+        _of_tools(results),
         f"Pythons absent: {' '.join(absent) or 'none'}",
+        "".join(f"ansible-core absent: {core}" for venv, core in suites.CORES if not (ROOT / venv).is_dir()),
         recorded_machines(results),
         "Chromium absent: the report's page was not judged" if no_browser else "",
         f"{(time.monotonic() - started) / 60:.1f} min",
