@@ -9,10 +9,10 @@ The unit runs `reapply --if-changed`; people run the rest, without a controller.
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import List, Optional
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import watch
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.say import complain
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
@@ -60,5 +60,5 @@ def main(arguments: List[str], host: Optional[WritableHost] = None) -> int:
             return tell.dead_man(host)
         return tell.restore(host, options.concern or None)
     except NearmetalError as error:
-        print(f"nearmetal: {error}", file=sys.stderr)
+        complain(f"nearmetal: {error}")
         return FAILED

@@ -11,6 +11,7 @@ import sys
 from typing import List, Optional, Sequence
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import report
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.say import say
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import dead_man as engine_dead_man
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import restore_requests, stored_requests
@@ -24,10 +25,10 @@ def status(host: WritableHost, as_json: bool) -> int:
     """Print what is tuned; 0 when everything is as wanted."""
     found = report.collect(host)
     if as_json:
-        print(json.dumps(found, indent=1, sort_keys=True))
+        say(json.dumps(found, indent=1, sort_keys=True))
     else:
         colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-        print(report.render(found, colour))
+        say(report.render(found, colour))
     return int(bool(found["drift"]))
 
 
@@ -48,16 +49,14 @@ def restore(host: WritableHost, names: Optional[List[str]]) -> int:
 
 def confirm(host: WritableHost) -> int:
     """Disarm the dead-man timer."""
-    print("confirmed" if engine_dead_man.confirm(host) else "nothing waits to be confirmed")
+    say("confirmed" if engine_dead_man.confirm(host) else "nothing waits to be confirmed")
     return 0
 
 
 def dead_man(host: WritableHost) -> int:
     """Put back what nobody confirmed."""
     for action in engine_dead_man.fire(host):
-        print(
-            f"<4>{action.concern}.{action.knob}: nobody confirmed, so {action.what} {action.where} is as before again"
-        )
+        say(f"<4>{action.concern}.{action.knob}: nobody confirmed, so {action.what} {action.where} is as before again")
     return 0
 
 
@@ -65,9 +64,9 @@ def _say(outcomes: Sequence[Outcome]) -> int:
     """One line per concern; 1 when one failed."""
     failed = [outcome for outcome in outcomes if outcome.error]
     for outcome in outcomes:
-        print(_level(outcome) + contract([outcome])["msg"])
+        say(_level(outcome) + contract([outcome])["msg"])
     if not outcomes:
-        print("nothing is stored that could be planned or taken back")
+        say("nothing is stored that could be planned or taken back")
     return int(bool(failed))
 
 

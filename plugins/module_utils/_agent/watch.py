@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Optional
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.say import say
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
@@ -24,7 +25,7 @@ def reapply(host: WritableHost, if_changed: bool) -> int:
     """
     off = switched_off(host)
     if off is not None:
-        print(f"switched off by {off}: nothing is planned")
+        say(f"switched off by {off}: nothing is planned")
         return 0
     seen = _planned_for(host)
     for _round in range(ROUNDS):
