@@ -117,7 +117,7 @@ def _archives_of_this_machine() -> dict[str, str]:
 
 def _os_release() -> dict[str, str]:
     lines = Path("/etc/os-release").read_text(encoding="utf-8").splitlines()
-    return {name: value.strip('"') for name, _, value in (line.partition("=") for line in lines)}
+    return {name: value.strip('"') for name, _equals, value in (line.partition("=") for line in lines)}
 
 
 def proxies() -> list[str]:

@@ -38,5 +38,5 @@ def ssh_config(hosts: Sequence[Host]) -> str:
             f'  IdentityFile "{host.identity_file}"',
         ]
         pairs = [option.partition("=") for option in host.ssh_options()[5::2]]
-        lines += [f'  {name} "{value}"' for name, _, value in pairs]
+        lines += [f'  {name} "{value}"' for name, _equals, value in pairs]
     return "\n".join(lines) + "\n"

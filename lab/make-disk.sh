@@ -1,7 +1,8 @@
-#!/bin/sh -eu
+#!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
 # make-disk.sh UUID MIB: in the current folder, root.tar becomes disk.qcow2 (one ext4 partition), vmlinuz and
 # initrd.img. fakeroot keeps owners and device nodes for those who aren't root; nothing is mounted.
+set -eu
 uuid=$1 mib=$2 first_mib=1
 truncate -s "${mib}M" disk.raw
 echo "start=${first_mib}MiB, type=83, bootable" | sfdisk -q disk.raw

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import sys
 from pathlib import Path
 from typing import Dict, Iterable, Optional
 
@@ -35,7 +36,7 @@ class BootHost(FakeKernel):
         for tool in tools:
             (root / "usr/sbin").mkdir(parents=True, exist_ok=True)
             stand_in = "grub-" + tool[len("grub2-") :] if tool.startswith("grub2-") else tool
-            shutil.copy(STAND_INS / stand_in, root / "usr/sbin" / tool)
+            _install(stand_in, root / "usr/sbin" / tool)
 
     def output(self, argv: "list[str] | tuple[str, ...]", timeout: float = 60) -> bytes:
         self.commands.append(" ".join(argv))
@@ -63,6 +64,16 @@ class BootHost(FakeKernel):
         shared = re.search(r"^kernelopts=(.*)$", self._get("/boot/grub2/grubenv"), re.MULTILINE)
         line = options.group(1).replace("$kernelopts", shared.group(1) if shared else "")
         return "BOOT_IMAGE=(hd0,gpt1)/vmlinuz " + line.replace(" $tuned_params", "")
+
+
+def _install(stand_in: str, program: Path) -> None:
+    """A shell script as it is; a Python one below the interpreter that runs the tests."""
+    script = STAND_INS / f"{stand_in}.py"
+    if script.exists():
+        program.write_text(f"#!{sys.executable}\n{script.read_text()}")
+        program.chmod(0o755)
+    else:
+        shutil.copy(STAND_INS / stand_in, program)
 
 
 def debian(root: Path, foreign: str = QUOTED, changes: Optional[Dict[str, str]] = None) -> BootHost:

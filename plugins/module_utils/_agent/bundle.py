@@ -26,7 +26,9 @@ from typing import TYPE_CHECKING, Dict, Iterator, List, Optional, Tuple
 
 if TYPE_CHECKING:
     # Never run: this makes Ansible send the command and all that it needs.
-    from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import command as command
+    from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import command
+
+    COMMAND = command.main
 
 UTILS = ("ansible_collections", "nearmetal", "ec2", "plugins", "module_utils")
 _COMMAND = ("_agent", "command")

@@ -43,7 +43,7 @@ class Agent(Lever):
             store.remove_file(host, AGENT)
             store.remove_empty(host, folder)
             return
-        version = str(value).split(" ")[0]
+        version = str(value).split(" ", maxsplit=1)[0]
         data = bundle.build(version)
         if bundle.identity(version) != value or len(data) > MAX_BYTES:
             raise NearmetalError(f"the agent {value!r} can't be made of these sources")
