@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import stat
-import subprocess
 from typing import Sequence
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
@@ -54,24 +53,19 @@ class WritableHost(Host):
         """As `command`, every byte as the tool wrote it."""
         name = " ".join(argv[:3])
         program = self.real(argv[0]) if argv[0].startswith("/") else argv[0]
+        # Only here: most runs start no tool, and what this needs takes longer to import than a plan takes to make.
+        from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.spawn import to_end
+
         try:
-            done = subprocess.run(
-                [program, *argv[1:]],
-                env={"PATH": _PATH, "LC_ALL": "C"},
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                timeout=timeout,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
+            code, out, err = to_end([program, *argv[1:]], {"PATH": _PATH, "LC_ALL": "C"}, timeout)
+        except TimeoutError:
             raise NearmetalError(f"{name}: no end after {timeout:.0f} s") from None
         except OSError as error:
             raise NearmetalError(f"{name}: {os.strerror(error.errno or 0)}") from None
-        if done.returncode != 0:
-            said = (done.stderr or done.stdout).decode("utf-8", "replace").strip().splitlines()
-            raise NearmetalError(f"{name} failed with code {done.returncode}: {said[-1] if said else 'no message'}")
-        return done.stdout
+        if code != 0:
+            said = (err or out).decode("utf-8", "replace").strip().splitlines()
+            raise NearmetalError(f"{name} failed with code {code}: {said[-1] if said else 'no message'}")
+        return out
 
     def mode(self, path: str) -> int:
         """The permission bits of a file, 0644 for one that doesn't exist yet."""
