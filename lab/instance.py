@@ -95,6 +95,17 @@ def resized(host: Host, name: str, *, outlive: bool = True, progress: Progress |
     return bigger
 
 
+def started(host: Host, *, outlive: bool = True) -> Host:
+    """Start the disk of a host whose power was cut (`host.end()`), and return when it has booted."""
+    wanted = shape.load(host.shape)
+    lab_keys = keys.obtain(Progress())
+    _saved, _disk, acceleration = _prepared(wanted, lab_keys, Progress())
+    command = qemu.command(wanted, acceleration)
+    again = _launch(host.name, wanted, Path(host.folder), command, lab_keys, outlive)
+    again.booted()
+    return again
+
+
 def snapshot(name: str, progress: Progress) -> Path | None:
     """Build what a shape's hosts start from, unless the cache has it; null for a shape that can't be saved."""
     deps.require()

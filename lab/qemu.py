@@ -59,16 +59,15 @@ def _smbios(shape: Shape) -> list[str]:
 
 
 def _disks(shape: Shape) -> list[str]:
-    arguments = _disk("root", DISK, f"virtio-blk-pci,addr={_ROOT_DISK_SLOT:#x}")
+    arguments = _disk("root", DISK, f"virtio-blk-pci,addr={_ROOT_DISK_SLOT:#x}", shape.disk_cache)
     for number, disk in enumerate(shape.disks):
         device = f"{disk.device},addr={_FIRST_DISK_SLOT + number:#x}"
-        arguments += _disk(f"disk{number}", extra_disk(number), device)
+        arguments += _disk(f"disk{number}", extra_disk(number), device, shape.disk_cache)
     return arguments
 
 
-def _disk(name: str, file: str, device: str) -> list[str]:
-    # A host is thrown away, so its disks needn't survive this machine's power cut: cache=unsafe.
-    return ["-drive", f"file={file},if=none,id={name},cache=unsafe", "-device", f"{device},drive={name}"]
+def _disk(name: str, file: str, device: str, cache: str) -> list[str]:
+    return ["-drive", f"file={file},if=none,id={name},cache={cache}", "-device", f"{device},drive={name}"]
 
 
 def _nics(shape: Shape) -> list[str]:

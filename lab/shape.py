@@ -58,6 +58,7 @@ class Shape:
     smbios: dict[str, dict[str, str]]
     nics: tuple[str, ...]
     disks: tuple[Disk, ...]
+    disk_cache: str  # unsafe | writeback: a real disk's, which loses at a power cut what was not flushed
 
     @property
     def cpus(self) -> int:
@@ -111,8 +112,11 @@ def _shape(name: str, table: Table) -> Shape:
         smbios={kind: table.pairs(kind) for kind in ("bios", "system", "board", "chassis", "processor")},
         nics=table.strings("nics"),
         disks=tuple(_disk(disk) for disk in table.tables("disks")),
+        disk_cache=table.take("disk_cache", str),
     )
     table.done()
+    if shape.disk_cache not in ("unsafe", "writeback"):
+        raise LabError(f"{name}: disk_cache is unsafe or writeback, not {shape.disk_cache}")
     counts = (shape.sockets, shape.cores, shape.threads, shape.nodes, shape.memory_mib // 256, len(shape.nics))
     if min(counts) < 1:
         raise LabError(f"{name}: sockets, cores, threads, nodes and nics must be 1 or more, memory_mib 256 or more")
