@@ -42,7 +42,7 @@ test: setup ## Everything, with set-up; closes with the counts
 	@$(PYTHON) -m dev.test
 
 test-lab: setup ## The lab's part of it, with the power cut at every system call of a run: hours
-	@NEARMETAL_POWER_CUTS=all $(PYTHON) -m dev.test lab molecule
+	@NEARMETAL_POWER_CUTS=all $(PYTHON) -m dev.test lab molecule long
 
 lint: tools ## Linters, ansible-test sanity and the project's own gates
 	@$(PYTHON) -m dev.test lint gates sanity

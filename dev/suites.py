@@ -171,12 +171,25 @@ def browser() -> "list[Job]":
     return [_pytest("browser", "", ".venv", ["tests/browser"])] if chromium.present() else []
 
 
+# Scenarios that boot a host many times.
+LONG = ("powercut",)
+
+
 def molecule() -> "list[Job]":
-    """Each scenario on the lab."""
-    names = sorted(path.parent.name for path in ROOT.glob("molecule/*/molecule.yml"))
+    """Each scenario on the lab but the long ones."""
+    names = (path.parent.name for path in ROOT.glob("molecule/*/molecule.yml"))
+    return _scenarios("molecule", sorted(name for name in names if name not in LONG))
+
+
+def long() -> "list[Job]":
+    """The scenarios that `make test` leaves to `make test-lab`."""
+    return _scenarios("long", [name for name in LONG if (ROOT / "molecule" / name).is_dir()])
+
+
+def _scenarios(suite: str, names: "list[str]") -> "list[Job]":
     return [
         Job(
-            "molecule",
+            suite,
             f"molecule-{name}",
             [sys.executable, "-m", "dev.scenario", name, str(JUNIT / f"molecule-{name}.xml")],
             lane=name,
@@ -200,3 +213,5 @@ GROUPS = {
     "lab": lab,
     "molecule": molecule,
 }
+# Run only when named.
+ON_REQUEST = {"long": long}

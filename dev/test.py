@@ -172,9 +172,10 @@ def _of_tools(results: "list[Done]") -> str:
 
 def main(arguments: "list[str]") -> int:
     """Run the named suites (all without a name); 0 when nothing failed and no suite fell short."""
-    unknown = [name for name in arguments if name not in suites.GROUPS]
+    known = {**suites.GROUPS, **suites.ON_REQUEST}
+    unknown = [name for name in arguments if name not in known]
     if unknown:
-        print(f"No such suite: {', '.join(unknown)}. There are: {', '.join(suites.GROUPS)}", file=sys.stderr)
+        print(f"No such suite: {', '.join(unknown)}. There are: {', '.join(known)}", file=sys.stderr)
         return 2
     groups = arguments or list(suites.GROUPS)
     started = time.monotonic()
@@ -182,7 +183,7 @@ def main(arguments: "list[str]") -> int:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
     numbers = tomllib.loads((ROOT / "tests" / "suites.toml").read_text(encoding="utf-8"))
-    jobs = {group: suites.GROUPS[group]() for group in groups}
+    jobs = {group: known[group]() for group in groups}
     # Everything else must run everywhere; a browser is not to be had on every distribution.
     no_browser = "browser" in jobs and not jobs["browser"]
     groups = [group for group in groups if group != "browser" or not no_browser]

@@ -107,7 +107,7 @@ class Host:
         """The ssh command up to the address."""
         return ["ssh", *self.ssh_options(), "-p", str(self.port), f"{user or self.user}@{self.address}"]
 
-    def run(self, command: str, *, user: str | None = None, stdin: bytes | None = None, seconds: float = 120.0) -> str:
+    def run(self, command: str, *, user: str | None = None, stdin: bytes | None = None, seconds: float = 300.0) -> str:
         """The output of a shell command on the host; a failure shows its errors, a hang the console."""
         try:
             done = subprocess.run(
