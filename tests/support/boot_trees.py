@@ -47,12 +47,14 @@ class BootHost(FakeKernel):
 
     def boot(self) -> str:
         """Boot the newest kernel; the command line that it gets, as GRUB would put it together."""
-        line = self._entry() if (Path(self.root) / "boot/loader").exists() else self._menu()
+        bls = self.exists("/boot/loader") and "blscfg" in self._get("/boot/grub2/grub.cfg")
+        line = self._entry() if bls else self._menu()
         self._put("/proc/cmdline", line + "\n")
         return line
 
     def _menu(self) -> str:
-        config = next(path for path in ("boot/grub/grub.cfg", "boot/grub2/grub.cfg") if self.exists("/" + path))
+        places = ("boot/grub/grub.cfg", "boot/grub2/grub.cfg", "boot/efi/EFI/amzn/grub.cfg")
+        config = next(path for path in places if self.exists("/" + path))
         first = re.search(r"^\tlinux\t(.*)$", self._get("/" + config), re.MULTILINE)
         assert first is not None, "no entry"
         return "BOOT_IMAGE=" + first.group(1).replace('\\"', '"')
@@ -101,6 +103,26 @@ def amazon_2(root: Path) -> BootHost:
         "/boot/grub2/grub.cfg": "",
     }
     return _generated(root, files, "grub2-mkconfig", "grub2-script-check", "/boot/grub2/grub.cfg")
+
+
+def amazon_2_arm(root: Path) -> BootHost:
+    """Amazon Linux 2 on Graviton: its one grub.cfg is on the EFI partition, named by a link."""
+    host = amazon_2(root)
+    (root / "boot/efi/EFI/amzn").mkdir(parents=True)
+    (root / "boot/grub2/grub.cfg").rename(root / "boot/efi/EFI/amzn/grub.cfg")
+    (root / "etc/grub2-efi.cfg").symlink_to("../boot/efi/EFI/amzn/grub.cfg")
+    (root / "sys/firmware/efi").mkdir(parents=True)
+    return host
+
+
+def rhel_without_bls(root: Path) -> BootHost:
+    """RHEL 8 with GRUB_ENABLE_BLSCFG=false: the entries lie there, and GRUB doesn't read them."""
+    host = amazon_2(root)
+    place = root / "boot/loader/entries/0123-4.18.0.conf"
+    place.parent.mkdir(parents=True)
+    place.write_text(bls_entry("4.18.0", "root=/dev/unused"))
+    _install("grubby", root / "usr/sbin/grubby")
+    return host
 
 
 def rhel(root: Path, release: int) -> BootHost:

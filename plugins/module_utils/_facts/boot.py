@@ -188,17 +188,20 @@ def _loader(host: Host) -> Optional[str]:
     # PV-GRUB, outside of the guest, reads menu.lst even where a newer grub.cfg lies beside it (S2-04).
     if seen.virtualization == "pv" and host.exists("/boot/grub/menu.lst"):
         return "grub_legacy"
+    if seen.boot_loader is None and host.exists(config_path(host, "mkconfig")):
+        return "grub_efi"  # Amazon Linux 2 on arm64 keeps its one grub.cfg on the EFI partition
     return seen.boot_loader
 
 
 def _provider(host: Host, loader: Optional[str]) -> Optional[str]:
-    if loader == "grub_bls":
-        return "bls" if tool(host, "grubby") else None
-    if loader not in ("grub_pc", "grub_efi"):
+    if loader not in ("grub_pc", "grub_efi", "grub_bls"):
         return None
-    if host.exists(DEBIAN_CONFIG) and tool(host, "grub-mkconfig"):
-        return "debian"
-    return "mkconfig" if host.exists("/boot/grub2/grub.cfg") and tool(host, "grub2-mkconfig") else None
+    if host.exists(DEBIAN_CONFIG):
+        return "debian" if tool(host, "grub-mkconfig") else None
+    # Entries may lie there unused: GRUB reads them when its configuration says blscfg (GRUB_ENABLE_BLSCFG).
+    if loader == "grub_bls" and "blscfg" in (host.text(config_path(host, "mkconfig")) or ""):
+        return "bls" if tool(host, "grubby") else None
+    return "mkconfig" if host.exists(config_path(host, "mkconfig")) and tool(host, "grub2-mkconfig") else None
 
 
 def _configured(host: Host, provider: Optional[str]) -> Optional[Tuple[str, ...]]:

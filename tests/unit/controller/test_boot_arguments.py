@@ -16,7 +16,18 @@ from typing import Any, Callable, Dict
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.modules import clocksource, restore, tune
 
-from tests.support.boot_trees import FOREIGN, NEW, BootHost, amazon_2, bls_entry, debian, install_kernel, rhel
+from tests.support.boot_trees import (
+    FOREIGN,
+    NEW,
+    BootHost,
+    amazon_2,
+    amazon_2_arm,
+    bls_entry,
+    debian,
+    install_kernel,
+    rhel,
+    rhel_without_bls,
+)
 from tests.support.fake_kernel import FakeKernel
 from tests.support.hosts import files_of
 
@@ -28,7 +39,9 @@ HOSTS: Dict[str, Callable[[Path], BootHost]] = {
     "debian": debian,
     "rhel 8": lambda root: rhel(root, 8),
     "rhel 9": lambda root: rhel(root, 9),
+    "rhel without bls": rhel_without_bls,
     "amazon 2": amazon_2,
+    "amazon 2 on arm": amazon_2_arm,
 }
 
 
