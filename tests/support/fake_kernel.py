@@ -5,7 +5,7 @@
 
 It knows its files by what the kernel's own documentation says of them and takes
 orders only through write(2), like the real one. `moods` makes a file misbehave:
-an errno name (the write fails so), `ignores` (taken without effect), `half`
+an errno name (the write fails so), `late` (once: taken, and then EIO), `ignores` (taken without effect), `half`
 (only a part of the bytes is taken).
 """
 
@@ -61,6 +61,10 @@ class FakeKernel(WritableHost):
         mood = self.moods.get(path, "")
         if self.read_only:
             raise OSError(errno.EROFS, "Read-only file system", path)
+        if mood == "late":
+            del self.moods[path]
+            self._take(path, text)
+            raise OSError(errno.EIO, "taken, and yet an error", path)
         if mood.startswith("E"):
             raise OSError(getattr(errno, mood), mood, path)
         if not (Path(self.root) / path.lstrip("/")).exists():

@@ -91,10 +91,11 @@ def test_an_option_dropped_is_taken_back(host: FakeKernel, call: Call) -> None:
 
 
 def test_original_of_the_first_run_survives_later_runs(host: FakeKernel, call: Call) -> None:
+    host.write_value(CURRENT, "acpi_pm\n")
     call(clocksource.main, host, source="tsc", persist=False)
     call(clocksource.main, host, source="hpet", persist=False)
     call(restore.main, host)
-    assert current(host) == "xen"
+    assert current(host) == "acpi_pm"
 
 
 def test_what_somebody_else_set_since_is_left_alone(host: FakeKernel, call: Call) -> None:
@@ -107,6 +108,7 @@ def test_what_somebody_else_set_since_is_left_alone(host: FakeKernel, call: Call
 
 
 def test_a_reboot_voids_the_runtime_original(host: FakeKernel, call: Call) -> None:
+    host.write_value(CURRENT, "acpi_pm\n")
     call(clocksource.main, host, source="tsc")
     host.reboot("99999999-0000-0000-0000-000000000000")
     host.write_value(CURRENT, "tsc\n")  # as systemd-tmpfiles does at boot
@@ -122,14 +124,13 @@ def test_another_instance_drops_the_runtime_originals(tmp_path: Path, call: Call
     call(clocksource.main, host, source="tsc")
     tag = Path(host.root) / "sys/devices/virtual/dmi/id/board_asset_tag"
     tag.write_text("i-0fedcba9876543210\n")
-    (tmp_path / CURRENT.lstrip("/")).write_text("kvm-clock\n")
     restored = call(restore.main, host)
     assert [action["what"] for action in restored["actions"]] == ["files", "wanted"]
-    assert current(host) == "kvm-clock"
+    assert current(host) == "tsc", "this instance's own choice"
     assert not host.exists(FILE)
 
 
-@pytest.mark.parametrize("mood", ["EIO", "EPERM", "ENOENT", "EBUSY", "ignores", "half"])
+@pytest.mark.parametrize("mood", ["EIO", "EPERM", "ENOENT", "EBUSY", "late", "ignores", "half"])
 def test_a_kernel_that_does_not_take_the_value(host: FakeKernel, call: Call, mood: str) -> None:
     before = everything(host)
     host.moods[CURRENT] = mood
@@ -149,6 +150,11 @@ def test_tune_does_what_the_module_does(host: FakeKernel, call: Call) -> None:
     assert call(tune.main, host, workload="in_memory_database")["changed"]
     assert current(host) == "tsc"
     assert not call(tune.main, host, workload="in_memory_database")["changed"]
+
+
+def test_the_users_option_wins_over_the_workloads(host: FakeKernel, call: Call) -> None:
+    call(tune.main, host, workload="base", concerns={"clocksource": {"source": "hpet"}})
+    assert current(host) == "hpet"
 
 
 @pytest.mark.parametrize(
