@@ -161,18 +161,20 @@ def mutations() -> "list[Job]":
     return [Job("mutations", "mutations", argv, own_junit=True, live=True, environment=environment(".venv"))]
 
 
+# What boots a host many times, or fails at each system call of a run: `make test-lab` alone runs it.
+LONG = ("powercut", "reboot")
+LONG_TESTS = ("test_faults.py", "test_unit.py")
+
+
 def lab() -> "list[Job]":
-    """Tests against an emulated host with a real kernel."""
-    return [_pytest("lab", "", ".venv", ["tests/lab"], live=True)] if _has_tests(ROOT / "tests" / "lab") else []
+    """Tests against an emulated host with a real kernel, but the long ones."""
+    names = sorted(path.name for path in (ROOT / "tests" / "lab").glob("test_*.py"))
+    return [_pytest("lab", "", ".venv", [f"tests/lab/{name}" for name in names if name not in LONG_TESTS], live=True)]
 
 
 def browser() -> "list[Job]":
     """The report's page in Chromium; nothing where there is none."""
     return [_pytest("browser", "", ".venv", ["tests/browser"])] if chromium.present() else []
-
-
-# Scenarios that boot a host many times.
-LONG = ("powercut",)
 
 
 def molecule() -> "list[Job]":
@@ -182,8 +184,9 @@ def molecule() -> "list[Job]":
 
 
 def long() -> "list[Job]":
-    """The scenarios that `make test` leaves to `make test-lab`."""
-    return _scenarios("long", [name for name in LONG if (ROOT / "molecule" / name).is_dir()])
+    """What `make test` leaves to `make test-lab`."""
+    tests = _pytest("long", "", ".venv", [f"tests/lab/{name}" for name in LONG_TESTS], live=True)
+    return [tests, *_scenarios("long", list(LONG))]
 
 
 def _scenarios(suite: str, names: "list[str]") -> "list[Job]":
