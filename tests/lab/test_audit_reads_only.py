@@ -16,11 +16,11 @@ ROOT = Path(__file__).resolve().parents[2]
 TRACE = "/root/audit.trace"
 # The interpreter that Ansible starts: the real one, under strace.
 TRACER = f"""#!/bin/sh
-exec strace -f -qq -s 300 -o {TRACE} \\
+exec strace -f -y -qq -s 300 -o {TRACE} \\
   -e trace=%file,%network,ioctl,fchmod,fchown,ftruncate,mount,bpf /usr/bin/python3 "$@"
 """
-# Where AnsiballZ unpacks itself, and what every Python process opens for writing.
-OWN = re.compile(r'"(/root/\.ansible/tmp/|/tmp/ansible_|/dev/null)')
+# Where AnsiballZ unpacks itself, and the name by which Python tries whether it may write to /tmp.
+OWN = re.compile(r'["<](/root/\.ansible/tmp/|/tmp/ansible_|/dev/null|/tmp/[a-z0-9_]{8}[">])')
 WRITES = re.compile(r"O_WRONLY|O_RDWR|O_CREAT|O_TRUNC")
 CHANGES = (
     "rename",
@@ -77,6 +77,8 @@ def test_the_tracer_would_notice() -> None:
     assert forbidden('7 rename("/etc/a", "/etc/b") = 0')
     assert not forbidden('7 openat(AT_FDCWD, "/proc/cpuinfo", O_RDONLY|O_CLOEXEC) = 3')
     assert not forbidden('7 unlink("/tmp/ansible_x/a") = 0')
+    assert not forbidden("7 ftruncate(3</tmp/ansible_x/a.zip>, 5) = 0")
+    assert forbidden("7 ftruncate(3</etc/fstab>, 5) = 0")
 
 
 def test_audit_changes_nothing(tmp_path: Path) -> None:
