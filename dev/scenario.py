@@ -18,7 +18,8 @@ from pathlib import Path
 
 from dev import ROOT, junit
 
-EXECUTED = re.compile(r"\[(?P<scenario>\S+) > (?P<step>\S+)\] Executed: (?P<how>.*)")
+# With colours or without; the summary at the end repeats it without a level.
+EXECUTED = re.compile(r"(?:^[A-Z]+ +\S+ ➜ |\[\S+ > )(?P<step>[a-z_]+)(?:\]|:) Executed: (?P<how>.*)")
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
