@@ -163,7 +163,7 @@ def mutations() -> "list[Job]":
 
 # What boots a host many times, or fails at each system call of a run: `make test-lab` alone runs it.
 LONG = ("powercut", "reboot")
-LONG_TESTS = ("test_faults.py", "test_unit.py")
+LONG_TESTS = ("test_faults.py", "test_lifecycle.py", "test_shapes.py", "test_unit.py")
 
 
 def lab() -> "list[Job]":
