@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.workload import Choice, Workload
 
-WORKLOAD: Workload = {
+OWN: Workload = {
     "clocksource": {
         "source": Choice(
             "auto",
             "tsc where it beats the kernel's default (Xen HVM, metal); elsewhere the kernel already chose right",
-            "S0-11, S0-14; kernel 7539b174aef4",
+            "S0-11, S0-14, kernel 7539b174aef4",
         ),
     },
 }

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.workload import Choice, Workload
 
-WORKLOAD: Workload = {
+OWN: Workload = {
     "clocksource": {
         "source": Choice(
             "auto",
@@ -42,7 +42,6 @@ WORKLOAD: Workload = {
     },
     "network_stack": {
         "somaxconn": Choice(4096, "clients that reconnect all at once find room; Redis asks for 511 itself", "S4-08"),
-        "keepalive_time": Choice(300, "the newest types forget a connection that is idle for 350 s", "ec2.md 2.10"),
         "slow_start_after_idle": Choice(
             "disabled", "pooled connections pause between bursts and needn't begin small again", "S4-16"
         ),

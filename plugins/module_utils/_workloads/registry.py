@@ -7,10 +7,39 @@ from __future__ import annotations
 
 from typing import Dict
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads import base, in_memory_database
-from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.workload import Workload
+from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads import (
+    analytics,
+    base,
+    burstable,
+    cache,
+    common,
+    hpc,
+    in_memory_database,
+    jvm,
+    low_latency,
+    nvme_storage,
+    packet_appliance,
+    sap_hana,
+    web,
+)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.workload import Workload, inherited
+
+# What each named workload says itself; the rest it inherits.
+OWN: Dict[str, Workload] = {
+    "analytics": analytics.OWN,
+    "burstable": burstable.OWN,
+    "cache": cache.OWN,
+    "hpc": hpc.OWN,
+    "in_memory_database": in_memory_database.OWN,
+    "jvm": jvm.OWN,
+    "low_latency": low_latency.OWN,
+    "nvme_storage": nvme_storage.OWN,
+    "packet_appliance": packet_appliance.OWN,
+    "sap_hana": sap_hana.OWN,
+    "web": web.OWN,
+}
 
 WORKLOADS: Dict[str, Workload] = {
-    "base": base.WORKLOAD,
-    "in_memory_database": in_memory_database.WORKLOAD,
+    "base": base.OWN,
+    **{name: inherited(base.OWN, common.OWN, own) for name, own in OWN.items()},
 }

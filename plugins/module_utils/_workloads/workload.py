@@ -22,6 +22,15 @@ class Choice:
 Workload = Mapping[str, Mapping[str, Choice]]
 
 
+def inherited(*layers: Workload) -> Workload:
+    """One workload of several layers, the later one winning option by option."""
+    found: Dict[str, Dict[str, Choice]] = {}
+    for layer in layers:
+        for concern, choices in layer.items():
+            found.setdefault(concern, {}).update(choices)
+    return found
+
+
 def values(workload: Workload) -> Dict[str, Dict[str, Any]]:
     """concern → option → value: what a user would write as `tune_concerns`."""
     return {

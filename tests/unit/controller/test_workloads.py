@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import tune_requests
-from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.registry import WORKLOADS
+from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.registry import OWN, WORKLOADS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.workload import values
 
 PLAYBOOKS = Path(__file__).resolve().parents[3] / "playbooks"
@@ -21,6 +21,12 @@ def test_playbook_spells_the_workload_out(name: str) -> None:
     text = (PLAYBOOKS / f"{name}.yml").read_text()
     (play,) = yaml.safe_load(text)
     variables = play["roles"][0]["vars"]
+    assert (play["gather_facts"], play["max_fail_percentage"], play["roles"][0]["role"]) == (
+        False,
+        0,
+        "nearmetal.ec2.tune",
+    )
+    assert play["serial"] == "{{ tune_serial | default('10%') }}"
     assert variables == {"tune_workload": name, "tune_concerns": values(WORKLOADS[name])}
     for choices in WORKLOADS[name].values():
         for choice in choices.values():
@@ -36,3 +42,14 @@ def test_every_choice_has_a_reason_and_a_source() -> None:
             for choice in choices.values():
                 assert choice.reason
                 assert choice.source
+
+
+def test_what_all_have_in_common_is_written_once() -> None:
+    """A workload that repeats an inherited value would keep it when the base changes."""
+    base = values(WORKLOADS["base"])
+    for name, own in OWN.items():
+        said = values(own)
+        for concern, options in base.items():
+            for option, value in options.items():
+                assert values(WORKLOADS[name])[concern][option] == said.get(concern, {}).get(option, value)
+        assert WORKLOADS[name]["network_stack"]["keepalive_time"].value < 350

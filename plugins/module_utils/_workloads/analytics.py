@@ -1,0 +1,59 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""analytics: scans and shuffles, throughput before latency. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.workload import Choice, Workload
+
+OWN: Workload = {
+    "cpu_power": {
+        "idle": Choice(
+            "kernel",
+            "idle cores that sleep deeply leave their power to the busy ones: 3.44 instead of 3.20 GHz on c4.8xlarge",
+            "S0-16, ec2.md 2.2",
+        ),
+        "turbo": Choice(
+            "kernel",
+            "busy cores clock up",
+            "S0-16",
+        ),
+    },
+    "numa": {
+        "balancing": Choice(
+            "enabled",
+            "nobody binds these threads, so the kernel brings their memory to them",
+            "S0-24, ec2.md 4",
+        ),
+    },
+    "hugepages": {
+        "thp": Choice(
+            "always",
+            "large columns are walked from end to end: fewer misses of the TLB",
+            "ec2.md 4",
+        ),
+    },
+    "network_stack": {
+        "rx_ring": Choice(
+            "4096",
+            "a shuffle comes as one long burst from many hosts; more descriptors outlast it",
+            "S4-05, ec2.md 4",
+        ),
+        "adaptive_rx": Choice(
+            "enabled",
+            "fewer interrupts while data streams",
+            "S4-14, ec2.md 4",
+        ),
+        "mtu": Choice(
+            9001,
+            "large frames cost less CPU per byte within the VPC",
+            "S4-16, ec2.md 2.10",
+        ),
+        "mtu_probing": Choice(
+            "on_black_hole",
+            "a path that drops larger frames without saying so is found out",
+            "ec2.md 2.10",
+        ),
+    },
+}

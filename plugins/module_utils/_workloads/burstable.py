@@ -1,0 +1,18 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""burstable: web servers on T2, T3, T3a and T4g. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.workload import Choice, Workload
+
+OWN: Workload = {
+    "hugepages": {
+        "thp": Choice(
+            "madvise",
+            "little memory: who profits from huge pages asks for them",
+            "ec2.md 4",
+        ),
+    },
+}

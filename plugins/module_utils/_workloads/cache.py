@@ -1,0 +1,59 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""cache: memcached and its like. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.workload import Choice, Workload
+
+OWN: Workload = {
+    "cpu_power": {
+        "idle": Choice(
+            "c1",
+            "one request in a hundred would wait for a core that sleeps deeply",
+            "S0-16, ec2.md 4",
+        ),
+    },
+    "hugepages": {
+        "thp": Choice(
+            "madvise",
+            "slabs are asked for in pages; who profits from huge pages asks for them",
+            "ec2.md 4",
+        ),
+    },
+    "network_irq": {
+        "policy": Choice(
+            "auto",
+            "as many threads as queues, each queue on a CPU of its own",
+            "S4-10, S4-13",
+        ),
+        "rps": Choice(
+            "auto",
+            "8 queues are few for 32 CPUs and more: free ones of the NIC's node help",
+            "S4-11, ec2.md 2.9",
+        ),
+        "rfs": Choice(
+            "auto",
+            "a packet is handled on the CPU whose thread reads it",
+            "S4-11",
+        ),
+    },
+    "network_stack": {
+        "busy_poll": Choice(
+            50,
+            "a thread that waits looks at the queue for 50 µs before it sleeps: latency for CPU time",
+            "ec2.md 4, ec2.md 2.8",
+        ),
+        "somaxconn": Choice(
+            4096,
+            "clients that reconnect all at once find room",
+            "S4-08",
+        ),
+        "slow_start_after_idle": Choice(
+            "disabled",
+            "pooled connections pause between bursts and needn't begin small again",
+            "S4-16",
+        ),
+    },
+}

@@ -1,0 +1,14 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""common: what every named workload has beside `base`. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.workload import Choice, Workload
+
+OWN: Workload = {
+    "network_stack": {
+        "keepalive_time": Choice(300, "the newest types forget a connection that is idle for 350 s", "ec2.md 2.10"),
+    },
+}

@@ -1,0 +1,56 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""hpc: tightly coupled computing, MPI and AVX. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.workload import Choice, Workload
+
+OWN: Workload = {
+    "smt": {
+        "threads": Choice(
+            "disabled",
+            "one thread fills a core's floating-point units; the second one only makes ranks uneven",
+            "S0-04, ec2.md 4",
+        ),
+    },
+    "cpu_power": {
+        "turbo": Choice(
+            "disabled",
+            "the slowest rank sets the pace, and AVX heats some cores out of their turbo (before Ice Lake)",
+            "S0-17, ec2.md 4",
+        ),
+    },
+    "numa": {
+        "balancing": Choice(
+            "disabled",
+            "ranks are bound to their cores; moving their pages costs time at every barrier",
+            "S0-24, ec2.md 2.4",
+        ),
+        "zone_reclaim_mode": Choice(
+            1,
+            "a rank drops file cache before it takes memory of another node, as tuned's hpc profile does",
+            "ec2.md 4, S0-23",
+        ),
+    },
+    "hugepages": {
+        "thp": Choice(
+            "always",
+            "large arrays are walked from end to end: fewer misses of the TLB",
+            "ec2.md 2.5",
+        ),
+    },
+    "network_stack": {
+        "mtu": Choice(
+            9001,
+            "messages in few large frames, within the cluster's placement group",
+            "S4-16, ec2.md 2.10",
+        ),
+        "mtu_probing": Choice(
+            "on_black_hole",
+            "a path that drops larger frames without saying so is found out",
+            "ec2.md 2.10",
+        ),
+    },
+}

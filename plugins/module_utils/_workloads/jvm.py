@@ -1,0 +1,25 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""jvm: services on a Java virtual machine. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.workload import Choice, Workload
+
+OWN: Workload = {
+    "clocksource": {
+        "source": Choice(
+            "auto",
+            "logs and metrics read the clock all the time: on Xen each reading is a system call",
+            "S0-11, S0-12, ec2.md 4",
+        ),
+    },
+    "hugepages": {
+        "thp": Choice(
+            "madvise",
+            "the heap asks for huge pages by -XX:+UseTransparentHugePages; nobody else gets them unasked",
+            "ec2.md 2.5",
+        ),
+    },
+}

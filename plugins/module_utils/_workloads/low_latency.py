@@ -1,0 +1,80 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""low_latency: trading and its like, where the last microsecond counts. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.workload import Choice, Workload
+
+OWN: Workload = {
+    "clocksource": {
+        "source": Choice(
+            "auto",
+            "every message is stamped: on Xen each stamp is a system call until tsc takes over",
+            "S0-11, S0-12, S0-14",
+        ),
+    },
+    "smt": {
+        "threads": Choice(
+            "disabled",
+            "a neighbour on the core makes latency uneven",
+            "S0-04, ec2.md 4",
+        ),
+    },
+    "cpu_power": {
+        "idle": Choice(
+            "c1",
+            "no core has to wake up from a deep state; polling instead is an opt-in of its own",
+            "S0-16, ec2.md 4",
+        ),
+        "governor": Choice(
+            "performance",
+            "no core begins a message at a low clock",
+            "ec2.md 4",
+        ),
+    },
+    "numa": {
+        "balancing": Choice(
+            "disabled",
+            "pages that move are pages that fault; bind threads and memory yourself",
+            "S0-24, ec2.md 4",
+        ),
+    },
+    "hugepages": {
+        "thp": Choice(
+            "never",
+            "a thread never waits while the kernel makes a huge page",
+            "ec2.md 2.5, ec2.md 4",
+        ),
+    },
+    "network_irq": {
+        "policy": Choice(
+            "auto",
+            "each queue interrupts one known CPU, so that yours can be another one",
+            "S4-13, ec2.md 4",
+        ),
+    },
+    "network_stack": {
+        "adaptive_rx": Choice(
+            "disabled",
+            "adapting means waiting for more packets",
+            "ec2.md 2.8",
+        ),
+        "rx_usecs": Choice(
+            0,
+            "a packet interrupts at once",
+            "ec2.md 2.8",
+        ),
+        "tx_usecs": Choice(
+            0,
+            "buffers come back at once",
+            "ec2.md 2.8",
+        ),
+        "busy_poll": Choice(
+            70,
+            "a thread that waits looks at the queue for 70 µs before it sleeps",
+            "ec2.md 2.8",
+        ),
+    },
+}

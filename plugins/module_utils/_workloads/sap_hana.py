@@ -1,0 +1,54 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""sap_hana: SAP HANA: its kernel settings for AWS. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.workload import Choice, Workload
+
+OWN: Workload = {
+    "cpu_power": {
+        "idle": Choice(
+            "c1",
+            "SAP asks for C1 on AWS: a thread that answers a query doesn't first wait for its core",
+            "SAP 1656250, ec2.md 4",
+        ),
+        "governor": Choice(
+            "performance",
+            "SAP asks for it; types that choose no frequency have no governor",
+            "SAP 2684254, ec2.md 4",
+        ),
+    },
+    "numa": {
+        "balancing": Choice(
+            "disabled",
+            "HANA binds its threads and memory itself; the kernel's moves only cost time",
+            "SAP 2684254, S0-24",
+        ),
+    },
+    "hugepages": {
+        "thp": Choice(
+            "madvise",
+            "HANA asks for huge pages itself; SLES 12 and 15 up to SP4 want never: set that in tune_concerns",
+            "SAP 2205917, ec2.md 2.5",
+        ),
+    },
+    "network_stack": {
+        "somaxconn": Choice(
+            4096,
+            "clients that reconnect all at once find room",
+            "SAP 2382421, ec2.md 4",
+        ),
+        "max_syn_backlog": Choice(
+            8192,
+            "the same for connections that are half open",
+            "SAP 2382421, ec2.md 4",
+        ),
+        "slow_start_after_idle": Choice(
+            "disabled",
+            "connections between hosts of one system pause and needn't begin small again",
+            "SAP 2382421, S4-16",
+        ),
+    },
+}

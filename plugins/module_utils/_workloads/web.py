@@ -1,0 +1,52 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""web: nginx, HAProxy, Envoy and their like. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.workload import Choice, Workload
+
+OWN: Workload = {
+    "hugepages": {
+        "thp": Choice(
+            "madvise",
+            "who profits from huge pages asks for them; many small allocations only grow by them",
+            "ec2.md 4",
+        ),
+    },
+    "network_irq": {
+        "policy": Choice(
+            "auto",
+            "one worker per CPU, each with a socket of its own, wants each queue on a CPU of its own",
+            "S4-08, S4-13",
+        ),
+    },
+    "network_stack": {
+        "adaptive_rx": Choice(
+            "enabled",
+            "interrupts wait a little when requests come by the hundred thousand, and not when they are few",
+            "S4-14, ec2.md 4",
+        ),
+        "somaxconn": Choice(
+            4096,
+            "a burst of new connections waits instead of being dropped",
+            "S4-08, ec2.md 4",
+        ),
+        "max_syn_backlog": Choice(
+            8192,
+            "the same for connections that are half open",
+            "ec2.md 2.10",
+        ),
+        "port_range": Choice(
+            "10240 65535",
+            "a proxy opens a connection per request to few backends: 55,296 ports instead of 28,232",
+            "ec2.md 4",
+        ),
+        "slow_start_after_idle": Choice(
+            "disabled",
+            "connections to clients and backends pause and needn't begin small again",
+            "S4-16",
+        ),
+    },
+}
