@@ -61,6 +61,7 @@ class Finding:
     reference: str = ""
     where: str = ""
     gain: str = ""  # what it would bring, with the figure's source; empty: not known
+    owner: str = ""  # who sets the knob today: nearmetal.ec2, tuned, kubelet, a file; empty: nobody known
 
     def as_dict(self) -> dict[str, Any]:
         """The finding as plain JSON data, as the result contract shows it."""

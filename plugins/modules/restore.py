@@ -81,6 +81,9 @@ findings:
     reason: {description: Why., type: str}
     reference: {description: What the reason rests on., type: str}
     gain: {description: "What it brings, with the source of the figure; empty when not known.", type: str}
+    owner:
+      description: "Who sets it today: V(nearmetal.ec2), V(tuned), V(kubelet) or a file; empty when nobody is known."
+      type: str
 errors:
   description: Concern → what went wrong; such a concern was taken back as a whole.
   type: dict

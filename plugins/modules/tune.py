@@ -18,7 +18,9 @@ description:
 options:
   workload:
     description:
-      - A named set of wanted values, such as V(base) or V(in_memory_database).
+      - A named set of wanted values. V(base), which is right on every host, or one of V(analytics), V(burstable),
+        V(cache), V(hpc), V(in_memory_database), V(jvm), V(low_latency), V(nvme_storage), V(packet_appliance),
+        V(sap_hana), V(web). Each has a playbook of its name that spells it out.
     type: str
   concerns:
     description:
@@ -141,6 +143,9 @@ findings:
     reason: {description: Why., type: str}
     reference: {description: What the reason rests on., type: str}
     gain: {description: "What it brings, with the source of the figure; empty when not known.", type: str}
+    owner:
+      description: "Who sets it today: V(nearmetal.ec2), V(tuned), V(kubelet) or a file; empty when nobody is known."
+      type: str
 errors:
   description: Concern → what went wrong; such a concern was taken back as a whole.
   type: dict
@@ -165,8 +170,9 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.options import COMMON
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.module import run_and_exit
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import BAKE, TUNE
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import tune_requests
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import BAKE, TUNE, Origin
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Origin
 
 
 def main(host: WritableHost | None = None) -> None:

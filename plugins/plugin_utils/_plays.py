@@ -36,10 +36,11 @@ def is_ours(task: Any) -> bool:
 
 
 def mode_of_task(task: Any) -> str:
-    """audit, tune or restore; empty for a task of others."""
-    if not is_ours(task):
+    """audit, tune or restore; empty for a task of others, and for one that only looks or reports."""
+    action = str(task.resolved_action)
+    if not is_ours(task) or action == REPORT or action.endswith(("_facts", "_info")):
         return ""
-    if str(task.resolved_action) == RESTORE:
+    if action == RESTORE:
         return "restore"
     return "audit" if task.check_mode else "tune"
 

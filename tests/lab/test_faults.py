@@ -17,7 +17,8 @@ from typing import Dict, Iterator, List, Tuple
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.clocksource import CONCERN
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Request, run
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Request
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Wanted
 

@@ -38,7 +38,8 @@ import sys
 sys.path.insert(0, "/root/nearmetal.zip")
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.clocksource import CONCERN
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Request, run
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Request
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Wanted
 options = {"source": "acpi_pm", "persist": True, "tsc_reliable": "enabled", "allow_unverified": False}
 request = Request("clocksource", CONCERN, Wanted(options) if sys.argv[1] == "tune" else None)

@@ -9,7 +9,7 @@ Asked by the engine of every plan, so that no concern has to think of it.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Dict, Mapping, Optional, Sequence, Tuple
+from typing import Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.owners import OwnersFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Value, Wanted
@@ -46,6 +46,13 @@ _KUBELET_SYSCTLS = (
 )
 
 
+class Owner(NamedTuple):
+    """Somebody who sets a knob, and a sentence that says so."""
+
+    name: str
+    says: str
+
+
 def guarded(owners: OwnersFacts, plan: Plan, wanted: Wanted) -> Plan:
     """The plan without what somebody else owns, each such knob refused by its owner's name.
 
@@ -53,7 +60,7 @@ def guarded(owners: OwnersFacts, plan: Plan, wanted: Wanted) -> Plan:
     """
     if owners.immutable is not None:
         return _nothing(owners.immutable, plan)
-    owned: Dict[str, Tuple[Action, str]] = {}
+    owned: Dict[str, Tuple[Action, Owner]] = {}
     for action in plan.actions:
         owner = _owner(owners, action) if action.after is not None else None
         if owner is not None:
@@ -62,7 +69,7 @@ def guarded(owners: OwnersFacts, plan: Plan, wanted: Wanted) -> Plan:
         return plan
     if wanted.get("owner_conflict") == "take_over":
         told = tuple(
-            _finding(action, "advice", f"{owner}, and will set it again: change it there")
+            _finding(action, "advice", f"{owner.says}, and will set it again: change it there", owner.name)
             for action, owner in owned.values()
         )
         return Plan(plan.actions, plan.findings + told, plan.replan)
@@ -73,7 +80,7 @@ def guarded(owners: OwnersFacts, plan: Plan, wanted: Wanted) -> Plan:
         if finding.status == "advice" or (finding.knob not in owned and not _unpersisted(finding, plan))
     )
     advice = "change it there, or set owner_conflict: take_over"
-    told = tuple(_finding(action, "refused", f"{owner}; {advice}") for action, owner in owned.values())
+    told = tuple(_finding(action, "refused", f"{owner.says}; {advice}", owner.name) for action, owner in owned.values())
     return Plan(actions, told + findings, plan.replan)
 
 
@@ -81,9 +88,11 @@ def _nothing(immutable: str, plan: Plan) -> Plan:
     """A system that its image owns as a whole."""
     reason = f"this system is immutable ({immutable}): change its image, or its own settings"
     changed = {action.knob: action for action in plan.actions if action.after is not None}
-    told = tuple(_finding(action, "refused", reason) for action in changed.values())
+    told = tuple(_finding(action, "refused", reason, immutable) for action in changed.values())
     rest = tuple(
-        replace(finding, status="refused", reason=reason) if finding.status == "would_change" else finding
+        replace(finding, status="refused", reason=reason, owner=immutable)
+        if finding.status == "would_change"
+        else finding
         for finding in plan.findings
         if finding.knob not in changed
     )
@@ -95,19 +104,19 @@ def _unpersisted(finding: Finding, plan: Plan) -> bool:
     return any(action.what == "files" and action.where == finding.where for action in plan.actions)
 
 
-def _owner(owners: OwnersFacts, action: Action) -> Optional[str]:
-    """Who owns what the action changes, in a sentence that begins with the owner's name; None for nobody."""
+def _owner(owners: OwnersFacts, action: Action) -> Optional[Owner]:
+    """Who owns what the action changes; None for nobody."""
     if owners.kubelet and (action.what.startswith(_KUBELET) or _is_kubelets_sysctl(action)):
-        return "kubelet owns it on this Kubernetes node: set it in the node's own configuration"
+        return Owner("kubelet", "kubelet owns it on this Kubernetes node: set it in the node's own configuration")
     for setting in _TUNED.get(action.what, ()):
         name = setting.format(action.where)
         value = owners.tuned.get(name)
         if value is not None and not _same(value, action.after):
-            return f"tuned sets {name} = {value} (profile {owners.tuned_profile})"
+            return Owner("tuned", f"tuned sets {name} = {value} (profile {owners.tuned_profile})")
     if action.what == "sysctl" and action.where in owners.sysctl:
         path, value = owners.sysctl[action.where]
         if value.split() != str(action.after).split():
-            return f"{path} sets {action.where} = {value} and is read after our file"
+            return Owner(path, f"{path} sets {action.where} = {value} and is read after our file")
     return None
 
 
@@ -121,7 +130,7 @@ def _is_kubelets_sysctl(action: Action) -> bool:
     return action.what == "sysctl" and action.where.startswith(_KUBELET_SYSCTLS)
 
 
-def _finding(action: Action, status: str, reason: str) -> Finding:
+def _finding(action: Action, status: str, reason: str, owner: str) -> Finding:
     return Finding(
         concern=action.concern,
         knob=action.knob,
@@ -131,4 +140,5 @@ def _finding(action: Action, status: str, reason: str) -> Finding:
         wanted=action.after,
         reference=REFERENCE,
         where=action.where,
+        owner=owner,
     )

@@ -13,7 +13,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.lever import Lever
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files import (
-    LAUNCHER,
+    GENERATOR,
+    PROGRAMS,
     RULES,
     SERVICE,
     TIMER,
@@ -27,6 +28,7 @@ _READ_AGAIN = {
     SERVICE: ("systemctl", "daemon-reload"),
     TIMER: ("systemctl", "daemon-reload"),
     RULES: ("udevadm", "control", "--reload"),
+    GENERATOR: ("systemctl", "daemon-reload"),
 }
 
 
@@ -56,8 +58,10 @@ class NativeFile(Lever):
     def write(self, host: WritableHost, where: str, value: Value) -> None:
         if value is None:
             store.remove_file(host, where)
+            if where == GENERATOR:
+                store.remove_empty(host, os.path.dirname(where))
         else:
-            mode = 0o755 if where == LAUNCHER else 0o644
+            mode = 0o755 if where in PROGRAMS else 0o644
             store.replace_file(host, where, str(value).encode(), mode=mode, folder_mode=0o755)
         if where in _READ_AGAIN and host.booted():
             host.command(_READ_AGAIN[where])

@@ -8,11 +8,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Dict, List, Sequence
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Outcome
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Outcome
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.unit_run import NAME as UNIT
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Value
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import in_words
 
-SHORT = 32  # a value longer than this is named, not shown, in the one-line msg
+SHORT = 32  # characters of a value in the one-line msg
 
 
 def contract(outcomes: Sequence[Outcome]) -> Dict[str, Any]:
@@ -99,12 +100,9 @@ def _unit_change(actions: Sequence[Action]) -> str:
 
 
 def _change(action: Action) -> str:
+    if action.what == "files" and action.knob != "persist":
+        return f"{action.where} {'removed' if action.after is None else 'written'}"
     if action.what == "files":
         return "no longer persisted" if action.after is None else "persisted"
     place = f"{action.where} " if action.where else ""
-    return f"{place}{_short(action.before)} → {_short(action.after)}"
-
-
-def _short(value: Value) -> str:
-    text = "absent" if value is None else str(value)
-    return text if len(text) <= SHORT else "…"
+    return f"{place}{in_words(action.before, 'absent', SHORT)} → {in_words(action.after, 'absent', SHORT)}"

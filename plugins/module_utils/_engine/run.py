@@ -11,58 +11,32 @@ from __future__ import annotations
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern import Concern
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.gate import closed
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.ownership import guarded
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import dead_man, store
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.apply import apply, obstacles, roll_back
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.apply import apply, roll_back
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.journal import Entry, Journal
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.restore import plan_restore
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.journal import Journal
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import (
+    BAKE,
+    REPLAN,
+    TUNE,
+    Outcome,
+    Request,
+    domains,
+    plan_all,
+    plan_one,
+    wanted_of,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.stored import Stored, StoredWanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.together import Together, demand_agreement, split
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.together import Together, split
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.unit_run import NAME as UNIT
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.unit_run import do_unit, plan_unit, seen
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts, observe, project
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts, observe
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.unit import BAKED
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Plan
 from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
-
-# A finding with one of these statuses says that the knob is managed by this run.
-MANAGED = frozenset(("ok", "would_change", "needs_reboot", "needs_restart", "unchangeable", "unknown", "waived"))
-
-
-@dataclass(frozen=True)
-class Request:
-    """One concern and what is wanted of it now, or was when it was stored; neither takes it back.
-
-    With `stays`, a sentence, it is left as it is, and the sentence says why.
-    """
-
-    name: str
-    concern: Optional[Concern] = None
-    wanted: Optional[Wanted] = None
-    stored: Optional[Stored] = None
-    stays: str = ""
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a run planned for one concern, and whether it was done.
-
-    `memory` shows how the stored wanted changes to `keep` when the concern is done.
-    """
-
-    name: str
-    plan: Plan
-    forget: Tuple[Entry, ...] = ()
-    memory: Tuple[Action, ...] = ()
-    keep: Optional[Stored] = None
-    done: bool = False
-    error: str = ""
 
 
 @dataclass(frozen=True)
@@ -83,7 +57,6 @@ class Origin:
 
 
 ANONYMOUS = Origin("nearmetal")
-TUNE, BAKE, REPLAN = "tune", "bake", "replan"
 PATIENCE = 20  # seconds that the unit waits for a run of a controller; systemd ends it after 30
 
 # The concerns that can be taken back, each with what is stored of it, the last one done first.
@@ -123,8 +96,8 @@ def run(
         journal = Journal(host, platform.instance_id if platform and not host.image else None)
         stored = StoredWanted(host)
         requests = ask(_known(journal, stored))
-        facts = seen(host, _domains(requests))
-        outcomes = _plan_all(host, journal, stored, facts, requests, strict, mode, lenient)
+        facts = seen(host, domains(requests))
+        outcomes = plan_all(host, journal, stored, facts, requests, strict, mode, lenient)
         unit = _plan_unit(host, journal, stored, outcomes, origin) if mode != REPLAN else []
         if not check and host.image:
             store.replace_file(host, BAKED, b"", mode=0o600, folder_mode=0o755)
@@ -166,122 +139,6 @@ def _do_unit(host: WritableHost, journal: Journal, stored: StoredWanted, origin:
 def _known(journal: Journal, stored: StoredWanted) -> Dict[str, Optional[Stored]]:
     names = [entry.concern for entry in reversed(journal.entries()) if entry.concern != UNIT] + stored.names()[::-1]
     return {name: stored.get(name) for name in dict.fromkeys(names)}
-
-
-def _domains(requests: Iterable[Request]) -> Tuple[str, ...]:
-    wanted = {"platform"}
-    for request in requests:
-        if request.concern is not None:
-            wanted.update(("owners", *request.concern.domains))
-    return tuple(sorted(wanted))
-
-
-def _plan_all(
-    host: WritableHost,
-    journal: Journal,
-    stored: StoredWanted,
-    facts: Facts,
-    requests: Sequence[Request],
-    strict: bool,
-    mode: str,
-    lenient: bool,
-) -> List[Outcome]:
-    outcomes = []
-    for request in requests:
-        try:
-            outcome = _plan_one(host, journal, stored, facts, request, mode)
-        except NearmetalError as error:
-            if not lenient:
-                raise
-            outcomes.append(Outcome(request.name, Plan(), keep=stored.get(request.name), error=str(error)))
-            continue
-        refused = [finding for finding in outcome.plan.findings if finding.status == "refused"]
-        if strict and refused:
-            first = refused[0]
-            raise NearmetalError(f"{first.concern}.{first.knob} is refused, and strict is set: {first.reason}")
-        in_the_way = obstacles(host, outcome.plan.actions)
-        if in_the_way:
-            raise NearmetalError("; ".join(in_the_way))
-        facts = project(facts, outcome.plan.actions)
-        outcomes.append(outcome)
-    demand_agreement(journal, [action for outcome in outcomes for action in outcome.plan.actions])
-    return outcomes
-
-
-def _plan_one(
-    host: WritableHost, journal: Journal, stored: StoredWanted, facts: Facts, request: Request, mode: str
-) -> Outcome:
-    entries = journal.entries(request.name)
-    if request.stays:
-        told = Finding(request.name, "state", "advice", request.stays, reference="docs/unit.md")
-        return Outcome(request.name, Plan(findings=(told,)), keep=stored.get(request.name))
-    wanted = _wanted(request)
-    if request.concern is None or wanted is None:
-        back = plan_restore(host, entries, "taken back to what it was before nearmetal")
-        return Outcome(request.name, back.plan, back.forget, _memory(stored, request.name, None))
-    plan = request.concern.plan(facts, wanted)
-    if facts.owners is not None:
-        # In its sandbox the unit sees a read-only /etc on every host, and it writes nothing there.
-        owners = replace(facts.owners, immutable=None) if mode == REPLAN else facts.owners
-        plan = guarded(owners, plan, wanted)
-    managed = {finding.knob for finding in plan.findings if finding.status in MANAGED}
-    touched = {(action.what, action.where) for action in plan.actions}
-    dropped = [entry for entry in entries if entry.knob not in managed and entry.key not in touched]
-    back = plan_restore(host, dropped, "no longer wanted: back to what it was before nearmetal")
-    keep = _kept(stored, facts, request.concern, wanted, plan)
-    both = Plan(plan.actions + back.plan.actions, plan.findings + back.plan.findings)
-    if mode == REPLAN:
-        now = tuple(action for action in both.actions if action.scope == "runtime")
-        return Outcome(request.name, replace(both, actions=now), back.forget, keep=stored.get(request.name))
-    if mode == BAKE:
-        both = _baked(both)
-    return Outcome(request.name, both, back.forget, _memory(stored, request.name, keep), keep)
-
-
-def _baked(plan: Plan) -> Plan:
-    """What an image keeps of a plan; the rest is said to wait for the first boot."""
-    later = {(action.knob, action.where) for action in plan.actions if action.scope == "runtime"}
-    findings = tuple(
-        replace(finding, status="needs_reboot", reason=f"{finding.reason}; the first boot of the image does it")
-        if finding.status == "would_change" and (finding.knob, finding.where) in later
-        else finding
-        for finding in plan.findings
-    )
-    return Plan(tuple(action for action in plan.actions if action.scope == "boot"), findings)
-
-
-def _wanted(request: Request) -> Optional[Wanted]:
-    """The options, checked; those that are stored were checked by another run, before whoever wrote there since."""
-    if request.stored is not None and request.concern is not None:
-        return request.stored.wanted(request.concern)
-    return request.wanted
-
-
-def _kept(stored: StoredWanted, facts: Facts, concern: Concern, wanted: Wanted, plan: Plan) -> Optional[Stored]:
-    """What to store: what is wanted, if it manages a knob; what is stored, on a host that may not be tuned."""
-    if closed(concern.name, "state", facts, wanted):
-        return stored.get(concern.name)
-    knobs = [option for option, rule in concern.options.items() if "default" not in rule]
-    managed = any(option in wanted.options for option in knobs)
-    return Stored(dict(wanted.options), dict(wanted.by), plan.replan) if managed else None
-
-
-def _memory(stored: StoredWanted, name: str, keep: Optional[Stored]) -> Tuple[Action, ...]:
-    if not stored.differs(name, keep):
-        return ()
-    present = stored.get(name)
-    action = Action(
-        concern=name,
-        knob="state",
-        what="wanted",
-        where=name,
-        before=dict(present.options) if present else None,
-        after=dict(keep.options) if keep else None,
-        scope="boot",
-        reason="what is wanted is kept on the host, for `nearmetal status`, the unit and later runs",
-        reference="docs/unit.md",
-    )
-    return (action,)
 
 
 def _do_all(
@@ -341,7 +198,7 @@ def _look_again(
     host: WritableHost, journal: Journal, stored: StoredWanted, request: Request, mode: str
 ) -> Sequence[Action]:
     """What a new plan on a new observation would still do; nothing is planned for what is taken back."""
-    if _wanted(request) is None:
+    if wanted_of(request) is None:
         return ()
-    facts = seen(host, _domains((request,)))
-    return _plan_one(host, journal, stored, facts, request, mode).plan.actions
+    facts = seen(host, domains((request,)))
+    return plan_one(host, journal, stored, facts, request, mode).plan.actions

@@ -47,6 +47,10 @@ class Host:
         text = self._read(path, 4096, records=False)
         return (text.strip() or None) if text is not None else None
 
+    def raw(self, path: str) -> Optional[bytes]:
+        """The file's bytes, NUL too, which stands between the arguments of a process; None when it can't be read."""
+        return self._bytes(path, MAX_BYTES, records=False)
+
     def records(self, path: str) -> Optional[str]:
         """The text of a file that gives one record per read and then would block: /dev/kmsg.
 
@@ -96,6 +100,10 @@ class Host:
         return ioctl.ethtool(device, record)
 
     def _read(self, path: str, limit: int, records: bool) -> Optional[str]:
+        data = self._bytes(path, limit, records)
+        return data.replace(b"\0", b"").decode("utf-8", "replace") if data is not None else None
+
+    def _bytes(self, path: str, limit: int, records: bool) -> Optional[bytes]:
         chunks = []
         left = limit
         try:
@@ -122,7 +130,7 @@ class Host:
             return None
         finally:
             os.close(descriptor)
-        return b"".join(chunks).replace(b"\0", b"").decode("utf-8", "replace")
+        return b"".join(chunks)
 
     def _inside(self, path: str) -> str:
         """The real path below the root, component by component; a loop ends as a path that doesn't exist."""

@@ -17,13 +17,15 @@ SERVICE = "/etc/systemd/system/nearmetal.service"
 TIMER = "/etc/systemd/system/nearmetal.timer"
 RULES = "/etc/udev/rules.d/90-nearmetal.rules"
 LAUNCHER = "/usr/local/sbin/nearmetal"
+GENERATOR = "/etc/systemd/system-generators/nearmetal-numa"
+PROGRAMS = (LAUNCHER, GENERATOR)
 UNIT = (SERVICE, TIMER, RULES, LAUNCHER)
 _CONCERNS = re.compile(r"/etc/(?:tmpfiles\.d/|sysctl\.d/99-)nearmetal-[a-z_]{1,32}\.conf", re.ASCII)
 
 
 def ours(path: str) -> bool:
     """Whether a file of that path is one that nearmetal writes."""
-    return path in UNIT or _CONCERNS.fullmatch(path) is not None
+    return path in (*UNIT, GENERATOR) or _CONCERNS.fullmatch(path) is not None
 
 
 def marked(text: str) -> bool:
@@ -34,5 +36,5 @@ def marked(text: str) -> bool:
 def observe_files(host: Host) -> Mapping[str, str]:
     """Path → text of each file of ours that exists."""
     paths = [f"{folder}/{name}" for folder in FOLDERS for name in host.names(folder)]
-    texts = {path: host.text(path) for path in (*paths, *UNIT) if ours(path)}
+    texts = {path: host.text(path) for path in (*paths, *UNIT, GENERATOR) if ours(path)}
     return {path: text for path, text in texts.items() if text is not None}

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any, Dict, Mapping, Optional
+from typing import Any, Dict, FrozenSet, Mapping, Optional
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import services
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.services import Device, Process
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import NODE
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cmdline
 
@@ -24,20 +26,39 @@ class NumaFacts:
     remote: Mapping[str, Optional[int]]  # node → pages given there to CPUs of another node, of 1,000
     missed: Mapping[str, Optional[int]]  # node → pages given there that were wanted on another node, of 1,000
     off_argument: bool  # numa=off is on the kernel's command line
+    systemd: Optional[int]  # its version
+    # Observed where there is more than one node:
+    units: FrozenSet[str]  # files of services
+    processes: Mapping[str, Process]  # service → its main process, of those that run
+    devices: Mapping[str, Device]  # by interface, NVMe controller or PCI address
 
     def as_dict(self) -> Dict[str, Any]:
-        """Plain JSON."""
-        return {"remote": dict(self.remote), "missed": dict(self.missed), "off_argument": self.off_argument}
+        """Plain JSON: of the services those that have a memory policy of their own."""
+        bound = {
+            unit: {"cpus": process.cpus, "policy": process.policy[0], "nodes": list(process.policy[1])}
+            for unit, process in self.processes.items()
+            if process.policy is not None and process.policy[0] != "default"
+        }
+        return {
+            "remote": dict(self.remote),
+            "missed": dict(self.missed),
+            "off_argument": self.off_argument,
+            "bound_services": bound,
+        }
 
 
 def observe(host: Host) -> NumaFacts:
-    """Read each node's numastat and the command line."""
+    """Read each node's numastat, the command line, and where services run."""
     counters = {node: _counters(host, node) for node in host.names(NODE) if _NODE.fullmatch(node)}
     arguments = cmdline.tokens(host.text("/proc/cmdline") or "")
     return NumaFacts(
         remote={node: _share(found, "other_node", "local_node") for node, found in counters.items()},
         missed={node: _share(found, "numa_miss", "numa_hit") for node, found in counters.items()},
         off_argument="off" in cmdline.values(arguments, "numa"),
+        systemd=services.version(host),
+        units=services.units(host) if len(counters) > 1 else frozenset(),
+        processes=services.processes(host) if len(counters) > 1 else {},
+        devices=services.devices(host) if len(counters) > 1 else {},
     )
 
 

@@ -8,12 +8,12 @@ PRIVATE to the collection.
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Dict, List, Mapping, Tuple
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import in_words
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import model
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.headings import in_order
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import HostReport, Report, Run
@@ -73,13 +73,8 @@ def top_findings(report: Report) -> List[Top]:
 
 
 def show(value: Any, limit: int = VALUE) -> str:
-    """A value of a knob in a few characters; a table as compact JSON, nothing as a dash."""
-    if value is None or value == "":
-        return "–"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    return shown if len(shown) <= limit else shown[: limit - 1] + "…"
+    """A value of a knob in a few characters, nothing as a dash."""
+    return in_words(value, "–", limit)
 
 
 def change_of(finding: Mapping[str, Any]) -> str:

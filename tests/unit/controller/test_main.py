@@ -60,6 +60,8 @@ def test_check_apply_check_apply(host: FakeKernel, call: Call) -> None:
     assert applied["msg"] == "clocksource: xen → tsc, persisted, no reboot"
     assert again["msg"] == "clocksource: as wanted"
     assert [finding["status"] for finding in applied["findings"]] == ["changed", "changed"]
+    owners = [[finding["owner"] for finding in result["findings"]] for result in (checked, applied, again)]
+    assert owners == [["", ""], ["", ""], ["nearmetal.ec2", "nearmetal.ec2"]], "known once the journal has it"
 
 
 def test_restore_is_identity(host: FakeKernel, call: Call) -> None:

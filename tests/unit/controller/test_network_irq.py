@@ -12,8 +12,9 @@ from types import SimpleNamespace
 from typing import Any, Callable, Dict, List
 
 import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import REPLAN
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import stored_requests
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import REPLAN, run
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import run
 from ansible_collections.nearmetal.ec2.plugins.modules import network_facts, network_irq, restore
 
 from tests.support.fake_kernel import FakeKernel

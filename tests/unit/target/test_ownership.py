@@ -144,7 +144,7 @@ def test_only_the_knob_that_tuned_sets_to_something_else_is_refused(
         return
     assert plan.actions == (other,)
     refused = plan.findings[0]
-    assert (refused.status, refused.knob) == ("refused", "knob")
+    assert (refused.status, refused.knob, refused.owner) == ("refused", "knob", "tuned")
     assert owner in refused.reason
     assert "owner_conflict: take_over" in refused.reason
     taken = judged(owners(tmp_path, TUNED), step, other, take_over=True)
@@ -173,6 +173,7 @@ def test_a_sysctl_file_that_is_read_after_ours_owns_its_keys(tmp_path: Path) -> 
     assert dict(found.sysctl) == {"net.core.somaxconn": ("/etc/sysctl.d/99-zz.conf", "512")}
     plan = judged(found, action("sysctl", "4096", "net.core.somaxconn"))
     assert "/etc/sysctl.d/99-zz.conf sets net.core.somaxconn = 512" in plan.findings[0].reason
+    assert plan.findings[0].owner == "/etc/sysctl.d/99-zz.conf"
     assert judged(found, action("sysctl", "512", "net.core.somaxconn")).actions
 
 
@@ -187,6 +188,7 @@ def test_a_kubernetes_node_keeps_what_kubelet_counts(tmp_path: Path) -> None:
         plan = judged(found, step)
         assert plan.actions == ()
         assert plan.findings[0].reason.startswith("kubelet owns it")
+        assert plan.findings[0].owner == "kubelet"
     assert judged(found, action("clock.current", "tsc")).actions
 
 
