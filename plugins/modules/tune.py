@@ -27,6 +27,33 @@ options:
       - Concern → its options, as in the module of that name. They win over the workload's.
     type: dict
     default: {}
+  exclude:
+    description:
+      - Knobs that are left out, whoever asks for them, as C(concern.option), such as V(cpu_power.idle).
+        What an earlier run had set is taken back.
+    type: list
+    elements: str
+    default: []
+  waivers:
+    description:
+      - Knobs that are left as the host has them, each with a reason and a last day. They are reported as C(waived).
+      - After that day the knob is managed again, and a finding says so.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      knob:
+        description: The knob as C(concern.knob), also one that is only looked at, such as V(kernel_check.distribution).
+        type: str
+        required: true
+      reason:
+        description: Why, for who reads the report; at most 200 characters.
+        type: str
+        required: true
+      expires:
+        description: The last day on which the waiver holds, in UTC, such as V(2027-01-31).
+        type: str
+        required: true
   on_failure:
     description:
       - V(keep) leaves the concerns that worked; V(rollback) takes the whole run back when one fails.
@@ -89,6 +116,15 @@ EXAMPLES = r"""
     concerns:
       clocksource:
         source: tsc
+
+- name: Tune a cache, but leave idle states alone, and huge pages until the next release
+  nearmetal.ec2.tune:
+    workload: cache
+    exclude: [cpu_power.idle]
+    waivers:
+      - knob: hugepages.thp
+        reason: the application is measured with always, see OPS-123
+        expires: "2027-01-31"
 """
 
 RETURN = r"""
@@ -168,6 +204,7 @@ platform:
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.options import COMMON
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.waivers import OPTIONS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.module import run_and_exit
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import BAKE, TUNE
@@ -181,6 +218,8 @@ def main(host: WritableHost | None = None) -> None:
         argument_spec={
             "workload": {"type": "str"},
             "concerns": {"type": "dict", "default": {}},
+            "exclude": {"type": "list", "elements": "str", "default": []},
+            "waivers": {**OPTIONS["waivers"], "default": []},
             "on_failure": {"type": "str", "choices": ["keep", "rollback"], "default": "keep"},
             "prune": {"type": "bool", "default": False},
             "bake": {"type": "bool", "default": False},
@@ -192,10 +231,11 @@ def main(host: WritableHost | None = None) -> None:
     )
     params = module.params
     common = {option: params[option] for option in COMMON}
+    asked = {option: params[option] for option in ("workload", "concerns", "prune", "exclude", "waivers")}
     run_and_exit(
         module,
         host or WritableHost(),
-        lambda known: tune_requests(params["workload"], params["concerns"], common, known, params["prune"]),
+        lambda known: tune_requests(common=common, on_host=known, **asked),
         strict=params["strict"],
         roll_back_all=params["on_failure"] == "rollback",
         origin=Origin("tune, workload {workload}".format(**params) if params["workload"] else "tune"),

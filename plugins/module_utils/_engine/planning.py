@@ -5,12 +5,15 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import AbstractSet, Iterable, List, Optional, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.gate import closed
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.ownership import guarded
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.waivers import plan_waived
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.apply import obstacles
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.journal import Entry, Journal
@@ -19,6 +22,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.stored impor
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.together import demand_agreement
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts, project
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.owners import OwnersFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Wanted
 
 # A finding with one of these statuses says that the knob is managed by this run.
@@ -110,11 +114,12 @@ def plan_one(
     if request.concern is None or wanted is None:
         back = plan_restore(host, entries, "taken back to what it was before nearmetal")
         return Outcome(request.name, back.plan, back.forget, _memory(stored, request.name, None))
-    plan = request.concern.plan(facts, wanted)
-    if facts.owners is not None:
+    owners = facts.owners
+    if owners is not None and mode == REPLAN:
         # In its sandbox the unit sees a read-only /etc on every host, and it writes nothing there.
-        owners = replace(facts.owners, immutable=None) if mode == REPLAN else facts.owners
-        plan = guarded(owners, plan, wanted)
+        owners = replace(owners, immutable=None)
+    today = time.strftime("%Y-%m-%d", time.gmtime())
+    plan = plan_waived(request.concern, facts, wanted, partial(_unowned, owners, wanted), today)
     plan = _named(plan, {entry.knob for entry in entries})
     managed = {finding.knob for finding in plan.findings if finding.status in MANAGED}
     touched = {(action.what, action.where) for action in plan.actions}
@@ -128,6 +133,10 @@ def plan_one(
     if mode == BAKE:
         both = _baked(both)
     return Outcome(request.name, both, back.forget, _memory(stored, request.name, keep), keep)
+
+
+def _unowned(owners: Optional[OwnersFacts], wanted: Wanted, plan: Plan) -> Plan:
+    return guarded(owners, plan, wanted) if owners is not None else plan
 
 
 def _named(plan: Plan, tuned: AbstractSet[str]) -> Plan:

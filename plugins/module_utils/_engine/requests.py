@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.options import COMMON, validate
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.waivers import by_concern, excluded
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Request
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Known
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.stored import Stored
@@ -25,14 +26,17 @@ def tune_requests(
     common: Mapping[str, Any],
     on_host: Known = MappingProxyType({}),
     prune: bool = False,
+    exclude: Sequence[Any] = (),
+    waivers: Sequence[Any] = (),
 ) -> List[Request]:
     """The requests of one `tune` run, in the registry's order.
 
     The user's options win over the workload's; one that repeats the workload's value
     stays the workload's, so that a spelled-out playbook means the same. `common` holds
     options that every concern takes. A concern of an earlier run (`on_host`) that this
-    one leaves out stays, or with `prune` is taken back. Raises NearmetalError for an
-    unknown workload, concern or option.
+    one leaves out stays, or with `prune` is taken back. Knobs in `exclude` are left out,
+    whoever asked for them; those in `waivers` stay as the host has them. Raises
+    NearmetalError for an unknown workload, concern, option or knob.
     """
     if workload is not None and workload not in WORKLOADS:
         raise NearmetalError(f"workload {workload!r} is unknown; there are {', '.join(sorted(WORKLOADS))}")
@@ -40,6 +44,8 @@ def tune_requests(
     for name in concerns:
         if name not in known:
             raise NearmetalError(f"concern {name!r} is unknown; there are {', '.join(sorted(known))}")
+    left_out = excluded(exclude, known)
+    waived = by_concern(waivers, known, left_out)
     from_workload = values(WORKLOADS[workload]) if workload is not None else {}
     requests = []
     for concern in CONCERNS:
@@ -51,18 +57,23 @@ def tune_requests(
             raise NearmetalError(f"{concern.name}: its options are a mapping, not {users!r}")
         spec = {**COMMON, **concern.options}
         options = validate(concern.name, spec, {**common, **theirs, **users})
+        options = {option: value for option, value in options.items() if option not in left_out.get(concern.name, ())}
+        if concern.name in waived:
+            options["waivers"] = waived[concern.name]
         by: Dict[str, str] = {
-            option: "workload" for option, value in theirs.items() if users.get(option, value) == value
+            option: "workload"
+            for option, value in theirs.items()
+            if option in options and users.get(option, value) == value
         }
         requests.append(Request(concern.name, concern, Wanted(options, by)))
     if not requests:
         raise NearmetalError("nothing to tune: name a workload or concerns")
     named = {request.name for request in requests}
-    left_out = {name: stored for name, stored in on_host.items() if name not in named}
+    not_named = {name: stored for name, stored in on_host.items() if name not in named}
     if prune:
         # First, so that what builds on the host's own values is planned on them.
-        return [Request(name, known.get(name)) for name in left_out] + requests
-    return requests + [Request(name, stays=_stays(stored)) for name, stored in left_out.items()]
+        return [Request(name, known.get(name)) for name in not_named] + requests
+    return requests + [Request(name, stays=_stays(stored)) for name, stored in not_named.items()]
 
 
 def _stays(stored: Optional[Stored]) -> str:

@@ -84,7 +84,7 @@ def _sentence(outcome: Outcome) -> str:
 def _still(outcome: Outcome) -> str:
     """What to say of a concern for which there is nothing to do."""
     findings = outcome.plan.findings
-    told = [finding for finding in findings if finding.status in ("refused", "not_applicable")]
+    told = [finding for finding in findings if finding.status in ("refused", "waived", "not_applicable")]
     if told:
         return f"{told[0].status.replace('_', ' ')}: {told[0].reason}"
     if any(finding.status != "advice" for finding in findings):
@@ -100,8 +100,6 @@ def _unit_change(actions: Sequence[Action]) -> str:
 
 
 def _change(action: Action) -> str:
-    if action.what == "files" and action.knob != "persist":
-        return f"{action.where} {'removed' if action.after is None else 'written'}"
     if action.what == "files":
         return "no longer persisted" if action.after is None else "persisted"
     place = f"{action.where} " if action.where else ""

@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Dict, List, Mapping, Optional
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns import waivers
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.options import COMMON, validate
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import store
@@ -56,7 +57,7 @@ class Stored:
     def wanted(self, concern: Concern) -> Wanted:
         """The options, checked as if they were given now. Raises NearmetalError naming the one that is wrong."""
         try:
-            options = validate(concern.name, {**COMMON, **concern.options}, self.options)
+            options = validate(concern.name, {**COMMON, **waivers.OPTIONS, **concern.options}, self.options)
         except NearmetalError as error:
             raise NearmetalError(f"{PATH}: {error}; run tune again") from None
         return Wanted(options, self.by)

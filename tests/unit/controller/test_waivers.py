@@ -1,0 +1,168 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a run leaves alone: excluded knobs, waived knobs, and waivers that are over; the real main() of tune."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Callable, Dict, List, Tuple
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import command
+from ansible_collections.nearmetal.ec2.plugins.modules import restore, tune
+
+from tests.support.fake_kernel import FakeKernel
+from tests.support.hosts import files_of
+
+Call = Callable[..., Dict[str, Any]]
+THP = "/sys/kernel/mm/transparent_hugepage/enabled"
+SOMAXCONN = "/proc/sys/net/core/somaxconn"
+BACKLOG = "/proc/sys/net/ipv4/tcp_max_syn_backlog"
+LATER, PAST = "2999-12-31", "2020-01-31"
+WANTED = {"network_stack": {"somaxconn": 8192, "max_syn_backlog": 8192}, "hugepages": {"thp": "never"}}
+
+
+def waiver(knob: str, expires: str = LATER, reason: str = "measured, see OPS-123") -> Dict[str, str]:
+    return {"knob": knob, "reason": reason, "expires": expires}
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> FakeKernel:
+    return FakeKernel(tmp_path, files_of("nitro"))
+
+
+def value(host: FakeKernel, path: str) -> str:
+    return (Path(host.root) / path.lstrip("/")).read_text().strip()
+
+
+def statuses(result: Dict[str, Any], knob: str) -> List[Tuple[str, str]]:
+    return [(one["status"], one["reason"]) for one in result["findings"] if f"{one['concern']}.{one['knob']}" == knob]
+
+
+def test_a_waived_knob_is_left_as_it_is_and_reported(host: FakeKernel, call: Call) -> None:
+    result = call(tune.main, host, concerns=WANTED, waivers=[waiver("network_stack.somaxconn")])
+    assert value(host, SOMAXCONN) == "4096"
+    assert value(host, BACKLOG) == "8192"
+    ((status, reason),) = statuses(result, "network_stack.somaxconn")
+    assert status == "waived"
+    assert reason.startswith(f"until {LATER}: measured, see OPS-123; otherwise would_change: ")
+    boot_file = (Path(host.root) / "etc/sysctl.d/99-nearmetal-network_stack.conf").read_text()
+    assert "net.ipv4.tcp_max_syn_backlog" in boot_file
+    assert "somaxconn" not in boot_file
+    assert not call(tune.main, host, concerns=WANTED, waivers=[waiver("network_stack.somaxconn")])["changed"]
+
+
+def test_a_waiver_keeps_what_an_earlier_run_had_set_and_restore_still_takes_it_back(
+    host: FakeKernel, call: Call
+) -> None:
+    call(tune.main, host, concerns=WANTED)
+    assert value(host, SOMAXCONN) == "8192"
+    changed = {"network_stack": {"somaxconn": 16384, "max_syn_backlog": 8192}}
+    call(tune.main, host, concerns=changed, waivers=[waiver("network_stack.somaxconn")])
+    assert value(host, SOMAXCONN) == "8192"
+    call(restore.main, host)
+    assert value(host, SOMAXCONN) == "4096"
+
+
+def test_an_expired_waiver_is_told_and_its_knob_managed_again(host: FakeKernel, call: Call) -> None:
+    result = call(tune.main, host, concerns=WANTED, waivers=[waiver("network_stack.somaxconn", PAST)])
+    assert value(host, SOMAXCONN) == "8192"
+    (changed, told) = statuses(result, "network_stack.somaxconn")
+    assert changed[0] == "changed"
+    assert told[0] == "advice"
+    assert f"its waiver expired on {PAST} (measured, see OPS-123), so it is managed again" in told[1]
+
+
+def test_what_is_only_looked_at_can_be_waived(tmp_path: Path, call: Call) -> None:
+    old = {"/etc/os-release": 'ID=amzn\nVERSION_ID="2018.03"\n'}
+    host = FakeKernel(tmp_path, files_of("nitro", old))
+    asked = {"concerns": {"kernel_check": {}}, "check": True}
+    assert statuses(call(tune.main, host, **asked), "kernel_check.distribution")[0][0] == "advice"
+    waived = call(tune.main, host, waivers=[waiver("kernel_check.distribution")], **asked)
+    assert [status for status, _reason in statuses(waived, "kernel_check.distribution")] == ["waived"]
+
+
+def test_a_waived_refusal_does_not_fail_a_strict_run(tmp_path: Path, call: Call) -> None:
+    host = FakeKernel(tmp_path, files_of("nitro_burstable"))
+    asked = {"concerns": {"smt": {"threads": "disabled"}}, "strict": True}
+    assert call(tune.main, host, **asked)["failed"]
+    result = call(tune.main, host, waivers=[waiver("smt.threads")], **asked)
+    assert "failed" not in result
+    assert "smt: waived: until" in result["msg"]
+
+
+def test_a_waiver_that_means_nothing_is_told(host: FakeKernel, call: Call) -> None:
+    asked = {"concerns": {"kernel_check": {}}, "check": True}
+    told = statuses(call(tune.main, host, waivers=[waiver("kernel_check.distro")], **asked), "kernel_check.distro")
+    assert told == [
+        ("advice", "a waiver names kernel_check.distro, of which nothing is said on this host; look at its spelling")
+    ]
+
+
+def test_the_unit_heeds_the_waiver(host: FakeKernel, call: Call, capsys: pytest.CaptureFixture[str]) -> None:
+    call(tune.main, host, concerns=WANTED, waivers=[waiver("network_stack.somaxconn"), waiver("hugepages.thp")])
+    assert command.main(["reapply"], host) == 0
+    assert value(host, SOMAXCONN) == "4096"
+    assert value(host, THP) == "always [madvise] never"
+    assert command.main(["status", "--json"], host) == 0, capsys.readouterr().out
+    (kept,) = json.loads((Path(host.root) / "var/lib/nearmetal/wanted.json").read_text())["concerns"]["hugepages"][
+        "options"
+    ]["waivers"]
+    assert kept == {"knob": "thp", "reason": "measured, see OPS-123", "expires": LATER}
+
+
+def test_an_excluded_knob_is_left_out_whoever_asks(host: FakeKernel, call: Call) -> None:
+    call(tune.main, host, concerns=WANTED)
+    result = call(tune.main, host, concerns=WANTED, exclude=["network_stack.somaxconn"])
+    assert value(host, SOMAXCONN) == "4096", "what an earlier run had set is taken back"
+    assert value(host, BACKLOG) == "8192"
+    assert all(status != "waived" for status, _reason in statuses(result, "network_stack.somaxconn"))
+    stored = json.loads((Path(host.root) / "var/lib/nearmetal/wanted.json").read_text())
+    assert "somaxconn" not in stored["concerns"]["network_stack"]["options"]
+
+
+def test_a_workload_without_what_it_excludes(host: FakeKernel, call: Call) -> None:
+    result = call(tune.main, host, check=True, workload="cache", exclude=["network_irq.rps", "hugepages.thp"])
+    knobs = {f"{one['concern']}.{one['knob']}" for one in result["findings"]}
+    assert {"network_irq.rps", "hugepages.thp"} & knobs == set()
+    assert "network_irq.policy" in knobs
+
+
+SENTENCES = [
+    ({"exclude": ["cpu_power"]}, "exclude[0] is concern.knob, such as cpu_power.idle, not 'cpu_power'"),
+    ({"exclude": ["power.idle"]}, "exclude[0]: concern 'power' is unknown; there are "),
+    ({"exclude": ["numa.persist"]}, "exclude[0]: numa has no knob 'persist'; it has balancing, zone_reclaim_mode, "),
+    ({"exclude": ["kernel_check.steal"]}, "exclude[0]: kernel_check has no knob 'steal'; it has none, it only looks"),
+    ({"waivers": [waiver("idle")]}, "waivers[0].knob is concern.knob, such as cpu_power.idle, not 'idle'"),
+    ({"waivers": [waiver("power.idle")]}, "waivers[0].knob: concern 'power' is unknown; there are "),
+    (
+        {"waivers": [waiver("cpu_power.idle", "soon")]},
+        "waivers[0].expires is the last day of the waiver, such as 2027-01-31, not 'soon'",
+    ),
+    (
+        {"waivers": [waiver("cpu_power.idle", "2027-02-30")]},
+        "waivers[0].expires is the last day of the waiver, such as 2027-01-31, not '2027-02-30'",
+    ),
+    (
+        {"waivers": [waiver("cpu_power.idle", reason=" ")]},
+        "waivers[0].reason says why in 1 to 200 characters, for who reads the report",
+    ),
+    (
+        {"waivers": [waiver("cpu_power.idle"), waiver("cpu_power.idle", PAST)]},
+        "waivers[1]: cpu_power.idle is waived twice; give one reason and one last day",
+    ),
+    (
+        {"waivers": [waiver("cpu_power.idle")], "exclude": ["cpu_power.idle"]},
+        "cpu_power.idle is in exclude, which takes it back, and in waivers, which leaves it as it is: give one of them",
+    ),
+]
+
+
+@pytest.mark.parametrize(("options", "sentence"), SENTENCES, ids=[sentence[:40] for _options, sentence in SENTENCES])
+def test_an_error_is_one_sentence(options: Dict[str, Any], sentence: str, host: FakeKernel, call: Call) -> None:
+    result = call(tune.main, host, check=True, workload="cache", **options)
+    assert result["failed"]
+    assert result["msg"].startswith(sentence)
+    assert "\n" not in result["msg"]
