@@ -26,7 +26,11 @@ CPU = "/sys/devices/system/cpu"
 NODE = "/sys/devices/system/node"
 
 # systemd has booted it, and the distribution has its own Python.
-BOOTED = {"/run/systemd/system/units": "", "/usr/bin/python3.11": ""}
+BOOTED = {
+    "/run/systemd/system/units": "",
+    "/usr/bin/python3.11": "",
+    "/usr/lib/systemd/libsystemd-shared-252.so": "",
+}
 
 
 def names() -> Tuple[str, ...]:

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
-from typing import Any, Callable, Dict
+from typing import Any, Callable, Dict, List
 
 from ansible_collections.nearmetal.ec2.plugins.modules import numa, restore
 
@@ -16,6 +17,8 @@ from tests.support.hosts import files_of
 
 Call = Callable[..., Dict[str, Any]]
 FILE = "/etc/sysctl.d/99-nearmetal-numa.conf"
+GENERATOR = "etc/systemd/system-generators/nearmetal-numa"
+SERVICES = [{"unit": "db.service", "nodes": "1"}]
 
 
 def everything(host: FakeKernel) -> Dict[str, str]:
@@ -46,3 +49,89 @@ def test_hidden_nodes_need_a_reboot_and_go_again(tmp_path: Path, call: Call) -> 
     assert host.boot().endswith(" numa=off")
     call(numa.main, host, state="restored")
     assert "numa=off" not in host.boot()
+
+
+def start(host: FakeKernel, cpus: str, policy: str) -> None:
+    """systemd has started the service anew: process 700, on these CPUs, with this memory policy."""
+    root = Path(host.root)
+    for path, text in {
+        "sys/fs/cgroup/system.slice/db.service/cgroup.procs": "700\n",
+        "proc/700/status": f"Name:\tdb\nPPid:\t1\nCpus_allowed_list:\t{cpus}\n",
+        "proc/700/numa_maps": f"55d0c0a00000 {policy} file=/usr/bin/db mapped=12 N1=12 kernelpagesize_kB=4\n",
+    }.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+
+
+def told(result: Dict[str, Any]) -> Dict[str, str]:
+    return {finding["status"]: finding["reason"] for finding in result["findings"] if finding["knob"] == "services"}
+
+
+def test_a_service_is_bound_when_its_process_shows_it(tmp_path: Path, call: Call) -> None:
+    host = FakeKernel(tmp_path, files_of("metal"))
+    start(host, "0-15", "default")
+    before = everything(host)
+    checked = call(numa.main, host, check=True, services=SERVICES)
+    assert (everything(host), host.commands) == (before, [])
+    applied = call(numa.main, host, services=SERVICES)
+    assert checked["diff"] == applied["diff"]
+    assert set(told(applied)) == {"changed", "needs_restart"}
+    assert "systemctl restart db.service" in told(applied)["needs_restart"]
+    assert host.commands == ["systemctl daemon-reload"], "nothing is restarted unasked"
+    for cpus, policy in (("0-15", "default"), ("4-7", "default"), ("0-7,12-15", "bind:1"), ("4-7", "bind:0")):
+        start(host, cpus, policy)
+        again = call(numa.main, host, services=SERVICES)
+        assert (again["changed"], set(told(again))) == (False, {"needs_restart"}), (cpus, policy)
+    for cpus, policy in (("4-7,12-15", "bind:1"), ("5", "bind=static:1")):
+        start(host, cpus, policy)
+        assert set(told(call(numa.main, host, services=SERVICES))) == {"ok"}, (cpus, policy)
+    (tmp_path / "proc/700/numa_maps").write_text("")
+    assert set(told(call(numa.main, host, services=SERVICES))) == {"unknown"}
+    host.commands.clear()
+    start(host, "0-15", "default")
+    assert call(restore.main, host)["changed"]
+    assert host.commands == ["systemctl daemon-reload"]
+    assert everything(host) == before
+
+
+def test_a_service_left_out_is_bound_no_more(tmp_path: Path, call: Call) -> None:
+    host = FakeKernel(tmp_path, files_of("metal"))
+    call(numa.main, host, services=[*SERVICES, {"unit": "web.service", "nodes": "0"}])
+    call(numa.main, host, services=SERVICES)
+    assert "web.service" not in (tmp_path / GENERATOR).read_text()
+    call(numa.main, host, balancing="disabled")
+    assert not (tmp_path / GENERATOR).parent.exists()
+
+
+def drop_ins(host: FakeKernel, services: List[Dict[str, str]], call: Call) -> Dict[str, str]:
+    """Unit → drop-in, as systemd makes them with the generator on this host's /sys."""
+    root, out = Path(host.root), Path(host.root) / "run/generated"
+    call(numa.main, host, services=services)
+    script = (root / GENERATOR).read_text().replace("/sys/", f"{root}/sys/")
+    subprocess.run(["/bin/sh", "-eu", "-c", script, "generator", str(out)], check=True, capture_output=True)
+    return {path.parent.name[:-2]: path.read_text() for path in out.glob("*.d/90-nearmetal-numa.conf")}
+
+
+def test_the_drop_ins_follow_the_size_that_the_host_has_at_boot(tmp_path: Path, call: Call) -> None:
+    host = FakeKernel(tmp_path, {**files_of("metal"), "/sys/bus/pci/devices/0000:00:1f.0/numa_node": "1\n"})
+    services = [
+        {"unit": "db.service", "nodes": "1"},
+        {"unit": "cache@a.service", "nodes": "0-1", "policy": "interleave"},
+        {"unit": "web.service", "near_device": "0000:00:1f.0", "policy": "preferred"},
+    ]
+    assert drop_ins(host, services, call) == {
+        "db.service": "[Service]\nNUMAPolicy=bind\nNUMAMask=1\nCPUAffinity=4-7,12-15\n",
+        "cache@a.service": "[Service]\nNUMAPolicy=interleave\nNUMAMask=0 1\nCPUAffinity=0-3,8-11 4-7,12-15\n",
+        "web.service": "[Service]\nNUMAPolicy=preferred\nNUMAMask=1\nCPUAffinity=4-7,12-15\n",
+    }
+    assert (tmp_path / GENERATOR).stat().st_mode & 0o777 == 0o755
+
+
+def test_a_node_that_a_smaller_size_lacks_keeps_no_service_from_starting(tmp_path: Path, call: Call) -> None:
+    host = FakeKernel(tmp_path, files_of("metal"))
+    call(numa.main, host, services=[*SERVICES, {"unit": "web.service", "nodes": "0"}])
+    script = (tmp_path / GENERATOR).read_text().replace("/sys/", f"{tmp_path}/sys/")
+    (tmp_path / "sys/devices/system/node/node1/cpulist").unlink()
+    out = tmp_path / "run/generated"
+    subprocess.run(["/bin/sh", "-eu", "-c", script, "generator", str(out)], check=True, capture_output=True)
+    assert [path.name for path in out.iterdir()] == ["web.service.d"]

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""numa: whether the kernel moves memory between nodes, and whether nodes are seen. Pure. PRIVATE to the collection.
+"""numa: whether memory moves between nodes, which services are bound to one. Pure. PRIVATE to the collection.
 
 Local memory is faster than another node's (S0-23). The kernel can follow threads
 with their memory (S0-24); who binds its threads itself pays for that without need.
@@ -16,14 +16,20 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern im
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.gate import closed, host_class
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.join import joined
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.native import plan_file, sysctl_d
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.numa import services
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.sysctl import NUMA_BALANCING, ZONE_RECLAIM
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Wanted
 
 NAME = "numa"
-KNOBS = ("balancing", "zone_reclaim_mode", "nodes")
-REFERENCES = {"balancing": "S0-24", "zone_reclaim_mode": "ec2.md 2.4", "nodes": "S0-25"}
+KNOBS = ("balancing", "zone_reclaim_mode", "nodes", "services")
+REFERENCES = {
+    "balancing": "S0-24",
+    "zone_reclaim_mode": "ec2.md 2.4",
+    "nodes": "S0-25",
+    "services": services.REFERENCE,
+}
 
 # More than this share of a node's pages for CPUs of another node is told, in per mille.
 TOLD = 100
@@ -32,6 +38,7 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "balancing": {"type": "str", "choices": ["kernel", "enabled", "disabled"]},
     "zone_reclaim_mode": {"type": "int"},
     "nodes": {"type": "str", "choices": ["kernel", "hidden"]},
+    "services": {"type": "list", "elements": "dict", "options": services.OPTIONS},
     "persist": {"type": "bool", "default": True},
     "allow_hidden_nodes": {"type": "bool", "default": False},
 }
@@ -40,7 +47,7 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
 def plan(facts: Facts, wanted: Wanted) -> Plan:
     """The plan for NUMA.
 
-    Raises NearmetalError when zone_reclaim_mode is no mode.
+    Raises NearmetalError when zone_reclaim_mode is no mode, or an entry of services can't be meant.
     """
     mode = wanted.get("zone_reclaim_mode")
     if mode is not None and not 0 <= mode <= 7:
@@ -48,6 +55,7 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
     asked = [knob for knob in KNOBS if wanted.get(knob) is not None]
     lines: Dict[str, str] = {}
     plans: List[Plan] = []
+    bound = False
     for knob in asked:
         shut = closed(NAME, knob, facts, wanted)
         stop = shut[0] if shut else _elsewhere(knob, facts, wanted)
@@ -55,8 +63,13 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
             plans.append(Plan(findings=(stop,)))
         elif knob == "nodes":
             plans.append(_nodes(facts, wanted))
+        elif knob == "services":
+            bound = True
+            plans.append(services.plan(facts, wanted))
         else:
             plans.append(_parameter(facts, wanted, knob, lines))
+    if not bound:
+        plans.append(services.plan(facts, Wanted()))
     path, text = sysctl_d(NAME, lines)
     by = "user" if any(wanted.wanted_by(knob) == "user" for knob in asked) or not asked else "workload"
     files = plan_file(NAME, facts, path, text if lines and wanted.get("persist") else None, by)
@@ -155,7 +168,8 @@ def _remote(facts: Facts) -> Tuple[Finding, ...]:
 def _finding(
     knob: str, status: str, reason: str, now: Optional[str], wanted: Wanted, goal: Optional[str] = None
 ) -> Finding:
-    return Finding(NAME, knob, status, reason, now=now, wanted=goal or wanted.get(knob), reference=REFERENCES[knob])
+    shown = goal or (wanted.get(knob) if knob != "services" else None)
+    return Finding(NAME, knob, status, reason, now=now, wanted=shown, reference=REFERENCES[knob])
 
 
 CONCERN = Concern(

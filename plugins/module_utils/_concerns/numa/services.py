@@ -1,0 +1,243 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""numa: services bound to nodes, by drop-ins that systemd has made at each boot. Pure. PRIVATE to the collection.
+
+A drop-in on disk that names a node would keep the service from starting (exit
+code 242) once the host is a smaller one without that node. So what lies on disk
+is a generator (systemd.generator(7)): it asks the kernel for the node, its CPUs
+and the device's node at each boot, and makes no drop-in for a node that isn't there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Dict, List, Mapping, Optional, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.join import joined
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files import GENERATOR, MARK
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.numa import NumaFacts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.services import UNIT, Process
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cpulist
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Wanted
+
+NAME = "numa"
+KNOB = "services"
+REFERENCE = "S0-26, S0-33"
+PLACES = ("nodes", "near_interface", "near_device")
+
+OPTIONS: Mapping[str, Mapping[str, Any]] = {
+    "unit": {"type": "str", "required": True},
+    "nodes": {"type": "str"},
+    "near_interface": {"type": "str"},
+    "near_device": {"type": "str"},
+    "policy": {"type": "str", "choices": ["bind", "preferred", "interleave"], "default": "bind"},
+}
+
+# systemd 243 has NUMAPolicy=; Red Hat documents it for the 239 of RHEL 8 too.
+SYSTEMD = 243
+_BACKPORTED = ("rhel", "centos", "rocky", "almalinux", "ol")
+
+# The policy's word in numa_maps, and numactl's option for it.
+_KERNELS = {"bind": "bind", "preferred": "prefer", "interleave": "interleave"}
+_NUMACTL = {"bind": "membind", "preferred": "preferred", "interleave": "interleave"}
+
+_SCRIPT = f"""#!/bin/sh
+{MARK} (concern numa): restore with state: restored, don't edit
+# systemd runs this at each boot and each reload. A node that isn't there binds nothing: the service starts as it did.
+out=$1
+bind() {{
+    mask='' cpus=''
+    for number in $3; do
+        [ -r "/sys/devices/system/node/node$number/cpulist" ] || return 0
+        read -r list < "/sys/devices/system/node/node$number/cpulist"
+        mask="$mask $number" cpus="$cpus $list"
+    done
+    /bin/mkdir -p "$out/$1.d"
+    printf '[Service]\\nNUMAPolicy=%s\\nNUMAMask=%s\\nCPUAffinity=%s\\n' "$2" "${{mask# }}" "${{cpus# }}" \\
+        > "$out/$1.d/90-nearmetal-numa.conf"
+}}
+near() {{
+    number=-1
+    [ -r "/sys/bus/pci/devices/$3/numa_node" ] && read -r number < "/sys/bus/pci/devices/$3/numa_node"
+    bind "$1" "$2" "$number"
+}}
+"""
+
+
+@dataclass(frozen=True)
+class _Binding:
+    """One service, as it is to run."""
+
+    unit: str
+    policy: str
+    nodes: Tuple[int, ...]
+    line: str  # of the generator
+
+
+def plan(facts: Facts, wanted: Wanted) -> Plan:
+    """The plan for `services`; without any the generator goes.
+
+    Raises NearmetalError for an entry that can't be meant.
+    """
+    asked = wanted.get(KNOB) or []
+    numa = facts.numa
+    bindings: List[_Binding] = []
+    findings: List[Finding] = []
+    seen: Dict[str, int] = {}
+    for number, entry in enumerate(asked):
+        name = f"numa.services[{number}]"
+        unit = _unit(name, entry, seen)
+        seen[unit] = number
+        result = _binding(name, unit, entry, facts, wanted)
+        if isinstance(result, _Binding):
+            bindings.append(result)
+        else:
+            findings.append(result)
+    if asked and numa is not None and not _known_to_systemd(facts, numa):
+        return joined(_file(facts, None, wanted), Plan(findings=tuple(_refused(one, numa) for one in bindings)))
+    text = _SCRIPT + "".join(f"{one.line}\n" for one in bindings) if bindings else None
+    present = ((facts.files or {}).get(GENERATOR) or "").splitlines()
+    for one in bindings:
+        findings += _told(facts, one, one.line in present)
+    return joined(_file(facts, text, wanted), Plan(findings=tuple(findings)))
+
+
+def _unit(name: str, entry: Mapping[str, Any], seen: Mapping[str, int]) -> str:
+    unit = str(entry["unit"])
+    if not UNIT.fullmatch(unit):
+        raise NearmetalError(f"{name}.unit is the full name of a service, such as postgresql.service, not {unit!r}")
+    if unit in seen:
+        raise NearmetalError(f"{name}.unit: {unit} is in services[{seen[unit]}] already")
+    if sum(entry.get(place) is not None for place in PLACES) != 1:
+        raise NearmetalError(f"{name} ({unit}): give one of nodes, near_interface and near_device")
+    return unit
+
+
+def _binding(name: str, unit: str, entry: Mapping[str, Any], facts: Facts, wanted: Wanted) -> "_Binding | Finding":
+    policy = str(entry.get("policy") or "bind")
+    if entry.get("nodes") is not None:
+        nodes = cpulist.parse(str(entry["nodes"]))
+        here = [node.id for node in (facts.topology.nodes if facts.topology is not None else ())]
+        absent = [node for node in nodes if node not in here]
+        if absent or not nodes:
+            sentence = f"{name}.nodes: {entry['nodes']!r} isn't here; this host has nodes {cpulist.render(here)}"
+            return _forced(sentence, unit, wanted)
+        if policy == "preferred" and len(nodes) != 1:
+            raise NearmetalError(f"{name} ({unit}): policy preferred takes one node, not {entry['nodes']}")
+        listed = " ".join(map(str, nodes))
+        return _Binding(unit, policy, nodes, f"bind '{unit}' {policy} '{listed}'")
+    option = "near_interface" if entry.get("near_interface") is not None else "near_device"
+    device = facts.numa.devices.get(str(entry[option])) if facts.numa is not None else None
+    if device is None:
+        return _forced(f"{name}.{option}: there is no {entry[option]} on this host's PCI bus", unit, wanted)
+    if device.node is None:
+        return _finding("not_applicable", f"the kernel names no node for {entry[option]} ({device.address})", unit)
+    return _Binding(unit, policy, (device.node,), f"near '{unit}' {policy} {device.address}")
+
+
+def _forced(sentence: str, unit: str, wanted: Wanted) -> Finding:
+    if wanted.wanted_by(KNOB) == "workload":
+        return _finding("not_applicable", sentence, unit)
+    raise NearmetalError(sentence)
+
+
+def _known_to_systemd(facts: Facts, numa: NumaFacts) -> bool:
+    platform = facts.platform
+    rhel_8 = (
+        platform is not None
+        and platform.distribution in _BACKPORTED
+        and ((platform.distribution_version or "").split(".")[0] == "8")
+    )
+    return (numa.systemd or 0) >= SYSTEMD or (rhel_8 and numa.systemd is not None)
+
+
+def _refused(one: _Binding, numa: NumaFacts) -> Finding:
+    nodes = cpulist.render(one.nodes)
+    seen = f"systemd {numa.systemd}" if numa.systemd is not None else "this host's systemd"
+    reason = (
+        f"{seen} has no NUMAPolicy= (243 has), and nearmetal rewrites no ExecStart=: `systemctl edit {one.unit}`, an"
+        f" empty ExecStart=, then ExecStart=/usr/bin/numactl --cpunodebind={nodes} --{_NUMACTL[one.policy]}={nodes} and"
+        " the unit's own command"
+    )
+    return _finding("refused", reason, one.unit)
+
+
+def _told(facts: Facts, one: _Binding, written: bool) -> List[Finding]:
+    """The finding for one service, and what its running process lacks."""
+    numa = facts.numa
+    process = numa.processes.get(one.unit) if numa is not None else None
+    goal = f"{one.policy} {cpulist.render(one.nodes)}"
+    now = _now(process) if process is not None else None
+    findings = []
+    if not written:
+        findings.append(
+            _finding("would_change", f"{_REASONS[one.policy]}, from its next start on", one.unit, now, goal)
+        )
+    if process is None:
+        absent = numa is not None and _file_of(one.unit) not in numa.units
+        if written:
+            why = "nobody has installed it yet" if absent else "it isn't running; its next start binds it"
+            findings.append(_finding("ok", why, one.unit, None, goal))
+        elif absent:
+            findings.append(_finding("advice", f"there is no {one.unit} yet: is its name right?", one.unit))
+    elif process.policy is None or process.cpus is None:
+        findings.append(_finding("unknown", f"what process {process.pid} has can't be read", one.unit, now, goal))
+    elif not _bound(facts, process, one):
+        reason = f"process {process.pid} was started before; `systemctl restart {one.unit}` when it suits"
+        findings.append(_finding("needs_restart", reason, one.unit, now, goal))
+    elif written:
+        findings.append(_finding("ok", f"process {process.pid} runs and takes its memory there", one.unit, now, goal))
+    return findings
+
+
+_REASONS = {
+    "bind": "its threads and its memory stay on the node, or an allocation fails",
+    "preferred": "its threads stay on the node, its memory as long as there is room",
+    "interleave": "its memory is spread evenly over the nodes",
+}
+
+
+def _bound(facts: Facts, process: Process, one: _Binding) -> bool:
+    """Whether it runs on the nodes' CPUs alone and its memory has the policy; a CPU that is offline doesn't count."""
+    nodes = facts.topology.nodes if facts.topology is not None else ()
+    online = set(facts.topology.cpus_online or ()) if facts.topology is not None else set()
+    theirs = {cpu for node in nodes if node.id in one.nodes for cpu in node.cpus}
+    allowed = set(cpulist.parse(process.cpus or "")) & online
+    return bool(allowed) and allowed <= theirs and process.policy == (_KERNELS[one.policy], one.nodes)
+
+
+def _now(process: Process) -> str:
+    word, nodes = process.policy or ("unknown", ())
+    return f"CPUs {process.cpus}, memory {word} {cpulist.render(nodes)}".strip()
+
+
+def _file_of(unit: str) -> str:
+    """The unit's file: of an instance its template's."""
+    name, at, _instance = unit.partition("@")
+    return f"{name}@.service" if at else unit
+
+
+def _file(facts: Facts, text: Optional[str], wanted: Wanted) -> Plan:
+    present = (facts.files or {}).get(GENERATOR)
+    if present == text:
+        return Plan()
+    action = Action(
+        concern=NAME,
+        knob=KNOB,
+        what="files",
+        where=GENERATOR,
+        before=present,
+        after=text,
+        scope="boot",
+        wanted_by=wanted.wanted_by(KNOB),
+        reason="no service is bound any more" if text is None else "systemd makes the services' drop-ins with it",
+        reference="systemd.generator(7)",
+    )
+    return Plan((action,))
+
+
+def _finding(status: str, reason: str, unit: str, now: Optional[str] = None, goal: Optional[str] = None) -> Finding:
+    return Finding(NAME, KNOB, status, reason, now=now, wanted=goal, where=unit, reference=REFERENCE)

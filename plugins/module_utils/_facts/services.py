@@ -1,0 +1,126 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Where services run, and near which node devices are. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from typing import Dict, FrozenSet, Iterator, Mapping, Optional, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import numa_maps
+
+NET = "/sys/class/net"
+NVME = "/sys/class/nvme"
+PCI = "/sys/bus/pci/devices"
+
+UNIT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,120}(?:@[A-Za-z0-9_.:-]{0,100})?\.service", re.ASCII)
+ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", re.ASCII)
+
+_CGROUPS = ("/sys/fs/cgroup", "/sys/fs/cgroup/systemd")
+_UNITS = (
+    "/etc/systemd/system",
+    "/run/systemd/system",
+    "/run/systemd/generator",
+    "/run/systemd/generator.late",
+    "/usr/local/lib/systemd/system",
+    "/usr/lib/systemd/system",
+    "/lib/systemd/system",
+)
+_LIBRARIES = (
+    "/usr/lib/systemd",
+    "/lib/systemd",
+    "/usr/lib/x86_64-linux-gnu/systemd",
+    "/usr/lib/aarch64-linux-gnu/systemd",
+)
+_LIBRARY = re.compile(r"libsystemd-shared-([0-9]{3})[0-9A-Za-z._-]{0,64}\.so", re.ASCII)
+_STATUS = re.compile(r"^(PPid|Cpus_allowed_list):\s*([0-9,-]{1,4096})$", re.ASCII | re.MULTILINE)
+# A service of more processes than this has its main one among the oldest.
+_LOOKED_AT = 16
+
+
+@dataclass(frozen=True)
+class Process:
+    """The main process of a service."""
+
+    pid: int
+    cpus: Optional[str]  # on which it may run, as a kernel list
+    policy: Optional[Tuple[str, Tuple[int, ...]]]  # of its memory: ("bind", (1,)), ("default", ()); None: not readable
+
+
+@dataclass(frozen=True)
+class Device:
+    """A device on the PCI bus."""
+
+    address: str
+    node: Optional[int]  # None: near none in particular
+
+
+def version(host: Host) -> Optional[int]:
+    """The version of systemd, which its own library has in its name; None when none is found (older than 230)."""
+    matches = (_LIBRARY.fullmatch(name) for folder in _LIBRARIES for name in host.names(folder))
+    return max((int(match.group(1)) for match in matches if match is not None), default=None)
+
+
+def units(host: Host) -> FrozenSet[str]:
+    """The names of all unit files of services, templates too."""
+    return frozenset(name for folder in _UNITS for name in host.names(folder) if name.endswith(".service"))
+
+
+def processes(host: Host) -> Mapping[str, Process]:
+    """Unit → main process, of each service that runs: the process of its control group that systemd started."""
+    found: Dict[str, Process] = {}
+    for unit, group in _groups(host):
+        pids = sorted(int(word) for word in (host.text(f"{group}/cgroup.procs") or "").split() if word.isdigit())
+        for pid in pids[:_LOOKED_AT]:
+            status = dict(_STATUS.findall(host.text(f"/proc/{pid}/status", 65536) or ""))
+            if status.get("PPid") == "1":
+                found.setdefault(unit, Process(pid, status.get("Cpus_allowed_list"), _policy(host, pid)))
+    return found
+
+
+def devices(host: Host) -> Mapping[str, Device]:
+    """Name → device: interfaces, NVMe controllers, and PCI addresses."""
+    found = {
+        address: Device(address, _node(host, address)) for address in host.names(PCI) if ADDRESS.fullmatch(address)
+    }
+    for name in host.names(NET):
+        path = os.path.realpath(host.real(f"{NET}/{name}/device"))
+        # A virtio NIC has its PCI device above it.
+        for address in (os.path.basename(path), os.path.basename(os.path.dirname(path))):
+            if address in found:
+                found.setdefault(name, found[address])
+    for name in host.names(NVME):
+        address = host.line(f"{NVME}/{name}/address") or ""
+        if address in found:
+            found[name] = found[address]
+    return found
+
+
+def _groups(host: Host) -> Iterator[Tuple[str, str]]:
+    """Unit and control group of each service, two slices deep: system-getty.slice lies in system.slice."""
+    for root in _CGROUPS:
+        for outer in (name for name in host.names(root) if name.endswith(".slice")):
+            for name in host.names(f"{root}/{outer}"):
+                inner = f"{root}/{outer}/{name}"
+                if UNIT.fullmatch(name):
+                    yield name, inner
+                elif name.endswith(".slice"):
+                    yield from ((unit, f"{inner}/{unit}") for unit in host.names(inner) if UNIT.fullmatch(unit))
+
+
+def _policy(host: Host, pid: int) -> Optional[Tuple[str, Tuple[int, ...]]]:
+    # So short a read makes the kernel walk the first mapping only; all of a large heap would take seconds.
+    try:
+        return numa_maps.policy(host.text(f"/proc/{pid}/numa_maps", 64) or "")
+    except NearmetalError:
+        return None
+
+
+def _node(host: Host, address: str) -> Optional[int]:
+    line = host.line(f"{PCI}/{address}/numa_node") or ""
+    return int(line) if line.isdigit() and line.isascii() else None

@@ -1,0 +1,25 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The memory policy in /proc/PID/numa_maps, which each line repeats. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import re
+from typing import Optional, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cpulist
+
+_LINE = re.compile(
+    r"[0-9a-f]{1,16} (default|local|prefer|bind|interleave)(?:=[a-z|]{1,32})?(?::([0-9,-]{1,256}))?(?: .*)?",
+    re.ASCII | re.DOTALL,
+)
+
+
+def policy(text: str) -> Optional[Tuple[str, Tuple[int, ...]]]:
+    """The policy's word and its nodes, of a text that begins with one line; None for a text of another form.
+
+    Raises NearmetalError for nodes that are none.
+    """
+    match = _LINE.fullmatch(text)
+    return (match.group(1), cpulist.parse(match.group(2) or "")) if match is not None else None
