@@ -111,10 +111,23 @@ ansible_facts:
               type: list
               elements: str
               sample: [ena, ixgbevf]
+        ebs:
+          description: EBS volumes on NVMe. Reading their counters needs root.
+          returned: always
+          type: dict
+          contains:
+            exceeded:
+              description:
+                - Per device the microseconds since it was attached in which a limit held its I/O back, as
+                  O(nearmetal.ec2.ebs#module:hosts[].exceeded) takes them.
+              returned: always
+              type: list
+              elements: dict
+              sample: []
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import drivers, imds, platform
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import drivers, ebs, imds, platform
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 
 
@@ -124,6 +137,7 @@ def main(host: Host | None = None, endpoint: tuple[str, int] = imds.ENDPOINT) ->
     observed = host or Host()
     facts = {"instance": imds.observe(platform.observe(observed), endpoint).as_dict()}
     facts["drivers"] = drivers.observe(observed).as_dict()
+    facts["ebs"] = ebs.observe(observed).as_dict()
     module.exit_json(changed=False, ansible_facts={"nearmetal": facts})
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which instance a host of the inventory is, and what it said of its drivers. PRIVATE to the collection."""
+"""Which instance a host of the inventory is, and what it said of its drivers and volumes. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ import re
 from typing import Any, Mapping, Optional
 
 _ID = re.compile(r"i-[0-9a-f]{8,17}", re.ASCII)
+_DEVICE = re.compile(r"nvme\d{1,5}n\d{1,5}", re.ASCII)
+_COUNTERS = ("volume_iops_us", "volume_throughput_us", "instance_iops_us", "instance_throughput_us")
+_VOLUMES = 256  # more than any instance can attach
 
 
 def instance_id(variables: Mapping[str, Any]) -> Optional[str]:
@@ -33,6 +36,26 @@ def drivers(variables: Mapping[str, Any]) -> Optional[dict[str, Any]]:
         "drivers_in_use": _texts(facts.get("in_use")),
         "drivers_available": _texts(facts.get("available")),
     }
+
+
+def volumes(variables: Mapping[str, Any]) -> Optional[dict[str, Any]]:
+    """The host's element of the option `hosts` of ebs; None when it gave no counters."""
+    found = instance_id(variables)
+    facts = _mapping(_mapping(_mapping(variables.get("ansible_facts")).get("nearmetal")).get("ebs"))
+    told = facts.get("exceeded")
+    counters = [one for each in told[:_VOLUMES] for one in [_counters(each)] if one] if isinstance(told, list) else []
+    return {"instance_id": found, "exceeded": counters} if found is not None and counters else None
+
+
+def _counters(told: Any) -> Optional[dict[str, Any]]:
+    """One device's counters, if they are what they should be: a host reports them, and hosts can lie."""
+    values = {name: _mapping(told).get(name) for name in _COUNTERS}
+    device = _mapping(told).get("device")
+    if not isinstance(device, str) or not _DEVICE.fullmatch(device):
+        return None
+    if not all(isinstance(value, int) and 0 <= value < 2**64 for value in values.values()):
+        return None
+    return {"device": device, **values}
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

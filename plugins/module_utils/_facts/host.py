@@ -90,6 +90,13 @@ class Host:
         except OSError:
             return None
 
+    def nvme_log(self, controller: str, page: int, size: int) -> Optional[bytes]:
+        """A log page of an NVMe controller, in `size` bytes; None when it has none, and for another root."""
+        try:
+            return None if self.root else ioctl.nvme_log(controller, page, size)
+        except OSError:
+            return None
+
     def machine(self) -> Optional[str]:
         """The machine as uname says; None for another root, which has no running kernel."""
         return None if self.root else os.uname().machine

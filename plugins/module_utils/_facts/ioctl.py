@@ -1,17 +1,23 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The one ioctl that we use. PRIVATE to the collection."""
+"""The two ioctls that we use. PRIVATE to the collection."""
 
 from __future__ import annotations
 
 import array
 import fcntl
+import os
 import socket
 import struct
 
 _SIOCETHTOOL = 0x8946
 _NAME = 15  # IFNAMSIZ without the closing NUL
+_NVME_ADMIN = 0xC0484E41  # NVME_IOCTL_ADMIN_CMD
+_GET_LOG_PAGE = 0x02
+_NAMESPACE = 1  # EBS has one namespace per device
+# struct nvme_admin_cmd: opcode, namespace, address and length of the data, the first of six command words.
+_NVME_COMMAND = struct.Struct("<B3xI8x8xQ4xII20x8x")
 
 
 def ethtool(device: str, record: bytes) -> bytes:
@@ -26,3 +32,26 @@ def ethtool(device: str, record: bytes) -> bytes:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as any_socket:
         fcntl.ioctl(any_socket, _SIOCETHTOOL, request)
     return memory.tobytes()
+
+
+def nvme_log(controller: str, page: int, size: int) -> bytes:
+    """A log page of an NVMe controller, /dev/<controller>. It changes nothing.
+
+    Raises OSError as the kernel answers, and for a page that the controller doesn't have.
+    """
+    memory = array.array("B", bytes(size))
+    command = nvme_command(page, size, memory.buffer_info()[0])
+    descriptor = os.open(f"/dev/{controller}", os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        status = fcntl.ioctl(descriptor, _NVME_ADMIN, bytearray(command))
+    finally:
+        os.close(descriptor)
+    if status:
+        raise OSError(5, f"NVMe status {status:#x}", controller)
+    return memory.tobytes()
+
+
+def nvme_command(page: int, size: int, address: int) -> bytes:
+    """The command that puts `size` bytes of a log page at `address`."""
+    dwords = size // 4 - 1  # counted from zero
+    return _NVME_COMMAND.pack(_GET_LOG_PAGE, _NAMESPACE, address, size, dwords << 16 | page)

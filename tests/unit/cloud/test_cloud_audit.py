@@ -97,6 +97,29 @@ def test_a_role_alone_registers_each_hosts_part(fleet: Fleet, aws: FakeAws) -> N
         "gather_facts": False,
         "become": True,  # the roles ask AWS as the user who runs Ansible all the same
         "module_defaults": {"group/nearmetal.ec2.cloud": {"regions": ["eu-west-1"]}},
+        "pre_tasks": [
+            {
+                "name": "Stand in for what nearmetal.ec2.instance_facts reads on a host with EBS on NVMe",
+                "ansible.builtin.set_fact": {
+                    "nearmetal": {
+                        "ebs": {
+                            "exceeded": [
+                                {
+                                    "device": "nvme1n1",
+                                    "volume_iops_us": 0,
+                                    "volume_throughput_us": 0,
+                                    "instance_iops_us": 4200000,
+                                    "instance_throughput_us": 0,
+                                },
+                                {"device": "../nvme1n1", "instance_iops_us": 1},
+                            ]
+                        }
+                    },
+                    "cacheable": True,
+                },
+                "when": "inventory_hostname == 'host1'",
+            }
+        ],
         "roles": [{"role": f"nearmetal.ec2.{name}"} for name in ("ebs", "placement", "network_interfaces")],
         "tasks": [
             {
@@ -116,6 +139,8 @@ def test_a_role_alone_registers_each_hosts_part(fleet: Fleet, aws: FakeAws) -> N
     first, second = (yaml.safe_load((fleet.folder / f"host{index}.json").read_text()) for index in (0, 1))
     assert (first["instance_id"], first["volumes"]) == (ids[0], [])
     assert second["msg"] == "ebs: advice: the instance is the limit: 80,000 IOPS, its volumes could do 90,000"
+    held = [finding["reason"] for finding in second["findings"] if finding["knob"] == "exceeded"]
+    assert held == ["nvme1n1: held back by the instance's limit for 4.2 s since it was attached"]
     assert set(aws.calls.values()) == {1, 3}
 
 

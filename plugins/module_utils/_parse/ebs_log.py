@@ -1,0 +1,36 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""EBS's own page of statistics, an NVMe log page of Amazon's. PRIVATE to the collection.
+
+The layout is that of nvme-cli's amzn plugin and of amazon-ec2-utils' ebsnvme: a magic
+number, six totals, then microseconds in which a limit held I/O back. Little-endian.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Optional
+
+PAGE, SIZE = 0xD0, 4096  # the identifier of the log page, its length in bytes
+_MAGIC = 0x3C23B510
+_HEAD = struct.Struct("<I4x6Q4Q")
+
+
+@dataclass(frozen=True)
+class Exceeded:
+    """Microseconds since the volume was attached in which a limit held its I/O back."""
+
+    volume_iops_us: int
+    volume_throughput_us: int
+    instance_iops_us: int
+    instance_throughput_us: int
+
+
+def parse(page: bytes) -> Optional[Exceeded]:
+    """The counters; None for a page that isn't EBS's or is too short."""
+    if len(page) < _HEAD.size:
+        return None
+    magic, *numbers = _HEAD.unpack_from(page)
+    return Exceeded(*numbers[6:]) if magic == _MAGIC else None
