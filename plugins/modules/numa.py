@@ -2,7 +2,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether the kernel moves memory between NUMA nodes, or take the choice back."""
+"""Whether the kernel moves memory between NUMA nodes, and which services stay on one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ module: numa
 short_description: Choose what a Linux host on EC2 does with its NUMA nodes
 version_added: 0.1.0
 description:
-  - Switches automatic NUMA balancing, sets C(vm.zone_reclaim_mode), and hides nodes where that is asked for twice.
+  - Binds services to nodes, switches automatic NUMA balancing, sets C(vm.zone_reclaim_mode), and hides nodes where that
+    is asked for twice.
   - Tells when much memory was taken by CPUs of another node.
   - A host of one node has nothing to decide; that is C(not_applicable).
 options:
@@ -32,6 +33,36 @@ options:
       - V(kernel) takes that argument back.
     type: str
     choices: [kernel, hidden]
+  services:
+    description:
+      - Services and the nodes that their CPUs and memory come from (S0-26). systemd makes their drop-ins with
+        C(NUMAPolicy=), C(NUMAMask=) and C(CPUAffinity=) at each boot and reload, for the nodes that the host has then.
+      - No service is restarted. A service whose main process runs elsewhere gets a finding C(needs_restart), until
+        C(/proc/PID/numa_maps) and C(Cpus_allowed_list) show the binding.
+      - It takes systemd 243, or RHEL 8. Older ones are C(refused), with the line to add by hand.
+    type: list
+    elements: dict
+    suboptions:
+      unit:
+        description: The full name of the unit, such as C(postgresql.service).
+        type: str
+        required: true
+      nodes:
+        description: Nodes as the kernel lists them, such as V(1) or V(0-1).
+        type: str
+      near_interface:
+        description: The node of this interface's device, asked of the kernel at each boot.
+        type: str
+      near_device:
+        description: The node of this NVMe controller (C(nvme1)) or PCI address (C(0000:00:1f.0)).
+        type: str
+      policy:
+        description:
+          - V(bind) fails an allocation that the nodes can't hold, V(preferred) takes one node first,
+            V(interleave) spreads memory over the nodes. CPUs are those of the nodes with each.
+        type: str
+        choices: [bind, preferred, interleave]
+        default: bind
   persist:
     description: Whether O(balancing) and O(zone_reclaim_mode) are set again at each boot, by C(/etc/sysctl.d).
     type: bool
@@ -53,6 +84,16 @@ EXAMPLES = r"""
 - name: Leave memory where it was taken
   nearmetal.ec2.numa:
     balancing: disabled
+
+- name: Keep a database on the second node, and the proxy near its NIC
+  nearmetal.ec2.numa:
+    balancing: disabled
+    services:
+      - unit: postgresql.service
+        nodes: "1"
+      - unit: haproxy.service
+        near_interface: ens5
+        policy: preferred
 
 - name: Take it back
   nearmetal.ec2.numa:

@@ -8,11 +8,11 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
-from typing import Dict, FrozenSet, Iterator, Mapping, Optional, Tuple
+from typing import Dict, FrozenSet, Iterable, Iterator, Mapping, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import numa_maps
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cpulist, numa_maps
 
 NET = "/sys/class/net"
 NVME = "/sys/class/nvme"
@@ -58,6 +58,16 @@ class Device:
 
     address: str
     node: Optional[int]  # None: near none in particular
+
+
+def listed(text: str) -> Tuple[int, ...]:
+    """The CPUs or nodes of a kernel list such as 0-3,8. Raises NearmetalError for another form."""
+    return cpulist.parse(text)
+
+
+def shown(ids: Iterable[int]) -> str:
+    """CPUs or nodes as a kernel list."""
+    return cpulist.render(ids)
 
 
 def version(host: Host) -> Optional[int]:

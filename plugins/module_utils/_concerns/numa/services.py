@@ -19,8 +19,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Nearme
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files import GENERATOR, MARK
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.numa import NumaFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.services import UNIT, Process
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cpulist
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.services import UNIT, Process, listed, shown
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Wanted
 
 NAME = "numa"
@@ -119,16 +118,19 @@ def _unit(name: str, entry: Mapping[str, Any], seen: Mapping[str, int]) -> str:
 def _binding(name: str, unit: str, entry: Mapping[str, Any], facts: Facts, wanted: Wanted) -> "_Binding | Finding":
     policy = str(entry.get("policy") or "bind")
     if entry.get("nodes") is not None:
-        nodes = cpulist.parse(str(entry["nodes"]))
+        try:
+            nodes = listed(str(entry["nodes"]))
+        except NearmetalError as error:
+            raise NearmetalError(f"{name}.nodes: {error}") from None
         here = [node.id for node in (facts.topology.nodes if facts.topology is not None else ())]
         absent = [node for node in nodes if node not in here]
         if absent or not nodes:
-            sentence = f"{name}.nodes: {entry['nodes']!r} isn't here; this host has nodes {cpulist.render(here)}"
+            sentence = f"{name}.nodes: {entry['nodes']!r} isn't here; this host has nodes {shown(here)}"
             return _forced(sentence, unit, wanted)
         if policy == "preferred" and len(nodes) != 1:
             raise NearmetalError(f"{name} ({unit}): policy preferred takes one node, not {entry['nodes']}")
-        listed = " ".join(map(str, nodes))
-        return _Binding(unit, policy, nodes, f"bind '{unit}' {policy} '{listed}'")
+        numbers = " ".join(map(str, nodes))
+        return _Binding(unit, policy, nodes, f"bind '{unit}' {policy} '{numbers}'")
     option = "near_interface" if entry.get("near_interface") is not None else "near_device"
     device = facts.numa.devices.get(str(entry[option])) if facts.numa is not None else None
     if device is None:
@@ -155,7 +157,7 @@ def _known_to_systemd(facts: Facts, numa: NumaFacts) -> bool:
 
 
 def _refused(one: _Binding, numa: NumaFacts) -> Finding:
-    nodes = cpulist.render(one.nodes)
+    nodes = shown(one.nodes)
     seen = f"systemd {numa.systemd}" if numa.systemd is not None else "this host's systemd"
     reason = (
         f"{seen} has no NUMAPolicy= (243 has), and nearmetal rewrites no ExecStart=: `systemctl edit {one.unit}`, an"
@@ -169,7 +171,7 @@ def _told(facts: Facts, one: _Binding, written: bool) -> List[Finding]:
     """The finding for one service, and what its running process lacks."""
     numa = facts.numa
     process = numa.processes.get(one.unit) if numa is not None else None
-    goal = f"{one.policy} {cpulist.render(one.nodes)}"
+    goal = f"{one.policy} {shown(one.nodes)}"
     now = _now(process) if process is not None else None
     findings = []
     if not written:
@@ -205,13 +207,13 @@ def _bound(facts: Facts, process: Process, one: _Binding) -> bool:
     nodes = facts.topology.nodes if facts.topology is not None else ()
     online = set(facts.topology.cpus_online or ()) if facts.topology is not None else set()
     theirs = {cpu for node in nodes if node.id in one.nodes for cpu in node.cpus}
-    allowed = set(cpulist.parse(process.cpus or "")) & online
+    allowed = set(listed(process.cpus or "")) & online
     return bool(allowed) and allowed <= theirs and process.policy == (_KERNELS[one.policy], one.nodes)
 
 
 def _now(process: Process) -> str:
     word, nodes = process.policy or ("unknown", ())
-    return f"CPUs {process.cpus}, memory {word} {cpulist.render(nodes)}".strip()
+    return f"CPUs {process.cpus}, memory {word} {shown(nodes)}".strip()
 
 
 def _file_of(unit: str) -> str:
