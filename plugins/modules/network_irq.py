@@ -24,7 +24,8 @@ options:
       - V(auto) is V(spread), and is refused on Xen PV.
       - V(irqbalance) leaves interrupts to its daemon, V(kernel) to the kernel.
       - A mask of several CPUs is never written. The kernel would still deliver to one of them (S1-08).
-      - While irqbalance runs, V(auto), V(spread) and V(dedicated) are refused.
+      - While irqbalance runs, V(auto), V(spread) and V(dedicated) tell it in its own configuration to leave these
+        interfaces alone, and place nothing until it was started with that (O(restart_irqbalance)).
     type: str
     choices: [auto, spread, dedicated, irqbalance, kernel]
   queues:
@@ -88,6 +89,12 @@ options:
   allow_disruptive:
     description:
       - Change O(queues) of an interface that has the default route. Its traffic stops for a moment.
+    type: bool
+    default: false
+  restart_irqbalance:
+    description:
+      - Restart irqbalance when it must be told of interrupts that are placed. Without it, the result says
+        V(needs_restart), and C(nearmetal.service) places them after somebody's restart.
     type: bool
     default: false
   persist:

@@ -15,6 +15,7 @@ from typing import Any, Dict, FrozenSet, List, Mapping, Optional, Tuple
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns import network_steering as steering
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.gate import closed, host_class
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.irqbalance import plan_ban
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.native import by_unit
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.network_choice import (
     Choice,
@@ -61,6 +62,7 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
         "options": {"name": {"type": "str", "required": True}, **_PER_NIC},
     },
     "allow_disruptive": {"type": "bool", "default": False},
+    "restart_irqbalance": {"type": "bool", "default": False},
     "persist": {"type": "bool", "default": True},
 }
 
@@ -147,6 +149,12 @@ def _policy(
             plans.append(_to_kernel(network, choice.nic, counts, knob))
         elif choice.get("policy") is not None:
             ours.append((choice.nic, choice.get("policy")))
+    every = wanted.get("policy") not in (None, "irqbalance", "kernel")
+    placed = [one for one, _policy in ours]
+    banned, free = plan_ban(facts, placed, [one for one in network.nics if one not in placed], every, wanted)
+    if not free:
+        return joined([*plans, _waiting(network, ours, knob, banned)]), {}
+    plans.append(banned)
     found = _assign(network, topology, ours, counts, wanted)
     for one, policy in ours:
         now = dict(network.affinity.get(one.place, {}))
@@ -180,12 +188,6 @@ def _stop(
         return knob.told(one, "not_applicable", "the names of its interrupts say nothing of queues")
     if len(topology.cpus_online or ()) < 2:
         return knob.told(one, "not_applicable", "the host has one CPU")
-    if network.irqbalance and policy != "kernel":
-        reason = (
-            "irqbalance owns the interrupts and would move them again; policy: irqbalance leaves them to it, or"
-            " switch it off: systemctl disable --now irqbalance"
-        )
-        return knob.told(one, "refused", reason, dict(network.affinity.get(one.place, {})))
     if facts.platform is not None and facts.platform.burstable and policy != "kernel":
         return knob.told(one, "refused", "a burstable type has few vCPUs, and pinning takes them from the scheduler")
     if host_class(facts, wanted) == "xen_pv" and policy == "auto":
@@ -194,6 +196,17 @@ def _stop(
         reason = f"fewer than {CORES_PER_DEDICATED} cores: one for interrupts alone is too many; irq_cpus says which"
         return knob.told(one, "refused", reason)
     return None
+
+
+def _waiting(network: NetworkFacts, ours: List[Tuple[Nic, str]], knob: Knob, banned: Plan) -> Plan:
+    """What to say of NICs that irqbalance doesn't leave alone yet."""
+    last = banned.findings[-1]
+    kept = banned if last.status != "refused" else Plan()
+    told = []
+    for one, _policy in ours:
+        now = dict(network.affinity.get(one.place, {}))
+        told.append(replace(knob.told(one, last.status, last.reason, now), owner="irqbalance"))
+    return joined([kept, Plan(findings=tuple(told))])
 
 
 def _to_kernel(network: NetworkFacts, one: Nic, counts: Mapping[str, int], knob: Knob) -> Plan:
@@ -292,7 +305,7 @@ def _hotspot(network: NetworkFacts) -> Tuple[Finding, ...]:
 CONCERN = Concern(
     name=NAME,
     options=OPTIONS,
-    domains=("platform", "topology", "network", "sysctl", "files", "unit"),
+    domains=("platform", "topology", "network", "irqbalance", "sysctl", "files", "unit"),
     plan=plan,
     after=("smt",),
 )

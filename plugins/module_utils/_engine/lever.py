@@ -24,7 +24,9 @@ class Lever(ABC):
     """One way to move a knob. Subclasses say how."""
 
     scope = "runtime"
+    waits_for = "needs_reboot"  # the status of what is on disk and not yet in force
     shared = False  # one write for all concerns of a run, before everything else
+    first = False  # its write may set others anew: on the way back too it comes before them
 
     def __init__(self, what: str) -> None:
         self.what = what
@@ -53,6 +55,10 @@ class Lever(ABC):
     @abstractmethod
     def obstacle(self, host: WritableHost, where: str) -> str:
         """Why it can't be written here, known before anything is changed; empty when nothing stands in the way."""
+
+    def gone(self, host: WritableHost, where: str) -> bool:
+        """Whether the place itself left the host, as a disk does that was detached: nothing is to be taken back."""
+        return False
 
     def kernel_choice(self, host: WritableHost, where: str) -> Value:
         """What the kernel would choose by itself; None when that takes a reboot to learn."""

@@ -14,6 +14,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.hugepages im
     Reserved,
     Transparent,
 )
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.irqbalance import IrqbalanceArguments
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.lever import KernelValue, Lever
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.network import Affinity, Rfs, Rps, Xps
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.nic_settings import (
@@ -51,6 +52,8 @@ _LEVERS: List[Lever] = [
     Reserved("hugepages.pages"),
     BootArguments("boot.arguments"),
     Queues("network.queues"),
+    IrqbalanceArguments("irqbalance.arguments", restart=False),
+    IrqbalanceArguments("irqbalance.in_force", restart=True),
     Affinity("network.affinity"),
     Rps("network.rps"),
     Rfs("network.rfs"),

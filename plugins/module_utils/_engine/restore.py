@@ -32,8 +32,11 @@ def plan_restore(host: WritableHost, entries: Sequence[Entry], reason: str) -> W
     findings: List[Finding] = []
     forget: List[Entry] = []
     boot_id = host.boot_id()
-    for entry in reversed(entries):
+    for entry in sorted(reversed(entries), key=lambda entry: not lever(entry.what).first):
         moved = lever(entry.what)
+        if moved.gone(host, entry.where):
+            forget.append(entry)
+            continue
         now = moved.read(host, entry.where)
         target = moved.kernel_choice(host, entry.where) if entry.void(boot_id) else entry.original
         if moved.remembered(now) not in entry.ours:
@@ -61,7 +64,7 @@ def plan_restore(host: WritableHost, entries: Sequence[Entry], reason: str) -> W
             findings.append(_back(action))
             pending = moved.pending(host, entry.where, target)
             if pending:
-                findings.append(replace(_back(action), status="needs_reboot", reason=pending))
+                findings.append(replace(_back(action), status=moved.waits_for, reason=pending))
     return WayBack(Plan(tuple(actions), tuple(findings)), tuple(forget))
 
 

@@ -15,6 +15,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import (
     clock,
     cpu,
     hugepages,
+    irqbalance,
     kernel,
     network,
     numa,
@@ -48,6 +49,7 @@ class Facts:
     owners: Optional[owners.OwnersFacts] = None
     unit: Optional[unit.UnitFacts] = None
     network: Optional[network.NetworkFacts] = None
+    irqbalance: Optional[irqbalance.IrqbalanceFacts] = None
     blkfront: Optional[blkfront.BlkfrontFacts] = None
     sysctl: Optional[Mapping[str, str]] = None  # key → value of those that concerns manage
     files: Optional[Mapping[str, str]] = None  # path → text of each file of ours
@@ -73,6 +75,7 @@ DOMAINS: Dict[str, Callable[[Host], Any]] = {
     "owners": owners.observe,
     "unit": unit.observe,
     "network": network.observe,
+    "irqbalance": irqbalance.observe,
     "blkfront": blkfront.observe,
     "sysctl": sysctl.observe,
     "files": observe_files,

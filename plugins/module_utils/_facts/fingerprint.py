@@ -13,6 +13,7 @@ import hashlib
 import re
 from typing import Iterator
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import irqbalance
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 
 # "  24:  1 0 2  PCI-MSI 81920-edge eth0-Tx-Rx-0" without its counters, which may be glued to the colon.
@@ -20,7 +21,7 @@ _COUNTERS = re.compile(r"^\s*([0-9]+):[\s0-9]*", re.ASCII)
 
 
 def fingerprint(host: Host) -> str:
-    """A digest of online CPUs and nodes, the queues of each NIC, disks, and the interrupts by number and name."""
+    """A digest of CPUs, nodes, queues, disks, interrupts by number and name, and how irqbalance was started."""
     digest = hashlib.sha256()
     for line in _shape(host):
         digest.update(line.encode("utf-8", "replace") + b"\n")
@@ -30,6 +31,7 @@ def fingerprint(host: Host) -> str:
 def _shape(host: Host) -> Iterator[str]:
     for path in ("/sys/devices/system/cpu/online", "/sys/devices/system/node/online"):
         yield f"{path} {host.line(path)}"
+    yield f"irqbalance {irqbalance.running(host)}"
     for name in host.names("/sys/class/net"):
         if _real(host, f"/sys/class/net/{name}"):
             yield f"{name} {' '.join(host.names(f'/sys/class/net/{name}/queues'))}"

@@ -18,14 +18,16 @@ TIMER = "/etc/systemd/system/nearmetal.timer"
 RULES = "/etc/udev/rules.d/90-nearmetal.rules"
 LAUNCHER = "/usr/local/sbin/nearmetal"
 GENERATOR = "/etc/systemd/system-generators/nearmetal-numa"
-PROGRAMS = (LAUNCHER, GENERATOR)
+# Beside the command: a place for programs, also in the eyes of SELinux.
+IRQBALANCE_POLICY = "/usr/local/sbin/nearmetal-irqbalance"
+PROGRAMS = (LAUNCHER, GENERATOR, IRQBALANCE_POLICY)
 UNIT = (SERVICE, TIMER, RULES, LAUNCHER)
 _CONCERNS = re.compile(r"/etc/(?:tmpfiles\.d/|sysctl\.d/99-)nearmetal-[a-z_]{1,32}\.conf", re.ASCII)
 
 
 def ours(path: str) -> bool:
     """Whether a file of that path is one that nearmetal writes."""
-    return path in (*UNIT, GENERATOR) or _CONCERNS.fullmatch(path) is not None
+    return path in (*UNIT, *PROGRAMS) or _CONCERNS.fullmatch(path) is not None
 
 
 def marked(text: str) -> bool:
@@ -36,5 +38,5 @@ def marked(text: str) -> bool:
 def observe_files(host: Host) -> Mapping[str, str]:
     """Path → text of each file of ours that exists."""
     paths = [f"{folder}/{name}" for folder in FOLDERS for name in host.names(folder)]
-    texts = {path: host.text(path) for path in (*paths, *UNIT, GENERATOR) if ours(path)}
+    texts = {path: host.text(path) for path in dict.fromkeys((*paths, *UNIT, *PROGRAMS)) if ours(path)}
     return {path: text for path, text in texts.items() if text is not None}

@@ -26,8 +26,8 @@ PLACE = re.compile(
 )
 _ETHERNET = "1"
 _QUEUE = re.compile(r"(rx|tx)-([0-9]{1,4})", re.ASCII)
-# Their bare interface name is the mailbox's or the link's interrupt, never a queue's.
-_NAMED_QUEUES = ("ixgbevf", "ixgbe", "igb", "igbvf", "ena", "i40e", "iavf", "ice", "mlx5_core", "mlx4_en", "bnxt_en")
+# Drivers of NICs on the PCI bus. Their bare interface name is the mailbox's or the link's interrupt, never a queue's.
+PCI_DRIVERS = ("ixgbevf", "ixgbe", "igb", "igbvf", "ena", "i40e", "iavf", "ice", "mlx5_core", "mlx4_en", "bnxt_en")
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def _nic(host: Host, found: Interrupts, by_name: Dict[str, Tuple[Vector, ...]], 
     rx, tx = queue_numbers(host, name)
     owned = _owned(host, folder)
     vectors = _vectors(found, by_name, owned, (name, place, place.replace("vif-", "vif"), _parent(host, folder)))
-    if not vectors and driver not in _NAMED_QUEUES:
+    if not vectors and driver not in PCI_DRIVERS:
         bare = [line.number for line in found.lines if line.number >= 0 and name in line.names]
         vectors = tuple(Vector(number, irq_name.BOTH, 0) for number in bare)
     live = {"rx": set(rx), "tx": set(tx), "both": set(rx) | set(tx)}

@@ -1,0 +1,106 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Facts about irqbalance: whether it runs, with which arguments, and where it is told of them. PRIVATE.
+
+Its own unit says which file it reads and which variable of it: that differs between
+distributions, and a word in the wrong one is ignored without a sound.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Dict, Mapping, Optional, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import environment_file
+
+UNIT = "irqbalance.service"
+FILES = ("/etc/default/irqbalance", "/etc/sysconfig/irqbalance", "/etc/conf.d/irqbalance")
+PROGRAMS = ("/usr/sbin/irqbalance", "/usr/bin/irqbalance")
+OPTIONS = ("banmod", "policyscript")
+_GROUPS = ("/sys/fs/cgroup", "/sys/fs/cgroup/systemd")
+_UNITS = ("/etc/systemd/system", "/run/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system")
+
+
+@dataclass(frozen=True)
+class IrqbalanceFacts:
+    """The daemon that moves interrupts. Tables have the one file that its unit reads."""
+
+    running: Optional[Tuple[str, ...]]  # the arguments of the process; None: it doesn't run
+    options: Tuple[str, ...]  # of OPTIONS, those that this version knows
+    file: Optional[str]  # where the unit reads its arguments; None: nowhere that could be changed
+    variable: Optional[str]
+    arguments: Mapping[str, str]  # file → the variable's text, quotes and all; empty when the file doesn't set it
+    inherited: str  # the text that an earlier file gives it
+    in_force: Mapping[str, str]  # the same, when the process was started with it
+    confined: bool  # SELinux keeps it from starting a script
+
+    def as_dict(self) -> Dict[str, Any]:
+        """Plain JSON."""
+        return {
+            "running": self.running is not None,
+            "options": list(self.options),
+            "file": self.file,
+            "arguments": dict(self.arguments),
+            "in_force": dict(self.in_force),
+        }
+
+
+def observe(host: Host) -> IrqbalanceFacts:
+    """Read the unit, the file that it reads, and the process."""
+    process = running(host)
+    file, variable, default = told(host)
+    text = environment_file.assignment(host.text(file, 65536) or "", variable) if file and variable else None
+    raw = default if text is None else text
+    plain = words(raw or "")
+    loaded = process is not None and plain is not None and set(plain) <= set(process)
+    return IrqbalanceFacts(
+        running=process,
+        options=_options(host),
+        file=file,
+        variable=variable,
+        arguments={file: text} if file and text is not None else {},
+        inherited=default or "",
+        in_force={file: raw or ""} if file and loaded else {},
+        confined=host.line("/sys/fs/selinux/enforce") == "1",
+    )
+
+
+def running(host: Host) -> Optional[Tuple[str, ...]]:
+    """The arguments of its process, by the control group of either version; None when it has none."""
+    for group in _GROUPS:
+        number = (host.line(f"{group}/system.slice/{UNIT}/cgroup.procs") or "").split()
+        if number and number[0].isdigit() and number[0].isascii():
+            return tuple((host.raw(f"/proc/{number[0]}/cmdline") or b"").decode("utf-8", "replace").split("\0")[1:-1])
+    return None
+
+
+def told(host: Host) -> Tuple[Optional[str], Optional[str], Optional[str]]:
+    """The file below /etc and the variable that its unit reads, and the text that an earlier file gives it."""
+    text = next((found for folder in _UNITS for found in [host.text(f"{folder}/{UNIT}", 65536)] if found), "")
+    for folder in reversed(_UNITS):
+        for name in host.names(f"{folder}/{UNIT}.d"):
+            text += "\n" + (host.text(f"{folder}/{UNIT}.d/{name}", 65536) or "")
+    files, variable = environment_file.reads(text)
+    ours = [path for path in files if path in FILES]
+    if not ours or variable is None or files[-1] != ours[-1]:
+        return None, None, None
+    earlier = [environment_file.assignment(host.text(path, 65536) or "", variable) for path in files[:-1]]
+    return ours[-1], variable, next((raw for raw in reversed(earlier) if raw is not None), None)
+
+
+def words(raw: str) -> Optional[Tuple[str, ...]]:
+    """The words of a variable's text; None when it is more than plain words."""
+    return environment_file.words(raw)
+
+
+def extended(raw: str, word: str) -> Optional[str]:
+    """The text with one more word; None when it is more than plain words."""
+    return environment_file.extended(raw, word)
+
+
+def _options(host: Host) -> Tuple[str, ...]:
+    """The options that stand in the program: an unknown one would keep it from starting."""
+    program = next((found for path in PROGRAMS for found in [host.raw(path)] if found), b"")
+    return tuple(option for option in OPTIONS if option.encode() in program)

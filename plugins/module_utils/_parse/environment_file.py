@@ -1,0 +1,72 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Files of environment variables (/etc/default, /etc/sysconfig) and the unit that reads them. PRIVATE.
+
+A variable's text is kept as it stands, quotes and all: what isn't ours is never
+quoted anew. Shells source these files too, so only what both read alike is changed.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import List, Optional, Tuple
+
+# "NAME=…" of a whole line; a line that ends in a backslash goes on, and is nothing we change.
+_LINE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.ASCII)
+_PLAIN = re.compile(r"\"[^\"\\$`]*\"|'[^'\\]*'|[A-Za-z0-9_.,:=+/@-]*", re.ASCII)
+_VARIABLE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)", re.ASCII)
+
+
+def assignment(text: str, name: str) -> Optional[str]:
+    """The text behind the last `name=`, as it stands; None when no line sets it."""
+    found = None
+    for line in text.splitlines():
+        match = _LINE.fullmatch(line.strip())
+        if match and match[1] == name:
+            found = match[2]
+    return found
+
+
+def words(raw: str) -> Optional[Tuple[str, ...]]:
+    """The words of a variable's text; None when quotes or escapes make it more than plain words."""
+    if not _PLAIN.fullmatch(raw):
+        return None
+    return tuple(raw.strip("\"'").split())
+
+
+def extended(raw: str, word: str) -> Optional[str]:
+    """The text with one more word at its end; None when it isn't plain."""
+    if words(raw) is None:
+        return None
+    if raw[:1] in ("'", '"'):
+        return f"{raw[:-1]}{' ' if raw[1:-1] else ''}{word}{raw[-1]}"
+    return f'"{raw} {word}"' if raw else word
+
+
+def assigned(text: str, name: str, raw: Optional[str]) -> str:
+    """The file's text with `name=raw` in place of the last such line, or behind it all; with None without that line."""
+    lines = text.splitlines(keepends=True)
+    matches = [_LINE.fullmatch(line.strip()) for line in lines]
+    places = [number for number, match in enumerate(matches) if match and match[1] == name]
+    if not places:
+        end = "\n" if text and not text.endswith("\n") else ""
+        return text if raw is None else f"{text}{end}{name}={raw}\n"
+    line = lines[places[-1]]
+    before, after = line[: line.index(name)], line[len(line.rstrip()) :]
+    lines[places[-1]] = "" if raw is None else f"{before}{name}={raw}{after}"
+    return "".join(lines)
+
+
+def reads(unit: str) -> Tuple[Tuple[str, ...], Optional[str]]:
+    """The environment files that a unit names, in their order, and the variable that its command line ends in."""
+    files: List[str] = []
+    variable = None
+    for line in unit.splitlines():
+        key, _sign, value = line.strip().partition("=")
+        if key == "EnvironmentFile":
+            files = [*files, value.lstrip("-")] if value else []
+        elif key == "ExecStart":
+            match = _VARIABLE.fullmatch(value.split()[-1]) if value.split() else None
+            variable = match[1] if match else None
+    return tuple(files), variable
