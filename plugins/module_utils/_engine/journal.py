@@ -4,23 +4,28 @@
 """The journal: the original values, kept on the host until they are restored. PRIVATE to the collection.
 
 It is written before the first change. Its content is checked again at every
-use: it names levers and typed values, never paths or commands.
+use: it names levers and typed values, never paths or commands. An entry whose lever
+this version doesn't know is a newer one's: it stays as it is, and nothing is done with it.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Dict, Iterable, List, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.levers import lever
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.levers import LEVERS, lever
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Value
+from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION as NEARMETAL
 
 PATH = f"{store.DATA}/journal.json"
 VERSION = 1
+
+_NEWER = re.compile(r"[a-z][a-z0-9_]{0,31}(\.[a-z][a-z0-9_]{0,31})?", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -52,11 +57,27 @@ class Journal:
         self._host = host
         self._instance = instance
         self._entries: Dict[Tuple[str, str], Entry] = {}
+        self._newer: List[Dict[str, Any]] = []  # entries of levers that this version doesn't know
         self._load()
 
     def entries(self, concern: Optional[str] = None) -> List[Entry]:
         """All entries, or those of one concern."""
         return [entry for entry in self._entries.values() if concern in (None, entry.concern)]
+
+    def concerns(self) -> List[str]:
+        """Every concern with an entry, the last one done first; those that only a newer nearmetal knows too."""
+        names = [entry.concern for entry in self._entries.values()] + [raw["concern"] for raw in self._newer]
+        return list(dict.fromkeys(reversed(names)))
+
+    def beyond_us(self, concern: str) -> str:
+        """Why this version can't take the concern back as a whole; empty when it can."""
+        unknown = sorted({raw["what"] for raw in self._newer if raw["concern"] == concern})
+        if not unknown:
+            return ""
+        return (
+            f"nearmetal {NEARMETAL} doesn't know {', '.join(unknown)}, which a newer nearmetal set here; {PATH} keeps"
+            f" its originals: run `nearmetal restore {concern}` on the host, or restore with the newer one"
+        )
 
     def begin(self, actions: Iterable[Action]) -> None:
         """Remember where each action starts and what it intends, on disk, before anything is changed."""
@@ -96,7 +117,7 @@ class Journal:
 
     def _save(self, entries: Dict[Tuple[str, str], Entry]) -> None:
         """Put the entries on disk; only what is there counts."""
-        if not entries:
+        if not entries and not self._newer:
             store.remove_file(self._host, PATH)
             store.remove_empty_data(self._host)
             self._entries = entries
@@ -104,7 +125,7 @@ class Journal:
         content = {
             "version": VERSION,
             "instance": self._instance,
-            "entries": [asdict(entry) for entry in entries.values()],
+            "entries": [*(asdict(entry) for entry in entries.values()), *self._newer],
         }
         data = json.dumps(content, indent=1, sort_keys=True).encode() + b"\n"
         store.replace_file(self._host, PATH, data, mode=0o600, folder_mode=0o700)
@@ -118,12 +139,14 @@ class Journal:
             content = json.loads(data.decode("utf-8"))
             version = content["version"]
             if version == VERSION:
-                entries = [_entry(raw) for raw in content["entries"]]
+                newer = [raw for raw in content["entries"] if _is_newer(raw)]
+                entries = [_entry(raw) for raw in content["entries"] if raw not in newer]
                 instance = content["instance"]
         except (ValueError, KeyError, TypeError, RecursionError, NearmetalError) as error:
             raise NearmetalError(
                 f"{PATH} isn't a journal that nearmetal wrote ({_reason(error)}): nothing was changed;"
-                " look at it, and move it away to start anew, which gives up the originals it holds"
+                " if a newer one tuned this host, use that one; else look at it, and move it away to start anew,"
+                " which gives up the originals it holds"
             ) from None
         if version != VERSION:
             raise NearmetalError(
@@ -133,6 +156,14 @@ class Journal:
             # An AMI was made of a tuned host: the runtime originals are another machine's.
             entries = [entry for entry in entries if lever(entry.what).scope == "boot"]
         self._entries = {entry.key: entry for entry in entries}
+        self._newer = newer
+
+
+def _is_newer(raw: Any) -> bool:
+    """Whether an entry is one of ours in all but its lever, whose name we don't know."""
+    what, concern = raw["what"], raw["concern"]
+    named = isinstance(what, str) and isinstance(concern, str)
+    return named and what not in LEVERS and bool(_NEWER.fullmatch(what) and _NEWER.fullmatch(concern))
 
 
 def _reason(error: Exception) -> str:

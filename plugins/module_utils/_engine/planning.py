@@ -111,7 +111,10 @@ def plan_one(
         told = Finding(request.name, "state", "advice", request.stays, reference="docs/unit.md")
         return Outcome(request.name, Plan(findings=(told,)), keep=stored.get(request.name))
     wanted = wanted_of(request)
+    beyond_us = journal.beyond_us(request.name)
     if request.concern is None or wanted is None:
+        if beyond_us:
+            return Outcome(request.name, Plan(), keep=stored.get(request.name), error=beyond_us)
         back = plan_restore(host, entries, "taken back to what it was before nearmetal")
         return Outcome(request.name, back.plan, back.forget, _memory(stored, request.name, None))
     owners = facts.owners
@@ -126,7 +129,8 @@ def plan_one(
     dropped = [entry for entry in entries if entry.knob not in managed and entry.key not in touched]
     back = plan_restore(host, dropped, "no longer wanted: back to what it was before nearmetal")
     keep = _kept(stored, facts, request.concern, wanted, plan)
-    both = Plan(plan.actions + back.plan.actions, plan.findings + back.plan.findings)
+    newer = (Finding(request.name, "state", "advice", beyond_us, reference="docs/unit.md"),) if beyond_us else ()
+    both = Plan(plan.actions + back.plan.actions, plan.findings + back.plan.findings + newer)
     if mode == REPLAN:
         now = tuple(action for action in both.actions if action.scope == "runtime")
         return Outcome(request.name, replace(both, actions=now), back.forget, keep=stored.get(request.name))

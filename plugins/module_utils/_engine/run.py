@@ -137,7 +137,7 @@ def _do_unit(host: WritableHost, journal: Journal, stored: StoredWanted, origin:
 
 
 def _known(journal: Journal, stored: StoredWanted) -> Dict[str, Optional[Stored]]:
-    names = [entry.concern for entry in reversed(journal.entries()) if entry.concern != UNIT] + stored.names()[::-1]
+    names = [name for name in journal.concerns() if name != UNIT] + stored.names()[::-1]
     return {name: stored.get(name) for name in dict.fromkeys(names)}
 
 

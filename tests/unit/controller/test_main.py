@@ -240,7 +240,7 @@ HOSTILE = {
     "no entries": '{"version": 1}',
     "newer": '{"version": 99, "instance": null, "entries": []}',
     "deep": "[" * 100000,
-    "unknown lever": json.dumps({"version": 1, "instance": None, "entries": [entry(what="file.write")]}),
+    "a lever that is no name": json.dumps({"version": 1, "instance": None, "entries": [entry(what="/etc/shadow")]}),
     "a path": json.dumps({"version": 1, "instance": None, "entries": [entry(what="files", where="/etc/shadow")]}),
     "a climb": json.dumps(
         {"version": 1, "instance": None, "entries": [entry(what="files", where="/etc/tmpfiles.d/nearmetal-../x.conf")]}
