@@ -57,8 +57,10 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "persist": {"type": "bool", "default": True},
 }
 
-# option → field of the driver's table, and how a word becomes its number.
-_COALESCE = {"adaptive_rx": "adaptive_rx", "rx_usecs": "rx_usecs", "tx_usecs": "tx_usecs"}
+# Options that are fields of the driver's one table.
+_COALESCE = ("adaptive_rx", "rx_usecs", "tx_usecs")
+# Its driver knows microseconds and nothing else (supported_coalesce_params in ixgbevf/ethtool.c).
+_NEVER_ADAPTS = ("ixgbevf",)
 _GRO = "rx-gro"
 _MTU_LEAST, _MTU_MOST, _MTU_EXPRESS, _MTU_INTERNET = 1280, 9001, 8900, 1500
 
@@ -101,31 +103,59 @@ def _rings(network: NetworkFacts, choice: Choice, wanted: Wanted) -> Plan:
     asked = {field: choice.get(f"{field}_ring") for field in ("rx", "tx") if choice.get(f"{field}_ring") is not None}
     if not asked:
         return Plan()
-    knob = knob_maker(NAME, wanted)(f"{next(iter(asked))}_ring", "network.rings", "S4-05; ec2.md 2.8", True)
+    make = knob_maker(NAME, wanted)
+    knobs = {field: make(f"{field}_ring", "network.rings", "S4-05; ec2.md 2.8", True) for field in asked}
     now, most = network.rings.get(one.place), network.rings_max.get(one.place, {})
     if now is None:
-        return Plan(findings=(knob.told(one, "not_applicable", f"{one.driver} has fixed rings"),))
-    goal = dict(now)
+        told = tuple(knob.told(one, "not_applicable", f"{one.driver} has fixed rings") for knob in knobs.values())
+        return Plan(findings=told)
+    goal: Dict[str, int] = {}
     for field, text in asked.items():
         if text != "max" and not (text.isdigit() and text.isascii() and 0 < int(text) <= most[field]):
-            return _impossible(
-                knob, one.name, f"{field}_ring", text, f"1 to {most[field]}, or max", wanted.wanted_by(f"{field}_ring")
-            )
+            takes, by = f"1 to {most[field]}, or max", wanted.wanted_by(f"{field}_ring")
+            return _impossible(knobs[field], one.name, f"{field}_ring", text, takes, by)
         goal[field] = most[field] if text == "max" else int(text)
-    if goal != now and one.name in network.default_route and not wanted.get("allow_disruptive"):
+    if {**now, **goal} != dict(now) and one.name in network.default_route and not wanted.get("allow_disruptive"):
         reason = "it carries the default route, and new rings stop its traffic for a moment: allow_disruptive: true"
-        return Plan(findings=(knob.told(one, "refused", reason, dict(now), goal),))
-    return knob.change(one, dict(now), goal, "more descriptors outlast longer bursts; traffic stops for a moment")
+        told = tuple(knob.told(one, "refused", reason, now[field], goal[field]) for field, knob in knobs.items())
+        return Plan(findings=told)
+    why = "more descriptors outlast longer bursts; traffic stops for a moment"
+    return _shared(choice, knobs, now, goal, why)
 
 
 def _coalesce(network: NetworkFacts, choice: Choice, wanted: Wanted) -> Plan:
-    asked = {field: choice.get(option) for option, field in _COALESCE.items() if choice.get(option) is not None}
-    knob = knob_maker(NAME, wanted)(next(iter(asked), ""), "network.coalesce", "S1-09, S4-14; ec2.md 2.8")
+    asked = {option: choice.get(option) for option in _COALESCE if choice.get(option) is not None}
     goal = {field: int(value == "enabled") if isinstance(value, str) else value for field, value in asked.items()}
     if any(value < 0 or value > 100000 for value in goal.values()):
         raise NearmetalError(f"network_stack: rx_usecs and tx_usecs are 0 to 100000, not {sorted(goal.values())}")
+    one, make = choice.nic, knob_maker(NAME, wanted)
+    knobs = {field: make(field, "network.coalesce", "S1-09, S4-14; ec2.md 2.8") for field in goal}
+    told: List[Finding] = []
+    if "adaptive_rx" in goal and one.driver in _NEVER_ADAPTS:
+        reason = f"{one.driver} doesn't adapt: rx_usecs is what it has"
+        told.append(knobs.pop("adaptive_rx").told(one, "not_applicable", reason))
+        del goal["adaptive_rx"]
     why = "fewer interrupts save CPU, each packet waits longer (S1-09 saw no more throughput)"
-    return _table(choice, knob, network.coalesce.get(choice.nic.place), goal, why)
+    return joined([Plan(findings=tuple(told)), _shared(choice, knobs, network.coalesce.get(one.place), goal, why)])
+
+
+def _shared(
+    choice: Choice, knobs: Mapping[str, Knob], now: "Mapping[str, int] | None", goal: Mapping[str, int], why: str
+) -> Plan:
+    """Change some entries of a table that several knobs share: one action, and a finding for each knob."""
+    one = choice.nic
+    if now is None:
+        reason = f"{one.driver} has no such setting"
+        return Plan(findings=tuple(knob.told(one, "not_applicable", reason) for knob in knobs.values()))
+    findings = tuple(
+        knob.told(one, "ok" if now.get(field) == goal[field] else "would_change", why, now.get(field), goal[field])
+        for field, knob in knobs.items()
+    )
+    changed = [knob for field, knob in knobs.items() if now.get(field) != goal[field]]
+    if not changed:
+        return Plan(findings=findings, held=tuple((knob.what, one.place) for knob in knobs.values()))
+    action = changed[0].action(one.place, dict(now), {**now, **goal}, f"{one.name}: {why}")
+    return Plan((action,), findings)
 
 
 def _offloads(network: NetworkFacts, choice: Choice, wanted: Wanted) -> Plan:

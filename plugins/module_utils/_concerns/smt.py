@@ -52,7 +52,8 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
         finding = _finding("unknown", "the kernel doesn't say which CPUs share a core", None, asked)
         return Plan(files.actions, (finding, *files.findings))
     off = asked == "disabled" or (asked == "kernel" and bool(threads.arguments))
-    stop = _not_here(facts, threads, cpus) or (_harmful(facts, wanted) if off else None) or _locked(threads, off)
+    stop = (_on_pv(facts, wanted) if off else None) or _not_here(facts, threads, cpus)
+    stop = stop or (_harmful(facts, wanted) if off else None) or _locked(threads, off)
     stop = stop or _unswitchable(threads, cpus, wanted, off)
     advice = Plan(findings=_advice(facts, threads))
     if stop is not None:
@@ -87,10 +88,15 @@ def _not_here(facts: Facts, threads: SmtFacts, cpus: TopologyFacts) -> Optional[
     return _finding("not_applicable", f"one thread per core already: {why}", threads)
 
 
-def _harmful(facts: Facts, wanted: Wanted) -> Optional[Finding]:
-    """The finding for a host on which SMT must not be switched off."""
+def _on_pv(facts: Facts, wanted: Wanted) -> Optional[Finding]:
+    """Asked first: that a PV guest sees no second threads doesn't mean that its CPUs aren't such."""
     if host_class(facts, wanted) == "xen_pv":
         return _finding("refused", "Xen PV shows no real sibling lists: move to an HVM type", facts.smt)
+    return None
+
+
+def _harmful(facts: Facts, wanted: Wanted) -> Optional[Finding]:
+    """The finding for a host on which SMT must not be switched off."""
     if facts.platform is not None and facts.platform.burstable:
         reason = "a burstable type earns its credits with all vCPUs; half of them would spend what all earn"
         return _finding("refused", reason, facts.smt)

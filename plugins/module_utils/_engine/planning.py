@@ -125,7 +125,7 @@ def plan_one(
     plan = plan_waived(request.concern, facts, wanted, partial(_unowned, owners, wanted), today)
     plan = _named(plan, {entry.knob for entry in entries})
     managed = {finding.knob for finding in plan.findings if finding.status in MANAGED}
-    touched = {(action.what, action.where) for action in plan.actions}
+    touched = {(action.what, action.where) for action in plan.actions}.union(plan.held)
     dropped = [entry for entry in entries if entry.knob not in managed and entry.key not in touched]
     back = plan_restore(host, dropped, "no longer wanted: back to what it was before nearmetal")
     keep = _kept(stored, facts, request.concern, wanted, plan)

@@ -130,6 +130,29 @@ def test_a_workload_without_what_it_excludes(host: FakeKernel, call: Call) -> No
     assert "network_irq.policy" in knobs
 
 
+MODERATION = {"network_stack": {"adaptive_rx": "disabled", "rx_usecs": 0, "tx_usecs": 0}}
+
+
+def test_an_excluded_knob_may_share_its_table_with_others(tmp_path: Path, call: Call) -> None:
+    host = FakeKernel(tmp_path, files_of("nitro"))
+    host.nics.coalesce["ens5"] = [20, 0, 0, 0, 64, 0, 0, 0, 0, 1, *[0] * 12]
+    call(tune.main, host, concerns=MODERATION)
+    for check in (True, False):
+        result = call(tune.main, host, check=check, concerns=MODERATION, exclude=["network_stack.adaptive_rx"])
+        assert "failed" not in result
+    assert (host.nics.coalesce["ens5"][0], host.nics.coalesce["ens5"][4]) == (0, 0), "what is still asked for stays"
+    call(restore.main, host)
+    assert host.nics.coalesce["ens5"] == [20, 0, 0, 0, 64, 0, 0, 0, 0, 1, *[0] * 12]
+
+
+def test_a_waived_knob_that_shares_its_table_is_reported(tmp_path: Path, call: Call) -> None:
+    host = FakeKernel(tmp_path, files_of("nitro"))
+    host.nics.coalesce["ens5"] = [20, 0, 0, 0, 64, 0, 0, 0, 0, 1, *[0] * 12]
+    result = call(tune.main, host, concerns=MODERATION, waivers=[waiver("network_stack.rx_usecs")])
+    assert [status for status, _reason in statuses(result, "network_stack.rx_usecs")] == ["waived"]
+    assert (host.nics.coalesce["ens5"][0], host.nics.coalesce["ens5"][4]) == (20, 0)
+
+
 SENTENCES = [
     ({"exclude": ["cpu_power"]}, "exclude[0] is concern.knob, such as cpu_power.idle, not 'cpu_power'"),
     ({"exclude": ["power.idle"]}, "exclude[0]: concern 'power' is unknown; there are "),

@@ -1,0 +1,60 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""docs/workload_status.csv: per workload, host class and knob the status that a fresh host should have.
+
+The table was written after the rules for host classes, not printed by the code; where
+they disagree, one of them is wrong and somebody has to find out which.
+"""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any, Dict, FrozenSet, Iterable, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import tune_requests
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts, observe, project
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding
+
+PATH = Path(__file__).resolve().parents[2] / "docs" / "workload_status.csv"
+DOMAINS = tuple(sorted({"platform"}.union(*(concern.domains for concern in CONCERNS))))
+
+# workload → knob as concern.option → class → statuses
+Table = Dict[str, Dict[str, Dict[str, FrozenSet[str]]]]
+
+
+def read() -> Table:
+    """The table; a cell of two NICs that differ has both statuses, joined by a plus."""
+    table: Table = {}
+    with PATH.open(encoding="utf-8", newline="") as stream:
+        for row in csv.DictReader(stream):
+            workload, concern, knob = row.pop("workload"), row.pop("concern"), row.pop("knob")
+            cells = {name: frozenset(cell.split("+")) for name, cell in row.items()}
+            table.setdefault(workload, {})[f"{concern}.{knob}"] = cells
+    return table
+
+
+def look(host: Host) -> Facts:
+    """All that the concerns want to know of a host."""
+    return observe(host, DOMAINS)
+
+
+def planned(facts: Facts, workload: str, **common: Any) -> Tuple[Tuple[Action, ...], Tuple[Finding, ...]]:
+    """What a workload plans on facts, concern by concern as the engine does it, without its journal and owners."""
+    actions: Tuple[Action, ...] = ()
+    findings: Tuple[Finding, ...] = ()
+    for request in tune_requests(workload, {}, common):
+        assert request.concern is not None
+        assert request.wanted is not None
+        plan = request.concern.plan(facts, request.wanted)
+        facts = project(facts, plan.actions)
+        actions, findings = actions + plan.actions, findings + plan.findings
+    return actions, findings
+
+
+def statuses(findings: Iterable[Finding], knob: str) -> FrozenSet[str]:
+    """The statuses of a knob, without what is only advice."""
+    return frozenset(one.status for one in findings if f"{one.concern}.{one.knob}" == knob and one.status != "advice")
