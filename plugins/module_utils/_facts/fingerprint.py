@@ -13,7 +13,7 @@ import hashlib
 import re
 from typing import Iterator
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import irqbalance
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import irqbalance, nic
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 
 # "  24:  1 0 2  PCI-MSI 81920-edge eth0-Tx-Rx-0" without its counters, which may be glued to the colon.
@@ -21,7 +21,7 @@ _COUNTERS = re.compile(r"^\s*([0-9]+):[\s0-9]*", re.ASCII)
 
 
 def fingerprint(host: Host) -> str:
-    """A digest of CPUs, nodes, queues, disks, interrupts by number and name, and how irqbalance was started."""
+    """A digest of CPUs, nodes, NICs, whether they are up, queues, disks, interrupts by number and name, irqbalance."""
     digest = hashlib.sha256()
     for line in _shape(host):
         digest.update(line.encode("utf-8", "replace") + b"\n")
@@ -34,7 +34,8 @@ def _shape(host: Host) -> Iterator[str]:
     yield f"irqbalance {irqbalance.running(host)}"
     for name in host.names("/sys/class/net"):
         if _real(host, f"/sys/class/net/{name}"):
-            yield f"{name} {' '.join(host.names(f'/sys/class/net/{name}/queues'))}"
+            # One that is down is left alone; bringing it up is no event either.
+            yield f"{name} {nic.is_up(host, name)} {' '.join(host.names(f'/sys/class/net/{name}/queues'))}"
     for name in host.names("/sys/block"):
         if _real(host, f"/sys/block/{name}"):
             yield f"{name} {' '.join(host.names(f'/sys/block/{name}/mq'))}"

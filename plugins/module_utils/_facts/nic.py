@@ -63,6 +63,12 @@ def observe(host: Host, found: Interrupts) -> Tuple[Nic, ...]:
     return tuple(sorted(nics, key=lambda nic: (nic.index, nic.name)))
 
 
+def is_up(host: Host, name: str) -> bool:
+    """Whether somebody brought the interface up."""
+    # IFF_UP is the lowest bit.
+    return not (host.line("{}/{}/flags".format(NET, name)) or "0x1").endswith(tuple("02468ace"))
+
+
 def uppers(host: Host) -> Dict[str, Tuple[str, ...]]:
     """Bonds, VLANs, bridges: interface → the interfaces directly below it."""
     found = {}
@@ -101,7 +107,7 @@ def _nic(host: Host, found: Interrupts, by_name: Dict[str, Tuple[Vector, ...]], 
         name=name,
         place=place,
         index=int(index) if index.isdigit() and index.isascii() else 0,
-        up=not (host.line(folder + "/flags") or "0x1").endswith(tuple("02468ace")),  # IFF_UP is the lowest bit
+        up=is_up(host, name),
         driver=driver,
         node=int(node) if node.isdigit() and node.isascii() else None,
         rx=rx,

@@ -248,6 +248,13 @@ def test_the_timer_plans_only_what_changed(host: FakeKernel, call: Call) -> None
     )
     assert command(["reapply", "--if-changed"], host) == 0
     assert host.written == [], "counters aren't a change"
+    flags = Path(host.root) / "sys/class/net/eth9/flags"
+    flags.parent.mkdir(parents=True)
+    for text, source in (("0x1002\n", "tsc"), ("0x1003\n", "tsc"), ("0x11003\n", "hpet")):
+        flags.write_text(text)
+        host.write_value(CURRENT, "hpet\n")
+        assert command(["reapply", "--if-changed"], host) == 0
+        assert current(host) == source, "a NIC came, was brought up, and carries traffic: the last is no change"
 
 
 @pytest.mark.parametrize("switch", ["file", "argument"])
