@@ -40,7 +40,11 @@ def names() -> Tuple[str, ...]:
 
 def files_of(name: str, changes: Optional[Dict[str, Optional[str]]] = None) -> Dict[str, str]:
     """Path → text of a host, with `changes` (None removes a file)."""
-    host: Dict[str, Any] = json.loads((FOLDER / f"{name}.json").read_text())
+    return built(json.loads((FOLDER / f"{name}.json").read_text()), changes)
+
+
+def built(host: Dict[str, Any], changes: Optional[Dict[str, Optional[str]]] = None) -> Dict[str, str]:
+    """The same for a host that isn't in a file."""
     shape = host["shape"]
     files = {**BOOTED, **dict(_topology(**shape)), **dict(memory_files(shape["nodes"]))}
     cpus = shape["sockets"] * shape["cores"] * shape["threads"]

@@ -6,15 +6,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Dict
+from typing import Dict, FrozenSet
 
 import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.registry import WORKLOADS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.workload import values
 
+from lab import shape
+from lab.shape import Shape
 from tests.support import workload_table
 from tests.support.fake_kernel import FakeKernel
-from tests.support.hosts import files_of
+from tests.support.hosts import CPU, built, files_of, lay_out
 
 TABLE = workload_table.read()
 # Class of the table → host of tests/hosts.
@@ -32,6 +35,9 @@ HOSTS = {
     "not_ec2": "not_ec2",
     "container": "container",
 }
+CLOCK = "/sys/devices/system/clocksource/clocksource0"
+DMI = "/sys/devices/virtual/dmi/id"
+APPLIES = frozenset(("ok", "would_change"))
 CLOSED = ("not_ec2", "container")
 # As /proc/net/route: interface, destination, gateway, flags, three counts, mask, three more.
 ROUTE = "\t".join(["{}", "00000000", "0100000A", "0003", "0", "0", "512", "00000000", "0", "0", "0"]) + "\n"
@@ -87,3 +93,83 @@ def test_a_fresh_host_has_the_statuses_of_its_class(kind: str, tmp_path: Path) -
         }
         assert wrong == {}, f"{workload} on {kind}: knob → (code, table)"
         assert actions or workload == "base", f"{workload} does nothing on {kind}"
+
+
+def lab_files(one: Shape) -> Dict[str, str]:
+    """What a host of the lab shows when it is planned: QEMU gives it DMI, topology, virtio NICs and a clock."""
+    nics = [
+        {
+            "name": f"ens{5 + number}",
+            "driver": "virtio_net",
+            "place": f"virtio{number}",
+            "queues": max(
+                1, int(dict(word.partition("=")[::2] for word in nic.split(",")).get("vectors", "4")) // 2 - 1
+            ),
+            "node": -1,
+        }
+        for number, nic in enumerate(one.nics)
+    ]
+    flags = "fpu tsc lm constant_tsc" + ("" if "-hypervisor" in one.cpu else " hypervisor")
+    offered = "tsc hpet acpi_pm" if "tsc=reliable" in one.kernel_args else "hpet acpi_pm"
+    files = {
+        "/proc/cpuinfo": f"processor\t: 0\nvendor_id\t: GenuineIntel\nflags\t\t: {flags}\n\n",
+        "/proc/cmdline": f"root=/dev/vda1 ro {one.kernel_args}\n",
+        "/proc/sys/kernel/osrelease": "6.1.0-56-cloud-amd64\n",
+        "/proc/sys/kernel/arch": "x86_64\n",
+        "/etc/os-release": 'ID=debian\nVERSION_ID="12"\n',
+        "/dev/kmsg": "",
+        f"{DMI}/sys_vendor": one.smbios["system"]["manufacturer"] + "\n",
+        f"{DMI}/product_name": one.smbios["system"]["product"] + "\n",
+        f"{DMI}/bios_vendor": one.smbios["bios"]["vendor"] + "\n",
+        f"{DMI}/bios_version": one.smbios["bios"]["version"] + "\n",
+        f"{DMI}/board_asset_tag": one.smbios["board"]["asset"] + "\n",
+        f"{CLOCK}/available_clocksource": f"{offered}\n",
+        f"{CLOCK}/current_clocksource": "hpet\n",
+        f"{CPU}/smt/control": "on\n" if one.threads > 1 else "notsupported\n",
+        f"{CPU}/smt/active": f"{int(one.threads > 1)}\n",
+    }
+    counts = {"sockets": one.sockets, "cores": one.cores, "threads": one.threads, "nodes": one.nodes}
+    return built({"shape": counts, "nics": nics, "files": files})
+
+
+def lab_class(one: Shape) -> str:
+    """The class that its DMI claims."""
+    product = one.smbios["system"]["product"]
+    if one.smbios["system"]["manufacturer"] == "Xen":
+        return "xen_hvm"
+    if product.startswith("t3."):
+        return "burstable"
+    return "metal" if ".metal" in product else "nitro"
+
+
+def on_the_lab(table: FrozenSet[str], knob: str, one: Shape) -> FrozenSet[str]:
+    """The statuses that are right on an emulated host, which has neither ENA nor CPUs that sleep."""
+    if knob.startswith(("network_stack.rx_", "network_stack.tx_", "network_stack.adaptive", "network_irq.queues")):
+        return frozenset(("not_applicable",))
+    if knob.startswith("cpu_power.") and "refused" not in table:
+        return frozenset(("not_applicable",))
+    if knob.startswith("numa."):
+        return APPLIES if one.nodes > 1 else frozenset(("not_applicable",))
+    if knob == "smt.threads" and one.threads == 1:
+        return frozenset(("not_applicable",))
+    if knob == "network_irq.policy" and one.sockets * one.cores == 1:
+        table |= {"not_applicable"}  # a workload without second threads leaves it one CPU
+    if knob == "clocksource.source" and "tsc=reliable" not in one.kernel_args:
+        return frozenset(("not_applicable",))  # this is what tsc=reliable on its command line is for
+    return table | APPLIES if table & APPLIES else table
+
+
+@pytest.mark.parametrize("name", shape.names())
+def test_a_host_of_the_lab_has_the_statuses_of_its_class(name: str, tmp_path: Path) -> None:
+    one = shape.load(name)
+    lay_out(tmp_path, lab_files(one))
+    facts = workload_table.look(Host(str(tmp_path)))
+    wrong = {}
+    for workload, rows in TABLE.items():
+        _actions, findings = workload_table.planned(facts, workload)
+        for knob, cells in rows.items():
+            have = workload_table.statuses(findings, knob)
+            right = on_the_lab(cells[lab_class(one)], knob, one)
+            if not have or not have <= right:
+                wrong[f"{workload} {knob}"] = (sorted(have), sorted(right))
+    assert wrong == {}, f"{lab_class(one)}: knob → (code, table)"

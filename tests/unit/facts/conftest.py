@@ -18,11 +18,12 @@ from tests.unit.facts import machines
 
 RECORDED = "test_recorded_machines.py"
 INTERRUPTS = "test_recorded_interrupts.py"
+WORKLOADS = "test_recorded_workloads.py"
 
 
 def pytest_ignore_collect(collection_path: Path) -> Optional[bool]:
     """A clone without the recordings has nothing to compare with; the closing line says so."""
-    return True if collection_path.name in (RECORDED, INTERRUPTS) and not machines.names() else None
+    return True if collection_path.name in (RECORDED, INTERRUPTS, WORKLOADS) and not machines.names() else None
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
@@ -34,6 +35,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     passed = [report.nodeid for report in terminalreporter.stats.get("passed", [])]
     for mark, count, what in (
         (RECORDED + "::test_topology[", total, "recorded machines"),
+        (WORKLOADS + "::test_", total, "recorded machines planned for every workload"),
         (INTERRUPTS + "::test_totals", len(machines.with_answer("expected-lsirq.json")), "recorded /proc/interrupts"),
         (INTERRUPTS + "::test_affinity", len(machines.with_answer("expected-irq-affinity.tsv")), "recorded /proc/irq"),
     ):
