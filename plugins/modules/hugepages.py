@@ -18,21 +18,23 @@ options:
   thp:
     description:
       - Who gets transparent huge pages. V(never) for Redis, Aerospike and their like, V(madvise) for those who ask.
+      - V(kernel) gives it back, here as with the next three options. The choice is that of the command line, or of the
+        configuration that the kernel was built with.
       - Left out, as every option here, it is unmanaged, and what an earlier run had set is taken back.
     type: str
-    choices: [always, madvise, never]
+    choices: [kernel, always, madvise, never]
   thp_defrag:
     description: Who waits while the kernel makes room for a huge page.
     type: str
-    choices: [always, defer, defer+madvise, madvise, never]
+    choices: [kernel, always, defer, defer+madvise, madvise, never]
   thp_shmem:
     description: Huge pages for shared memory and tmpfs.
     type: str
-    choices: [always, within_size, advise, never, deny, force]
+    choices: [kernel, always, within_size, advise, never, deny, force]
   khugepaged_defrag:
     description: Whether the kernel's background thread makes room too.
     type: str
-    choices: [enabled, disabled]
+    choices: [kernel, enabled, disabled]
   pages:
     description:
       - Reserved huge pages. Refused on hosts below 4 GiB, beyond 80 percent of the memory, and beyond what is available
@@ -56,6 +58,24 @@ options:
         description: V(spread) over all NUMA nodes, or their numbers such as V(0,1).
         type: str
         default: spread
+  mount:
+    description:
+      - Where programs find huge pages as files (S0-32), mounted by a systemd unit now and at each boot. With O(group) its
+        members alone may use it. systemd itself mounts C(/dev/hugepages), which is left alone.
+    type: dict
+    suboptions:
+      path:
+        description: A folder of its own, such as C(/mnt/huge-1G). One that isn't empty is an error.
+        type: str
+        required: true
+      size:
+        description: The size of its pages, by default the kernel's default size.
+        type: str
+  group:
+    description:
+      - The group whose members may take reserved pages for shared memory, in C(vm.hugetlb_shm_group).
+        A name of C(/etc/group), or a number. To lock them a service needs C(LimitMEMLOCK=) too.
+    type: str
   method:
     description:
       - V(runtime) changes the running kernel.
@@ -67,7 +87,8 @@ options:
   persist:
     description:
       - Whether it is set again at each boot. Transparent huge pages by a file in C(/etc/tmpfiles.d), reserved ones by
-        C(nearmetal.service), which guards the memory that the host has then.
+        C(nearmetal.service), which guards the memory that the host has then, O(group) by C(/etc/sysctl.d).
+      - O(mount) is a unit, and stays.
     type: bool
     default: true
   allow_unverified:
@@ -94,6 +115,16 @@ EXAMPLES = r"""
     pages:
       - size: 2M
         percent_of_memory: 25
+
+- name: A place for them that only one group may use
+  nearmetal.ec2.hugepages:
+    pages:
+      - size: 2M
+        percent_of_memory: 25
+    mount:
+      path: /mnt/huge
+      size: 2M
+    group: dpdk
 
 - name: Pages of 1 GiB from the next boot on
   nearmetal.ec2.hugepages:

@@ -83,6 +83,8 @@ class FakeKernel(WritableHost):
         self.commands.append(line)
         if line in self.moods:
             raise NearmetalError(f"{line} failed with code 1: {self.moods[line]}")
+        if argv[0] == "systemctl" and argv[-1].endswith(".mount"):
+            self.memory.systemctl(argv[1], argv[-1])
         return ""
 
     def _take(self, path: str, text: str) -> None:

@@ -52,6 +52,18 @@ class Memory:
             return False
         return True
 
+    def systemctl(self, order: str, unit: str) -> None:
+        """Start or stop a mount unit: systemd makes the folder, the kernel lists the mount."""
+        table = self._root / "proc/1/mounts"
+        text = (self._root / "etc/systemd/system" / unit).read_text()
+        told = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+        line = f"hugetlbfs {told['Where']} {told['Type']} rw,relatime,{told['Options']} 0 0\n"
+        if order == "start":
+            (self._root / told["Where"].lstrip("/")).mkdir(parents=True, exist_ok=True)
+            table.write_text(table.read_text() + line)
+        else:
+            table.write_text(table.read_text().replace(line, ""))
+
     def _reserve(self, path: str, count: int) -> None:
         self.asked.append(f"{path} {count}")
         got = min(count, self.room.get(path, count))

@@ -10,6 +10,7 @@ from typing import Iterator, Tuple
 THP = "/sys/kernel/mm/transparent_hugepage"
 SIZES = (2048, 1048576)
 GIB = 1048576
+MOUNTS = "/dev/vda1 / ext4 rw,relatime 0 0\nhugetlbfs /dev/hugepages hugetlbfs rw,relatime,pagesize=2M 0 0\n"
 
 
 def memory_files(nodes: int) -> Iterator[Tuple[str, str]]:
@@ -28,6 +29,8 @@ def memory_files(nodes: int) -> Iterator[Tuple[str, str]]:
     yield f"{THP}/hpage_pmd_size", "2097152\n"
     yield "/proc/sys/vm/compact_memory", ""
     yield "/proc/sys/vm/zone_reclaim_mode", "0\n"
+    yield "/proc/sys/vm/hugetlb_shm_group", "0\n"
+    yield "/proc/1/mounts", MOUNTS
     yield "/proc/sys/kernel/numa_balancing", "1\n"
     for size in SIZES:
         for name in ("nr_hugepages", "surplus_hugepages"):

@@ -14,6 +14,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.hugepages im
     Reserved,
     Transparent,
 )
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.hugetlbfs import Mount
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.irqbalance import IrqbalanceArguments
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.lever import KernelValue, Lever
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.network import Affinity, Rfs, Rps, Xps
@@ -50,6 +51,7 @@ _LEVERS: List[Lever] = [
     Transparent("hugepages.thp_shmem", "shmem_enabled"),
     KhugepagedDefrag("hugepages.khugepaged_defrag", "khugepaged/defrag"),
     Reserved("hugepages.pages"),
+    Mount("hugepages.mounts"),
     BootArguments("boot.arguments"),
     Queues("network.queues"),
     IrqbalanceArguments("irqbalance.arguments", restart=False),

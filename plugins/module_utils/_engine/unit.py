@@ -71,18 +71,18 @@ class Enabled(Lever):
             raise NearmetalError(f"{self.what} can't be {value!r}")
 
     def read(self, host: WritableHost, where: str) -> Value:
-        return True if any(host.exists(link) for link in WANTS) else None
+        return True if any(host.exists(path) for path in WANTS) else None
 
     def write(self, host: WritableHost, where: str, value: Value) -> None:
         if value is None:
             if host.booted():
                 host.command(("systemctl", "stop", "nearmetal.timer"))
-            for link in WANTS:
-                store.remove_file(host, link)
+            for path in WANTS:
+                store.remove_file(host, path)
             store.remove_file(host, store.FINGERPRINT)
             return
-        for link in WANTS:
-            _link(host, link)
+        for path in WANTS:
+            link(host, path)
         if host.booted():
             host.command(("systemctl", "start", "nearmetal.timer"))
 
@@ -90,7 +90,8 @@ class Enabled(Lever):
         return read_only(host, WANTS[0])
 
 
-def _link(host: WritableHost, path: str) -> None:
+def link(host: WritableHost, path: str) -> None:
+    """The link in a folder `….wants` by which a target starts the unit of that name."""
     folder, name = os.path.split(path)
     try:
         with store.directory(host, folder, create=0o755) as parent, suppress(FileExistsError):

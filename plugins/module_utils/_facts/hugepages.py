@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any, Dict, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterator, Mapping, Optional, Tuple
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import hugetlbfs
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import NODE
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import meminfo
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cmdline, meminfo
 
 # The second is RHEL 6's (S0-31).
 FOLDERS = ("/sys/kernel/mm/transparent_hugepage", "/sys/kernel/mm/redhat_transparent_hugepage")
@@ -21,6 +22,8 @@ SIZE = re.compile(r"([0-9]{2,9})kB", re.ASCII)
 PLACE = re.compile(r"host|node[0-9]{1,5}", re.ASCII)
 _FOLDER = re.compile(r"hugepages-([0-9]{2,9}kB)", re.ASCII)
 _NODE = re.compile(r"node[0-9]{1,5}", re.ASCII)
+_RELEASE = re.compile(r"[A-Za-z0-9._+-]{1,64}", re.ASCII)
+_CONFIGURED = re.compile(r"^CONFIG_TRANSPARENT_HUGEPAGE_(ALWAYS|MADVISE|NEVER)=y$", re.ASCII | re.MULTILINE)
 # glibc had its version in the file's name up to 2.33.
 _OLD_LIBC = re.compile(r"libc-2\.[0-9]{1,2}\.so", re.ASCII)
 _LIBRARIES = ("/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu", "/lib64", "/usr/lib64")
@@ -45,10 +48,18 @@ class HugepageFacts:
     available: Optional[int]  # bytes, MemAvailable
     morecore: Tuple[str, ...]  # files that set HUGETLB_MORECORE
     libc_without_morecore: Optional[bool]  # glibc 2.34 and newer
+    kernel_choice: Mapping[str, Optional[str]]  # thp, thp_defrag, …: what this kernel boots with by itself
+    size: Optional[str]  # of a page that is asked for without a size: 2048kB
+    mounts: Mapping[str, str]  # path → options of those of ours
+    mounted: Mapping[str, str]  # path → type of everything that is mounted
+    groups: Mapping[str, int]  # name → number
 
     def as_dict(self) -> Dict[str, Any]:
         """Plain JSON."""
         plain: Dict[str, Any] = {**self.__dict__, "pages": {size: dict(nodes) for size, nodes in self.pages.items()}}
+        del plain["groups"], plain["mounted"]
+        plain["mounts"] = dict(self.mounts)
+        plain["kernel_choice"] = dict(self.kernel_choice)
         return {name: list(value) if isinstance(value, tuple) else value for name, value in plain.items()}
 
 
@@ -73,7 +84,41 @@ def observe(host: Host) -> HugepageFacts:
         available=memory.get("MemAvailable"),
         morecore=_morecore(host),
         libc_without_morecore=_new_libc(host),
+        kernel_choice={
+            "thp": _built_with(host),
+            # "defer" came with Linux 4.6, and madvise as the choice; before, all waited.
+            "thp_defrag": "madvise" if "defer" in defrag[1] else defrag[1][0] if defrag[1] else None,
+            "thp_shmem": "never",
+            "khugepaged_defrag": "enabled",
+        },
+        size=f"{memory['Hugepagesize'] // 1024}kB" if "Hugepagesize" in memory else None,
+        mounts=hugetlbfs.ours(host),
+        mounted=hugetlbfs.mounts(host),
+        groups=dict(_groups(host)),
     )
+
+
+def _built_with(host: Host) -> Optional[str]:
+    """Who gets transparent huge pages after a boot: by the command line, else by the kernel's configuration."""
+    told = cmdline.values(cmdline.tokens(host.text("/proc/cmdline") or ""), "transparent_hugepage")
+    if told and told[-1] in ("always", "madvise", "never"):
+        return told[-1]
+    release = host.line("/proc/sys/kernel/osrelease") or ""
+    if not _RELEASE.fullmatch(release):
+        return None
+    for path in (f"/boot/config-{release}", f"/lib/modules/{release}/config"):
+        match = _CONFIGURED.search(host.text(path, 1024 * 1024) or "")
+        if match is not None:
+            return match.group(1).lower()
+    return None
+
+
+def _groups(host: Host) -> Iterator[Tuple[str, int]]:
+    """Name and number of each group of /etc/group."""
+    for line in (host.text("/etc/group", 1024 * 1024) or "").splitlines():
+        fields = line.split(":")
+        if len(fields) > 2 and re.fullmatch(r"[0-9]{1,10}", fields[2], re.ASCII):
+            yield fields[0], int(fields[2])
 
 
 def thp_folder(host: Host) -> Optional[str]:

@@ -11,6 +11,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import H
 
 NUMA_BALANCING = "kernel.numa_balancing"
 ZONE_RECLAIM = "vm.zone_reclaim_mode"
+HUGETLB_GROUP = "vm.hugetlb_shm_group"
 RPS_ENTRIES = "net.core.rps_sock_flow_entries"
 
 # The only keys that can be read or written. None has a dot in one of its parts.
@@ -35,6 +36,7 @@ KEYS = (
     "vm.min_free_kbytes",
     NUMA_BALANCING,
     ZONE_RECLAIM,
+    HUGETLB_GROUP,
 )
 
 

@@ -86,3 +86,53 @@ def test_at_boot_and_back(tmp_path: Path, call: Call) -> None:
     assert "hugepagesz=1G hugepages=2" in line
     call(hugepages.main, host, state="restored")
     assert "huge" not in host.boot()
+
+
+def test_a_mount_and_a_group_and_back(host: FakeKernel, call: Call) -> None:
+    (Path(host.root) / "etc/group").write_text("root:x:0:\npostgres:x:115:\n")
+    before = everything(host)
+    wanted = {"mount": {"path": "/srv/huge-1G", "size": "1G"}, "group": "postgres"}
+    checked = call(hugepages.main, host, check=True, **wanted)
+    assert everything(host) == before
+    applied = call(hugepages.main, host, **wanted)
+    again = call(hugepages.main, host, **wanted)
+    assert [one["changed"] for one in (checked, applied, again)] == [True, True, False]
+    assert checked["diff"] == applied["diff"]
+    unit = "srv-huge\\x2d1G.mount"  # as systemd-escape --path --suffix=mount /srv/huge-1G says
+    text = (Path(host.root) / "etc/systemd/system" / unit).read_text()
+    assert "Where=/srv/huge-1G\n" in text
+    assert "Options=pagesize=1G,gid=115,mode=1770\n" in text
+    assert "ConditionPathExists=/sys/kernel/mm/hugepages/hugepages-1048576kB\n" in text
+    assert host.commands == ["systemctl daemon-reload", f"systemctl start {unit}"]
+    assert (Path(host.root) / "proc/sys/vm/hugetlb_shm_group").read_text() == "115\n"
+    assert call(restore.main, host)["changed"]
+    assert everything(host) == before
+    assert not (Path(host.root) / "srv/huge-1G").exists()
+
+
+def test_a_mount_that_fails_leaves_nothing(host: FakeKernel, call: Call) -> None:
+    before = everything(host)
+    host.moods["systemctl start mnt-huge.mount"] = "no such page size"
+    failed = call(hugepages.main, host, mount={"path": "/mnt/huge"})
+    assert failed["failed"]
+    assert "no such page size" in failed["msg"]
+    assert everything(host) == before
+
+
+def test_a_folder_in_use_gets_no_mount(host: FakeKernel, call: Call) -> None:
+    folder = Path(host.root) / "srv/data"
+    folder.mkdir(parents=True)
+    (folder / "precious").write_text("")
+    failed = call(hugepages.main, host, mount={"path": "/srv/data"})
+    assert failed["failed"]
+    assert "would hide what is in it" in failed["msg"]
+
+
+def test_a_folder_that_was_there_stays(host: FakeKernel, call: Call) -> None:
+    folder = Path(host.root) / "srv/huge"
+    folder.mkdir(parents=True)
+    for path in ("/srv/huge", "/mnt/huge"):
+        assert call(hugepages.main, host, mount={"path": path})["changed"]
+    assert call(hugepages.main, host, state="restored")["changed"]
+    assert folder.is_dir()
+    assert not (Path(host.root) / "mnt/huge").exists()

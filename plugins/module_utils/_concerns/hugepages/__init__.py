@@ -9,19 +9,19 @@ from typing import Any, List, Mapping, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.gate import closed
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.hugepages import reserved, transparent
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.hugepages import access, reserved, transparent
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.join import joined
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.native import plan_file, tmpfiles
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.native import plan_file, sysctl_d, tmpfiles
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
 
 NAME = "hugepages"
 
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
-    "thp": {"type": "str", "choices": ["always", "madvise", "never"]},
-    "thp_defrag": {"type": "str", "choices": ["always", "defer", "defer+madvise", "madvise", "never"]},
-    "thp_shmem": {"type": "str", "choices": ["always", "within_size", "advise", "never", "deny", "force"]},
-    "khugepaged_defrag": {"type": "str", "choices": ["enabled", "disabled"]},
+    "thp": {"type": "str", "choices": ["kernel", "always", "madvise", "never"]},
+    "thp_defrag": {"type": "str", "choices": ["kernel", "always", "defer", "defer+madvise", "madvise", "never"]},
+    "thp_shmem": {"type": "str", "choices": ["kernel", "always", "within_size", "advise", "never", "deny", "force"]},
+    "khugepaged_defrag": {"type": "str", "choices": ["kernel", "enabled", "disabled"]},
     "pages": {
         "type": "list",
         "elements": "dict",
@@ -32,6 +32,8 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
             "nodes": {"type": "str", "default": "spread"},
         },
     },
+    "mount": {"type": "dict", "options": {"path": {"type": "str", "required": True}, "size": {"type": "str"}}},
+    "group": {"type": "str"},
     "method": {"type": "str", "choices": ["runtime", "boot", "both"], "default": "runtime"},
     "persist": {"type": "bool", "default": True},
     "allow_unverified": {"type": "bool", "default": False},
@@ -44,15 +46,21 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
     Raises NearmetalError when a value is forced that the host can't take.
     """
     path, _text = tmpfiles(NAME, {})
-    asked = [knob for knob in (*transparent.KNOBS, "pages") if wanted.get(knob) is not None]
+    asked = [knob for knob in (*transparent.KNOBS, "pages", *access.KNOBS) if wanted.get(knob) is not None]
     shut: List[Finding] = [finding for knob in asked for finding in closed(NAME, knob, facts, wanted)]
     if not asked or shut:
-        return joined(Plan(findings=tuple(shut)), plan_file(NAME, facts, path, None, "user"))
+        sysctls, _text = sysctl_d(NAME, {})
+        gone = [plan_file(NAME, facts, one, None, "user") for one in (path, sysctls)]
+        return joined(Plan(findings=tuple(shut)), *gone)
     chosen, lines = transparent.plan(facts, wanted)
     path, text = tmpfiles(NAME, lines)
     persisted = text if lines and wanted.get("persist") and wanted.get("method") == "runtime" else None
     files = plan_file(NAME, facts, path, persisted, _by(wanted, asked))
-    return joined(chosen, reserved.plan(facts, wanted), files, Plan(findings=_morecore(facts)))
+    opened, parameters = access.plan(facts, wanted)
+    path, text = sysctl_d(NAME, parameters)
+    persisted = text if parameters and wanted.get("persist") else None
+    more = plan_file(NAME, facts, path, persisted, wanted.wanted_by("group"))
+    return joined(chosen, reserved.plan(facts, wanted), opened, files, more, Plan(findings=_morecore(facts)))
 
 
 def _morecore(facts: Facts) -> Tuple[Finding, ...]:
@@ -72,5 +80,8 @@ def _by(wanted: Wanted, asked: List[str]) -> str:
 
 
 CONCERN = Concern(
-    name=NAME, options=OPTIONS, domains=("platform", "topology", "hugepages", "boot", "unit", "files"), plan=plan
+    name=NAME,
+    options=OPTIONS,
+    domains=("platform", "topology", "hugepages", "sysctl", "boot", "unit", "files"),
+    plan=plan,
 )

@@ -89,14 +89,27 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
     return joined(*runtime, at_boot, lasting)
 
 
+def size_of(text: str) -> str:
+    """A size such as 2M or 1 GiB as the kernel names it, 2048kB; empty when it is none."""
+    match = _SIZE.fullmatch(text.strip())
+    return f"{int(match.group(1)) * _UNITS[match.group(2).lower()]}kB" if match else ""
+
+
+def short(kib: int) -> str:
+    """A size as kernel arguments and mount options have it: 2M, 1G."""
+    for unit, factor in (("G", 1024 * 1024), ("M", 1024)):
+        if kib % factor == 0:
+            return f"{kib // factor}{unit}"
+    return f"{kib}K"
+
+
 def _request(
     pages: HugepageFacts, name: str, entry: Mapping[str, Any], method: str, wanted: Wanted
 ) -> "_Request | Finding":
-    match = _SIZE.fullmatch(str(entry["size"]).strip())
-    size = f"{int(match.group(1)) * _UNITS[match.group(2).lower()]}kB" if match else ""
+    size = size_of(str(entry["size"]))
     if size not in pages.pages:
         sentence = f"{name}.size: this kernel has no huge pages of {entry['size']}; it has {' '.join(pages.pages)}"
-        if match and wanted.wanted_by("pages") == "workload":
+        if size and wanted.wanted_by("pages") == "workload":
             return _finding("not_applicable", sentence)
         raise NearmetalError(sentence)
     count, percent = entry.get("count"), entry.get("percent_of_memory")
@@ -181,7 +194,7 @@ def _at_boot(facts: Facts, requests: List[_Request], wanted: Wanted) -> Plan:
         if request.nodes:
             # Linux 5.18 and newer.
             counts = ",".join(f"{place[4:]}:{count}" for place, count in request.after.items() if count)
-        tokens += [f"hugepagesz={_short(request.kib)}", f"hugepages={counts}"]
+        tokens += [f"hugepagesz={short(request.kib)}", f"hugepages={counts}"]
     argument = Argument(
         concern=NAME,
         knob="method",
@@ -192,13 +205,6 @@ def _at_boot(facts: Facts, requests: List[_Request], wanted: Wanted) -> Plan:
         wanted_by=wanted.wanted_by("pages"),
     )
     return plan_argument(facts, argument)
-
-
-def _short(kib: int) -> str:
-    for unit, factor in (("G", 1024 * 1024), ("M", 1024)):
-        if kib % factor == 0:
-            return f"{kib // factor}{unit}"
-    return f"{kib}K"
 
 
 def _gib(amount: int) -> str:

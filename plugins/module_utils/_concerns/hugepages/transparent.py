@@ -46,13 +46,25 @@ def plan(facts: Facts, wanted: Wanted) -> Tuple[Plan, Dict[str, str]]:
         asked = wanted.get(knob)
         if asked is None or (knob == "thp" and wanted.get("method") == "boot"):
             continue
-        one = _one(pages, wanted, knob, asked)
-        if pages is not None and one.findings[0].status in ("ok", "would_change"):
+        goal = _by_itself(pages, knob) if asked == "kernel" else asked
+        if goal is None:
+            reason = "what this kernel was built with can't be read here; a boot without our settings brings it back"
+            plans.append(Plan(findings=(_finding(knob, "unknown", reason, getattr(pages, knob), asked),)))
+            continue
+        one = _one(pages, wanted, knob, goal)
+        if pages is not None and asked != "kernel" and one.findings[0].status in ("ok", "would_change"):
             lines[f"{pages.folder}/{name}"] = _word(pages, knob, asked)
         plans.append(one)
     if at_boot:
         plans.append(_argument(facts, wanted))
     return joined(*plans), lines
+
+
+def _by_itself(pages: Optional[HugepageFacts], knob: str) -> Optional[str]:
+    """What the kernel chooses by itself; on one without the knob, any word."""
+    if pages is None or getattr(pages, knob) is None:
+        return "never"
+    return pages.kernel_choice.get(knob)
 
 
 def _word(pages: HugepageFacts, knob: str, asked: str) -> str:
@@ -101,7 +113,7 @@ def _argument(facts: Facts, wanted: Wanted) -> Plan:
         concern=NAME,
         knob="method",
         name="transparent_hugepage",
-        text=f"transparent_hugepage={asked}",
+        text=f"transparent_hugepage={asked}" if asked != "kernel" else None,
         reason="services that start before anything is written to /sys have it too",
         reference=REFERENCE,
         wanted_by=wanted.wanted_by("thp"),

@@ -1,0 +1,53 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Mounts of reserved huge pages, as systemd units of ours. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import re
+from typing import Dict, Mapping, Optional, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files import MARK
+
+FOLDER = "/etc/systemd/system"
+WANTS = f"{FOLDER}/local-fs.target.wants"
+
+# Of characters that a mount table doesn't escape, and a unit's name only the hyphen.
+PATH = re.compile(r"(?:/[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}){1,8}", re.ASCII)
+OPTIONS = re.compile(r"pagesize=([0-9]{1,4}[KMG])(?:,gid=([0-9]{1,10}),mode=1770)?", re.ASCII)
+ABSENT = " (not mounted)"
+_SET = re.compile(r"^(Where|Options)=(.{1,512})$", re.ASCII | re.MULTILINE)
+
+
+def unit_of(path: str) -> str:
+    """The name that systemd demands of the unit for a mount point (systemd-escape --path)."""
+    return path.strip("/").replace("-", "\\x2d").replace("/", "-") + ".mount"
+
+
+def ours(host: Host) -> Mapping[str, str]:
+    """Path → options of each mount of ours; with ABSENT behind them when it isn't mounted or won't be at boot."""
+    found: Dict[str, str] = {}
+    mounted = mounts(host)
+    running = host.exists("/run/systemd/system")
+    for name in host.names(FOLDER):
+        path, options = _unit(host, name) if name.endswith(".mount") else (None, None)
+        if path is not None and options is not None and unit_of(path) == name:
+            there = host.exists(f"{WANTS}/{name}") and (not running or mounted.get(path) == "hugetlbfs")
+            found[path] = options if there else options + ABSENT
+    return found
+
+
+def mounts(host: Host) -> Mapping[str, str]:
+    """Path → type of everything that is mounted, as the first process sees it."""
+    lines = (line.split() for line in (host.text("/proc/1/mounts") or "").splitlines())
+    return {fields[1]: fields[2] for fields in lines if len(fields) > 2}
+
+
+def _unit(host: Host, name: str) -> Tuple[Optional[str], Optional[str]]:
+    text = host.text(f"{FOLDER}/{name}", 4096) or ""
+    if not text.startswith(MARK):
+        return None, None
+    values = dict(_SET.findall(text))
+    return values.get("Where"), values.get("Options")
