@@ -60,8 +60,8 @@ options:
         default: spread
   mount:
     description:
-      - Where programs find huge pages as files (S0-32), mounted by a systemd unit now and at each boot. With O(group) its
-        members alone may use it. systemd itself mounts C(/dev/hugepages), which is left alone.
+      - Where programs find huge pages as files (S0-32), mounted by a systemd unit now and at each boot. With O(group)
+        its members alone may use it. systemd itself mounts C(/dev/hugepages), which is left alone.
     type: dict
     suboptions:
       path:

@@ -13,8 +13,8 @@ version_added: 0.1.0
 description:
   - Reads and changes nothing. Each check is a finding, C(ok) or C(advice) with the reason.
   - Kernel and distribution against a minimum and the end of public support (S0-27, S0-36), Xen PV with what HVM was
-    measured to bring (S2-01), the NICs' driver against what the host class has (S0-37), the ENA driver against what
-    Nitro v4 needs, and CPU time that others took (S0-09).
+    measured to bring (S2-01), the NICs' driver against what the type offers (S0-37), the ENA driver against what
+    the type's generation needs, and CPU time that others took (S0-09).
 options:
   minimum_kernel:
     description: The oldest kernel version that is fine.
@@ -24,6 +24,12 @@ options:
     description: How much CPU time since boot others may have taken.
     type: int
     default: 1
+  instance_type:
+    description:
+      - The host's type, such as V(r4.xlarge), from the inventory or the AWS API. Only Xen hosts need it, whose DMI doesn't
+        say it. With it their driver is compared with what the type offers.
+    type: str
+    default: ""
 extends_documentation_fragment:
   - nearmetal.ec2.state
   - nearmetal.ec2.state.notes
@@ -37,6 +43,10 @@ EXAMPLES = r"""
 - name: Check the host
   nearmetal.ec2.kernel_check:
   register: checked
+
+- name: Check a Xen host, whose type the inventory plugin amazon.aws.aws_ec2 knows
+  nearmetal.ec2.kernel_check:
+    instance_type: "{{ instance_type | default('') }}"
 
 - name: Show what isn't fine
   ansible.builtin.debug:

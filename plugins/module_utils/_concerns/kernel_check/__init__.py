@@ -10,6 +10,14 @@ from typing import Any, List, Mapping, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.gate import closed, host_class
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.kernel_check.ages import end_of_life
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.kernel_check.offers import (
+    ENA_ATTACHES,
+    ENA_MINIMUM,
+    driver_of,
+    ena_kernel,
+    needs_new_ena,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.kernel import KernelFacts
@@ -21,41 +29,9 @@ NAME = "kernel_check"
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "minimum_kernel": {"type": "str", "default": "3.10"},
     "maximum_steal_percent": {"type": "int", "default": 1},
+    "instance_type": {"type": "str", "default": ""},
 }
 
-# Distribution and version (or its beginning, up to a dot) → the last day of its public support.
-END_OF_LIFE = {
-    ("amzn", "2018"): "2023-12-31",
-    ("amzn", "2"): "2026-06-30",
-    ("amzn", "2023"): "2029-06-30",
-    ("centos", "6"): "2020-11-30",
-    ("centos", "7"): "2024-06-30",
-    ("centos", "8"): "2024-05-31",
-    ("rhel", "7"): "2024-06-30",
-    ("rhel", "8"): "2029-05-31",
-    ("rhel", "9"): "2032-05-31",
-    ("rhel", "10"): "2035-05-31",
-    ("ubuntu", "14.04"): "2019-04-30",
-    ("ubuntu", "16.04"): "2021-04-30",
-    ("ubuntu", "18.04"): "2023-05-31",
-    ("ubuntu", "20.04"): "2025-05-31",
-    ("ubuntu", "22.04"): "2027-04-30",
-    ("ubuntu", "24.04"): "2029-04-30",
-    ("debian", "9"): "2022-06-30",
-    ("debian", "10"): "2024-06-30",
-    ("debian", "11"): "2026-08-31",
-    ("debian", "12"): "2028-06-30",
-    ("debian", "13"): "2030-06-30",
-}
-
-# ENA 2.2.9 is the oldest that drives hosts of Nitro v4; distributions have it from these kernels on (ec2.md 2.0).
-ENA_MINIMUM = (2, 2, 9)
-ENA_KERNELS = {
-    "amzn": (4, 14, 186, 0),
-    "rhel": (4, 18, 0, 240),
-    "centos": (4, 18, 0, 240),
-    "ubuntu": (5, 4, 0, 1025),
-}
 _GAIN = "S2: UnixBench index 1054.8 on PV, 2716.7 on HVM of the same type (258 %), 1776.1 on HVM one size smaller"
 
 
@@ -74,8 +50,12 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
     if shut or platform is None or kernel is None:
         return Plan(findings=shut)
     findings = [_kernel(platform, minimum), _distribution(platform, kernel)]
-    findings += [*_virtualization(facts, wanted), _driver(facts, wanted, kernel)]
-    findings += [*_ena(platform, kernel), _steal(platform, kernel, int(wanted.get("maximum_steal_percent") or 0))]
+    of_type = platform.instance_type or str(wanted.get("instance_type") or "") or None
+    findings += [*_virtualization(facts, wanted), _driver(facts, wanted, kernel, of_type)]
+    findings += [
+        *_ena(platform, kernel, of_type),
+        _steal(platform, kernel, int(wanted.get("maximum_steal_percent") or 0)),
+    ]
     return Plan(findings=tuple(findings))
 
 
@@ -95,7 +75,7 @@ def _kernel(platform: PlatformFacts, minimum: Tuple[int, ...]) -> Finding:
 
 def _distribution(platform: PlatformFacts, kernel: KernelFacts) -> Finding:
     name, version = platform.distribution or "", platform.distribution_version or ""
-    end = END_OF_LIFE.get((name, version)) or END_OF_LIFE.get((name, version.split(".")[0]))
+    end = end_of_life(name, version)
     shown = f"{name} {version}".strip() or None
     if end is None:
         return _finding("distribution", "unknown", "its end of life isn't known here", shown, None, "ec2.md 2.0")
@@ -116,25 +96,36 @@ def _virtualization(facts: Facts, wanted: Wanted) -> List[Finding]:
     return [Finding(NAME, "virtualization", "advice", reason, now=kind, reference="S2-01, S2-03", gain=_GAIN)]
 
 
-def _driver(facts: Facts, wanted: Wanted, kernel: KernelFacts) -> Finding:
-    """Nitro and metal have nothing but ENA; of Xen types the AWS API knows what they offer."""
+def _driver(facts: Facts, wanted: Wanted, kernel: KernelFacts, of_type: Optional[str]) -> Finding:
+    """The driver in use against what the type offers; on Xen the host doesn't know its type, unless it was told."""
     shown = " ".join(sorted(set(kernel.drivers.values()))) or None
-    good = {"ena", "ixgbevf"} & set(kernel.drivers.values())
-    if good:
-        return _finding("network_driver", "ok", "enhanced networking is in use", shown, None, "S0-37")
+    offered = "ena" if host_class(facts, wanted) in ("nitro", "metal") else driver_of(of_type)
     if shown is None:
-        return _finding("network_driver", "unknown", "no NIC shows a driver", None, None, "S0-37")
-    if host_class(facts, wanted) in ("nitro", "metal"):
+        return _finding("network_driver", "unknown", "no NIC shows a driver", None, offered, "S0-37")
+    used = {"ena", "ixgbevf"} & set(kernel.drivers.values())
+    if used and (offered in used or offered in (None, "none")):
+        return _finding("network_driver", "ok", "enhanced networking is in use", shown, None, "S0-37")
+    if offered == "none":
+        reason = f"{of_type} has no enhanced networking, and its NICs run on {shown}: a newer type has it"
+        return _finding("network_driver", "advice", reason, shown, None, "S0-37, S1-04")
+    if offered is not None and host_class(facts, wanted) in ("xen_hvm", "xen_pv"):
+        reason = (
+            f"{of_type} offers {offered}, but the NICs run on {shown}: with the driver in the image, set the instance's"
+            " attribute while it is stopped (nearmetal.ec2.enhanced_networking)"
+        )
+        return _finding("network_driver", "advice", reason, shown, offered, "S0-37, S1-04")
+    if offered is not None:
         reason = f"every Nitro and metal type has ENA, but the NICs run on {shown}: is this EC2?"
-        return _finding("network_driver", "advice", reason, shown, "ena", "S0-37")
+        return _finding("network_driver", "advice", reason, shown, offered, "S0-37")
     reason = (
         f"the NICs run on {shown}, Xen's split driver; most HVM types since c3 offer ixgbevf or ENA"
-        " (nearmetal.ec2.enhanced_networking says what this type has)"
+        " (nearmetal.ec2.enhanced_networking says what this type has, and so does the option instance_type here)"
     )
     return _finding("network_driver", "advice", reason, shown, None, "S0-37, S1-04")
 
 
-def _ena(platform: PlatformFacts, kernel: KernelFacts) -> List[Finding]:
+def _ena(platform: PlatformFacts, kernel: KernelFacts, of_type: Optional[str]) -> List[Finding]:
+    """The driver's version against what the type's generation needs, and what the next one would."""
     if "ena" not in kernel.drivers.values():
         return []
     version = kernel.ena_version
@@ -145,15 +136,22 @@ def _ena(platform: PlatformFacts, kernel: KernelFacts) -> List[Finding]:
         old = numbers < ENA_MINIMUM
     elif platform.kernel_version is not None:
         build = (platform.kernel_build or (0,))[0]
-        needed = ENA_KERNELS.get(platform.distribution or "", (5, 9, 0, 0))
-        old = (*platform.kernel_version, build) < needed
+        old = (*platform.kernel_version, build) < ena_kernel(platform.distribution, platform.distribution_version)
     shown = version or (f"of kernel {platform.kernel}" if platform.kernel else None)
     if old is None:
         return [_finding("ena_driver", "unknown", "the driver's version isn't known", shown, least, "ec2.md 2.0")]
-    if old:
-        reason = f"older than ENA {least}: after a move to a host of Nitro v4 (6th generation and later) it may fail"
-        return [_finding("ena_driver", "advice", reason, shown, least, "ec2.md 2.0")]
-    return [_finding("ena_driver", "ok", f"ENA {least} or newer, as Nitro v4 needs", shown, least, "ec2.md 2.0")]
+    if not old:
+        reason = f"ENA {least} or newer, as Nitro v4 (most types of the 6th generation and later) needs"
+        return [_finding("ena_driver", "ok", reason, shown, least, "ec2.md 2.0")]
+    gone = numbers is not None and numbers < ENA_ATTACHES
+    if needs_new_ena(of_type):
+        reason = f"older than ENA {least}, which {of_type} (Nitro v4) needs: expect resets and lost packets; upgrade it"
+    else:
+        reason = (
+            f"fine for this host, but older than ENA {least}: on a type of Nitro v4 (most of the 6th generation and"
+            f" later) it {'does not attach, and the instance has no network' if gone else 'may fail'}; upgrade it first"
+        )
+    return [_finding("ena_driver", "advice", reason, shown, least, "ec2.md 2.0")]
 
 
 def _steal(platform: PlatformFacts, kernel: KernelFacts, limit: int) -> Finding:
