@@ -117,7 +117,18 @@ def _owner(owners: OwnersFacts, action: Action) -> Optional[Owner]:
         path, value = owners.sysctl[action.where]
         if value.split() != str(action.after).split():
             return Owner(path, f"{path} sets {action.where} = {value} and is read after our file")
+    if action.what == "network.mtu" and action.where in owners.mtu:
+        path, value = owners.mtu[action.where]
+        if value != str(action.after):
+            return Owner(_writer(path), f"{path} gives the interface an MTU of {value} whenever it starts")
     return None
+
+
+def _writer(path: str) -> str:
+    """Who wrote a file of network settings, as far as its name tells; else the file."""
+    name = path.rpartition("/")[2]
+    known = {"80-ec2.network": "amazon-ec2-net-utils", "cloud-init": "cloud-init", "netplan": "netplan"}
+    return next((owner for part, owner in known.items() if part in name), path)
 
 
 def _same(theirs: str, ours: Value) -> bool:

@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Dict, Iterator, Mapping, Optional, Tuple
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import link_files
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import os_release, tuned_profile
 
@@ -35,6 +36,7 @@ class OwnersFacts:
     tuned_profile: Optional[str]  # None: tuned doesn't run
     tuned: Mapping[str, str]  # plugin.option → value of the active profile: cpu.governor, cmdline.nosmt
     sysctl: Mapping[str, Tuple[str, str]]  # key → file that is read after ours, and its value
+    mtu: Mapping[str, Tuple[str, str]]  # place of an interface → file that gives it an MTU at each start, and which
     kubelet: bool  # this host is a Kubernetes node
     immutable: Optional[str]  # ostree | bottlerocket | read-only /etc
 
@@ -44,6 +46,7 @@ class OwnersFacts:
             **self.__dict__,
             "tuned": dict(self.tuned),
             "sysctl": {key: list(of) for key, of in self.sysctl.items()},
+            "mtu": {place: list(of) for place, of in self.mtu.items()},
         }
 
 
@@ -57,6 +60,7 @@ def observe(host: Host) -> OwnersFacts:
         tuned_profile=active or None,
         tuned=_settings(host, active.split()),
         sysctl=dict(_after_ours(host)),
+        mtu=link_files.mtus(host, _runs(host, "systemd-networkd")),
         kubelet=kubelet,
         immutable=_immutable(host),
     )

@@ -25,6 +25,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import (
     kernel_arguments,
     kernel_log,
     kernel_release,
+    link_settings,
     meminfo,
     os_release,
 )
@@ -57,6 +58,10 @@ PARSERS: Tuple[Callable[[str], Any], ...] = (
     interrupts.parse,
     lambda text: [(line.number, line.names) for line in interrupts.parse(text).lines],
     irq_name.queue_of,
+    link_settings.of_ifcfg,
+    link_settings.of_ifupdown,
+    lambda text: link_settings.matches(link_settings.lines(f"[Match]\n{text}"), {"Name": "ens5", "Driver": "ena"}),
+    lambda text: link_settings.last(link_settings.lines(text), "Link", "MTUBytes"),
     kernel_log.tsc_unstable_marks,
     kernel_log.clocksource_switches,
     kernel_log.first_sequence,

@@ -177,6 +177,114 @@ def test_a_sysctl_file_that_is_read_after_ours_owns_its_keys(tmp_path: Path) -> 
     assert judged(found, action("sysctl", "512", "net.core.somaxconn")).actions
 
 
+EC2_NET_UTILS = "[Match]\nDriver=ena ixgbevf vif\n\n[Link]\nMTUBytes=9001\n\n[Network]\nDHCP=yes\n"
+NETWORKD = {RUNS.format("systemd-networkd"): "311\n"}
+MTU_FILES: Dict[str, Any] = {
+    "ec2-net-utils": (
+        {**NETWORKD, "/usr/lib/systemd/network/80-ec2.network": EC2_NET_UTILS},
+        "amazon-ec2-net-utils",
+        "9001",
+    ),
+    "a file of this site before it": (
+        {
+            **NETWORKD,
+            "/usr/lib/systemd/network/80-ec2.network": EC2_NET_UTILS,
+            "/etc/systemd/network/10-site.network": "[Match]\nName=!ens6* lo\n[Link]\nMTUBytes=1460\n",
+        },
+        "/etc/systemd/network/10-site.network",
+        "1460",
+    ),
+    "hidden by one of the same name": (
+        {
+            **NETWORKD,
+            "/usr/lib/systemd/network/80-ec2.network": EC2_NET_UTILS,
+            "/etc/systemd/network/80-ec2.network": EC2_NET_UTILS.replace("9001", "8500"),
+        },
+        "amazon-ec2-net-utils",
+        "8500",
+    ),
+    "netplan": (
+        {
+            **NETWORKD,
+            "/run/systemd/network/10-netplan-ens5.network": "[Match]\nMACAddress=02:AB:00:00:00:01\n"
+            "Name=ens5\n[Link]\nMTUBytes=9001\n",
+        },
+        "netplan",
+        "9001",
+    ),
+    "udev": (
+        {"/etc/systemd/network/10-jumbo.link": "[Match]\nOriginalName=*\n[Link]\nMTUBytes=9001\n"},
+        "/etc/systemd/network/10-jumbo.link",
+        "9001",
+    ),
+    "cloud-init on Debian": (
+        {
+            "/etc/network/interfaces.d/50-cloud-init": "auto lo\niface lo inet loopback\n"
+            "auto ens5\niface ens5 inet dhcp\n    mtu 9001\n"
+        },
+        "cloud-init",
+        "9001",
+    ),
+    "cloud-init with NetworkManager": (
+        {
+            "/etc/NetworkManager/system-connections/cloud-init-ens5.nmconnection": "[connection]\nid=x\n"
+            "interface-name=ens5\n[ethernet]\nmtu=9001\n"
+        },
+        "cloud-init",
+        "9001",
+    ),
+    "ifcfg": (
+        {"/etc/sysconfig/network-scripts/ifcfg-ens5": 'DEVICE=ens5\nMTU="9001"\n'},
+        "/etc/sysconfig/network-scripts/ifcfg-ens5",
+        "9001",
+    ),
+}
+NO_MTU_FILES: Dict[str, Dict[str, str]] = {
+    "networkd doesn't run": {"/usr/lib/systemd/network/80-ec2.network": EC2_NET_UTILS},
+    "another driver": {**NETWORKD, "/usr/lib/systemd/network/80-ec2.network": EC2_NET_UTILS.replace("ena ", "")},
+    "an earlier file without an MTU": {
+        **NETWORKD,
+        "/etc/systemd/network/10-site.network": "[Match]\nName=ens5\n[Network]\nDHCP=yes\n",
+        "/usr/lib/systemd/network/80-ec2.network": EC2_NET_UTILS,
+    },
+    "a file that matches nothing": {**NETWORKD, "/etc/systemd/network/1.network": "[Link]\nMTUBytes=9001\n"},
+    "another interface": {"/etc/network/interfaces": "iface ens6 inet dhcp\n  mtu 9001\nauto ens5\n"},
+    "no number": {"/etc/sysconfig/network-scripts/ifcfg-ens5": "MTU=$HOME\n"},
+}
+
+
+def with_ens5(root: Path, files: Dict[str, str]) -> OwnersFacts:
+    net, device = root / "sys/class/net/ens5", root / "sys/devices/pci0000:00/0000:00:05.0"
+    for folder in (net, device, root / "sys/bus/pci/drivers/ena"):
+        folder.mkdir(parents=True)
+    (net / "device").symlink_to("../../../devices/pci0000:00/0000:00:05.0")
+    (device / "driver").symlink_to("../../../bus/pci/drivers/ena")
+    (net / "address").write_text("02:ab:00:00:00:01\n")
+    return owners(root, files)
+
+
+@pytest.mark.parametrize("name", MTU_FILES)
+def test_whoever_gives_an_interface_its_mtu_owns_it(tmp_path: Path, name: str) -> None:
+    files, owner, mtu = MTU_FILES[name]
+    found = with_ens5(tmp_path, files)
+    change = action("network.mtu", 1500, where="0000:00:05.0", knob="mtu")
+    refused = judged(found, change)
+    assert [finding.status for finding in refused.findings] == ["refused"]
+    assert refused.findings[0].owner == owner
+    assert f"an MTU of {mtu}" in refused.findings[0].reason
+    assert refused.actions == ()
+    taken = judged(found, change, take_over=True)
+    assert taken.actions == (change,)
+    assert (taken.findings[-1].status, taken.findings[-1].owner) == ("advice", owner)
+    same = action("network.mtu", int(mtu), where="0000:00:05.0", knob="mtu")
+    assert judged(found, same).actions == (same,), "both want the same"
+
+
+@pytest.mark.parametrize("name", NO_MTU_FILES)
+def test_a_file_that_gives_it_none_owns_nothing(tmp_path: Path, name: str) -> None:
+    assert with_ens5(tmp_path, NO_MTU_FILES[name]).mtu == {}
+
+
 def test_a_kubernetes_node_keeps_what_kubelet_counts(tmp_path: Path) -> None:
     found = owners(tmp_path, {RUNS.format("kubelet"): "7\n"})
     for step in (

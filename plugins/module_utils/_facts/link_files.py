@@ -1,0 +1,97 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Who gives an interface its MTU at each start: files of systemd, udev, ifupdown, NetworkManager. PRIVATE.
+
+amazon-ec2-net-utils ships such a file (MTUBytes=9001 for ena, ixgbevf and vif), and cloud-init writes them from what
+the instance's metadata says.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Dict, Iterator, Mapping, Optional, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import link_settings
+
+NET = "/sys/class/net"
+# In the order in which a file hides one of the same name (systemd.network(5)).
+_FOLDERS = tuple(f"{root}/systemd/network" for root in ("/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib"))
+_IFUPDOWN = ("/etc/network/interfaces", "/etc/network/interfaces.d")
+_IFCFG = "/etc/sysconfig/network-scripts/ifcfg-{}"
+_KEYFILES = ("/etc/NetworkManager/system-connections", "/run/NetworkManager/system-connections")
+_LIMIT = 65536
+
+
+def mtus(host: Host, networkd: bool) -> Dict[str, Tuple[str, str]]:
+    """Place of each interface whose MTU somebody sets → the file, and the MTU; `networkd`: whether that daemon runs."""
+    suffixes = (".network", ".link") if networkd else (".link",)
+    files = {suffix: tuple(_systemd(host, suffix)) for suffix in suffixes}
+    others = {**dict(_keyfiles(host)), **dict(_ifupdown(host))}
+    found = {}
+    for name in host.names(NET):
+        link = host.link(f"{NET}/{name}/device")
+        if link is None:
+            continue
+        interface = _interface(host, name)
+        setting = next((one for one in (_first(of, interface) for of in files.values()) if one is not None), None)
+        setting = setting or others.get(name) or _ifcfg(host, name)
+        if setting is not None:
+            found[os.path.basename(link)] = setting
+    return found
+
+
+def _interface(host: Host, name: str) -> Mapping[str, str]:
+    return {
+        "Name": name,
+        "OriginalName": name,
+        "Driver": os.path.basename(host.link(f"{NET}/{name}/device/driver") or ""),
+        "MACAddress": host.line(f"{NET}/{name}/address") or "",
+        "PermanentMACAddress": host.line(f"{NET}/{name}/address") or "",
+        "Type": "ether",
+    }
+
+
+def _systemd(host: Host, suffix: str) -> Iterator[Tuple[str, link_settings.Lines]]:
+    """The files in the order in which they are asked: the first one that matches an interface counts."""
+    paths: Dict[str, str] = {}
+    for folder in _FOLDERS:
+        for name in host.names(folder):
+            if name.endswith(suffix):
+                paths.setdefault(name, f"{folder}/{name}")
+    for name in sorted(paths):
+        yield paths[name], link_settings.lines(host.text(paths[name], limit=_LIMIT) or "")
+
+
+def _first(
+    files: Tuple[Tuple[str, link_settings.Lines], ...], interface: Mapping[str, str]
+) -> Optional[Tuple[str, str]]:
+    for path, lines in files:
+        if any(section == "Match" for section, _key, _value in lines) and link_settings.matches(lines, interface):
+            number = link_settings.last(lines, "Link", "MTUBytes")
+            return (path, number) if number is not None else None
+    return None
+
+
+def _ifupdown(host: Host) -> Iterator[Tuple[str, Tuple[str, str]]]:
+    main, folder = _IFUPDOWN
+    for path in (main, *(f"{folder}/{name}" for name in sorted(host.names(folder)))):
+        for name, number in link_settings.of_ifupdown(host.text(path, limit=_LIMIT) or "").items():
+            yield name, (path, number)
+
+
+def _keyfiles(host: Host) -> Iterator[Tuple[str, Tuple[str, str]]]:
+    for folder in _KEYFILES:
+        for file in host.names(folder):
+            lines = link_settings.lines(host.text(f"{folder}/{file}", limit=_LIMIT) or "")
+            number = link_settings.last(lines, "ethernet", "mtu")
+            for section, key, value in lines:
+                if number is not None and (section, key) == ("connection", "interface-name"):
+                    yield value, (f"{folder}/{file}", number)
+
+
+def _ifcfg(host: Host, name: str) -> Optional[Tuple[str, str]]:
+    path = _IFCFG.format(name)
+    number = link_settings.of_ifcfg(host.text(path, limit=_LIMIT) or "")
+    return (path, number) if number is not None else None
