@@ -132,8 +132,14 @@ def _writer(path: str) -> str:
 
 
 def _same(theirs: str, ours: Value) -> bool:
-    """Whether both want one value; a table of ours has it for each CPU or device."""
+    """Whether both want one value; a table of ours has it for each CPU or device.
+
+    tuned's `>2048` is satisfied by anything from there on, `<2048` by anything up to there.
+    """
     values = set(map(str, ours.values())) if isinstance(ours, Mapping) else {str(ours)}
+    bound = theirs[1:].strip()
+    if theirs[:1] in "<>" and all(value.isdecimal() for value in (bound, *values)):
+        return all(int(value) >= int(bound) if theirs[0] == ">" else int(value) <= int(bound) for value in values)
     return values == {theirs}
 
 

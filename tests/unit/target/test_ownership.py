@@ -30,6 +30,7 @@ include=fast
 governor=schedutil   # the site's own
 [sysctl]
 net.core.somaxconn = 2048
+vm.dirty_ratio =>20
 [bootloader]
 cmdline_site=+nosmt clocksource=hpet
 [variables]
@@ -127,6 +128,8 @@ def test_profiles_that_lead_nowhere_or_in_a_circle_end(tmp_path: Path, include: 
         (action("smt.control", "on"), "tuned sets cmdline.nosmt"),
         (action("sysctl", "4096", "net.core.somaxconn"), "tuned sets sysctl.net.core.somaxconn = 2048 (profile cache)"),
         (action("boot.arguments", "clocksource=tsc", "clocksource"), "tuned sets cmdline.clocksource"),
+        (action("sysctl", "10", "vm.dirty_ratio"), "tuned sets sysctl.vm.dirty_ratio = >20"),
+        (action("sysctl", "40", "vm.dirty_ratio"), None),
         (action("power.governors", {"0": "schedutil"}), None),
         (action("sysctl", "2048", "net.core.somaxconn"), None),
         (action("sysctl", "1", "net.ipv4.tcp_autocorking"), None),
