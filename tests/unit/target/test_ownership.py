@@ -93,6 +93,7 @@ def test_a_profile_is_what_it_and_its_parents_set(tmp_path: Path) -> None:
         "sysfs./sys/kernel/mm/ksm/run": "0",
         "vm.transparent_hugepages": "never",
         "sysctl.net.core.somaxconn": "2048",
+        "sysctl.vm.dirty_ratio": ">20",
         "cmdline.nosmt": "nosmt",
         "cmdline.clocksource": "clocksource=hpet",
     }
