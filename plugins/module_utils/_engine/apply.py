@@ -93,10 +93,11 @@ def _not_back(host: WritableHost, group: Sequence[Action]) -> List[Action]:
 
 
 def _groups(actions: Sequence[Action]) -> List[List[Action]]:
-    """One by one, but the actions of a shared lever together."""
+    """One by one, but the actions of a shared or grouped lever together."""
     groups: List[List[Action]] = []
     for action in actions:
-        if lever(action.what).shared and groups and groups[-1][0].what == action.what:
+        moved = lever(action.what)
+        if (moved.shared or moved.grouped) and groups and groups[-1][0].what == action.what:
             groups[-1].append(action)
         else:
             groups.append([action])

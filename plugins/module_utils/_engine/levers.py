@@ -17,7 +17,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.hugepages im
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.hugetlbfs import Mount
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.irqbalance import IrqbalanceArguments
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.lever import KernelValue, Lever
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.network import Affinity, Rfs, Rps, Xps
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.network import Affinity, Bql, Rfs, Rps, Xps
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.nic_settings import (
     Coalesce,
     Offloads,
@@ -30,6 +30,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.smt import O
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.sysctl import Sysctl
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.unit import Agent, Enabled
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import ethtool
 
 _CLOCK = "/sys/devices/system/clocksource/clocksource0"
 
@@ -60,9 +61,10 @@ _LEVERS: List[Lever] = [
     Rps("network.rps"),
     Rfs("network.rfs"),
     Xps("network.xps"),
-    Rings("network.rings"),
-    Coalesce("network.coalesce"),
-    Offloads("network.offloads"),
+    Bql("network.bql"),
+    Rings("network.rings", ("rx", "tx")),
+    Coalesce("network.coalesce", ethtool.COALESCE),
+    Offloads("network.offloads", ethtool.OFFLOADS),
     Sysfs("network.mtu", "mtu"),
     Sysfs("network.txqueuelen", "tx_queue_len"),
     Sysctl("sysctl"),
