@@ -71,7 +71,8 @@ ansible_facts:
                 - C(affinity) and C(effective) say per queue which CPUs may get its interrupt, and which one does.
                 - C(rps), C(rfs) and C(xps) are the kernel's own steering per queue, CPUs as kernel lists.
                 - C(rings) are descriptors per queue and C(rings_max) the most, C(coalesce) microseconds and frames,
-                  C(offloads) what is on, and C(bql) the limits of bytes in flight.
+                  C(offloads) what is on, C(bql) per transmit queue the bytes in flight that are always allowed, and
+                  C(bql_max) the most.
               returned: always
               type: dict
               sample:
@@ -98,6 +99,19 @@ ansible_facts:
               returned: always
               type: str
               sample: "0-63"
+            ena_parameters:
+              description: The parameters that the ENA driver has which runs here.
+              returned: always
+              type: list
+              elements: str
+              sample: [debug]
+            llq:
+              description:
+                - Per ENA interface how it sends. V(llq) pushes packets to the device, V(large) with headers of 224
+                  bytes, V(host) doesn't. Null when the kernel log doesn't say.
+              returned: always
+              type: dict
+              sample: {"ens5": "llq"}
             irqbalance:
               description: Whether its daemon runs and moves interrupts.
               returned: always
@@ -134,7 +148,7 @@ ansible_facts:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import network_sample
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import ena, network_sample
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.network import observe
 
@@ -146,7 +160,9 @@ def main(host: Host | None = None) -> None:
     if not 0 <= seconds <= 60:
         module.fail_json(msg="sample_seconds is 0 to 60, not {}".format(seconds))
     here = host or Host()
-    network = {**observe(here).as_dict(), "sample": network_sample.observe(here, seconds)}
+    found = observe(here)
+    seen = {"llq": ena.llq(here, found.nics), "sample": network_sample.observe(here, seconds)}
+    network = {**found.as_dict(), **seen}
     module.exit_json(changed=False, ansible_facts={"nearmetal": {"network": network}})
 
 

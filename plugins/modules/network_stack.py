@@ -37,19 +37,26 @@ options:
     description:
       - Microseconds that a transmit interrupt waits.
     type: int
-  gro:
+  offloads:
     description:
-      - Whether the kernel joins packets of a connection on their way in.
-    type: str
-    choices: [enabled, disabled]
+      - Whether kernel and NIC handle several packets at once.
+    type: dict
+    suboptions:
+      gro: {description: "The kernel joins packets on their way in.", type: str, choices: [enabled, disabled]}
+      tso: {description: "The NIC cuts a large send into frames.", type: str, choices: [enabled, disabled]}
+      gso: {description: "The kernel cuts a large send late.", type: str, choices: [enabled, disabled]}
+      lro: {description: "The NIC joins packets. Not on routers.", type: str, choices: [enabled, disabled]}
   mtu:
     description:
       - The largest frame in bytes, 1280 to 9001. An internet gateway passes 1500, ENA Express 8900.
     type: int
-  txqueuelen:
+  tx_queue:
     description:
-      - Packets that wait in front of the driver.
-    type: int
+      - What waits to be sent. ENA Express wants O(tx_queue.bql=disabled), a lower limit as large as the upper one.
+    type: dict
+    suboptions:
+      length: {description: "Packets, C(txqueuelen).", type: int}
+      bql: {description: "Byte queue limits.", type: str, choices: [enabled, disabled]}
   somaxconn:
     description:
       - How many connections wait to be accepted. C(net.core.somaxconn).
@@ -150,26 +157,51 @@ options:
         description:
           - As O(tx_usecs), for this interface.
         type: int
-      gro:
+      offloads:
         description:
-          - As O(gro), for this interface.
-        type: str
-        choices: [enabled, disabled]
+          - As O(offloads), for this interface.
+        type: dict
+        suboptions:
+          gro: {description: "The kernel joins packets on their way in.", type: str, choices: [enabled, disabled]}
+          tso: {description: "The NIC cuts a large send into frames.", type: str, choices: [enabled, disabled]}
+          gso: {description: "The kernel cuts a large send late.", type: str, choices: [enabled, disabled]}
+          lro: {description: "The NIC joins packets. Not on routers.", type: str, choices: [enabled, disabled]}
       mtu:
         description:
           - As O(mtu), for this interface.
         type: int
-      txqueuelen:
+      tx_queue:
         description:
-          - As O(txqueuelen), for this interface.
-        type: int
-  ena_large_llq:
+          - As O(tx_queue), for this interface.
+        type: dict
+        suboptions:
+          length: {description: "Packets, C(txqueuelen).", type: int}
+          bql: {description: "Byte queue limits.", type: str, choices: [enabled, disabled]}
+  ena:
     description:
-      - Whether ENA takes headers of up to 224 instead of 96 bytes, by a kernel argument. The transmit ring then has
-        512 descriptors.
-      - V(kernel) takes the argument away.
-    type: str
-    choices: [enabled, disabled, kernel]
+      - What is ENA's alone. The driver reads the first three when it is loaded, so they are kernel arguments, which
+        V(kernel) takes away. A driver that lacks one is not given it.
+    type: dict
+    suboptions:
+      large_llq:
+        description:
+          - Whether ENA takes headers of up to 224 instead of 96 bytes. The transmit ring then has 512 descriptors.
+        type: str
+        choices: [enabled, disabled, kernel]
+      bql:
+        description:
+          - Whether the driver counts bytes in flight for byte queue limits.
+        type: str
+        choices: [enabled, disabled, kernel]
+      lpc_size:
+        description:
+          - Thousands of pages that the driver keeps for receiving, 0 to 32.
+        type: str
+      check_express:
+        description:
+          - Whether findings say what on this host keeps ENA Express from its speed. Nothing is changed.
+        type: bool
+        default: false
   tw_recycle:
     description:
       - V(enabled) is refused. Linux 4.12 removed it, because it dropped connections of clients behind one address.

@@ -42,6 +42,8 @@ SYSCTLS = {
     "net/ipv4/tcp_slow_start_after_idle": "1",
     "net/ipv4/tcp_mtu_probing": "0",
     "net/ipv4/tcp_keepalive_time": "7200",
+    "net/ipv4/tcp_limit_output_bytes": "1048576",
+    "net/ipv4/tcp_autocorking": "1",
     "net/ipv4/tcp_notsent_lowat": "4294967295",
     "net/ipv4/tcp_congestion_control": "cubic",
     "net/ipv4/tcp_available_congestion_control": "reno cubic",
@@ -132,6 +134,7 @@ class FakeNics:
         self.channels: Dict[str, List[int]] = {}  # interface → most, now
         self.rings: Dict[str, List[int]] = {}  # interface → rx most, tx most, rx, tx
         self.coalesce: Dict[str, List[int]] = {}  # interface → 22 numbers
+        self.orders: Dict[str, List[int]] = {}  # interface → commands that changed its driver
         self.stubborn: Dict[str, str] = {}  # interface → errno name of every change by its driver
         self.statistics: Dict[str, Dict[str, int]] = {}
 
@@ -166,6 +169,7 @@ class FakeNics:
         if command in (0x3D, 0x11, 0x0F):
             if device in self.stubborn:
                 raise OSError(getattr(errno, self.stubborn[device]), "the driver refuses", device)
+            self.orders.setdefault(device, []).append(command)
             return {0x3D: self._set_channels, 0x11: self._set_rings, 0x0F: self._set_coalesce}[command](device, record)
         if command in (0x37, 0x1B, 0x1D) and device in self.statistics:
             return self._statistics(device, command, record)

@@ -71,19 +71,21 @@ class Knob:
     wanted_by: str = "user"
     disruptive: bool = False
 
-    def told(self, one: Optional[Nic], status: str, reason: str, now: Value = None, goal: Value = None) -> Finding:
+    def told(
+        self, one: Optional[Nic], status: str, reason: str, now: Value = None, goal: Value = None, field: str = ""
+    ) -> Finding:
         """A finding about this knob of a NIC, or of the whole host."""
         named = f"{one.name}: {reason}" if one is not None else reason
-        where = one.place if one is not None else ""
+        where = _spot(one, field) if one is not None else ""
         return Finding(self.concern, self.name, status, named, now, goal, self.reference, where)
 
-    def change(self, one: Nic, now: Value, goal: Value, reason: str) -> Plan:
-        """The plan that brings a NIC's table or number from `now` to `goal`."""
+    def change(self, one: Nic, now: Value, goal: Value, reason: str, field: str = "") -> Plan:
+        """The plan that brings a NIC's table, number, or field of a table from `now` to `goal`."""
         if now == goal:
-            return Plan(findings=(self.told(one, "ok", reason, now, goal),))
+            return Plan(findings=(self.told(one, "ok", reason, now, goal, field),))
         return Plan(
-            (self.action(one.place, now, goal, f"{one.name}: {reason}"),),
-            (self.told(one, "would_change", reason, now, goal),),
+            (self.action(_spot(one, field), now, goal, f"{one.name}: {reason}"),),
+            (self.told(one, "would_change", reason, now, goal, field),),
         )
 
     def action(self, where: str, now: Value, goal: Value, reason: str) -> Action:
@@ -102,6 +104,11 @@ class Knob:
         )
 
 
+def _spot(one: Nic, field: str) -> str:
+    """A NIC's place, or one field of its table."""
+    return f"{one.place}/{field}" if field else one.place
+
+
 def joined(plans: Sequence[Plan]) -> Plan:
     """One plan of several, in their order."""
     return Plan(
@@ -115,7 +122,8 @@ def joined(plans: Sequence[Plan]) -> Plan:
 def knob_maker(concern: str, wanted: Wanted) -> Callable[..., Knob]:
     """Knobs of a concern that know who wants them."""
 
-    def make(name: str, what: str, reference: str, disruptive: bool = False) -> Knob:
-        return Knob(concern, name, what, reference, wanted.wanted_by(name), disruptive)
+    def make(name: str, what: str, reference: str, disruptive: bool = False, of: str = "") -> Knob:
+        """A knob; `of` is the option that holds it, when that isn't its own name."""
+        return Knob(concern, name, what, reference, wanted.wanted_by(of or name), disruptive)
 
     return make

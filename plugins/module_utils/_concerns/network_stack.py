@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Dict, List, Mapping, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.boot_argument import Argument, plan_argument
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns import network_ena
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.gate import closed
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.native import by_unit
@@ -27,19 +27,26 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.network_sy
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.network import NetworkFacts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.network import NetworkFacts, fields
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Value, Wanted
 
 _SWITCH: Mapping[str, Any] = {"type": "str", "choices": ["enabled", "disabled"]}
+# option → the kernel's name of the offload, and what it does.
+_OFFLOADS = {
+    "gro": ("rx-gro", "the kernel handles many packets of a connection as one"),
+    "tso": ("tx-tcp-segmentation", "the NIC cuts a large send into frames"),
+    "gso": ("tx-generic-segmentation", "a large send is cut into frames as late as possible"),
+    "lro": ("rx-lro", "the NIC joins packets; never on a host that forwards them"),
+}
 _PER_NIC: Mapping[str, Mapping[str, Any]] = {
     "rx_ring": {"type": "str"},
     "tx_ring": {"type": "str"},
     "adaptive_rx": _SWITCH,
     "rx_usecs": {"type": "int"},
     "tx_usecs": {"type": "int"},
-    "gro": _SWITCH,
+    "offloads": {"type": "dict", "options": dict.fromkeys(_OFFLOADS, _SWITCH)},
     "mtu": {"type": "int"},
-    "txqueuelen": {"type": "int"},
+    "tx_queue": {"type": "dict", "options": {"length": {"type": "int"}, "bql": _SWITCH}},
 }
 PER_NIC = tuple(_PER_NIC)
 
@@ -51,7 +58,7 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
         "elements": "dict",
         "options": {"name": {"type": "str", "required": True}, **_PER_NIC},
     },
-    "ena_large_llq": {"type": "str", "choices": ["enabled", "disabled", "kernel"]},
+    "ena": {"type": "dict", "options": network_ena.OPTIONS},
     "tw_recycle": _SWITCH,
     "allow_disruptive": {"type": "bool", "default": False},
     "persist": {"type": "bool", "default": True},
@@ -61,7 +68,6 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
 _COALESCE = ("adaptive_rx", "rx_usecs", "tx_usecs")
 # Its driver knows microseconds and nothing else (supported_coalesce_params in ixgbevf/ethtool.c).
 _NEVER_ADAPTS = ("ixgbevf",)
-_GRO = "rx-gro"
 _MTU_LEAST, _MTU_MOST, _MTU_EXPRESS, _MTU_INTERNET = 1280, 9001, 8900, 1500
 
 
@@ -77,8 +83,8 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
     shut = closed(NAME, knobs[0], facts, wanted)
     if shut:
         return Plan(files.actions, shut + files.findings)
-    plans = [_interfaces(facts, wanted), plan_sysctls(facts, wanted), _large_llq(facts, wanted)]
-    plans.append(Plan(findings=_tw_recycle(wanted) + advice(facts, wanted)))
+    plans = [_interfaces(facts, wanted), plan_sysctls(facts, wanted), network_ena.plan_parameters(facts, wanted)]
+    plans.append(Plan(findings=_tw_recycle(wanted) + advice(facts, wanted) + network_ena.express(facts, wanted)))
     return joined(plans)
 
 
@@ -91,7 +97,7 @@ def _interfaces(facts: Facts, wanted: Wanted) -> Plan:
     plans: List[Plan] = []
     for choice in choices(NAME, network, wanted, PER_NIC):
         plans += [_rings(network, choice, wanted), _coalesce(network, choice, wanted)]
-        plans += [_offloads(network, choice, wanted), _numbers(network, choice, wanted)]
+        plans += [_offloads(network, choice, wanted), _bql(network, choice, wanted), _numbers(network, choice, wanted)]
     found = joined(plans)
     if found.findings and wanted.get("persist"):
         return joined([found, by_unit(NAME, facts)])
@@ -105,8 +111,8 @@ def _rings(network: NetworkFacts, choice: Choice, wanted: Wanted) -> Plan:
         return Plan()
     make = knob_maker(NAME, wanted)
     knobs = {field: make(f"{field}_ring", "network.rings", "S4-05; ec2.md 2.8", True) for field in asked}
-    now, most = network.rings.get(one.place), network.rings_max.get(one.place, {})
-    if now is None:
+    now, most = fields(network.rings, one.place), network.rings_max.get(one.place, {})
+    if not now:
         told = tuple(knob.told(one, "not_applicable", f"{one.driver} has fixed rings") for knob in knobs.values())
         return Plan(findings=told)
     goal: Dict[str, int] = {}
@@ -115,12 +121,12 @@ def _rings(network: NetworkFacts, choice: Choice, wanted: Wanted) -> Plan:
             takes, by = f"1 to {most[field]}, or max", wanted.wanted_by(f"{field}_ring")
             return _impossible(knobs[field], one.name, f"{field}_ring", text, takes, by)
         goal[field] = most[field] if text == "max" else int(text)
-    if {**now, **goal} != dict(now) and one.name in network.default_route and not wanted.get("allow_disruptive"):
+    if {**now, **goal} != now and one.name in network.default_route and not wanted.get("allow_disruptive"):
         reason = "it carries the default route, and new rings stop its traffic for a moment: allow_disruptive: true"
         told = tuple(knob.told(one, "refused", reason, now[field], goal[field]) for field, knob in knobs.items())
         return Plan(findings=told)
     why = "more descriptors outlast longer bursts; traffic stops for a moment"
-    return _shared(choice, knobs, now, goal, why)
+    return _fields(choice, knobs, now, goal, why)
 
 
 def _coalesce(network: NetworkFacts, choice: Choice, wanted: Wanted) -> Plan:
@@ -136,55 +142,58 @@ def _coalesce(network: NetworkFacts, choice: Choice, wanted: Wanted) -> Plan:
         told.append(knobs.pop("adaptive_rx").told(one, "not_applicable", reason))
         del goal["adaptive_rx"]
     why = "fewer interrupts save CPU, each packet waits longer (S1-09 saw no more throughput)"
-    return joined([Plan(findings=tuple(told)), _shared(choice, knobs, network.coalesce.get(one.place), goal, why)])
+    return joined([Plan(findings=tuple(told)), _fields(choice, knobs, fields(network.coalesce, one.place), goal, why)])
 
 
-def _shared(
-    choice: Choice, knobs: Mapping[str, Knob], now: "Mapping[str, int] | None", goal: Mapping[str, int], why: str
+def _fields(
+    choice: Choice, knobs: Mapping[str, Knob], now: Mapping[str, Value], goal: Mapping[str, Value], why: str
 ) -> Plan:
-    """Change some entries of a table that several knobs share: one action, and a finding for each knob."""
+    """Change some fields of a driver's table, each a knob of its own; the engine writes those of a NIC in one go."""
     one = choice.nic
-    if now is None:
+    if not now:
         reason = f"{one.driver} has no such setting"
         return Plan(findings=tuple(knob.told(one, "not_applicable", reason) for knob in knobs.values()))
-    findings = tuple(
-        knob.told(one, "ok" if now.get(field) == goal[field] else "would_change", why, now.get(field), goal[field])
-        for field, knob in knobs.items()
-    )
-    changed = [knob for field, knob in knobs.items() if now.get(field) != goal[field]]
-    if not changed:
-        return Plan(findings=findings, held=tuple((knob.what, one.place) for knob in knobs.values()))
-    action = changed[0].action(one.place, dict(now), {**now, **goal}, f"{one.name}: {why}")
-    return Plan((action,), findings)
+    return joined([knob.change(one, now.get(field), goal[field], why, field) for field, knob in knobs.items()])
 
 
 def _offloads(network: NetworkFacts, choice: Choice, wanted: Wanted) -> Plan:
-    asked = {_GRO: choice.get("gro") == "enabled"} if choice.get("gro") is not None else {}
-    knob = knob_maker(NAME, wanted)("gro", "network.offloads", "S0-38; ec2.md 2.8")
-    now = network.offloads.get(choice.nic.place)
-    if asked and _GRO in network.fixed.get(choice.nic.place, ()) and (now or {}).get(_GRO) != asked[_GRO]:
-        return Plan(findings=(knob.told(choice.nic, "not_applicable", f"{choice.nic.driver} can't switch {_GRO}"),))
-    return _table(choice, knob, now, asked, "the kernel handles many packets of a connection as one")
+    one, make = choice.nic, knob_maker(NAME, wanted)
+    plans = []
+    now = fields(network.offloads, one.place)
+    for option, asked in (choice.get("offloads") or {}).items():
+        if asked is None:
+            continue
+        name, why = _OFFLOADS[option]
+        knob, goal = make(option, "network.offloads", "S0-38; ec2.md 2.8", of="offloads"), asked == "enabled"
+        if now and (name not in now or (name in network.fixed.get(one.place, ()) and now[name] != goal)):
+            plans.append(Plan(findings=(knob.told(one, "not_applicable", f"{one.driver} can't switch {name}"),)))
+        else:
+            plans.append(_fields(choice, {name: knob}, now, {name: goal}, why))
+    return joined(plans)
 
 
-def _table(choice: Choice, knob: Knob, now: "Mapping[str, Value] | None", goal: Mapping[str, Value], why: str) -> Plan:
-    """Change some entries of a driver's table and leave the others."""
-    if not goal:
+def _bql(network: NetworkFacts, choice: Choice, wanted: Wanted) -> Plan:
+    """Byte queue limits: off is a lower limit as large as the upper one."""
+    one, asked = choice.nic, (choice.get("tx_queue") or {}).get("bql")
+    if asked is None:
         return Plan()
-    if now is None:
-        return Plan(findings=(knob.told(choice.nic, "not_applicable", f"{choice.nic.driver} has no such setting"),))
-    return knob.change(choice.nic, dict(now), {**now, **goal}, why)
+    knob = knob_maker(NAME, wanted)("bql", "network.bql", "S4-12; ec2.md 2.8", of="tx_queue")
+    now, most = dict(network.bql.get(one.place, {})), network.bql_max.get(one.place)
+    if not now or most is None:
+        return Plan(findings=(knob.told(one, "not_applicable", "this kernel shows no byte_queue_limits for it"),))
+    goal = dict.fromkeys(now, most if asked == "disabled" else 0)
+    return knob.change(one, now, goal, "it keeps a queue short for the latency of others; ENA Express wants it off")
 
 
 def _numbers(network: NetworkFacts, choice: Choice, wanted: Wanted) -> Plan:
     """MTU and the length of the queue in front of the driver."""
     one, plans = choice.nic, []
-    mtu, length = choice.get("mtu"), choice.get("txqueuelen")
+    mtu, length = choice.get("mtu"), (choice.get("tx_queue") or {}).get("length")
     make = knob_maker(NAME, wanted)
     if length is not None:
-        knob = make("txqueuelen", "network.txqueuelen", "ec2.md 2.10")
+        knob = make("txqueuelen", "network.txqueuelen", "ec2.md 2.10", of="tx_queue")
         if not 0 < length <= 100000:
-            return _impossible(knob, one.name, "txqueuelen", length, "1 to 100000", wanted.wanted_by("txqueuelen"))
+            return _impossible(knob, one.name, "tx_queue.length", length, "1 to 100000", wanted.wanted_by("tx_queue"))
         plans.append(knob.change(one, network.txqueuelen.get(one.place), length, "packets that wait for the driver"))
     if mtu is not None:
         knob = make("mtu", "network.mtu", "S4-16; ec2.md 2.10", True)
@@ -215,31 +224,6 @@ def _mtu_limits(network: NetworkFacts, choice: Choice, knob: Knob, wanted: Wante
         )
         told.append(knob.told(one, "advice", reason))
     return tuple(told)
-
-
-def _large_llq(facts: Facts, wanted: Wanted) -> Plan:
-    """ENA's headers of 224 bytes: a parameter of the driver that only its loading sets."""
-    asked = wanted.get("ena_large_llq")
-    if asked is None:
-        return Plan()
-    drivers = {one.driver for one in facts.network.nics} if facts.network is not None else set()
-    knob = knob_maker(NAME, wanted)("ena_large_llq", "boot.arguments", "ec2.md 2.8")
-    if "ena" not in drivers:
-        return Plan(findings=(knob.told(None, "not_applicable", "no interface of this host is ENA"),))
-    value: Dict[str, str] = {"enabled": "ena.force_large_llq_header=1", "disabled": "ena.force_large_llq_header=0"}
-    return plan_argument(
-        facts,
-        Argument(
-            concern=NAME,
-            knob="ena_large_llq",
-            name="ena.force_large_llq_header",
-            text=value.get(asked),
-            reason="the driver reads it when it is loaded; with it packets of long headers aren't dropped, and the"
-            " transmit ring has 512 descriptors",
-            reference="ec2.md 2.8",
-            wanted_by=wanted.wanted_by("ena_large_llq"),
-        ),
-    )
 
 
 def _tw_recycle(wanted: Wanted) -> Tuple[Finding, ...]:

@@ -26,6 +26,7 @@ class Lever(ABC):
     scope = "runtime"
     waits_for = "needs_reboot"  # the status of what is on disk and not yet in force
     shared = False  # one write for all concerns of a run, before everything else
+    grouped = False  # places that follow each other in a plan are written in one go
     first = False  # its write may set others anew: on the way back too it comes before them
 
     def __init__(self, what: str) -> None:

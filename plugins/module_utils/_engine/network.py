@@ -176,3 +176,25 @@ class Xps(QueueTable):
 
     def paths(self, host: WritableHost, one: Nic) -> Dict[str, str]:
         return {f"tx-{queue}": f"{one.folder}/queues/tx-{queue}/xps_cpus" for queue in one.tx}
+
+
+class Bql(QueueTable):
+    """The bytes in flight that each transmit queue is always allowed."""
+
+    def check_entry(self, entry: object) -> None:
+        if isinstance(entry, bool) or not isinstance(entry, int) or not 0 <= entry < 1 << 32:
+            raise NearmetalError(f"{self.what} can't be {entry!r}")
+
+    def read(self, host: WritableHost, where: str) -> Value:
+        found = nic_at(host, where)
+        return network.bql(host, found) if found is not None else None
+
+    def paths(self, host: WritableHost, one: Nic) -> Dict[str, str]:
+        return {f"tx-{queue}": network.bql_file(one, queue, "limit_min") for queue in one.tx}
+
+    def text(self, entry: object) -> str:
+        return f"{entry}\n"
+
+    def kernel_choice(self, host: WritableHost, where: str) -> Value:
+        found = nic_at(host, where)
+        return {f"tx-{queue}": 0 for queue in found.tx} if found is not None else None

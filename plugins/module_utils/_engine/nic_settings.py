@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Dict, Optional
+from typing import Dict, Mapping, Optional, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.lever import Lever
@@ -20,107 +20,133 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
 _MOST = 1 << 20
 
 
-class DriverSetting(Lever):
-    """One setting of a NIC; subclasses say which record sets it."""
+class Queues(Lever):
+    """How many queue pairs a NIC uses."""
 
     def check(self, where: str, value: Value) -> None:
         if not nic.PLACE.fullmatch(where):
             raise NearmetalError(f"{self.what} has no place {where!r}")
-        for entry in value.values() if isinstance(value, dict) else (value,):
-            if not isinstance(entry, int) or not 0 <= entry < _MOST:
-                raise NearmetalError(f"{self.what} can't be {value!r}")
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _MOST:
+            raise NearmetalError(f"{self.what} can't be {value!r}")
 
     def read(self, host: WritableHost, where: str) -> Value:
         found = nic_at(host, where)
-        return self.ask(host, found) if found is not None else None
+        return network.queues_now(found, facts.channels(host, found.name)) if found is not None else None
 
     def write(self, host: WritableHost, where: str, value: Value) -> None:
         found = demand_nic(host, where)
-        record = self.record(host, found, value)
-        if record is None:
-            raise NearmetalError(f"the driver of {found.name} doesn't say its present {self.what}")
+        present = host.ethtool(found.name, ethtool.question(ethtool.GET_CHANNELS, len(ethtool.CHANNELS)))
+        if present is None or not isinstance(value, int):
+            raise NearmetalError(f"the driver of {found.name} doesn't say how many queues it has")
+        combined = ethtool.numbers(present, ethtool.CHANNELS)["combined_max"] > 0
+        goal = {"combined": value} if combined else {"rx": value, "tx": value}
         try:
-            host.set_driver(found.name, record)
+            host.set_driver(found.name, ethtool.changed(present, ethtool.SET_CHANNELS, ethtool.CHANNELS, goal))
         except OSError as error:
             raise refused(error, f"{value} as {self.what} of {found.name}") from None
 
     def obstacle(self, host: WritableHost, where: str) -> str:
         return "" if nic_at(host, where) is not None else f"no network interface is at {where} any more"
 
-    def ask(self, host: WritableHost, one: Nic) -> Value:
-        """The present value."""
+
+class DriverField(Lever):
+    """One field of a driver's table; `where` is place/field. Fields of one NIC are written by one order."""
+
+    grouped = True
+
+    def __init__(self, what: str, names: Sequence[str]) -> None:
+        super().__init__(what)
+        self.names = names
+
+    def check(self, where: str, value: Value) -> None:
+        place, _slash, field = where.rpartition("/")
+        if not nic.PLACE.fullmatch(place) or field not in self.names:
+            raise NearmetalError(f"{self.what} has no place {where!r}")
+        if not isinstance(value, int) or not 0 <= value < _MOST:
+            raise NearmetalError(f"{self.what} can't be {value!r}")
+
+    def read(self, host: WritableHost, where: str) -> Value:
+        place, _slash, field = where.rpartition("/")
+        found = nic_at(host, place)
+        return (self.ask(host, found) or {}).get(field) if found is not None else None
+
+    def write(self, host: WritableHost, where: str, value: Value) -> None:
+        self.write_all(host, {where: value})
+
+    def write_all(self, host: WritableHost, values: Mapping[str, Value]) -> None:
+        orders: Dict[str, Dict[str, int]] = {}
+        for where, value in values.items():
+            place, _slash, field = where.rpartition("/")
+            if not isinstance(value, int):
+                raise NearmetalError(f"{self.what} of {place} can't be {value!r}")
+            orders.setdefault(place, {})[field] = value
+        for place, order in orders.items():
+            found = demand_nic(host, place)
+            record = self.record(host, found, order)
+            if record is None:
+                raise NearmetalError(f"the driver of {found.name} doesn't say its present {self.what}")
+            try:
+                host.set_driver(found.name, record)
+            except OSError as error:
+                told = ", ".join(f"{field} {value}" for field, value in order.items())
+                raise refused(error, f"{told} as {self.what} of {found.name}") from None
+
+    def obstacle(self, host: WritableHost, where: str) -> str:
+        place = where.rpartition("/")[0]
+        return "" if nic_at(host, place) is not None else f"no network interface is at {place} any more"
+
+    def ask(self, host: WritableHost, one: Nic) -> Optional[Mapping[str, int]]:
+        """The present table."""
         raise NotImplementedError
 
-    def record(self, host: WritableHost, one: Nic, value: Value) -> Optional[bytes]:
-        """The record that sets the value and nothing else; None when the driver has no such setting."""
+    def record(self, host: WritableHost, one: Nic, order: Mapping[str, int]) -> Optional[bytes]:
+        """The record that sets these fields and nothing else; None when the driver has no such table."""
         raise NotImplementedError
 
 
-class Queues(DriverSetting):
-    """How many queue pairs a NIC uses."""
+class Rings(DriverField):
+    """Descriptors per queue."""
 
-    def ask(self, host: WritableHost, one: Nic) -> Value:
-        return network.queues_now(one, facts.channels(host, one.name))
+    def ask(self, host: WritableHost, one: Nic) -> Optional[Mapping[str, int]]:
+        return facts.rings(host, one.name)
 
-    def record(self, host: WritableHost, one: Nic, value: Value) -> Optional[bytes]:
-        present = host.ethtool(one.name, ethtool.question(ethtool.GET_CHANNELS, len(ethtool.CHANNELS)))
-        if present is None or not isinstance(value, int):
-            return None
-        combined = ethtool.numbers(present, ethtool.CHANNELS)["combined_max"] > 0
-        goal = {"combined": value} if combined else {"rx": value, "tx": value}
-        return ethtool.changed(present, ethtool.SET_CHANNELS, ethtool.CHANNELS, goal)
+    def record(self, host: WritableHost, one: Nic, order: Mapping[str, int]) -> Optional[bytes]:
+        return _table(host, one, order, (ethtool.GET_RINGS, ethtool.SET_RINGS), ethtool.RINGS)
 
 
-class Rings(DriverSetting):
-    """Descriptors per queue: rx and tx."""
-
-    def ask(self, host: WritableHost, one: Nic) -> Value:
-        found = facts.rings(host, one.name)
-        return network.now(found) if found is not None else None
-
-    def record(self, host: WritableHost, one: Nic, value: Value) -> Optional[bytes]:
-        return _table(host, one, value, (ethtool.GET_RINGS, ethtool.SET_RINGS), ethtool.RINGS)
-
-
-class Coalesce(DriverSetting):
+class Coalesce(DriverField):
     """Interrupt moderation."""
 
-    def ask(self, host: WritableHost, one: Nic) -> Value:
+    def ask(self, host: WritableHost, one: Nic) -> Optional[Mapping[str, int]]:
         return facts.coalesce(host, one.name)
 
-    def record(self, host: WritableHost, one: Nic, value: Value) -> Optional[bytes]:
-        return _table(host, one, value, (ethtool.GET_COALESCE, ethtool.SET_COALESCE), ethtool.COALESCE)
+    def record(self, host: WritableHost, one: Nic, order: Mapping[str, int]) -> Optional[bytes]:
+        return _table(host, one, order, (ethtool.GET_COALESCE, ethtool.SET_COALESCE), ethtool.COALESCE)
 
 
-class Offloads(DriverSetting):
+class Offloads(DriverField):
     """What the NIC does in place of the CPU."""
 
-    def ask(self, host: WritableHost, one: Nic) -> Value:
+    def ask(self, host: WritableHost, one: Nic) -> Optional[Mapping[str, int]]:
         found = facts.offloads(host, one.name, facts.feature_names(host, one.name))
         return {name: on for name, (on, _free) in found.items()} if found is not None else None
 
-    def record(self, host: WritableHost, one: Nic, value: Value) -> Optional[bytes]:
-        names = facts.feature_names(host, one.name)
+    def record(self, host: WritableHost, one: Nic, order: Mapping[str, int]) -> Optional[bytes]:
         present = self.ask(host, one)
-        if not isinstance(present, dict) or not isinstance(value, dict):
+        if present is None:
             return None
-        change: Dict[str, bool] = {name: bool(on) for name, on in value.items() if present.get(name) != on}
-        unknown = [name for name in change if name not in names]
+        unknown = [name for name in order if name not in present]
         if unknown:
             raise NearmetalError(f"{one.name} has no offload {unknown[0]}")
-        return ethtool.features_change(names, change)
+        change = {name: bool(on) for name, on in order.items() if present[name] != on}
+        return ethtool.features_change(facts.feature_names(host, one.name), change)
 
 
 def _table(
-    host: WritableHost, one: Nic, value: Value, commands: "tuple[int, int]", names: "tuple[str, ...]"
+    host: WritableHost, one: Nic, order: Mapping[str, int], commands: Tuple[int, int], names: Tuple[str, ...]
 ) -> Optional[bytes]:
     present = host.ethtool(one.name, ethtool.question(commands[0], len(names)))
-    if present is None or not isinstance(value, dict):
-        return None
-    unknown = [name for name in value if not name or name not in names]
-    if unknown:
-        raise NearmetalError(f"{unknown[0]!r} is nothing that a driver has")
-    return ethtool.changed(present, commands[1], names, value)
+    return ethtool.changed(present, commands[1], names, order) if present is not None else None
 
 
 class Sysfs(Lever):

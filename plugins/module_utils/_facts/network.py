@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Facts about network interfaces: queues, interrupts, steering, rings. PRIVATE to the collection.
 
-Tables are keyed by the NIC's place, so that an action on one NIC is one entry.
+Tables are keyed by the NIC's place, so that an action on one NIC is one entry; those whose
+fields are knobs of their own ("0000:00:05.0/rx") by place and field.
 Sets of CPUs are kernel lists ("0-3,8").
 """
 
@@ -41,14 +42,16 @@ class NetworkFacts:
     xps: Mapping[str, Table]
     queues: Mapping[str, int]  # queue pairs now
     queues_max: Mapping[str, int]
-    rings: Mapping[str, Mapping[str, int]]  # descriptors per queue: rx, tx
+    rings: Mapping[str, int]  # place/rx and place/tx → descriptors per queue
     rings_max: Mapping[str, Mapping[str, int]]
-    coalesce: Mapping[str, Mapping[str, int]]
-    offloads: Mapping[str, Mapping[str, bool]]
+    coalesce: Mapping[str, int]  # place/field
+    offloads: Mapping[str, bool]  # place/name
     fixed: Mapping[str, Tuple[str, ...]]  # offloads that can't be switched
     mtu: Mapping[str, int]
     txqueuelen: Mapping[str, int]
-    bql: Mapping[str, Mapping[str, int]]  # limit_min and limit_max of the first transmit queue, bytes
+    bql: Mapping[str, Mapping[str, int]]  # transmit queue → bytes in flight that are always allowed (limit_min)
+    bql_max: Mapping[str, int]  # the most that a transmit queue is ever allowed (limit_max of the first)
+    ena_parameters: Tuple[str, ...]  # of the driver that runs here; none without it
 
     def nic(self, place: str) -> Optional[Nic]:
         """The NIC at this place."""
@@ -69,6 +72,7 @@ class NetworkFacts:
             "default_route": list(self.default_route),
             "default_affinity": self.default_affinity,
             "irqbalance": self.irqbalance,
+            "ena_parameters": list(self.ena_parameters),
             "interrupt_load": {str(cpu): round(share, 4) for cpu, share in self.load.items() if share >= 0.01},
         }
 
@@ -88,13 +92,14 @@ class NetworkFacts:
             "rps": dict(self.rps.get(one.place, {})),
             "rfs": dict(self.rfs.get(one.place, {})),
             "xps": dict(self.xps.get(one.place, {})),
-            "rings": _plain(self.rings.get(one.place)),
+            "rings": fields(self.rings, one.place) or None,
             "rings_max": _plain(self.rings_max.get(one.place)),
-            "coalesce": _plain(self.coalesce.get(one.place)),
-            "offloads": _plain(self.offloads.get(one.place)),
+            "coalesce": fields(self.coalesce, one.place) or None,
+            "offloads": fields(self.offloads, one.place) or None,
             "mtu": self.mtu.get(one.place),
             "txqueuelen": self.txqueuelen.get(one.place),
-            "bql": _plain(self.bql.get(one.place)),
+            "bql": dict(self.bql.get(one.place, {})),
+            "bql_max": self.bql_max.get(one.place),
         }
 
 
@@ -125,26 +130,40 @@ def observe(host: Host) -> NetworkFacts:
         xps={place: one.xps for place, one in steered.items()},
         queues={one.place: queues_now(one, settings[one.place].channels) for one in nics},
         queues_max={place: most for place, one in settings.items() for most in [one.most()] if most is not None},
-        rings={place: now(one.rings) for place, one in settings.items() if one.rings is not None},
+        rings=_by_field({place: now(one.rings) for place, one in settings.items() if one.rings is not None}),
         rings_max={
             place: {name: one.rings[name + "_max"] for name in ("rx", "tx")}
             for place, one in settings.items()
             if one.rings is not None
         },
-        coalesce={place: one.coalesce for place, one in settings.items() if one.coalesce is not None},
-        offloads={
-            place: {name: on for name, (on, _free) in one.offloads.items()}
-            for place, one in settings.items()
-            if one.offloads is not None
-        },
+        coalesce=_by_field({place: one.coalesce for place, one in settings.items() if one.coalesce is not None}),
+        offloads=_by_field(
+            {
+                place: {name: on for name, (on, _free) in one.offloads.items()}
+                for place, one in settings.items()
+                if one.offloads is not None
+            }
+        ),
         fixed={
             place: tuple(name for name, (_on, free) in (one.offloads or {}).items() if not free)
             for place, one in settings.items()
         },
         mtu=_numbers(host, nics, "mtu"),
         txqueuelen=_numbers(host, nics, "tx_queue_len"),
-        bql={one.place: limits for one in nics for limits in [bql(host, one)] if limits},
+        bql={one.place: bql(host, one) for one in nics},
+        bql_max={one.place: most for one in nics for most in [_most_in_flight(host, one)] if most is not None},
+        ena_parameters=tuple(host.names("/sys/module/ena/parameters")),
     )
+
+
+def fields(table: Mapping[str, Any], place: str) -> Dict[str, Any]:
+    """Field → value of one NIC, from a table by place and field; empty for a driver that says nothing."""
+    here = place + "/"
+    return {key[len(here) :]: value for key, value in table.items() if key.startswith(here)}
+
+
+def _by_field(tables: Mapping[str, Mapping[str, Any]]) -> Dict[str, Any]:
+    return {"{}/{}".format(place, field): value for place, table in tables.items() for field, value in table.items()}
 
 
 def affinity(host: Host, one: Nic) -> Dict[str, interrupts.Affinity]:
@@ -207,10 +226,18 @@ def now(rings: Mapping[str, int]) -> Dict[str, int]:
 
 
 def bql(host: Host, one: Nic) -> Dict[str, int]:
-    """The limits of bytes in flight of the first transmit queue; all queues get the same from us."""
-    folder = "{}/queues/tx-{}/byte_queue_limits".format(one.folder, one.tx[0] if one.tx else 0)
-    limits = {name: _number(host, "{}/{}".format(folder, name)) for name in ("limit_min", "limit_max")}
-    return {name: limit for name, limit in limits.items() if limit is not None}
+    """Transmit queue → bytes in flight that byte queue limits always allow."""
+    numbers = {"tx-{}".format(queue): _number(host, bql_file(one, queue, "limit_min")) for queue in one.tx}
+    return {label: number for label, number in numbers.items() if number is not None}
+
+
+def bql_file(one: Nic, queue: int, name: str) -> str:
+    """A file of the byte queue limits of a transmit queue."""
+    return "{}/queues/tx-{}/byte_queue_limits/{}".format(one.folder, queue, name)
+
+
+def _most_in_flight(host: Host, one: Nic) -> Optional[int]:
+    return _number(host, bql_file(one, one.tx[0], "limit_max")) if one.tx else None
 
 
 @dataclass(frozen=True)

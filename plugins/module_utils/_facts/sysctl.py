@@ -31,6 +31,8 @@ KEYS = (
     "net.ipv4.tcp_slow_start_after_idle",
     "net.ipv4.tcp_mtu_probing",
     "net.ipv4.tcp_keepalive_time",
+    "net.ipv4.tcp_limit_output_bytes",
+    "net.ipv4.tcp_autocorking",
     "net.ipv4.tcp_congestion_control",
     "net.ipv4.ip_local_port_range",
     "vm.min_free_kbytes",

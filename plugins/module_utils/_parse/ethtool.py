@@ -10,7 +10,7 @@ the driver can't do it says by an error, so a record that came back is whole.
 from __future__ import annotations
 
 import struct
-from typing import Dict, List, Sequence, Tuple
+from typing import Dict, List, Mapping, Sequence, Tuple
 
 GET_DRIVER = 0x03
 GET_COALESCE, SET_COALESCE = 0x0E, 0x0F
@@ -72,7 +72,7 @@ def numbers(record: bytes, names: Sequence[str]) -> Dict[str, int]:
     return {name: value for name, value in zip(names, found) if name}
 
 
-def changed(record: bytes, command: int, names: Sequence[str], values: Dict[str, int]) -> bytes:
+def changed(record: bytes, command: int, names: Sequence[str], values: Mapping[str, int]) -> bytes:
     """The record as a command that sets `values` and leaves everything else as it was."""
     found = list(struct.unpack_from("={}I".format(len(names)), record, 4))
     for name, value in values.items():

@@ -158,7 +158,7 @@ def test_the_script_of_an_older_version_bans_each_interface_but_those_left_to_it
     for name, place in {**places, "ens7": "0000:00:0a.0"}.items():
         Path(host.real(f"/sys/devices/pci0000:00/{place}/net/{name}")).mkdir(parents=True)
     Path(host.real("/sys/devices/pci0000:00/0000:00:0b.0/virtio3/net/eth9")).mkdir(parents=True)
-    Path(host.real("/sys/devices/pci0000:00/0000:00:04.0/nvme")).mkdir(parents=True)
+    Path(host.real("/sys/devices/pci0000:00/0000:00:04.0/nvme")).mkdir(parents=True, exist_ok=True)
     said = {place: ban(host, f"/sys/devices/pci0000:00/{place}") for place in places.values()}
     assert said == {places["ens5"]: "ban=true\n", places["ens6"]: ""}
     assert ban(host, "/sys/devices/pci0000:00/0000:00:0a.0") == "ban=true\n", "an interface that came later"

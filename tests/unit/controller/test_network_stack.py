@@ -104,8 +104,43 @@ def test_the_interface_of_the_default_route_is_spared_until_told(module: Any, tm
     assert host.nics.rings["ens5"] == held["rings"]["ens5"]
     assert host.nics.channels["ens5"] == held["channels"]["ens5"]
     done = call(module.main, host, persist=False, allow_disruptive=True, **options)
-    assert [action["where"] for action in done["actions"] if action["disruptive"]] == ["0000:00:05.0"]
+    assert [action["where"] for action in done["actions"] if action["disruptive"]] == [
+        "0000:00:05.0/rx" if module is network_stack else "0000:00:05.0"
+    ]
 
 
 def test_rings_beyond_the_driver_name_what_it_takes(tmp_path: Path, call: Call) -> None:
     assert "1 to 16384, or max" in call(network_stack.main, ena(tmp_path), rx_ring="65536")["msg"]
+
+
+def test_fields_of_one_table_are_one_order_to_the_driver_and_each_is_taken_back_by_itself(
+    tmp_path: Path, call: Call
+) -> None:
+    host = ena(tmp_path)
+    for name in ("ens5", "ens6"):
+        host.nics.rings[name] = [16384, 1024, 1024, 512]
+    both = {"rx_ring": "4096", "tx_ring": "max", "rx_usecs": 5, "adaptive_rx": "disabled", "persist": False}
+    call(network_stack.main, host, **both)
+    assert host.nics.rings["ens5"] == [16384, 1024, 4096, 1024]
+    assert host.nics.orders == {"ens5": [0x11, 0x0F], "ens6": [0x11, 0x0F]}, "traffic stops once per table"
+    del both["rx_ring"], both["rx_usecs"]
+    left = call(network_stack.main, host, **both)
+    assert {action["where"] for action in left["actions"] if action["what"].startswith("network.")} == {
+        f"0000:00:0{slot}.0/{field}" for slot in (5, 6) for field in ("rx", "rx_usecs")
+    }
+    assert host.nics.rings["ens5"] == [16384, 1024, 1024, 1024]
+    assert [host.nics.coalesce["ens5"][place] for place in (0, 9)] == [20, 0]
+    call(restore.main, host)
+    assert host.nics.rings["ens5"] == [16384, 1024, 1024, 512]
+    assert [host.nics.coalesce["ens5"][place] for place in (0, 9)] == [20, 1]
+
+
+def test_byte_queue_limits_of_each_queue_are_lifted_and_come_back(tmp_path: Path, call: Call) -> None:
+    host = ena(tmp_path)
+    before = everything(host)
+    call(network_stack.main, host, tx_queue={"bql": "disabled"}, persist=False)
+    limits = sorted(tmp_path.glob("sys/class/net/*/queues/tx-*/byte_queue_limits"))
+    assert len(limits) == 8
+    assert all((one / "limit_min").read_text() == (one / "limit_max").read_text() for one in limits)
+    call(restore.main, host)
+    assert everything(host) == before

@@ -1,0 +1,37 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How ENA sends: from the host's memory, or pushed to the device (LLQ). PRIVATE to the collection.
+
+The driver tells that only in the kernel log, and by half a transmit ring.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Dict, Iterable, Optional
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import ethtool, log
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import Nic
+
+# "ena 0000:00:05.0: LLQ is not supported Fallback to host mode policy."
+_FALLBACK = re.compile(r"ena ([0-9a-f:.]{7,16})[^\n]{0,40}: LLQ is not supported", re.ASCII)
+_LARGE = 512
+
+
+def llq(host: Host, nics: Iterable[Nic]) -> Dict[str, Optional[str]]:
+    """Interface → `host` (no LLQ), `llq`, `large` (headers of 224 bytes, half a ring); None: the log doesn't say."""
+    found = [one for one in nics if one.driver == "ena"]
+    text = log.since_boot(host) if found else None
+    fallen = set(_FALLBACK.findall(text or ""))
+    answer: Dict[str, Optional[str]] = {}
+    for one in found:
+        rings = ethtool.rings(host, one.name)
+        if one.place in fallen:
+            answer[one.name] = "host"
+        elif rings is not None and rings["tx_max"] == _LARGE:
+            answer[one.name] = "large"
+        else:
+            answer[one.name] = "llq" if text else None
+    return answer
