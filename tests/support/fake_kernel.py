@@ -19,6 +19,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 
 from tests.support.fake_cpus import Cpus
+from tests.support.fake_disks import Disks
 from tests.support.fake_memory import Memory
 from tests.support.fake_nics import FakeNics
 from tests.support.fake_power import Power
@@ -42,6 +43,7 @@ class FakeKernel(WritableHost):
         self.power = Power(root)
         self.memory = Memory(root)
         self.nics = FakeNics(root)
+        self.disks = Disks(root)
 
     def is_root(self) -> bool:
         return self.root_user
@@ -56,6 +58,7 @@ class FakeKernel(WritableHost):
         self.cpus.boot()
         self.power.boot()
         self.memory.boot()
+        self.disks.boot()
 
     def write_value(self, path: str, text: str) -> None:
         mood = self.moods.get(path, "")
@@ -93,7 +96,7 @@ class FakeKernel(WritableHost):
             if text.strip() in self._get(f"{CLOCK}/available_clocksource").split():
                 self._put(path, text)
             return
-        if not any(part.take(path, text) for part in (self.cpus, self.power, self.memory, self.nics)):
+        if not any(part.take(path, text) for part in (self.cpus, self.power, self.memory, self.nics, self.disks)):
             raise OSError(errno.EACCES, "Permission denied", path)
 
     def _get(self, path: str) -> str:

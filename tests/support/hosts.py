@@ -17,6 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Dict, Iterator, Optional, Tuple
 
+from tests.support.fake_disks import disk_files
 from tests.support.fake_nics import nic_files
 from tests.support.host_memory import memory_files
 from tests.support.host_power import frequency_files, idle_files
@@ -54,6 +55,8 @@ def built(host: Dict[str, Any], changes: Optional[Dict[str, Optional[str]]] = No
         files.update(frequency_files(cpus, **host["frequency"]))
     if "nics" in host:
         files.update(nic_files(cpus, host["nics"]))
+    if "disks" in host:
+        files.update(disk_files(host["disks"]))
     files.update(host["files"])
     for path, text in (changes or {}).items():
         if text is None:

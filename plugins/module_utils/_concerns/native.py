@@ -5,12 +5,20 @@
 
 from __future__ import annotations
 
-from typing import Mapping, Optional, Tuple
+import posixpath
+from typing import Mapping, Optional, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns import unit
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files import MARK
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan
+
+# Folder → who reads it, and what that does with our file.
+_READERS: Mapping[str, Tuple[str, str]] = {
+    "/etc/tmpfiles.d": ("tmpfiles.d(5)", "systemd-tmpfiles writes it"),
+    "/etc/sysctl.d": ("sysctl.d(5)", "systemd-sysctl writes it"),
+    "/etc/udev/rules.d": ("udev(7)", "udev writes it for each disk that appears, and for all of them"),
+}
 
 
 def tmpfiles(concern: str, values: Mapping[str, str]) -> Tuple[str, str]:
@@ -31,10 +39,16 @@ def sysctl_d(concern: str, values: Mapping[str, str]) -> Tuple[str, str]:
     return f"/etc/sysctl.d/99-nearmetal-{concern}.conf", "\n".join(lines) + "\n"
 
 
+def udev_rules(concern: str, rules: Sequence[str]) -> Tuple[str, str]:
+    """Path and text of udev rules, which sort before those of the unit: it plans on what they set."""
+    head = f"{MARK} (concern {concern}): restore with state: restored, don't edit"
+    return f"/etc/udev/rules.d/90-nearmetal-{concern}.rules", "\n".join((head, *rules)) + "\n"
+
+
 def plan_file(concern: str, facts: Facts, path: str, text: Optional[str], wanted_by: str) -> Plan:
     """Make the file `path` hold `text`, or (None) not exist."""
     present = (facts.files or {}).get(path)
-    reference = "sysctl.d(5)" if path.startswith("/etc/sysctl.d/") else "tmpfiles.d(5)"
+    reference, tool = _READERS.get(posixpath.dirname(path), _READERS["/etc/tmpfiles.d"])
     if present == text:
         if text is None:
             return Plan()
@@ -42,8 +56,7 @@ def plan_file(concern: str, facts: Facts, path: str, text: Optional[str], wanted
     if text is None:
         reason = "not wanted at boot any more"
     else:
-        tool = "systemd-sysctl" if reference == "sysctl.d(5)" else "systemd-tmpfiles"
-        reason = f"the kernel forgets it at a reboot; {tool} writes it at each boot"
+        reason = f"the kernel forgets it at a reboot; {tool} at each boot"
     action = Action(
         concern=concern,
         knob="persist",

@@ -26,6 +26,8 @@ _TUNED: Mapping[str, Sequence[str]] = {
     "power.preferences": ("cpu.energy_performance_preference", "cpu.energy_perf_bias"),
     "power.idle_disabled": ("cpu.force_latency",),
     "power.turbo": ("cpu.no_turbo",),
+    "block.scheduler": ("disk.elevator",),
+    "block.read_ahead_kb": ("disk.readahead",),
     "network.queues": ("net.channels",),
     "network.rings": ("net.ring",),
     "network.coalesce": ("net.coalesce",),

@@ -9,6 +9,7 @@ from typing import List
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns import (
     blkfront_check,
+    block_storage,
     clocksource,
     cpu_power,
     hugepages,
@@ -29,5 +30,6 @@ CONCERNS: List[Concern] = [
     kernel_check.CONCERN,
     network_irq.CONCERN,
     network_stack.CONCERN,
+    block_storage.CONCERN,
     blkfront_check.CONCERN,
 ]

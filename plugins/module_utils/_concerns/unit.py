@@ -92,10 +92,10 @@ WantedBy=timers.target
 
 _START = 'RUN+="/bin/systemctl --no-block start nearmetal.service"'
 _RULES = f"""TEST!="/run/systemd/system", GOTO="nearmetal_end"
+SUBSYSTEM=="block", ENV{{DEVTYPE}}=="disk", ACTION=="add", TEST=="device", {_START}
 DEVPATH=="/devices/virtual/*", GOTO="nearmetal_end"
 SUBSYSTEM=="net", ACTION=="add|move", {_START}
 SUBSYSTEM=="queues", KERNEL=="rx-*", ACTION=="add|remove", {_START}
-SUBSYSTEM=="block", ENV{{DEVTYPE}}=="disk", ACTION=="add", {_START}
 LABEL="nearmetal_end"
 """
 

@@ -10,7 +10,7 @@ from typing import Callable, List, Sequence
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.journal import Journal
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.levers import lever
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.levers import lever, way_back
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action
 
@@ -71,7 +71,7 @@ def apply(
 def roll_back(host: WritableHost, done: Sequence[Action]) -> str:
     """Take actions back, the last one first; what couldn't be taken back, as a sentence."""
     trouble = []
-    for group in _groups(done[::-1]):
+    for group in _groups(way_back(done)):
         moved = lever(group[0].what)
         try:
             moved.write_all(host, {action.where: action.before for action in _not_back(host, group)})

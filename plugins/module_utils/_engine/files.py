@@ -15,7 +15,6 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Nearme
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files import (
     GENERATOR,
     PROGRAMS,
-    RULES,
     SERVICE,
     TIMER,
     marked,
@@ -27,9 +26,9 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
 _READ_AGAIN = {
     SERVICE: ("systemctl", "daemon-reload"),
     TIMER: ("systemctl", "daemon-reload"),
-    RULES: ("udevadm", "control", "--reload"),
     GENERATOR: ("systemctl", "daemon-reload"),
 }
+_RULES_AGAIN = ("udevadm", "control", "--reload")
 
 
 def read_only(host: WritableHost, path: str) -> str:
@@ -63,8 +62,9 @@ class NativeFile(Lever):
         else:
             mode = 0o755 if where in PROGRAMS else 0o644
             store.replace_file(host, where, str(value).encode(), mode=mode, folder_mode=0o755)
-        if where in _READ_AGAIN and host.booted():
-            host.command(_READ_AGAIN[where])
+        command = _RULES_AGAIN if where.endswith(".rules") else _READ_AGAIN.get(where)
+        if command is not None and host.booted():
+            host.command(command)
 
     def obstacle(self, host: WritableHost, where: str) -> str:
         present = self.read(host, where)

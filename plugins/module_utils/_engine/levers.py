@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from typing import Dict, List
+from typing import Dict, List, Protocol, Sequence, TypeVar
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.block import QueueFile, Scheduler
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.boot_arguments.lever import BootArguments
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.files import NativeFile
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.hugepages import (
@@ -30,6 +31,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.smt import O
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.sysctl import Sysctl
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.unit import Agent, Enabled
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import block_queue
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import ethtool
 
 _CLOCK = "/sys/devices/system/clocksource/clocksource0"
@@ -67,11 +69,24 @@ _LEVERS: List[Lever] = [
     Offloads("network.offloads", ethtool.OFFLOADS),
     Sysfs("network.mtu", "mtu"),
     Sysfs("network.txqueuelen", "tx_queue_len"),
+    Scheduler(),
+    *(QueueFile(attribute) for attribute in block_queue.ATTRIBUTES if attribute != "scheduler"),
     Sysctl("sysctl"),
     NativeFile("files"),
     Enabled("unit.enabled"),
     Agent("unit.agent"),
 ]
+
+
+class _Step(Protocol):
+    """An action, or what the journal has of one."""
+
+    @property
+    def what(self) -> str:
+        """The name of its lever."""
+
+
+Step = TypeVar("Step", bound=_Step)
 
 LEVERS: Dict[str, Lever] = {lever.what: lever for lever in _LEVERS}
 
@@ -82,3 +97,10 @@ def lever(what: str) -> Lever:
         return LEVERS[what]
     except KeyError:
         raise NearmetalError(f"{what!r} is nothing that nearmetal can change") from None
+
+
+def way_back(steps: Sequence[Step]) -> List[Step]:
+    """The order of the way back: the last step first, but a lever that sets others anew comes before them."""
+    order = list(reversed(steps))
+    order.sort(key=lambda step: not lever(step.what).first)
+    return order

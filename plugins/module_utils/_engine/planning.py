@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import AbstractSet, Iterable, List, Optional, Sequence, Tuple
+from typing import AbstractSet, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.gate import closed
@@ -124,9 +124,8 @@ def plan_one(
     today = time.strftime("%Y-%m-%d", time.gmtime())
     plan = plan_waived(request.concern, facts, wanted, partial(_unowned, owners, wanted), today)
     plan = _named(plan, {entry.knob for entry in entries})
-    managed = {finding.knob for finding in plan.findings if finding.status in MANAGED}
     touched = {(action.what, action.where) for action in plan.actions}.union(plan.held)
-    dropped = [entry for entry in entries if entry.knob not in managed and entry.key not in touched]
+    dropped = [entry for entry in entries if not _managed(request.concern, plan, entry) and entry.key not in touched]
     back = plan_restore(host, dropped, "no longer wanted: back to what it was before nearmetal")
     keep = _kept(stored, facts, request.concern, wanted, plan)
     newer = (Finding(request.name, "state", "advice", beyond_us, reference="docs/unit.md"),) if beyond_us else ()
@@ -137,6 +136,19 @@ def plan_one(
     if mode == BAKE:
         both = _baked(both)
     return Outcome(request.name, both, back.forget, _memory(stored, request.name, keep), keep)
+
+
+def _managed(concern: Concern, plan: Plan, entry: Entry) -> bool:
+    """Whether the plan still manages what the journal entry is about."""
+    told = [finding for finding in plan.findings if finding.knob == entry.knob and finding.status in MANAGED]
+    if not concern.by_place:
+        return bool(told)
+    return any(entry.where in _places(finding) for finding in told)
+
+
+def _places(finding: Finding) -> Tuple[str, ...]:
+    """What a finding is about: its place, or those that its table names."""
+    return (finding.where, *(finding.now if isinstance(finding.now, Mapping) and not finding.where else ()))
 
 
 def _unowned(owners: Optional[OwnersFacts], wanted: Wanted, plan: Plan) -> Plan:
@@ -157,7 +169,7 @@ def _baked(plan: Plan) -> Plan:
     later = {(action.knob, action.where) for action in plan.actions if action.scope == "runtime"}
     findings = tuple(
         replace(finding, status="needs_reboot", reason=f"{finding.reason}; the first boot of the image does it")
-        if finding.status == "would_change" and (finding.knob, finding.where) in later
+        if finding.status == "would_change" and any((finding.knob, place) in later for place in _places(finding))
         else finding
         for finding in plan.findings
     )

@@ -10,7 +10,7 @@ from typing import List, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.journal import Entry
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.levers import lever
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.levers import lever, way_back
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan
 
 
@@ -32,7 +32,7 @@ def plan_restore(host: WritableHost, entries: Sequence[Entry], reason: str) -> W
     findings: List[Finding] = []
     forget: List[Entry] = []
     boot_id = host.boot_id()
-    for entry in sorted(reversed(entries), key=lambda entry: not lever(entry.what).first):
+    for entry in way_back(entries):
         moved = lever(entry.what)
         if moved.gone(host, entry.where):
             forget.append(entry)

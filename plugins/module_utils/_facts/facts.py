@@ -11,6 +11,7 @@ from typing import Any, Callable, Dict, Iterable, Mapping, Optional
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import (
     blkfront,
+    block,
     boot,
     clock,
     cpu,
@@ -50,6 +51,7 @@ class Facts:
     unit: Optional[unit.UnitFacts] = None
     network: Optional[network.NetworkFacts] = None
     irqbalance: Optional[irqbalance.IrqbalanceFacts] = None
+    block: Optional[block.BlockFacts] = None
     blkfront: Optional[blkfront.BlkfrontFacts] = None
     sysctl: Optional[Mapping[str, str]] = None  # key → value of those that concerns manage
     files: Optional[Mapping[str, str]] = None  # path → text of each file of ours
@@ -76,6 +78,7 @@ DOMAINS: Dict[str, Callable[[Host], Any]] = {
     "unit": unit.observe,
     "network": network.observe,
     "irqbalance": irqbalance.observe,
+    "block": block.observe,
     "blkfront": blkfront.observe,
     "sysctl": sysctl.observe,
     "files": observe_files,

@@ -78,6 +78,13 @@ class Host:
         parent, name = os.path.split(path)
         return os.path.lexists(os.path.join(self.real(parent), name))
 
+    def fixed(self, path: str) -> bool:
+        """Whether the file is there and has no permission to write, which for files of /sys binds root too."""
+        try:
+            return not os.stat(self.real(path)).st_mode & 0o222
+        except (OSError, ValueError):
+            return False
+
     def ethtool(self, device: str, record: bytes) -> Optional[bytes]:
         """A driver's answer to an ethtool record; None when it has none, and for another root, which has no kernel.
 

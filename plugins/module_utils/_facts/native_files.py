@@ -12,7 +12,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import H
 
 # The first line of each file of ours, the second of a script; a file of that name without it belongs to somebody else.
 MARK = "# Written by nearmetal.ec2"
-FOLDERS = ("/etc/tmpfiles.d", "/etc/sysctl.d")
+FOLDERS = ("/etc/tmpfiles.d", "/etc/sysctl.d", "/etc/udev/rules.d")
 SERVICE = "/etc/systemd/system/nearmetal.service"
 TIMER = "/etc/systemd/system/nearmetal.timer"
 RULES = "/etc/udev/rules.d/90-nearmetal.rules"
@@ -22,7 +22,10 @@ GENERATOR = "/etc/systemd/system-generators/nearmetal-numa"
 IRQBALANCE_POLICY = "/usr/local/sbin/nearmetal-irqbalance"
 PROGRAMS = (LAUNCHER, GENERATOR, IRQBALANCE_POLICY)
 UNIT = (SERVICE, TIMER, RULES, LAUNCHER)
-_CONCERNS = re.compile(r"/etc/(?:tmpfiles\.d/|sysctl\.d/99-)nearmetal-[a-z_]{1,32}\.conf", re.ASCII)
+_CONCERNS = re.compile(
+    r"/etc/(?:(?:tmpfiles\.d/|sysctl\.d/99-)nearmetal-[a-z_]{1,32}\.conf|udev/rules\.d/90-nearmetal-[a-z_]{1,32}\.rules)",
+    re.ASCII,
+)
 
 
 def ours(path: str) -> bool:

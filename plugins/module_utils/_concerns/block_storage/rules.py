@@ -1,0 +1,66 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""block_storage: udev rules, which give a disk its settings whenever it appears. Pure. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from typing import Dict, List, Mapping, Optional, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.block_storage.choice import KNOBS, NAME, Wishes
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.block_storage.queue import timeout
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.native import udev_rules
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.disk import (
+    EBS,
+    INSTANCE_STORE,
+    MODELS,
+    OTHER,
+    VIRTIO,
+    XVD,
+)
+
+_END = "nearmetal_block_storage_end"
+# Only when a disk appears: `change` comes whenever somebody has written to it, and would undo what they set since.
+_HEAD = (
+    f'ACTION!="add", GOTO="{_END}"',
+    f'SUBSYSTEM!="block", GOTO="{_END}"',
+    f'ENV{{DEVTYPE}}!="disk", GOTO="{_END}"',
+    f'TEST!="device", GOTO="{_END}"',
+)
+# A name with a dot in front stays within udev.
+_KIND = "ENV{.NEARMETAL_KIND}"
+_MATCH: Mapping[str, Tuple[str, ...]] = {
+    **{kind: (f'ATTRS{{model}}=="{model}", ',) for model, kind in MODELS.items()},
+    XVD: ('DRIVERS=="vbd", ',),
+    VIRTIO: ('DRIVERS=="virtio_blk", ',),
+    OTHER: ("",),
+}
+
+
+def rules(wishes: Wishes) -> Optional[Tuple[str, str]]:
+    """Path and text of the rules for what is wanted of kinds; None when nothing is.
+
+    Raises NearmetalError for a value that no disk takes.
+    """
+    settings = {kind: _settings(kind, wanted) for kind, wanted in wishes.kinds.items()}
+    if not any(settings.values()):
+        return None
+    kinds = [f'{match}{_KIND}="{kind}"' for kind in (OTHER, XVD, VIRTIO, EBS, INSTANCE_STORE) for match in _MATCH[kind]]
+    lines = [f'{_KIND}=="{kind}", {line}' for kind, settings_of in settings.items() for line in settings_of]
+    return udev_rules(NAME, [*_HEAD, *kinds, *lines, f'LABEL="{_END}"'])
+
+
+def _settings(kind: str, wanted: Mapping[str, str]) -> List[str]:
+    values: Dict[str, str] = {knob: wanted[knob] for knob in KNOBS if knob in wanted}
+    if "io_timeout" in values:
+        goal = timeout(kind, values.pop("io_timeout"))
+        if not goal.status:
+            values = {"io_timeout": goal.value, **values}
+    found = []
+    for knob, value in values.items():
+        names = (value, "noop") if (knob, value) == ("scheduler", "none") else (value,)
+        for name in names:
+            # What isn't there can't be written, and udev would complain of it at each boot.
+            there = f'ATTR{{queue/scheduler}}=="*{name}*"' if len(names) > 1 else f'TEST=="queue/{knob}"'
+            found.append(f'{there}, ATTR{{queue/{knob}}}="{name}"')
+    return found

@@ -1,0 +1,145 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Facts about block devices: what each is, and the settings of its queue. PRIVATE to the collection.
+
+Tables are keyed by the disk's place, so that an action on one disk is one entry.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Dict, Mapping, Optional, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import disk
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.disk import Disk
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import block_queue
+
+# What a queue file means, for who plans.
+ATTRIBUTES = block_queue.ATTRIBUTES
+LONGEST_MS = block_queue.LONGEST_MS
+holds = block_queue.holds
+valid = block_queue.valid
+
+_DRIVER_TIMEOUT = ("/sys/module/nvme_core/parameters/io_timeout", "/sys/module/nvme/parameters/io_timeout")
+_POLL_QUEUES = "/sys/module/nvme/parameters/poll_queues"
+
+
+@dataclass(frozen=True)
+class BlockFacts:
+    """Every disk, by name, and tables by place. What is in no table the disk doesn't have."""
+
+    disks: Tuple[Disk, ...]
+    mounts: Mapping[str, Tuple[str, ...]]  # mount point → names of the devices below it, at any depth
+    aliases: Mapping[str, str]  # path below /dev → name of the disk
+    loadable: Tuple[str, ...]  # schedulers that are modules of this kernel
+    driver_timeout: Optional[int]  # seconds that the NVMe driver gives a request; None: no NVMe driver
+    poll_queues: Optional[int]  # of the NVMe driver; None: it has no such parameter
+    io_timeout: Mapping[str, str]  # ms
+    scheduler: Mapping[str, str]
+    read_ahead_kb: Mapping[str, str]
+    nr_requests: Mapping[str, str]
+    nomerges: Mapping[str, str]
+    rq_affinity: Mapping[str, str]
+
+    def now(self, attribute: str) -> Mapping[str, str]:
+        """The table of that queue file: place → value."""
+        found: Mapping[str, str] = getattr(self, attribute)
+        return found
+
+    def below(self, name: str) -> Tuple[str, ...]:
+        """Names of the device and of all that lies below it."""
+        return disk.descended({one.name: one.below for one in self.disks}, (name,))
+
+    def as_dict(self) -> Dict[str, Any]:
+        """Plain JSON: one entry per disk."""
+        return {
+            "disks": {one.name: self._disk(one) for one in self.disks},
+            "mounts": {point: list(names) for point, names in self.mounts.items()},
+            "driver_timeout": self.driver_timeout,
+            "poll_queues": self.poll_queues,
+        }
+
+    def _disk(self, one: Disk) -> Dict[str, Any]:
+        plain: Dict[str, Any] = {
+            "place": one.place,
+            "kind": one.kind or one.layer,
+            "model": one.model,
+            "driver": one.driver,
+            "schedulers": list(one.offered),
+            "below": list(one.below),
+        }
+        plain.update({attribute: self.now(attribute).get(one.place) for attribute in ATTRIBUTES})
+        return plain
+
+
+def observe(host: Host) -> BlockFacts:
+    """Read /sys/block, the mounts of this process, and the NVMe driver's parameters."""
+    places = sorted(disk.names(host).items(), key=lambda item: item[1])
+    disks = tuple(_disk(host, place, name) for place, name in places)
+    aliases = disk.aliases(host)
+    members = {one.name: one.below for one in disks}
+    tables: Dict[str, Dict[str, str]] = {attribute: {} for attribute in ATTRIBUTES}
+    for one in disks:
+        for attribute, table in tables.items():
+            value = read(host, one.name, attribute)
+            if value is not None:
+                table[one.place] = value
+    return BlockFacts(
+        disks=disks,
+        mounts={point: disk.descended(members, tops) for point, tops in disk.mounted(host, aliases).items()},
+        aliases=aliases,
+        loadable=_loadable(host),
+        driver_timeout=next((found for path in _DRIVER_TIMEOUT for found in [_number(host, path)] if found), None),
+        poll_queues=_number(host, _POLL_QUEUES),
+        **tables,
+    )
+
+
+def read(host: Host, name: str, attribute: str) -> Optional[str]:
+    """A queue file of the disk; None when it isn't there or says nothing that we know."""
+    text = host.line(f"{disk.BLOCK}/{name}/queue/{attribute}")
+    return block_queue.schedulers(text)[0] if attribute == "scheduler" else block_queue.number(text)
+
+
+def depth(host: Host, name: str) -> Optional[int]:
+    """How many requests a hardware queue of the disk takes."""
+    return _number(host, f"{disk.BLOCK}/{name}/mq/0/nr_tags")
+
+
+def _disk(host: Host, place: str, name: str) -> Disk:
+    layer = disk.layer(host, name)
+    kind, model, driver = disk.kind_and_driver(host, name) if layer != disk.STACKED else ("", None, None)
+    folder = f"{disk.BLOCK}/{name}/queue"
+    return Disk(
+        name=name,
+        place=place,
+        layer=layer,
+        kind=kind,
+        model=model,
+        driver=driver,
+        zoned=(host.line(f"{folder}/zoned") or "none") != "none",
+        offered=block_queue.schedulers(host.line(f"{folder}/scheduler"))[1],
+        depth=depth(host, name),
+        fixed=tuple(name for name in ATTRIBUTES if host.fixed(f"{folder}/{name}")),
+        below=disk.below(host, name),
+    )
+
+
+def _loadable(host: Host) -> Tuple[str, ...]:
+    """kyber-iosched.ko.xz is the scheduler kyber, bfq.ko is bfq: the kernel loads either when it is named."""
+    release = host.line("/proc/sys/kernel/osrelease") or ""
+    if "/" in release or not release:
+        return ()
+    found = []
+    for file in host.names(f"/lib/modules/{release}/kernel/block"):
+        module, dot, _rest = file.partition(".ko")
+        if dot:
+            found.append(module[: -len("-iosched")] if module.endswith("-iosched") else module)
+    return tuple(found)
+
+
+def _number(host: Host, path: str) -> Optional[int]:
+    text = block_queue.number(host.line(path))
+    return int(text) if text is not None else None

@@ -1,0 +1,169 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The block devices of a host: what each is, and what lies on top of what. PRIVATE to the collection.
+
+A disk's place is its device ("0000:00:1f.0/n1", "vbd-51712", "virtio3"): names change
+with the order in which disks are found. What a disk is its model says, never its name.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from dataclasses import dataclass
+from typing import Dict, Optional, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import mountinfo
+
+BLOCK = "/sys/block"
+PLACE = re.compile(r"[0-9a-zA-Z][0-9a-zA-Z:._-]{0,63}(?:/n[0-9]{1,4})?", re.ASCII)
+
+EBS, INSTANCE_STORE, XVD, VIRTIO, OTHER = "ebs", "instance_store", "xvd", "virtio", "other"
+KINDS = (EBS, INSTANCE_STORE, XVD, VIRTIO, OTHER)
+# What EC2's controllers answer to Identify; the field is padded with blanks.
+MODELS = {"Amazon Elastic Block Store": EBS, "Amazon EC2 NVMe Instance Storage": INSTANCE_STORE}
+_DRIVERS = {"vbd": XVD, "virtio_blk": VIRTIO}
+
+# disk: hardware of its own. path: one of several ways to a namespace, hidden from user space, and head: the disk that
+# stands for them (nvme_core.multipath). stacked: RAID, LVM, encryption.
+DISK, PATH, HEAD, STACKED = "disk", "path", "head", "stacked"
+
+_NAME = re.compile(r"[A-Za-z0-9!._-]{1,63}", re.ASCII)
+_NAMESPACE = re.compile(r"nvme([0-9]+)(?:c([0-9]+))?n([0-9]+)", re.ASCII)
+_PCI = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", re.ASCII)
+# Where udev, LVM and mdadm put other names.
+_LINKS = ("/dev/disk/by-id", "/dev/disk/by-label", "/dev/disk/by-uuid", "/dev/mapper", "/dev/md")
+_DEEPEST = 16  # layers of RAID on LVM on encryption on …
+
+
+@dataclass(frozen=True)
+class Disk:
+    """One whole block device."""
+
+    name: str
+    place: str
+    layer: str  # disk | path | head | stacked
+    kind: str  # one of KINDS, "" for a stacked device
+    model: Optional[str]
+    driver: Optional[str]
+    zoned: bool
+    offered: Tuple[str, ...]  # schedulers
+    depth: Optional[int]  # requests that a hardware queue takes
+    fixed: Tuple[str, ...]  # queue files that the kernel lets nobody write
+    below: Tuple[str, ...]  # names of the devices directly below it
+
+    @property
+    def folder(self) -> str:
+        """Its directory in /sys."""
+        return f"{BLOCK}/{self.name}"
+
+
+def names(host: Host) -> Dict[str, str]:
+    """Place → name of every block device that has hardware, a head or members below it."""
+    found: Dict[str, str] = {}
+    for name in host.names(BLOCK):
+        if _NAME.fullmatch(name) and (host.exists(f"{BLOCK}/{name}/device") or host.names(f"{BLOCK}/{name}/slaves")):
+            found.setdefault(place(host, name), name)
+    return found
+
+
+def place(host: Host, name: str) -> str:
+    """The stable identity of a device; a stacked one has its name alone."""
+    device = posixpath.basename(host.link(f"{BLOCK}/{name}/device") or "")
+    namespace = _NAMESPACE.fullmatch(name)
+    if namespace:
+        address = posixpath.basename(host.link(f"{BLOCK}/{name}/device/device") or "")
+        return f"{address}/n{namespace[3]}" if _PCI.fullmatch(address) else name
+    return device if PLACE.fullmatch(device) else name
+
+
+def layer(host: Host, name: str) -> str:
+    """What the device is to others."""
+    if not host.exists(f"{BLOCK}/{name}/device"):
+        return STACKED
+    namespace = _NAMESPACE.fullmatch(name)
+    if namespace and namespace[2] is not None:
+        return PATH
+    above = posixpath.basename(host.link(f"{BLOCK}/{name}/device") or "")
+    return HEAD if namespace and above.startswith("nvme-subsys") else DISK
+
+
+def kind_and_driver(host: Host, name: str) -> Tuple[str, Optional[str], Optional[str]]:
+    """Kind, model and driver."""
+    folder = f"{BLOCK}/{name}/device"
+    model = host.line(f"{folder}/model")
+    links = (host.link(f"{folder}/driver"), host.link(f"{folder}/device/driver"))
+    driver = next((posixpath.basename(link) for link in links if link), None)
+    kind = MODELS.get(model or "") or _DRIVERS.get(driver or "") or OTHER
+    return kind, model, driver
+
+
+def below(host: Host, name: str) -> Tuple[str, ...]:
+    """The devices directly below: members of RAID or LVM, the ways to a namespace."""
+    members = [whole(host, slave) for slave in host.names(f"{BLOCK}/{name}/slaves")]
+    namespace = _NAMESPACE.fullmatch(name)
+    if namespace and namespace[2] is None and layer(host, name) == HEAD:
+        for other in host.names(BLOCK):
+            path = _NAMESPACE.fullmatch(other)
+            if path and path[2] is not None and (path[1], path[3]) == (namespace[1], namespace[3]):
+                members.append(other)
+    return tuple(dict.fromkeys(member for member in members if member is not None))
+
+
+def whole(host: Host, name: str) -> Optional[str]:
+    """The device that a partition is part of, or the device itself; None when there is no such name."""
+    if not _NAME.fullmatch(name):
+        return None
+    if host.exists(f"{BLOCK}/{name}"):
+        return name
+    parent = posixpath.basename(posixpath.dirname(host.link(f"/sys/class/block/{name}") or ""))
+    return parent if parent and host.exists(f"{BLOCK}/{parent}") else None
+
+
+def aliases(host: Host) -> Dict[str, str]:
+    """Path below /dev → the whole device it is or is part of: kernel names, partitions, and links by id or name."""
+    found: Dict[str, str] = {}
+    for name in host.names("/sys/class/block"):
+        device = whole(host, name)
+        if device is not None:
+            found[f"/dev/{name}"] = device
+    for folder in _LINKS:
+        for link in host.names(folder):
+            target = f"/dev/{posixpath.basename(host.link(f'{folder}/{link}') or '')}"
+            if target in found:
+                found[f"{folder}/{link}"] = found[target]
+    return found
+
+
+def mounted(host: Host, known: Dict[str, str]) -> Dict[str, Tuple[str, ...]]:
+    """Mount point → the devices directly below it, for file systems that lie on block devices."""
+    found: Dict[str, Tuple[str, ...]] = {}
+    for mount in mountinfo.parse(host.text("/proc/self/mountinfo") or ""):
+        node = posixpath.basename(host.link(f"/sys/dev/block/{mount.device}") or "")
+        device = known.get(f"/dev/{node}") or known.get(mount.source)
+        found.pop(mount.point, None)
+        if device is not None:
+            found[mount.point] = (_btrfs(host, mount) if mount.kind == "btrfs" else ()) or (device,)
+    return found
+
+
+def _btrfs(host: Host, mount: mountinfo.Mount) -> Tuple[str, ...]:
+    """All devices of the btrfs: its mount names only one of them."""
+    for identity in host.names("/sys/fs/btrfs"):
+        members = host.names(f"/sys/fs/btrfs/{identity}/devices")
+        if posixpath.basename(mount.source) in members:
+            found = (whole(host, one) for one in members)
+            return tuple(dict.fromkeys(one for one in found if one is not None))
+    return ()
+
+
+def descended(members: Dict[str, Tuple[str, ...]], tops: Tuple[str, ...]) -> Tuple[str, ...]:
+    """The devices and all that lie below them, the top ones first."""
+    found = list(tops)
+    reach = tops
+    for _layer in range(_DEEPEST):
+        reach = tuple(one for top in reach for one in members.get(top, ()) if one not in found)
+        found += list(dict.fromkeys(reach))
+    return tuple(found)

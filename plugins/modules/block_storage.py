@@ -1,0 +1,230 @@
+#!/usr/bin/python
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Queues of EBS volumes, instance store and other disks: timeouts, schedulers, read-ahead, or take them back."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: block_storage
+short_description: Set the queues of EBS volumes and instance store of a Linux host on EC2
+version_added: 0.1.0
+description:
+  - Sets timeout, scheduler, read-ahead and request merging of disks while the host runs, and gives the same to disks
+    that are attached later.
+  - Tells EBS from instance store by the model that the NVMe device names, never by the disk's name, which changes with
+    the order in which disks are found.
+  - An option counts for every disk. O(disks) says it for one kind, one device or one mount point.
+options:
+  io_timeout:
+    description:
+      - How long a request may take before the kernel gives it up.
+      - V(aws) sets what AWS's own rules set; for EBS the longest time that there is, for instance store 90 s.
+      - V(max) is the longest time; it is refused for instance store, where a disk that is silent is broken.
+      - A number is in milliseconds. The kernel rounds it up to its ticks.
+      - Left out, as every option here, it is unmanaged, and what an earlier run had set is taken back.
+    type: str
+  scheduler:
+    description:
+      - The I/O scheduler by name, such as V(none) or V(mq-deadline). One that a disk doesn't offer is an error.
+      - Where the kernel calls V(none) noop, that is taken.
+    type: str
+  read_ahead_kb:
+    description:
+      - How far files that are read in order are read ahead, in KiB, rounded down to pages by the kernel.
+      - With O(disks[].mount) or O(disks[].device) also for the RAID or LVM device itself.
+    type: int
+  nr_requests:
+    description:
+      - How many requests wait in the kernel. Without a scheduler at most what a hardware queue takes.
+      - The kernel makes 4 of a smaller number.
+    type: int
+  nomerges:
+    description:
+      - V(0) merges requests that touch, V(1) only where it is cheap to find them, V(2) never.
+    type: int
+    choices: [0, 1, 2]
+  rq_affinity:
+    description:
+      - V(0) ends a request on the CPU that was interrupted, V(1) on one that shares its cache with the one that began
+        it, V(2) on that one itself.
+    type: int
+    choices: [0, 1, 2]
+  disks:
+    description:
+      - The same options for some disks. Each entry names one of O(disks[].kind), O(disks[].device) and
+        O(disks[].mount).
+    type: list
+    elements: dict
+    suboptions:
+      kind:
+        description:
+          - A kind of disk, those that are attached later too. V(ebs) and V(instance_store) are NVMe devices of that
+            model, V(xvd) are disks of Xen's front end, V(virtio) those of virtio_blk.
+        type: str
+        choices: [ebs, instance_store, xvd, virtio, other]
+      device:
+        description:
+          - A disk, a partition, or a RAID or LVM device with all its members, by a path below C(/dev).
+        type: str
+      mount:
+        description:
+          - The disks of the file system that is mounted there, through RAID, LVM, encryption and btrfs.
+        type: str
+      io_timeout:
+        description: As O(io_timeout).
+        type: str
+      scheduler:
+        description: As O(scheduler).
+        type: str
+      read_ahead_kb:
+        description: As O(read_ahead_kb).
+        type: int
+      nr_requests:
+        description: As O(nr_requests).
+        type: int
+      nomerges:
+        description: As O(nomerges).
+        type: int
+        choices: [0, 1, 2]
+      rq_affinity:
+        description: As O(rq_affinity).
+        type: int
+        choices: [0, 1, 2]
+  poll_queues:
+    description:
+      - So many queues of each NVMe disk are polled instead of interrupting, by C(nvme.poll_queues=) among the kernel
+        arguments. V(0) takes it back. Refused without instance store, and on burstable types.
+    type: int
+  method:
+    description:
+      - How O(io_timeout) is set for EBS. V(runtime) writes the files of each disk's queue, and needs no reboot.
+      - V(boot) puts C(nvme_core.io_timeout=) among the kernel arguments instead, which counts for every NVMe disk.
+        Kernels before Linux 5.0 know no other way. V(both) does both. Nothing here reboots.
+    type: str
+    choices: [runtime, boot, both]
+    default: runtime
+  persist:
+    description:
+      - Whether disks get this whenever they appear, at boot or later. What is wanted of all disks or of a kind by udev
+        rules in C(/etc/udev/rules.d), what is wanted of a device or mount point by C(nearmetal.service), which looks up
+        its disks anew.
+    type: bool
+    default: true
+extends_documentation_fragment:
+  - nearmetal.ec2.state
+  - nearmetal.ec2.state.notes
+  - nearmetal.ec2.attributes
+  - nearmetal.ec2.attributes.actiongroup_tuning
+author:
+  - The nearmetal.ec2 authors (@nearmetal)
+"""
+
+EXAMPLES = r"""
+- name: Wait for EBS as long as it takes, and let no scheduler come between
+  nearmetal.ec2.block_storage:
+    io_timeout: aws
+    scheduler: none
+
+- name: A database on instance store, backups on EBS
+  nearmetal.ec2.block_storage:
+    io_timeout: aws
+    disks:
+      - kind: instance_store
+        scheduler: none
+        nomerges: 2
+        rq_affinity: 2
+      - kind: ebs
+        read_ahead_kb: 1024
+
+- name: Read far ahead on the array below /data
+  nearmetal.ec2.block_storage:
+    disks:
+      - mount: /data
+        read_ahead_kb: 4096
+
+- name: Take it back
+  nearmetal.ec2.block_storage:
+    state: restored
+"""
+
+RETURN = r"""
+# The result contract: written by dev/contract.py.
+msg:
+  description: One line, what was done or would be done.
+  type: str
+  returned: always
+  sample: "clocksource: hpet → tsc, persisted, no reboot"
+actions:
+  description: The changes of this run, in their order; in check mode those an apply would make.
+  type: list
+  elements: dict
+  returned: unless planning failed
+  contains:
+    concern: {description: The concern that asked for it., type: str}
+    knob: {description: The option that asked for it., type: str}
+    what: {description: "What is changed, in the vocabulary of the facts.", type: str, sample: clock.current}
+    where: {description: "The place, a stable identity such as CPU or device and queue; may be empty.", type: str}
+    before: {description: The value found; null when absent., type: raw}
+    after: {description: The value set; null when removed., type: raw}
+    scope: {description: "V(runtime) holds until the next boot, V(boot) from the next boot on.", type: str}
+    disruptive: {description: Whether traffic or a service notices., type: bool}
+    reversible: {description: "V(now), V(by_reboot) or V(no).", type: str}
+    wanted_by: {description: "V(user), V(workload), or V(auto) when the value was left to the collection.", type: str}
+    reason: {description: Why., type: str}
+    reference: {description: What the reason rests on., type: str}
+findings:
+  description: One statement per knob.
+  type: list
+  elements: dict
+  returned: unless planning failed
+  contains:
+    concern: {description: The concern., type: str}
+    knob: {description: The option., type: str}
+    where: {description: The place; empty when there is only one., type: str}
+    status:
+      description:
+        - One of V(ok), V(would_change), V(changed), V(needs_reboot), V(needs_restart), V(not_applicable), V(refused),
+          V(unchangeable), V(unknown), V(advice), V(waived).
+      type: str
+    now: {description: The value found., type: raw}
+    wanted: {description: The value wanted., type: raw}
+    reason: {description: Why., type: str}
+    reference: {description: What the reason rests on., type: str}
+    gain: {description: "What it brings, with the source of the figure; empty when not known.", type: str}
+    owner:
+      description: "Who sets it today: V(nearmetal.ec2), V(tuned), V(kubelet) or a file; empty when nobody is known."
+      type: str
+errors:
+  description: Concern → what went wrong; such a concern was taken back as a whole.
+  type: dict
+  returned: unless planning failed
+reboot_required:
+  description: Whether something is set that only the next boot brings.
+  type: bool
+  returned: unless planning failed
+reboot_reasons:
+  description: What the reboot would bring.
+  type: list
+  elements: str
+  returned: unless planning failed
+platform:
+  description: What kind of host it is, as in RV(nearmetal.ec2.host_facts#module:ansible_facts.nearmetal.platform).
+  type: dict
+  returned: unless planning failed
+# End of the contract.
+"""
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.block_storage import CONCERN
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.module import state_module
+
+
+def main(host: WritableHost | None = None) -> None:
+    """Plan and do the concern on `host`, by default this machine."""
+    state_module(CONCERN, host)
+
+
+if __name__ == "__main__":
+    main()

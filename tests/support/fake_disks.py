@@ -1,0 +1,229 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Disks of the fake kernel, after the kernel's ABI/stable/sysfs-block, and as much of udev(7) as rules of ours need.
+
+Written apart from the engine. The kernel rounds times to its ticks and read-ahead to its pages, raises small
+numbers of requests, refuses large ones, and sets that number anew with each scheduler.
+"""
+
+from __future__ import annotations
+
+import errno
+import fnmatch
+import os
+import re
+import shutil
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, Optional, Tuple
+
+EBS, STORE = "Amazon Elastic Block Store", "Amazon EC2 NVMe Instance Storage"
+DEFAULTS: Dict[str, Dict[str, Optional[str]]] = {
+    "nvme": {"scheduler": "[none] mq-deadline", "io_timeout": "30000", "nr_requests": "1023", "nr_tags": "1023"},
+    "vbd": {"scheduler": "[mq-deadline] none", "io_timeout": None, "nr_requests": "64", "nr_tags": "32"},
+    "virtio_blk": {"scheduler": "[none] mq-deadline", "io_timeout": None, "nr_requests": "256", "nr_tags": "256"},
+    "sd": {"scheduler": "[mq-deadline] none", "io_timeout": "30000", "nr_requests": "64", "nr_tags": "32"},
+    "": {"scheduler": "none", "io_timeout": None, "nr_requests": "128", "nr_tags": None},
+}
+_COMMON = {"read_ahead_kb": "128", "nomerges": "0", "rq_affinity": "1", "zoned": "none"}
+_QUEUE = re.compile(r"/sys/block/([^/]+)/queue/([a-z_]+)")
+_TERM = re.compile(r'([A-Z]+)(?:\{([^}]*)\})?(==|!=|\+=|=)"([^"]*)"')
+_LEAST, _MOST = 4, 2048
+
+
+def disk_files(disks: List[Dict[str, Any]]) -> Dict[str, str]:
+    """Path → text of these disks: name, driver, model, device, members, mount, partitions, and any queue file."""
+    files: Dict[str, str] = {}
+    mounts = ["21 1 0:20 / /proc rw,nosuid - proc proc rw"]
+    for minor, disk in enumerate(disks):
+        folder = _folder(disk)
+        files.update(dict(_one(disk, folder)))
+        for part, suffix in enumerate(("", *disk.get("partitions", ()))):
+            node = disk["name"] + suffix
+            place = folder + (f"/{node}" if suffix else "")
+            number = f"259:{16 * minor + part}"
+            files[f"/sys/class/block/{node}"] = f"-> ../../{place[len('/sys/') :]}"
+            files[f"/sys/dev/block/{number}"] = f"-> ../../{place[len('/sys/') :]}"
+            files[f"{place}/dev"] = f"{number}\n"
+            if suffix == disk.get("mounted", "") and "mount" in disk:
+                mounts.append(f"{30 + minor} 1 {number} / {disk['mount']} rw - xfs /dev/{node} rw")
+    files["/proc/self/mountinfo"] = "\n".join(mounts) + "\n"
+    if any(disk.get("driver", "nvme") == "nvme" for disk in disks):
+        files["/sys/module/nvme_core/parameters/io_timeout"] = "30\n"
+        files["/sys/module/nvme/parameters/poll_queues"] = "0\n"
+    return files
+
+
+def _folder(disk: Dict[str, Any]) -> str:
+    name, device, driver = disk["name"], disk.get("device", ""), disk.get("driver", "nvme")
+    if driver == "nvme":
+        return f"/sys/devices/pci0000:00/{device}/nvme/{name.split('n1')[0].split('c')[0]}/{name}"
+    if driver == "head":
+        return f"/sys/devices/virtual/nvme-subsystem/nvme-subsys{name[4]}/{name}"
+    return f"/sys/devices/{device}/block/{name}" if driver else f"/sys/devices/virtual/block/{name}"
+
+
+def _one(disk: Dict[str, Any], folder: str) -> Iterator[Tuple[str, str]]:
+    name, driver = disk["name"], disk.get("driver", "nvme")
+    yield f"/sys/block/{name}", f"-> ../{folder[len('/sys/') :]}"
+    above = folder.rsplit("/", 1)[0]
+    if driver == "nvme":
+        yield f"{folder}/device", f"-> ../../{above.rsplit('/', 1)[1]}"
+        yield f"{above}/device", f"-> ../../../{disk['device']}"
+        yield f"{above}/model", f"{disk['model']:<40}\n"
+        yield f"/sys/devices/pci0000:00/{disk['device']}/driver", "-> ../../../bus/pci/drivers/nvme"
+    elif driver == "head":
+        yield f"{folder}/device", f"-> ../../{above.rsplit('/', 1)[1]}"
+        yield f"{above}/model", f"{disk['model']:<40}\n"
+    elif driver:
+        yield f"{folder}/device", f"-> ../../../{disk['device'].rsplit('/', 1)[-1]}"
+        yield f"/sys/devices/{disk['device']}/driver", f"-> ../../bus/drivers/{driver}"
+    for member in disk.get("members", ()):
+        yield f"{folder}/slaves/{member}", f"-> ../../../../../class/block/{member}"
+    values = {**_COMMON, **DEFAULTS.get(driver, DEFAULTS[""]), **disk.get("queue", {})}
+    tags = values.pop("nr_tags")
+    for attribute, value in values.items():
+        if value is not None:
+            yield f"{folder}/queue/{attribute}", f"{value}\n"
+    if tags is not None:
+        yield f"{folder}/mq/0/nr_tags", f"{tags}\n"
+
+
+def _link(path: Path) -> str:
+    return os.readlink(path) if path.is_symlink() else ""
+
+
+class Disks:
+    """The disks below `root`, and what they were at the start: the kernel's choice."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self.hz, self.page_kib = 250, 4
+        self.modules: Tuple[str, ...] = ("kyber", "bfq")
+        files = (*root.glob("sys/devices/**/queue/*"), *root.glob("sys/devices/**/mq/0/nr_tags"))
+        self._start = {file: file.read_text() for file in files}
+
+    def take(self, path: str, text: str) -> bool:
+        """Whether the file is one of ours; then the order was done, or OSError raised."""
+        match = _QUEUE.fullmatch(path)
+        if not match:
+            return False
+        file, word = self._root / path.lstrip("/"), text.strip()
+        if match[2] == "scheduler":
+            self._schedule(file, word)
+            return True
+        if not (word.isdigit() and int(word) < 1 << 32):
+            raise OSError(errno.EINVAL, "Invalid argument", path)
+        number = int(word)
+        if match[2] == "io_timeout":
+            number = self._timeout(number, path)
+        elif match[2] == "nr_requests":
+            number = self._requests(file, number)
+        elif match[2] == "read_ahead_kb":
+            number -= number % self.page_kib
+        elif match[2] == "nomerges":
+            number = 2 if number == 2 else min(number, 1)
+        elif match[2] == "rq_affinity":
+            number = number if number <= 2 else int(file.read_text())
+        else:
+            raise OSError(errno.EACCES, "Permission denied", path)
+        file.write_text(f"{number}\n")
+        return True
+
+    def _timeout(self, milliseconds: int, path: str) -> int:
+        """msecs_to_jiffies() to an unsigned int, and back by jiffies_to_msecs()."""
+        if milliseconds == 0:
+            raise OSError(errno.EINVAL, "Invalid argument", path)
+        ticks = (milliseconds * self.hz + 999) // 1000
+        if milliseconds > 0x7FFFFFFF:
+            ticks = ((1 << 62) - 2) & 0xFFFFFFFF  # MAX_JIFFY_OFFSET
+        return (ticks * 1000 + self.hz - 1) // self.hz & 0xFFFFFFFF
+
+    def _requests(self, file: Path, number: int) -> int:
+        tags = file.parent.parent / "mq/0/nr_tags"
+        unscheduled = "[none]" in (file.parent / "scheduler").read_text()
+        if not tags.exists() or number > (int(tags.read_text()) if unscheduled else _MOST):
+            raise OSError(errno.EINVAL, "Invalid argument", str(file))
+        return max(number, _LEAST)
+
+    def _schedule(self, file: Path, word: str) -> None:
+        offered = [one.strip("[]") for one in file.read_text().split()]
+        if word not in offered and word not in self.modules:
+            raise OSError(errno.EINVAL, "Invalid argument", str(file))
+        if f"[{word}]" in file.read_text():
+            return
+        file.write_text(" ".join(f"[{one}]" if one == word else one for one in dict.fromkeys([*offered, word])) + "\n")
+        depth = int((file.parent.parent / "mq/0/nr_tags").read_text())
+        (file.parent / "nr_requests").write_text(f"{depth if word == 'none' else 2 * min(depth, 128)}\n")
+
+    def boot(self) -> None:
+        """All is as the kernel chooses; then udev meets each disk."""
+        for file, text in self._start.items():
+            if file.exists():
+                file.write_text(text)
+        for link in sorted((self._root / "sys/block").glob("*")):
+            self.udev(link.name, "add")
+
+    def attach(self, disk: Dict[str, Any]) -> None:
+        """A disk appears, and udev meets it."""
+        from tests.support.hosts import lay_out
+
+        files = disk_files([disk])
+        del files["/proc/self/mountinfo"]
+        lay_out(self._root, files)
+        self.udev(disk["name"], "add")
+
+    def detach(self, name: str) -> None:
+        """A disk disappears."""
+        link = self._root / "sys/block" / name
+        shutil.rmtree(link.resolve())
+        link.unlink()
+        (self._root / "sys/class/block" / name).unlink()
+
+    def udev(self, name: str, action: str) -> None:
+        """What the rules of ours say of an event; a hidden disk has none."""
+        if re.fullmatch(r"nvme\d+c\d+n\d+", name):
+            return
+        for rules in sorted((self._root / "etc/udev/rules.d").glob("90-nearmetal-*.rules")):
+            self._follow(name, action, rules.read_text())
+
+    def _follow(self, name: str, action: str, text: str) -> None:
+        known = {"ACTION": action, "SUBSYSTEM": "block", "ENV.DEVTYPE": "disk"}
+        target = ""
+        for line in text.splitlines():
+            terms = [] if line.startswith("#") else _TERM.findall(line)
+            assert line.startswith("#") or ", ".join("".join(self._shown(term)) for term in terms) == line, line
+            if target and ("LABEL", "", "=", target) not in terms:
+                continue
+            target = ""
+            if not all(self._holds(name, known, term) for term in terms if term[2] in ("==", "!=")):
+                continue
+            for key, inner, sign, value in terms:
+                if sign == "=" and key == "GOTO":
+                    target = value
+                elif sign == "=" and key == "ENV":
+                    known[f"ENV.{inner}"] = value
+                elif sign == "=" and key == "ATTR":
+                    self.take(f"/sys/block/{name}/{inner}", value)
+
+    @staticmethod
+    def _shown(term: Tuple[str, str, str, str]) -> List[str]:
+        key, inner, sign, value = term
+        return [key, f"{{{inner}}}" if inner else "", sign, f'"{value}"']
+
+    def _holds(self, name: str, known: Dict[str, str], term: Tuple[str, str, str, str]) -> bool:
+        key, inner, sign, value = term
+        folder = (self._root / "sys/block" / name).resolve()
+        ways = [folder, *folder.parents]
+        if key == "TEST":
+            found = (folder / value).exists()
+        elif key == "ATTR":
+            file = folder / inner
+            found = file.exists() and fnmatch.fnmatchcase(file.read_text().strip(), value)
+        elif key == "ATTRS":
+            found = any((way / inner).is_file() and (way / inner).read_text().rstrip() == value for way in ways)
+        elif key == "DRIVERS":
+            found = any(os.path.basename(_link(way / "driver")) == value for way in ways)
+        else:
+            found = known.get(f"{key}.{inner}" if inner else key, "") == value
+        return found == (sign == "==")
