@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The command `nearmetal` on a host: status, plan, reapply, restore. PRIVATE to the collection.
+"""The command `nearmetal` on a host: status, plan, reapply, restore, capture. PRIVATE to the collection.
 
 The unit runs `reapply --if-changed`; people run the rest, without a controller.
 """
@@ -25,14 +25,18 @@ def parser() -> argparse.ArgumentParser:
     """The commands and their options."""
     top = argparse.ArgumentParser(prog="nearmetal", description="What nearmetal.ec2 keeps tuned on this host.")
     top.add_argument("--version", action="version", version=f"nearmetal.ec2 {VERSION}")
-    commands = top.add_subparsers(dest="command", required=True, metavar="status|plan|reapply|confirm|restore")
+    commands = top.add_subparsers(dest="command", required=True, metavar="status|plan|reapply|confirm|restore|capture")
     status = commands.add_parser("status", help="what is tuned, by which run, what drifted, how to take it back")
     status.add_argument("--json", action="store_true", help="the same for programs")
-    commands.add_parser("plan", help="what reapply would change; changes nothing")
+    plan = commands.add_parser("plan", help="what reapply would change; changes nothing")
+    plan.add_argument("--from", dest="file", metavar="FILE", help="what tune would change on a captured host")
+    plan.add_argument("--workload", help="with --from: this workload instead of what that host wanted")
+    plan.add_argument("--json", action="store_true", help="with --from: the same for programs")
     reapply = commands.add_parser("reapply", help="set again what was wanted, for the size that the host has now")
     reapply.add_argument("--if-changed", action="store_true", help="only when queues, interrupts, CPUs or disks did")
     commands.add_parser("confirm", help="the network change that waits for it may stay")
     commands.add_parser("dead-man", help="what the timer runs: put back a network change that nobody confirmed")
+    commands.add_parser("capture", help="print what a plan asks of this host as one JSON file, for a bug report")
     restore = commands.add_parser("restore", help="take back one concern, or everything")
     restore.add_argument("concern", nargs="*", help="all of them when none is named")
     return top
@@ -43,6 +47,10 @@ def main(arguments: List[str], host: Optional[WritableHost] = None) -> int:
     options = parser().parse_args(arguments)
     host = host or WritableHost()
     try:
+        if options.command == "plan" and options.file:
+            from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import replay
+
+            return replay.plan_from(options.file, options.workload, options.json)
         if not host.is_root():
             raise NearmetalError("the journal is readable by root alone: run it with sudo")
         if options.command == "reapply":
@@ -54,6 +62,8 @@ def main(arguments: List[str], host: Optional[WritableHost] = None) -> int:
             return tell.status(host, options.json)
         if options.command == "plan":
             return tell.plan(host)
+        if options.command == "capture":
+            return tell.capture(host)
         if options.command == "confirm":
             return tell.confirm(host)
         if options.command == "dead-man":

@@ -48,6 +48,14 @@ def restore(host: WritableHost, names: Optional[List[str]]) -> int:
     return _say(run(host, lambda known: restore_requests(names, known), check=False, origin=ORIGIN).outcomes)
 
 
+def capture(host: WritableHost) -> int:
+    """Print the capture."""
+    from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import capture as agent_capture
+
+    say(json.dumps(agent_capture.capture(host), indent=1))
+    return 0
+
+
 def confirm(host: WritableHost) -> int:
     """Disarm the dead-man timer."""
     say("confirmed" if engine_dead_man.confirm(host) else "nothing waits to be confirmed")

@@ -16,8 +16,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.workload 
 from lab import shape
 from lab.shape import Shape
 from tests.support import workload_table
-from tests.support.fake_kernel import FakeKernel
-from tests.support.hosts import CPU, built, files_of, lay_out
+from tests.support.fresh_host import fresh
+from tests.support.hosts import CPU, built, lay_out
 
 TABLE = workload_table.read()
 # Class of the table → host of tests/hosts.
@@ -39,32 +39,6 @@ CLOCK = "/sys/devices/system/clocksource/clocksource0"
 DMI = "/sys/devices/virtual/dmi/id"
 APPLIES = frozenset(("ok", "would_change"))
 CLOSED = ("not_ec2", "container")
-# As /proc/net/route: interface, destination, gateway, flags, three counts, mask, three more.
-ROUTE = "\t".join(["{}", "00000000", "0100000A", "0003", "0", "0", "512", "00000000", "0", "0", "0"]) + "\n"
-
-
-def kernel(root: Path, name: str) -> FakeKernel:
-    """A host as it boots: the first NIC has the default route, ENA adapts and has its rings, ixgbevf has its own."""
-    files = files_of(name)
-    nics = sorted({path.split("/")[4] for path in files if path.startswith("/sys/class/net/")})
-    host = FakeKernel(root, {**files, **({"/proc/net/route": ROUTE.format(nics[0])} if nics else {})})
-    for one in nics:
-        driver = files[files_key(files, one)].rsplit("/", 1)[1]
-        queues = sum(path.startswith(f"/sys/class/net/{one}/queues/rx-") and "rps_cpus" in path for path in files)
-        if driver == "ena":
-            host.nics.channels[one] = [queues, queues]
-            host.nics.rings[one] = [16384, 1024, 1024, 1024]
-            host.nics.coalesce[one] = [20, 0, 0, 0, 64, 0, 0, 0, 0, 1, *[0] * 12]
-        elif driver == "ixgbevf":
-            host.nics.rings[one] = [4096, 4096, 512, 512]
-            host.nics.coalesce[one] = [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, *[0] * 12]
-    return host
-
-
-def files_key(files: Dict[str, str], nic: str) -> str:
-    """The path of a NIC's link to its driver."""
-    place = files[f"/sys/class/net/{nic}/device"].rsplit("/", 1)[1]
-    return next(path for path in files if path.endswith(f"/{place}/driver"))
 
 
 def test_the_table_has_a_row_for_every_value() -> None:
@@ -78,7 +52,7 @@ def test_the_table_has_a_row_for_every_value() -> None:
 
 @pytest.mark.parametrize("kind", HOSTS)
 def test_a_fresh_host_has_the_statuses_of_its_class(kind: str, tmp_path: Path) -> None:
-    facts = workload_table.look(kernel(tmp_path, HOSTS[kind]))
+    facts = workload_table.look(fresh(tmp_path, HOSTS[kind]))
     for workload, rows in TABLE.items():
         actions, findings = workload_table.planned(facts, workload)
         if kind in CLOSED:

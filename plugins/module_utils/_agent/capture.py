@@ -1,0 +1,163 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`nearmetal capture`: one JSON file from which this host can be planned elsewhere. PRIVATE to the collection.
+
+The facts are observed once through a host that reads allowed paths alone and notes what
+it gave. So a capture holds what this version asks for, and nothing that isn't listed.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import Any, Dict, List, Optional, Set
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.allowed import LONGEST_FILE, rule_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.options import COMMON
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.stored import StoredWanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import DOMAINS, observe
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
+
+FORMAT = 1
+
+# Records that ask a driver for its name, channels, rings, moderation, offloads and counters (linux/ethtool.h).
+_RECORDS = (0x03, 0x3C, 0x10, 0x0E, 0x3A, 0x1B, 0x1D, 0x37)
+
+
+class AllowedHost(Host):
+    """A host of which only what is allowed can be read, and that remembers what was."""
+
+    def __init__(self, real: Host) -> None:
+        super().__init__(real.root or "/")
+        self._real = real
+        self.files: Dict[str, str] = {}
+        self.links: Dict[str, str] = {}
+        self.folders: Set[str] = set()
+        self.read_only: Set[str] = set()
+        self.drivers: Dict[str, Dict[str, str]] = {}
+
+    def names(self, path: str) -> List[str]:
+        if rule_of(path) is None:
+            return []
+        found = [name for name in self._real.names(path) if rule_of(f"{path}/{name}") is not None]
+        if found:
+            self.folders.add(self._place(path))
+        for name in found:
+            self.exists(f"{path}/{name}")
+        return found
+
+    def link(self, path: str) -> Optional[str]:
+        target = self._real.link(path) if rule_of(path) is not None else None
+        if target is not None:
+            parent, name = os.path.split(path)
+            self.links[f"{self._place(parent)}/{name}"] = target
+        return target
+
+    def exists(self, path: str) -> bool:
+        if rule_of(path) is None or not self._real.exists(path):
+            return False
+        if self.link(path) is None:
+            place = self._place(path)
+            if os.path.isdir(self._real.real(path)):
+                self.folders.add(place)
+            else:
+                self.files.setdefault(place, "")
+        return True
+
+    def fixed(self, path: str) -> bool:
+        found = rule_of(path) is not None and self._real.fixed(path)
+        if found:
+            self.read_only.add(self._place(path))
+        return found
+
+    def machine(self) -> Optional[str]:
+        return self._real.machine()
+
+    def _driver(self, device: str, record: bytes) -> bytes:
+        answer = self._real.ethtool(device, record)
+        if answer is None or int.from_bytes(record[:4], sys.byteorder) not in _RECORDS:
+            raise OSError(95, "not in the capture", device)
+        self.drivers.setdefault(device, {})[record_key(record)] = answer.hex()
+        return answer
+
+    def _read(self, path: str, limit: int, records: bool) -> Optional[str]:
+        keep = rule_of(path)
+        if keep is None:
+            return None
+        text = self._real.records(path) if records else self._real.text(path, min(limit, LONGEST_FILE))
+        if text is None:
+            return None
+        kept = keep(text)
+        self.files[self._place(path)] = kept
+        return kept
+
+    def _place(self, path: str) -> str:
+        """The path without symbolic links; those on the way are noted."""
+        done: List[str] = []
+        todo = path.split("/")[::-1]
+        for _step in range(200):
+            if not todo:
+                break
+            part = todo.pop()
+            if part in ("", "."):
+                continue
+            if part == "..":
+                del done[-1:]
+                continue
+            here = "/".join(["", *done, part])
+            target = self._real.link(here)
+            if target is None:
+                done.append(part)
+                continue
+            self.links[here] = target
+            if target.startswith("/"):
+                done = []
+            todo.extend(target.split("/")[::-1])
+        return "/".join(["", *done])
+
+
+def record_key(record: bytes) -> str:
+    """An ethtool question by its beginning and its length; the rest is room for the answer."""
+    return f"{record[:16].hex()}/{len(record)}"
+
+
+def capture(host: WritableHost) -> Dict[str, Any]:
+    """The capture as plain JSON data. Reads, never writes."""
+    allowed = AllowedHost(host)
+    observe(allowed, DOMAINS)
+    return {
+        "format": FORMAT,
+        "nearmetal": VERSION,
+        "captured": time.strftime("%Y-%m-%d", time.gmtime()),
+        "machine": host.machine(),
+        "files": dict(sorted(allowed.files.items())),
+        "links": dict(sorted(allowed.links.items())),
+        "folders": sorted(allowed.folders),
+        "read_only": sorted(allowed.read_only),
+        "drivers": allowed.drivers,
+        "wanted": _wanted(host),
+    }
+
+
+def _wanted(host: WritableHost) -> Dict[str, Any]:
+    """What is stored as wanted, as far as it is still valid: words and numbers of the concerns' own options."""
+    found = {}
+    stored = StoredWanted(host)
+    for concern in CONCERNS:
+        kept = stored.get(concern.name)
+        if kept is None:
+            continue
+        try:
+            options = kept.wanted(concern).options
+        except NearmetalError:
+            continue
+        # A waiver's reason is a sentence of somebody's, and stays at home.
+        known = {**COMMON, **concern.options}
+        found[concern.name] = {option: value for option, value in options.items() if option in known}
+    return found

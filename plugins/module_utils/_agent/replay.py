@@ -1,0 +1,150 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`nearmetal plan --from FILE`: what would be done on a captured host, without that host. PRIVATE to the collection.
+
+The captured files are laid out below a temporary folder and read as any host's are. A
+capture comes from somebody else: nothing of it leaves that folder, or reaches a terminal raw.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+from typing import Any, Dict, List, Mapping, Optional, Sequence
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.capture import FORMAT, record_key
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.say import say
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Outcome
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import tune_requests
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import contract
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import run
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.unit_run import NAME as UNIT
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import in_words
+
+LARGEST = 64 * 1024 * 1024
+_PATH = re.compile(r"(?:/[A-Za-z0-9_.:@+-]{1,255}){1,40}", re.ASCII)
+_HEX = re.compile(r"(?:[0-9a-f]{2})*", re.ASCII)
+_WIDTH = 28  # of a value in the table
+
+
+class CapturedHost(WritableHost):
+    """A captured host below a temporary root."""
+
+    def __init__(self, root: str, machine: Optional[str], drivers: Mapping[str, Mapping[str, str]]) -> None:
+        super().__init__(root)
+        self._machine = machine
+        self._drivers = drivers
+
+    def is_root(self) -> bool:
+        """It is planned as root would; nothing is written."""
+        return True
+
+    def machine(self) -> Optional[str]:
+        return self._machine
+
+    def _driver(self, device: str, record: bytes) -> bytes:
+        answer = self._drivers.get(device, {}).get(record_key(record))
+        if answer is None:
+            raise OSError(95, "not in the capture", device)
+        return bytes.fromhex(answer)
+
+
+def plan_from(path: str, workload: Optional[str], as_json: bool) -> int:
+    """Print what would be done: for a workload, or else for what was wanted on that host, or else for `base`."""
+    captured = read(path)
+    concerns = {} if workload else captured["wanted"]
+    if not concerns:
+        workload = workload or "base"
+    with tempfile.TemporaryDirectory(prefix="nearmetal-") as folder:
+        host = lay_out(captured, folder)
+        done = run(host, lambda known: tune_requests(workload, concerns, {}, known), check=True, lenient=True)
+    outcomes = [outcome for outcome in done.outcomes if outcome.name != UNIT]
+    if as_json:
+        about = {key: captured[key] for key in ("captured", "nearmetal")}
+        result = {**contract(outcomes), "platform": done.facts.as_dict()["platform"], "workload": workload, **about}
+        say(json.dumps(result, indent=1, sort_keys=True))
+    else:
+        say(_table(captured, done.facts.as_dict()["platform"], outcomes))
+    return int(any(outcome.error for outcome in outcomes))
+
+
+def read(path: str) -> Dict[str, Any]:
+    """A capture, every part of it checked. Raises NearmetalError when it isn't one, or is of a newer format."""
+    try:
+        with open(path, "rb") as stream:
+            data = stream.read(LARGEST + 1)
+        captured = json.loads(data[:LARGEST].decode("utf-8"))
+    except OSError as error:
+        raise NearmetalError(f"{path}: {os.strerror(error.errno or 0)}") from None
+    except (ValueError, RecursionError):
+        raise NearmetalError(f"{path} is no capture: it isn't JSON; make one with `nearmetal capture`") from None
+    wrong = _wrong(captured)
+    if wrong:
+        raise NearmetalError(f"{path} is no capture ({wrong}); make one with `nearmetal capture`")
+    found: Dict[str, Any] = captured
+    return found
+
+
+def _wrong(captured: Any) -> str:
+    if not isinstance(captured, dict) or captured.get("format") != FORMAT:
+        return f"its format isn't {FORMAT}"
+    parts = [captured.get(name) for name in ("files", "links", "drivers", "wanted")]
+    lists = [captured.get(name) for name in ("folders", "read_only")]
+    if not all(isinstance(part, dict) for part in parts) or not all(isinstance(one, list) for one in lists):
+        return "a part of it is missing"
+    about = [captured.get(name) for name in ("captured", "nearmetal")] + [captured.get("machine") or ""]
+    if not all(isinstance(text, str) for text in about):
+        return "it doesn't say when and where it was made"
+    files, links, drivers = captured["files"], captured["links"], captured["drivers"]
+    paths = [*files, *links, *captured["folders"], *captured["read_only"]]
+    if not all(isinstance(path, str) and _PATH.fullmatch(path) and "/../" not in f"{path}/" for path in paths):
+        return "a path that is none"
+    if not all(isinstance(text, str) and "\0" not in text for text in (*files.values(), *links.values())):
+        return "a file that is no text"
+    answers = [one for table in drivers.values() for one in (table.values() if isinstance(table, dict) else [0])]
+    if not all(isinstance(answer, str) and _HEX.fullmatch(answer) for answer in answers):
+        return "a driver's answer that is none"
+    return ""
+
+
+def lay_out(captured: Mapping[str, Any], folder: str) -> CapturedHost:
+    """The captured host below an empty folder; links come last, so that nothing is written through one."""
+    try:
+        for path in captured["folders"]:
+            os.makedirs(folder + path, exist_ok=True)
+        for path, text in captured["files"].items():
+            os.makedirs(os.path.dirname(folder + path), exist_ok=True)
+            if os.path.isdir(folder + path):
+                continue
+            with open(folder + path, "xb") as stream:
+                stream.write(text.encode("utf-8", "replace"))
+            if path in captured["read_only"]:
+                os.chmod(folder + path, 0o444)
+        for path, target in captured["links"].items():
+            os.makedirs(os.path.dirname(folder + path), exist_ok=True)
+            os.symlink(target, folder + path)
+    except OSError as error:
+        raise NearmetalError(f"the capture contradicts itself: {os.strerror(error.errno or 0)}") from None
+    return CapturedHost(folder, captured["machine"], captured["drivers"])
+
+
+def _table(captured: Mapping[str, Any], platform: Mapping[str, Any], outcomes: Sequence[Outcome]) -> str:
+    """A line per finding, the reason below it."""
+    host = " · ".join(str(platform.get(key)) for key in ("instance_type", "host_class", "kernel") if platform.get(key))
+    rows: List[str] = [f"captured on {captured['captured']} by nearmetal {captured['nearmetal']} · {host}"]
+    for outcome in outcomes:
+        if outcome.error:
+            rows.append(f"{'error':15} {outcome.name}\n{'':16}{outcome.error}")
+        for finding in outcome.plan.findings:
+            place = f" {finding.where}" if finding.where else ""
+            now, goal = in_words(finding.now, "", _WIDTH), in_words(finding.wanted, "", _WIDTH)
+            change = f"{now or 'absent'} → {goal}" if finding.status == "would_change" else now
+            rows.append(
+                f"{finding.status:15} {finding.concern}.{finding.knob}{place}  {change}\n{'':16}{finding.reason}"
+            )
+    return "\n".join("".join(char for char in line if char.isprintable()) for line in "\n".join(rows).split("\n"))

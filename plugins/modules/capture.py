@@ -1,0 +1,71 @@
+#!/usr/bin/python
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a plan asks of a host, as data."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: capture
+short_description: Read what a plan asks of a host, for planning without the host
+version_added: 0.1.0
+description:
+  - Returns what C(nearmetal plan --from) needs to plan this host elsewhere, for a bug report or a review.
+  - Only listed paths are read, and of each only lines and words of a known form. No serial, no hardware or network
+    address, no instance id, no comment, no environment of a service and no unknown kernel argument is in it.
+  - The playbook C(nearmetal.ec2.capture) writes one file per host on the controller.
+options: {}
+extends_documentation_fragment:
+  - nearmetal.ec2.attributes.check
+author:
+  - The nearmetal.ec2 authors (@nearmetal)
+"""
+
+EXAMPLES = r"""
+- name: Capture the host
+  nearmetal.ec2.capture:
+  become: true
+  register: captured
+
+- name: Keep it on the controller
+  ansible.builtin.copy:
+    content: "{{ captured.capture | to_json }}"
+    dest: "{{ inventory_hostname }}.json"
+    mode: "0600"
+  delegate_to: localhost
+"""
+
+RETURN = r"""
+capture:
+  description: What C(nearmetal plan --from) reads; its form is that of one version of nearmetal.
+  type: dict
+  returned: success
+msg:
+  description: One line, what was read.
+  type: str
+  returned: always
+  sample: 312 files of this host
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.capture import capture
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+
+
+def main(host: WritableHost | None = None) -> None:
+    """Capture `host`, by default this machine."""
+    module = AnsibleModule(argument_spec={}, supports_check_mode=True)
+    host = host or WritableHost()
+    try:
+        if not host.is_root():
+            raise NearmetalError("the kernel log and what is wanted are readable by root alone: set become: true")
+        found = capture(host)
+    except NearmetalError as error:
+        module.fail_json(msg=str(error))
+    module.exit_json(changed=False, capture=found, msg=f"{len(found['files'])} files of this host")
+
+
+if __name__ == "__main__":
+    main()

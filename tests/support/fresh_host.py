@@ -1,0 +1,39 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A host of tests/hosts as it boots, with what its NIC drivers answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Dict
+
+from tests.support.fake_kernel import FakeKernel
+from tests.support.hosts import files_of
+
+# As /proc/net/route: interface, destination, gateway, flags, three counts, mask, three more.
+ROUTE = "\t".join(["{}", "00000000", "0100000A", "0003", "0", "0", "512", "00000000", "0", "0", "0"]) + "\n"
+
+
+def fresh(root: Path, name: str) -> FakeKernel:
+    """A host as it boots: the first NIC has the default route, ENA adapts and has its rings, ixgbevf has its own."""
+    files = files_of(name)
+    nics = sorted({path.split("/")[4] for path in files if path.startswith("/sys/class/net/")})
+    host = FakeKernel(root, {**files, **({"/proc/net/route": ROUTE.format(nics[0])} if nics else {})})
+    for one in nics:
+        driver = files[_driver_of(files, one)].rsplit("/", 1)[1]
+        queues = sum(path.startswith(f"/sys/class/net/{one}/queues/rx-") and "rps_cpus" in path for path in files)
+        if driver == "ena":
+            host.nics.channels[one] = [queues, queues]
+            host.nics.rings[one] = [16384, 1024, 1024, 1024]
+            host.nics.coalesce[one] = [20, 0, 0, 0, 64, 0, 0, 0, 0, 1, *[0] * 12]
+        elif driver == "ixgbevf":
+            host.nics.rings[one] = [4096, 4096, 512, 512]
+            host.nics.coalesce[one] = [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, *[0] * 12]
+    return host
+
+
+def _driver_of(files: Dict[str, str], nic: str) -> str:
+    """The path of a NIC's link to its driver."""
+    place = files[f"/sys/class/net/{nic}/device"].rsplit("/", 1)[1]
+    return next(path for path in files if path.endswith(f"/{place}/driver"))

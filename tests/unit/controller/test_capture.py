@@ -1,0 +1,210 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`nearmetal capture` and `nearmetal plan --from`: no secret leaves the host, and the plan is that host's own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Callable, Dict, List
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import command
+from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.registry import WORKLOADS
+from ansible_collections.nearmetal.ec2.plugins.modules import capture, tune
+
+from tests.support import hosts
+from tests.support.fake_kernel import FakeKernel
+from tests.support.fresh_host import fresh
+
+Call = Callable[..., Dict[str, Any]]
+Run = Callable[..., str]
+INSTANCE, MAC, UUID = "i-0123456789abcdef0", "0e:a1:b2:c3:d4:e5", "ec2a1b2c-3d4e-5f60-7182-93a4b5c6d7e8"
+SERIAL, ADDRESS = "4f7Tz9-SERIAL", "10.31.7.254"
+SECRETS = {
+    "/proc/cmdline": (
+        "root=UUID=hunter2-root ro clocksource=tsc db_password=hunter2 luks.key=hunter2 tsc=reliable nosmt=hunter2;x\n"
+    ),
+    "/sys/devices/virtual/dmi/id/product_serial": SERIAL,
+    "/sys/devices/virtual/dmi/id/product_uuid": UUID,
+    "/sys/devices/virtual/dmi/id/chassis_asset_tag": SERIAL,
+    "/sys/class/net/ens5/address": MAC,
+    "/sys/class/net/ens5/ifalias": "hunter2",
+    "/etc/sysctl.d/99-zz-site.conf": (
+        "# hunter2\nkernel.core_pattern = |/bin/hunter2\nnet.core.somaxconn = 128\nnet.core.rmem_max = hunter2;\n"
+    ),
+    "/etc/sysctl.d/99-nearmetal-numa.conf": "# edited: hunter2\nkernel.hostname = hunter2\n",
+    "/etc/systemd/system/redis.service": "[Service]\nEnvironment=TOKEN=hunter2\n",
+    "/etc/systemd/system/irqbalance.service.d/site.conf": "[Service]\nEnvironment=TOKEN=hunter2\n",
+    "/etc/default/irqbalance": "IRQBALANCE_ARGS=--hint=hunter2\n",
+    "/etc/tuned/active_profile": "site\n",
+    "/etc/tuned/site/tuned.conf": (
+        "[main]\nsummary=hunter2\n[variables]\npassword=hunter2\n[sysctl]\nkernel.domainname=hunter2\n"
+        "net.core.somaxconn=2048\n[bootloader]\ncmdline_site=+nosmt token=hunter2\n[script]\nscript=/opt/hunter2\n"
+    ),
+    "/sys/fs/cgroup/system.slice/tuned.service/cgroup.procs": "812\n",
+    "/etc/os-release": 'ID=amzn\nVERSION_ID="2023"\nPRETTY_NAME="of hunter2"\nHOME_URL=http://hunter2/\n',
+    "/proc/net/route": (
+        "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\tMTU\tWindow\tIRTT\n"
+        "ens5\t00000000\tFE071F0A\t0003\t0\t0\t512\t00000000\t0\t0\t0\n"
+        "ens5\t0A071F0A\t00000000\t0005\t0\t0\t512\tFFFFFFFF\t0\t0\t0\n"
+    ),
+    "/dev/kmsg": (
+        "6,1,100,-;Kernel command line: clocksource=tsc db_password=hunter2\n"
+        "6,2,200,-;clocksource: Switched to clocksource tsc\n"
+        f"6,3,300,-;ena 0000:00:05.0: addr {MAC}\n"
+        "5,4,400,-;audit: user hunter2 logged in\n"
+    ),
+    "/var/lib/nearmetal/boot_arguments.json": '{"arguments": "hunter2"}',
+    "/boot/grub/grub.cfg": "password_pbkdf2 root hunter2\n",
+    "/proc/cpuinfo": (
+        "processor\t: 0\nvendor_id\t: GenuineIntel\nflags\t\t: fpu tsc constant_tsc nonstop_tsc hypervisor\n"
+        f"Serial\t\t: {SERIAL}\n\n"
+    ),
+    "/proc/1/mounts": (
+        "/dev/disk/by-uuid/hunter2 / ext4 rw,relatime 0 0\n//nas/hunter2 /mnt cifs rw,password=hunter2 0 0\n"
+    ),
+}
+SAFE = ("hunter2", SERIAL, UUID[:12], MAC, INSTANCE, ADDRESS, "FE071F0A", "0A071F0A")
+
+
+@pytest.fixture
+def say(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run a command of the host; what it printed."""
+
+    def run(host: Any, *words: str, code: int = 0) -> str:
+        capsys.readouterr()
+        assert command.main(list(words), host) == code
+        printed = capsys.readouterr()
+        return printed.out + printed.err
+
+    return run
+
+
+def planned(text: str) -> List[Dict[str, Any]]:
+    """Findings without what a capture can't know: the unit, boot loader and instance id."""
+    return [one for one in json.loads(text)["findings"] if one["concern"] != "unit" and one["knob"] != "persist"]
+
+
+def test_no_secret_is_in_a_capture(tmp_path: Path, call: Call, say: Run) -> None:
+    host = FakeKernel(
+        tmp_path, hosts.files_of("nitro", {"/sys/devices/virtual/dmi/id/board_asset_tag": f"{INSTANCE}\n"})
+    )
+    call(
+        tune.main,
+        host,
+        concerns={"network_stack": {"somaxconn": 8192}},
+        waivers=[{"knob": "network_stack.somaxconn", "reason": "hunter2", "expires": "2999-01-01"}],
+    )
+    hosts.lay_out(tmp_path, SECRETS)
+    text = say(host, "capture")
+    assert [secret for secret in SAFE if secret in text] == []
+    captured = json.loads(text)
+    files = captured["files"]
+    assert files["/proc/cmdline"] == "ro clocksource=tsc tsc=reliable\n"
+    assert files["/etc/sysctl.d/99-zz-site.conf"] == "net.core.somaxconn = 128\n"
+    assert files["/dev/kmsg"] == "6,2,200,-;clocksource: Switched to clocksource tsc\n"
+    assert files["/etc/tuned/site/tuned.conf"].splitlines()[-2:] == ["cmdline_site=nosmt", "[script]"]
+    assert files["/proc/1/mounts"] == "- / - rw 0 0\n"
+    assert captured["wanted"]["network_stack"]["somaxconn"] == 8192
+
+
+@pytest.mark.parametrize("name", [name for name in hosts.names() if name != "container"])
+def test_a_plan_from_a_capture_is_the_hosts_own(name: str, tmp_path: Path, say: Run, call: Call) -> None:
+    host = fresh(tmp_path / "root", name)
+    place = tmp_path / "host.json"
+    place.write_text(say(host, "capture"))
+    for workload in WORKLOADS:
+        own = call(tune.main, host, check=True, workload=workload)
+        told = planned(say(None, "plan", "--from", str(place), "--workload", workload, "--json"))
+        assert told == planned(json.dumps(own)), workload
+    assert "instance_id" in json.loads(say(None, "plan", "--from", str(place), "--json"))["platform"]
+
+
+def test_a_capture_is_planned_for_what_its_host_wanted(tmp_path: Path, call: Call, say: Run) -> None:
+    host = fresh(tmp_path / "root", "xen_hvm")
+    call(tune.main, host, concerns={"clocksource": {"source": "tsc"}, "hugepages": {"thp": "never"}})
+    host.write_value("/sys/kernel/mm/transparent_hugepage/enabled", "always")
+    place = tmp_path / "host.json"
+    place.write_text(say(host, "capture"))
+    lines = say(None, "plan", "--from", str(place)).splitlines()
+    assert lines[0].startswith("captured on 20")
+    assert lines[0].endswith("xen_hvm · 4.14.355-275.572.amzn2.x86_64")
+    assert [line.split() for line in lines if "hugepages.thp" in line] == [
+        ["would_change", "hugepages.thp", "always", "→", "never"]
+    ]
+    assert [line.split() for line in lines if "clocksource.source" in line] == [["ok", "clocksource.source", "tsc"]]
+
+
+BROKEN = [
+    ("{", "it isn't JSON"),
+    ('{"format": 2}', "its format isn't 1"),
+    ('{"format": 1, "files": {}}', "a part of it is missing"),
+]
+
+
+@pytest.mark.parametrize(("text", "reason"), BROKEN)
+def test_what_is_no_capture_is_said_to_be_none(text: str, reason: str, tmp_path: Path, say: Run) -> None:
+    (tmp_path / "host.json").write_text(text)
+    assert reason in say(None, "plan", "--from", str(tmp_path / "host.json"), code=1)
+    assert "No such file" in say(None, "plan", "--from", str(tmp_path / "absent.json"), code=1)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"files": {"/../../escape": "x"}},
+        {"files": {"/etc/a\n": "x"}},
+        {"links": {"/sys": "/"}, "files": {"/sys/a": "x"}},
+        {"drivers": {"ens5": {"03": "zz"}}},
+        {"drivers": {"ens5": 5}},
+        {"folders": [7]},
+        {"machine": 5},
+    ],
+)
+def test_a_hostile_capture_ends_in_one_sentence(change: Dict[str, Any], tmp_path: Path, say: Run) -> None:
+    whole = json.loads(say(fresh(tmp_path / "root", "nitro"), "capture"))
+    (tmp_path / "host.json").write_text(json.dumps({**whole, **change}))
+    said = say(None, "plan", "--from", str(tmp_path / "host.json"), code=1)
+    assert said.startswith("nearmetal: ")
+    assert len(said.splitlines()) == 1
+    assert not list(tmp_path.rglob("escape"))
+
+
+def test_links_of_a_capture_lead_nowhere_else(tmp_path: Path, say: Run) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("tsc hunter2\n")
+    whole = json.loads(say(fresh(tmp_path / "root", "nitro"), "capture"))
+    path = "/sys/devices/system/clocksource/clocksource0/available_clocksource"
+    del whole["files"][path]
+    whole["links"][path] = str(secret)
+    (tmp_path / "host.json").write_text(json.dumps(whole))
+    assert "hunter2" not in say(None, "plan", "--from", str(tmp_path / "host.json"))
+
+
+def test_control_characters_of_a_capture_never_reach_the_terminal(tmp_path: Path, say: Run) -> None:
+    whole = json.loads(say(fresh(tmp_path / "root", "nitro"), "capture"))
+    whole["captured"] = "\x1b[2J2026"
+    (tmp_path / "host.json").write_text(json.dumps(whole))
+    assert "\x1b" not in say(None, "plan", "--from", str(tmp_path / "host.json"))
+
+
+def test_the_module_returns_what_the_command_prints(tmp_path: Path, call: Call, say: Run) -> None:
+    host = fresh(tmp_path, "metal")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    result = call(capture.main, host)
+    assert result["capture"] == json.loads(say(host, "capture"))
+    assert not result["changed"]
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+    host.root_user = False
+    assert "set become: true" in call(capture.main, host)["msg"]
+
+
+def test_the_guide_shows_what_is_printed(tmp_path: Path, say: Run) -> None:
+    guide = (Path(__file__).resolve().parents[3] / "docs" / "capture.md").read_text("utf-8")
+    shown = guide.split("```console\n")[1].split("```")[0].splitlines()[1:]
+    (tmp_path / "host.json").write_text(say(fresh(tmp_path / "root", "xen_hvm"), "capture"))
+    printed = say(None, "plan", "--from", str(tmp_path / "host.json"), "--workload", "cache").splitlines()
+    assert [line.rstrip() for line in printed[1 : len(shown)]] == shown[1:]
+    assert printed[0].split(" by ")[1] == shown[0].split(" by ")[1]
