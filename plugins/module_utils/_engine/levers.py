@@ -31,8 +31,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.smt import O
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.sysctl import Sysctl
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.unit import Agent, Enabled
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import block_queue
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import ethtool
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import block_queue
 
 _CLOCK = "/sys/devices/system/clocksource/clocksource0"
 

@@ -26,7 +26,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERS
 from ansible_collections.nearmetal.ec2.plugins.modules import clocksource, restore, tune
 
 from tests.support.fake_kernel import CLOCK, FakeKernel
-from tests.support.hosts import files_of
+from tests.support.hosts import files_of, lay_out
 
 Call = Callable[..., Dict[str, Any]]
 ROOT = Path(__file__).resolve().parents[3]
@@ -219,10 +219,7 @@ def test_a_boot_is_planned_anew_with_its_own_originals(host: FakeKernel, call: C
 def test_the_same_disk_on_another_type_gets_that_types_plan(host: FakeKernel, call: Call) -> None:
     call(clocksource.main, host, source="auto")
     boot(host)
-    for path, text in files_of("nitro").items():
-        place = Path(host.root) / path.lstrip("/")
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text)
+    lay_out(Path(host.root), files_of("nitro"))
     shutil.rmtree(Path(host.root) / "sys/hypervisor")
     host.write_value(CURRENT, "kvm-clock\n")
     assert command(["reapply", "--if-changed"], host) == 0
