@@ -56,4 +56,11 @@ OWN: Workload = {
             "ec2.md 2.10",
         ),
     },
+    "block_storage": {
+        "read_ahead_kb": Choice(
+            1024,
+            "scans read in order; AWS asks for 1 MiB on st1 and sc1, which earn by large requests",
+            "ec2.md 2.11, ec2.md 4",
+        ),
+    },
 }

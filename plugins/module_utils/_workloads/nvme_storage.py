@@ -15,4 +15,21 @@ OWN: Workload = {
             "ec2.md 2.2, ec2.md 4",
         ),
     },
+    "block_storage": {
+        "io_timeout": Choice(
+            "aws",
+            "90 s for instance store, where a disk that is silent is broken, and no end for EBS, as AWS's own rules",
+            "ec2.md 2.11, ec2.md 4",
+        ),
+        "scheduler": Choice(
+            "none",
+            "the device orders requests itself; a scheduler of the kernel's costs CPU per request",
+            "S3-03, ec2.md 4",
+        ),
+        "nomerges": Choice(
+            2,
+            "random requests hardly ever touch, and looking for some that do costs CPU for each of a million",
+            "S3-03, ec2.md 4",
+        ),
+    },
 }

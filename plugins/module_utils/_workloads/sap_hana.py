@@ -51,4 +51,16 @@ OWN: Workload = {
             "SAP 2382421, S4-16",
         ),
     },
+    "block_storage": {
+        "io_timeout": Choice(
+            "aws",
+            "a volume that answers late is waited for: after 30 s the file system would be read-only",
+            "SAP 1656250, ec2.md 2.11",
+        ),
+        "scheduler": Choice(
+            "none",
+            "the device orders requests itself; a scheduler of the kernel's costs CPU per request",
+            "SAP 1656250, ec2.md 2.11",
+        ),
+    },
 }

@@ -17,6 +17,7 @@ import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 
 from tests.support import hosts, workload_table
+from tests.support.fake_disks import EBS, disk_files
 from tests.support.fake_nics import nic_files
 from tests.support.host_memory import memory_files
 from tests.unit.facts import machines
@@ -51,7 +52,10 @@ def complete(root: Path, expected: Dict[str, Any]) -> None:
     cpus, nodes = expected["counts"]["cpus_online"], expected["counts"]["numa_nodes"]
     clock = CLOCKS.get(expected["hypervisor"] or "", CLOCKS[expected["arch"]])
     nic = {"name": "eth9", "driver": "ena", "place": "0000:00:05.0", "queues": min(8, cpus), "node": -1}
-    files = {**nic_files(cpus, [nic]), **dict(memory_files(nodes))}
+    disk: Dict[str, Any] = {"name": "nvme0n1", "device": "0000:00:04.0", "model": EBS, "mount": "/"}
+    if expected["hypervisor"] == "Xen":
+        disk = {"name": "xvda", "driver": "vbd", "device": "vbd-51712", "mount": "/"}
+    files = {**nic_files(cpus, [nic]), **dict(memory_files(nodes)), **disk_files([disk])}
     files.update(
         {f"{CLOCK}/current_clocksource": clock[0], f"{CLOCK}/available_clocksource": clock[1], "/dev/kmsg": ""}
     )
