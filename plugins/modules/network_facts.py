@@ -112,6 +112,11 @@ ansible_facts:
               returned: always
               type: dict
               sample: {"ens5": "llq"}
+            compute_cpus:
+              description: The CPUs that dedicated interrupts leave to the application, as a kernel list.
+              returned: always
+              type: str
+              sample: "2-31,34-63"
             irqbalance:
               description: Whether its daemon runs and moves interrupts.
               returned: always

@@ -20,7 +20,7 @@ options:
       - V(spread) gives each queue a CPU of its own, cores of the NIC's node first, second threads last. Several NICs
         share the CPUs and don't stack.
       - V(dedicated) puts all queues on a few whole cores, one of eight, or on O(irq_cpus), and says which CPUs are left
-        for the application.
+        for the application, also in C(/etc/nearmetal/compute_cpus) (C(COMPUTE_CPUS=), a kernel list).
       - V(auto) is V(spread), and is refused on Xen PV.
       - V(irqbalance) leaves interrupts to its daemon, V(kernel) to the kernel.
       - A mask of several CPUs is never written. The kernel would still deliver to one of them (S1-08).
@@ -55,6 +55,12 @@ options:
     description:
       - The only CPUs that may get interrupts of the interfaces that O(policy) places, as a kernel list.
     type: str
+  compute_units:
+    description:
+      - Services that systemd starts on the CPUs that O(policy=dedicated) leaves, from their next start on. Full names
+        such as V(redis.service). A service that O(nearmetal.ec2.numa#module:services) binds is left to that.
+    type: list
+    elements: str
   interfaces:
     description:
       - Other values for single interfaces. A bond or VLAN stands for the interfaces below it.

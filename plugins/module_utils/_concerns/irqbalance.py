@@ -27,6 +27,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action,
 
 CONCERN, KNOB = "network_irq", "irqbalance"
 REFERENCE = "irqbalance(1); ec2.md 2.9"
+_ASKED = "irqbalance asks it about each device"
 SCRIPT_WORD = f"--policyscript={IRQBALANCE_POLICY}"
 
 # irqbalance gives each interrupt's device and number. A device has its interfaces below net/, one of virtio one level
@@ -80,7 +81,11 @@ def _told_in_file(
 ) -> Tuple[Plan, bool]:
     """The word in the file that the unit reads, and the script that it may name."""
     script = plan_file(CONCERN, facts, IRQBALANCE_POLICY, text, wanted.wanted_by("policy"))
-    script = replace(script, actions=tuple(replace(action, knob=KNOB) for action in script.actions), findings=())
+    script = replace(
+        script,
+        actions=tuple(replace(action, knob=KNOB, reason=_ASKED, reference=REFERENCE) for action in script.actions),
+        findings=tuple(replace(found, knob=KNOB, reason=_ASKED, reference=REFERENCE) for found in script.findings),
+    )
     present = here.arguments.get(file)
     in_force = here.in_force.get(file, "")
     loaded = word in (words(in_force) or ())
@@ -92,15 +97,16 @@ def _told_in_file(
         return Plan(findings=(_told("refused", reason, here, None),)), False
     actions: List[Action] = list(script.actions)
     if loaded and not actions:
-        return Plan(findings=(_told("ok", f"irqbalance leaves them alone: {word}", here, goal),)), True
+        told = _told("ok", f"irqbalance leaves them alone: {word}", here, goal)
+        return Plan(findings=(*script.findings, told)), True
     restart = bool(wanted.get("restart_irqbalance"))
     if restart or not there:
         actions.append(_action("in_force" if restart else "arguments", file, present, goal, word, wanted))
     changes = (_told("would_change", f"{word} in {file} keeps irqbalance from them", here, goal),) if actions else ()
     if restart:
-        return Plan(tuple(actions), changes), True
+        return Plan(tuple(actions), (*script.findings, *changes)), True
     reason = f"{word} is in {file}; systemctl restart {UNIT}, or restart_irqbalance: true, then they can be placed"
-    return Plan(tuple(actions), (*changes, _told("needs_restart", reason, here, goal))), False
+    return Plan(tuple(actions), (*script.findings, *changes, _told("needs_restart", reason, here, goal))), False
 
 
 def _way(

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any, Dict, FrozenSet, List, Mapping, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns import network_steering as steering
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.compute import plan_compute
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.gate import closed, host_class
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.irqbalance import plan_ban
@@ -28,7 +29,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.network_ch
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.spread import Demand, spread
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.network import NetworkFacts, cpus, listed
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.network import NetworkFacts, cpus
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import Nic
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import TopologyFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
@@ -56,6 +57,7 @@ KNOBS = tuple(_PER_NIC)
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
     **_PER_NIC,
     "irq_cpus": {"type": "str"},
+    "compute_units": {"type": "list", "elements": "str"},
     "interfaces": {
         "type": "list",
         "elements": "dict",
@@ -164,7 +166,7 @@ def _policy(
             reason = "the interrupts of all queues on a few cores, the others are for the application"
         plans.append(knob.change(one, {label: now[label] for label in goal if label in now}, goal, reason))
     if any(policy == "dedicated" for _one, policy in ours):
-        plans.append(Plan(findings=(_compute(topology, found),)))
+        plans.append(plan_compute(facts, topology, found, wanted))
     return joined(plans), {place: tuple(one.values()) for place, one in found.items()}
 
 
@@ -256,15 +258,6 @@ def dedicated(topology: TopologyFacts, allowed: FrozenSet[int], nodes: List[Opti
     return frozenset(taken)
 
 
-def _compute(topology: TopologyFacts, found: Mapping[str, Mapping[int, int]]) -> Finding:
-    """The CPUs that get no interrupt of a NIC, and share no core with one that does."""
-    busy = {cpu for one in found.values() for cpu in one.values()}
-    busy |= {sibling for cpu in busy for sibling in topology.siblings(cpu)}
-    rest = listed(cpu for cpu in topology.cpus_online or () if cpu not in busy)
-    reason = f"run the application on CPUs {rest}: CPUAffinity={rest} in its unit, or numactl --physcpubind={rest}"
-    return Finding(NAME, "compute_cpus", "advice", reason, now=rest, reference="seastar issue 2350")
-
-
 def labels(one: Nic, queues: int) -> Tuple[str, ...]:
     """The names of a NIC's interrupts when it has so many queues."""
     kinds = sorted({vector.kind for vector in one.vectors})
@@ -305,7 +298,8 @@ def _hotspot(network: NetworkFacts) -> Tuple[Finding, ...]:
 CONCERN = Concern(
     name=NAME,
     options=OPTIONS,
-    domains=("platform", "topology", "network", "irqbalance", "sysctl", "files", "unit"),
+    domains=("platform", "topology", "network", "irqbalance", "services", "sysctl", "files", "unit"),
     plan=plan,
     after=("smt",),
+    by_place=True,
 )

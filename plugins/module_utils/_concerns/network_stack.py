@@ -248,4 +248,5 @@ CONCERN = Concern(
     options=OPTIONS,
     domains=("platform", "topology", "network", "sysctl", "boot", "files", "unit"),
     plan=plan,
+    by_place=True,
 )

@@ -10,7 +10,7 @@ only adds interrupts between CPUs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Dict, FrozenSet, List, Mapping, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.network_choice import (
@@ -142,7 +142,7 @@ def _entries(facts: Facts, knob: Knob, number: int) -> Plan:
     reason = "one table of flows for all NICs" if number else "no NIC uses a table of flows"
     goal = str(number)
     if present == goal:
-        return Plan(findings=(knob.told(None, "ok", reason, present, goal),))
+        return Plan(findings=(replace(knob.told(None, "ok", reason, present, goal), where=RPS_ENTRIES),))
     change = Knob(knob.concern, knob.name, "sysctl", knob.reference, knob.wanted_by)
     return Plan(
         (change.action(RPS_ENTRIES, present, goal, reason),),

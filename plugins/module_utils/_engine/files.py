@@ -13,6 +13,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.lever import Lever
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files import (
+    COMPUTE_CPUS,
+    COMPUTE_GENERATOR,
     GENERATOR,
     PROGRAMS,
     SERVICE,
@@ -27,7 +29,10 @@ _READ_AGAIN = {
     SERVICE: ("systemctl", "daemon-reload"),
     TIMER: ("systemctl", "daemon-reload"),
     GENERATOR: ("systemctl", "daemon-reload"),
+    COMPUTE_GENERATOR: ("systemctl", "daemon-reload"),
 }
+# Their folders are seldom there without us.
+_OWN_FOLDER = (GENERATOR, COMPUTE_GENERATOR, COMPUTE_CPUS)
 _RULES_AGAIN = ("udevadm", "control", "--reload")
 
 
@@ -57,7 +62,7 @@ class NativeFile(Lever):
     def write(self, host: WritableHost, where: str, value: Value) -> None:
         if value is None:
             store.remove_file(host, where)
-            if where == GENERATOR:
+            if where in _OWN_FOLDER:
                 store.remove_empty(host, os.path.dirname(where))
         else:
             mode = 0o755 if where in PROGRAMS else 0o644

@@ -23,6 +23,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import (
     owners,
     platform,
     power,
+    services,
     smt,
     sysctl,
     topology,
@@ -53,12 +54,13 @@ class Facts:
     irqbalance: Optional[irqbalance.IrqbalanceFacts] = None
     block: Optional[block.BlockFacts] = None
     blkfront: Optional[blkfront.BlkfrontFacts] = None
+    services: Optional[Mapping[str, services.Process]] = None  # of those that run
     sysctl: Optional[Mapping[str, str]] = None  # key → value of those that concerns manage
     files: Optional[Mapping[str, str]] = None  # path → text of each file of ours
 
     def as_dict(self) -> Dict[str, Any]:
         """Plain JSON, for people: the domains that were observed, without our own files."""
-        observed = {name: getattr(self, name) for name in DOMAINS if name not in ("files", "sysctl")}
+        observed = {name: getattr(self, name) for name in DOMAINS if name not in ("files", "services", "sysctl")}
         return {name: domain.as_dict() for name, domain in observed.items() if domain is not None}
 
 
@@ -80,6 +82,7 @@ DOMAINS: Dict[str, Callable[[Host], Any]] = {
     "irqbalance": irqbalance.observe,
     "block": block.observe,
     "blkfront": blkfront.observe,
+    "services": services.processes,
     "sysctl": sysctl.observe,
     "files": observe_files,
 }

@@ -20,7 +20,10 @@ LAUNCHER = "/usr/local/sbin/nearmetal"
 GENERATOR = "/etc/systemd/system-generators/nearmetal-numa"
 # Beside the command: a place for programs, also in the eyes of SELinux.
 IRQBALANCE_POLICY = "/usr/local/sbin/nearmetal-irqbalance"
-PROGRAMS = (LAUNCHER, GENERATOR, IRQBALANCE_POLICY)
+COMPUTE_GENERATOR = "/etc/systemd/system-generators/nearmetal-compute"
+PROGRAMS = (LAUNCHER, GENERATOR, COMPUTE_GENERATOR, IRQBALANCE_POLICY)
+# For people and for EnvironmentFile=: the CPUs that interrupts leave alone.
+COMPUTE_CPUS = "/etc/nearmetal/compute_cpus"
 UNIT = (SERVICE, TIMER, RULES, LAUNCHER)
 _CONCERNS = re.compile(
     r"/etc/(?:(?:tmpfiles\.d/|sysctl\.d/99-)nearmetal-[a-z_]{1,32}\.conf|udev/rules\.d/90-nearmetal-[a-z_]{1,32}\.rules)",
@@ -30,7 +33,7 @@ _CONCERNS = re.compile(
 
 def ours(path: str) -> bool:
     """Whether a file of that path is one that nearmetal writes."""
-    return path in (*UNIT, *PROGRAMS) or _CONCERNS.fullmatch(path) is not None
+    return path in (*UNIT, *PROGRAMS, COMPUTE_CPUS) or _CONCERNS.fullmatch(path) is not None
 
 
 def marked(text: str) -> bool:
@@ -41,5 +44,5 @@ def marked(text: str) -> bool:
 def observe_files(host: Host) -> Mapping[str, str]:
     """Path → text of each file of ours that exists."""
     paths = [f"{folder}/{name}" for folder in FOLDERS for name in host.names(folder)]
-    texts = {path: host.text(path) for path in dict.fromkeys((*paths, *UNIT, *PROGRAMS)) if ours(path)}
+    texts = {path: host.text(path) for path in dict.fromkeys((*paths, *UNIT, *PROGRAMS, COMPUTE_CPUS)) if ours(path)}
     return {path: text for path, text in texts.items() if text is not None}

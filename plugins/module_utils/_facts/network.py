@@ -16,8 +16,9 @@ from typing import Any, Dict, Iterable, Mapping, Optional, Tuple
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import ethtool, interrupts, nic
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files import COMPUTE_CPUS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import Nic
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cpulist, cpumask, proc_stat
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cpulist, cpumask, environment_file, proc_stat
 
 # queue label → CPUs, as a kernel list
 Table = Mapping[str, str]
@@ -51,6 +52,7 @@ class NetworkFacts:
     txqueuelen: Mapping[str, int]
     bql: Mapping[str, Mapping[str, int]]  # transmit queue → bytes in flight that are always allowed (limit_min)
     bql_max: Mapping[str, int]  # the most that a transmit queue is ever allowed (limit_max of the first)
+    compute_cpus: Optional[str]  # those that dedicated interrupts leave, as the file says that this collection writes
     ena_parameters: Tuple[str, ...]  # of the driver that runs here; none without it
 
     def nic(self, place: str) -> Optional[Nic]:
@@ -72,6 +74,7 @@ class NetworkFacts:
             "default_route": list(self.default_route),
             "default_affinity": self.default_affinity,
             "irqbalance": self.irqbalance,
+            "compute_cpus": self.compute_cpus,
             "ena_parameters": list(self.ena_parameters),
             "interrupt_load": {str(cpu): round(share, 4) for cpu, share in self.load.items() if share >= 0.01},
         }
@@ -152,6 +155,7 @@ def observe(host: Host) -> NetworkFacts:
         txqueuelen=_numbers(host, nics, "tx_queue_len"),
         bql={one.place: bql(host, one) for one in nics},
         bql_max={one.place: most for one in nics for most in [_most_in_flight(host, one)] if most is not None},
+        compute_cpus=environment_file.assignment(host.text(COMPUTE_CPUS, 4096) or "", "COMPUTE_CPUS"),
         ena_parameters=tuple(host.names("/sys/module/ena/parameters")),
     )
 

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Callable, Dict, List
 
 import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns import compute
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import REPLAN
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import stored_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import run
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import native_files
 from ansible_collections.nearmetal.ec2.plugins.modules import network_facts, network_irq, restore
 
 from tests.support.fake_kernel import FakeKernel
@@ -191,3 +194,58 @@ def test_the_unit_plans_although_its_sandbox_shows_a_read_only_etc(
     monkeypatch.setattr(os, "statvfs", lambda _path: SimpleNamespace(f_flag=os.ST_RDONLY))
     run(xen, stored_requests, check=False, mode=REPLAN)
     assert pins(xen, "ens3") == ["4", "5"]
+
+
+def test_the_cpus_for_the_application_are_written_again_for_another_size_and_go_with_the_policy(
+    tmp_path: Path, call: Call
+) -> None:
+    host = FakeKernel(tmp_path, files_of("metal", {"/sys/devices/system/cpu/online": "0-15\n"}))
+    path, generator = "/etc/nearmetal/compute_cpus", "/etc/systemd/system-generators/nearmetal-compute"
+    call(network_irq.main, host, policy="dedicated", compute_units=["app.service"])
+    assert read(host, path).splitlines()[1:] == ["COMPUTE_CPUS=0-3,5-11,13-15"]
+    host.reboot("22222222-2222-3333-4444-555555555555")
+    Path(host.real("/sys/devices/system/cpu/online")).write_text("0-14\n")
+    outcome = run(host, stored_requests, check=False, mode=REPLAN).outcomes[0]
+    assert outcome.done, outcome.error
+    assert read(host, path).splitlines()[1:] == ["COMPUTE_CPUS=0-3,5-11,13-14"]
+    assert os.access(host.real(generator), os.X_OK)
+    facts = call(network_facts.main, host)["ansible_facts"]["nearmetal"]["network"]
+    assert facts["compute_cpus"] == "0-3,5-11,13-14"
+    call(network_irq.main, host, policy="spread")
+    assert not Path(host.real(path)).exists()
+    assert not Path(host.real(generator)).exists()
+
+
+def drop_ins(root: Path, cpus: str, online: str, units: str) -> "Dict[str, str]":
+    """What the generator makes, run as systemd does, on files of a folder in place of the host's."""
+    (root / "cpus").write_text(f"# a comment\nCOMPUTE_CPUS={cpus}\n")
+    (root / "online").write_text(online + "\n")
+    text = compute.SCRIPT.format(units).replace(native_files.COMPUTE_CPUS, str(root / "cpus"))
+    text = text.replace("/sys/devices/system/cpu/online", str(root / "online"))
+    script, out = root / "generator", root / "out"
+    script.write_text(text)
+    script.chmod(0o755)
+    subprocess.run([str(script), str(out), str(out), str(out)], check=True)
+    return {str(path.relative_to(out)): path.read_text() for path in out.rglob("*.conf")}
+
+
+def test_systemd_gets_drop_ins_for_a_list_that_fits_the_host(tmp_path: Path) -> None:
+    fits = drop_ins(tmp_path, "0-3,5", "0-7", "a.service b@1.service")
+    assert fits == {
+        f"{unit}.d/90-nearmetal-compute.conf": "[Service]\nCPUAffinity=0-3,5\n" for unit in ("a.service", "b@1.service")
+    }
+
+
+def test_systemd_gets_none_for_the_list_of_a_bigger_host(tmp_path: Path) -> None:
+    assert drop_ins(tmp_path, "0-3,5-11", "0-7", "a.service") == {}
+
+
+def test_an_interface_that_is_named_no_more_is_taken_back_alone(tmp_path: Path, call: Call) -> None:
+    host = FakeKernel(tmp_path, files_of("nitro_big"))
+    both = [{"name": name, "policy": "spread"} for name in ("ens5", "ens6")]
+    call(network_irq.main, host, interfaces=both, persist=False)
+    assert "0-15" not in pins(host, "ens5") + pins(host, "ens6")
+    kept = pins(host, "ens5")
+    call(network_irq.main, host, interfaces=both[:1], persist=False)
+    assert pins(host, "ens5") == kept
+    assert pins(host, "ens6") == ["0-15"] * 4
