@@ -11,6 +11,7 @@ import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import (
     blkfront,
+    block_queue,
     boot_entry,
     boot_record,
     clocksource,
@@ -27,6 +28,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import (
     kernel_release,
     link_settings,
     meminfo,
+    mountinfo,
     os_release,
 )
 from hypothesis import example, given
@@ -43,6 +45,12 @@ PARSERS: Tuple[Callable[[str], Any], ...] = (
     lambda text: kernel_arguments.in_force(cmdline.tokens(text), ("tsc=reliable",)),
     blkfront.agreements,
     blkfront.refused_queues,
+    block_queue.schedulers,
+    block_queue.number,
+    lambda text: [block_queue.holds(name, text, "4") for name in block_queue.ATTRIBUTES],
+    lambda text: [block_queue.holds(name, "4", text) for name in block_queue.ATTRIBUTES],
+    lambda text: [block_queue.remembered(name, text) for name in block_queue.ATTRIBUTES],
+    mountinfo.parse,
     clocksource.available,
     clocksource.current,
     cmdline.tokens,

@@ -23,7 +23,7 @@ _SHOWN = 4  # names of disks in a sentence
 
 _WHY: Mapping[str, Tuple[str, str]] = {
     "io_timeout": ("how long a request may take before the kernel gives it up", "ec2.md 2.11"),
-    "scheduler": ("the device orders requests itself; one of the kernel's costs CPU per request", "ec2.md 2.11"),
+    "scheduler": ("who orders requests: NVMe devices do it themselves, one of the kernel's costs CPU", "ec2.md 2.11, S3-03"),
     "read_ahead_kb": ("how far files that are read in order are read ahead", "ec2.md 2.11"),
     "nr_requests": ("how many requests wait in the kernel", "ec2.md 2.11"),
     "nomerges": ("how hard the kernel looks for requests to merge: 2 is not at all", "ec2.md 2.11, S3-03"),
@@ -117,11 +117,11 @@ def _goal(block: BlockFacts, one: Disk, knob: str, asked: str, wishes: Wishes, w
         return Goal(goal.value, status, "the kernel shows it read-only")
     trouble = ""
     if knob == "scheduler" and goal.value not in (*one.offered, *block.loadable):
-        trouble = f"{one.name} doesn't offer {asked}; it offers {' '.join(one.offered) or 'none'}"
+        trouble = f"doesn't offer {asked}; it offers {' '.join(one.offered) or 'none'}"
     if knob == "nr_requests":
         trouble = _too_many(block, one, int(asked), wishes)
     if trouble and wanted.wanted_by(knob) != "workload":
-        raise NearmetalError(f"{NAME}.{knob}: {trouble}")
+        raise NearmetalError(f"{NAME}.{knob}: {one.name} {trouble}")
     return Goal(status="not_applicable", reason=trouble) if trouble else goal
 
 
@@ -139,7 +139,7 @@ def _too_many(block: BlockFacts, one: Disk, asked: int, wishes: Wishes) -> str:
     if most is None or asked <= most:
         return ""
     how = "without a scheduler, the depth of its hardware queue" if name == _NONE else f"with {name}"
-    return f"{one.name} takes at most {most} {how}, not {asked}"
+    return f"takes at most {most} {how}, not {asked}"
 
 
 def _absent(one: Disk, knob: str) -> str:
