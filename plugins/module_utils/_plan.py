@@ -73,14 +73,12 @@ class Plan:
     """What follows from facts and wanted: actions to do, in order, and findings.
 
     `replan` says that another boot, size or device may need another plan: then the
-    unit on the host makes it. `held` names by what and where a table that several knobs
-    share and that already is as wanted: it isn't taken back when one of them is dropped.
+    unit on the host makes it.
     """
 
     actions: Tuple[Action, ...] = ()
     findings: Tuple[Finding, ...] = ()
     replan: bool = False
-    held: Tuple[Tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -14,5 +14,4 @@ def joined(*plans: Plan) -> Plan:
         tuple(action for one in plans for action in one.actions),
         tuple(finding for one in plans for finding in one.findings),
         any(one.replan for one in plans),
-        tuple(key for one in plans for key in one.held),
     )

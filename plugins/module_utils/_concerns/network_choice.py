@@ -115,7 +115,6 @@ def joined(plans: Sequence[Plan]) -> Plan:
         tuple(action for plan in plans for action in plan.actions),
         tuple(finding for plan in plans for finding in plan.findings),
         any(plan.replan for plan in plans),
-        tuple(key for plan in plans for key in plan.held),
     )
 
 

@@ -74,7 +74,7 @@ def guarded(owners: OwnersFacts, plan: Plan, wanted: Wanted) -> Plan:
             _finding(action, "advice", f"{owner.says}, and will set it again: change it there", owner.name)
             for action, owner in owned.values()
         )
-        return Plan(plan.actions, plan.findings + told, plan.replan, plan.held)
+        return Plan(plan.actions, plan.findings + told, plan.replan)
     actions = tuple(action for action in plan.actions if action.knob not in owned and action.what != "files")
     findings = tuple(
         finding
@@ -83,7 +83,7 @@ def guarded(owners: OwnersFacts, plan: Plan, wanted: Wanted) -> Plan:
     )
     advice = "change it there, or set owner_conflict: take_over"
     told = tuple(_finding(action, "refused", f"{owner.says}; {advice}", owner.name) for action, owner in owned.values())
-    return Plan(actions, told + findings, plan.replan, plan.held)
+    return Plan(actions, told + findings, plan.replan)
 
 
 def _nothing(immutable: str, plan: Plan) -> Plan:

@@ -94,13 +94,13 @@ def plan_waived(concern: Concern, facts: Facts, wanted: Wanted, guard: Callable[
     holding = {knob: waiver for knob, waiver in waivers.items() if waiver["expires"] >= today}
     told = [_told(concern, waiver, plan, today) for waiver in waivers.values()]
     if not holding:
-        return Plan(plan.actions, (*plan.findings, *_flat(told)), plan.replan, plan.held)
+        return Plan(plan.actions, (*plan.findings, *_flat(told)), plan.replan)
     others = {option: value for option, value in wanted.options.items() if option not in holding}
     rest = guard(concern.plan(facts, Wanted(others, wanted.by)))
     actions = tuple(action for action in rest.actions if action.knob not in holding)
     left = tuple(_waived(finding, holding[finding.knob]) for finding in plan.findings if finding.knob in holding)
     findings = tuple(finding for finding in rest.findings if finding.knob not in holding)
-    return Plan(actions, (*left, *findings, *_flat(told)), rest.replan, rest.held)
+    return Plan(actions, (*left, *findings, *_flat(told)), rest.replan)
 
 
 def _waived(finding: Finding, waiver: Mapping[str, str]) -> Finding:

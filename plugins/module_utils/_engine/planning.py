@@ -124,7 +124,7 @@ def plan_one(
     today = time.strftime("%Y-%m-%d", time.gmtime())
     plan = plan_waived(request.concern, facts, wanted, partial(_unowned, owners, wanted), today)
     plan = _named(plan, {entry.knob for entry in entries})
-    touched = {(action.what, action.where) for action in plan.actions}.union(plan.held)
+    touched = {(action.what, action.where) for action in plan.actions}
     dropped = [entry for entry in entries if not _managed(request.concern, plan, entry) and entry.key not in touched]
     back = plan_restore(host, dropped, "no longer wanted: back to what it was before nearmetal")
     keep = _kept(stored, facts, request.concern, wanted, plan)
