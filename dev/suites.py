@@ -162,7 +162,9 @@ def mutations() -> "list[Job]":
 
 
 # What boots a host many times, or fails at each system call of a run: `make test-lab` alone runs it.
-LONG = ("powercut", "reboot")
+LONG = ("kernels", "powercut", "reboot")
+# Run by name alone: it looks at a kernel that may be broken on any day.
+BY_NAME = ("newest_kernel",)
 LONG_TESTS = ("test_faults.py", "test_lifecycle.py", "test_shapes.py", "test_unit.py")
 
 
@@ -178,9 +180,9 @@ def browser() -> "list[Job]":
 
 
 def molecule() -> "list[Job]":
-    """Each scenario on the lab but the long ones."""
+    """Each scenario on the lab but the long ones and those that are run by name alone."""
     names = (path.parent.name for path in ROOT.glob("molecule/*/molecule.yml"))
-    return _scenarios("molecule", sorted(name for name in names if name not in LONG))
+    return _scenarios("molecule", sorted(name for name in names if name not in (*LONG, *BY_NAME)))
 
 
 def long() -> "list[Job]":
