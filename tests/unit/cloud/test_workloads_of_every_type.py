@@ -1,0 +1,73 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Every type of the offline table as a host: its name is read there as the table says, and every workload plans.
+
+The hosts are those of tests/hosts, one per kind, that call themselves the type: their sizes stay their own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Dict, List, Set
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.type_facts import TypeFacts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.type_table import offline_types
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import platform
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import STATUSES
+from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.registry import WORKLOADS
+
+from tests.support import workload_table
+from tests.support.fresh_host import fresh
+
+PRODUCT = "/sys/devices/virtual/dmi/id/product_name"
+
+
+def kind_of(kind: TypeFacts) -> str:
+    """The host of tests/hosts that stands for the type."""
+    arm = "arm64" in kind.architectures
+    if kind.bare_metal:
+        return "graviton_metal" if arm else "metal"
+    if kind.hypervisor == "xen":
+        return "xen_hvm" if "hvm" in kind.virtualization_types else "xen_pv"
+    return "graviton" if arm else "nitro_burstable" if kind.burstable else "nitro"
+
+
+def grouped() -> Dict[str, List[str]]:
+    """Host → the types that it stands for."""
+    found: Dict[str, List[str]] = {}
+    for name, kind in sorted(offline_types().items()):
+        found.setdefault(kind_of(kind), []).append(name)
+    return found
+
+
+@pytest.mark.parametrize("stand_in", sorted(grouped()))
+def test_every_workload_plans_on_every_type(stand_in: str, tmp_path: Path) -> None:
+    host = fresh(tmp_path, stand_in)
+    facts = workload_table.look(host)
+    for name in grouped()[stand_in]:
+        kind = offline_types()[name]
+        if kind.hypervisor != "xen":  # a Xen host doesn't know its type
+            (tmp_path / PRODUCT.lstrip("/")).write_text(f"{name}\n")
+            facts = replace(facts, platform=platform.observe(host))
+            assert facts.platform is not None
+            assert (facts.platform.instance_type, facts.platform.burstable) == (name, kind.burstable)
+            assert facts.platform.host_class == ("metal" if kind.bare_metal else "nitro")
+        for workload in WORKLOADS:
+            actions, findings = workload_table.planned(facts, workload)
+            told: Dict[object, Set[str]] = {}
+            for one in findings:
+                if one.status != "advice":
+                    told.setdefault((one.concern, one.knob, one.where), set()).add(one.status)
+            assert findings, f"{workload} on {name}"
+            assert {key: said for key, said in told.items() if len(said) > 1} == {}, f"{workload} on {name}"
+            assert {one.status for one in findings} <= set(STATUSES)
+            # What the unit keeps is planned with the unit, after all concerns.
+            changing = {
+                (one.concern, one.knob)
+                for one in findings
+                if one.status == "would_change" and one.wanted != "nearmetal.service"
+            }
+            assert changing <= {(action.concern, action.knob) for action in actions}, f"{workload} on {name}"
