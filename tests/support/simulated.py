@@ -1,0 +1,47 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Hosts of tests/hosts for ansible-playbook: each has an interpreter of its own that sees its own fake kernel."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Any, Dict
+
+from tests.support.hosts import files_of, lay_out
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# Takes what Ansible hands to sudo (-H -S -n -u root COMMAND) and is nobody's way to become root.
+_SUDO = """#!/bin/sh
+while [ "$1" != "" ]; do
+    case "$1" in
+    -u) shift 2 ;;
+    -*) shift ;;
+    *) break ;;
+    esac
+done
+NEARMETAL_BECAME=root exec "$@"
+"""
+
+
+def simulate(folder: Path, kind: str) -> Dict[str, Any]:
+    """Lay out a host below the folder; its inventory variables for a local connection."""
+    root = folder / "root"
+    lay_out(root, {"/proc/sys/kernel/random/boot_id": "11111111-2222-3333-4444-555555555555\n", **files_of(kind)})
+    variables = {"NEARMETAL_SIMULATED": root, "PYTHONPATH": f"{ROOT / 'tests/support/stand_in'}:{ROOT}"}
+    given = " ".join(f"{name}={shlex.quote(str(value))}" for name, value in variables.items())
+    _script(folder / "python", f'#!/bin/sh\n{given} exec {shlex.quote(sys.executable)} "$@"\n')
+    _script(folder / "sudo", _SUDO)
+    return {
+        "ansible_connection": "local",
+        "ansible_python_interpreter": str(folder / "python"),
+        "ansible_become_exe": str(folder / "sudo"),
+    }
+
+
+def _script(path: Path, text: str) -> None:
+    path.write_text(text)
+    path.chmod(0o755)

@@ -1,0 +1,79 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Read by the Python of a simulated host when it starts: modules that run in it find that host's fake kernel.
+
+The collection has no option for this and needs none: its modules call WritableHost() and
+Host(), and here these are the files below NEARMETAL_SIMULATED.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Optional, Sequence
+
+UTILS = "ansible_collections.nearmetal.ec2.plugins.module_utils"
+ROOT = os.environ["NEARMETAL_SIMULATED"]
+
+
+class _Patched(Loader):
+    """Loads a module as its own loader does, then puts the fake kernel in."""
+
+    def __init__(self, own: Any, name: str) -> None:
+        self._own = own
+        self._name = name
+
+    def create_module(self, spec: ModuleSpec) -> Optional[ModuleType]:
+        created: Optional[ModuleType] = self._own.create_module(spec)
+        return created
+
+    def exec_module(self, module: ModuleType) -> None:
+        self._own.exec_module(module)
+        if self._name.endswith("._facts.host"):
+            vars(module)["Host"].__init__.__defaults__ = (ROOT,)
+        else:
+            vars(module)["WritableHost"].__new__ = _fake
+
+
+class _Finder(MetaPathFinder):
+    _names = (f"{UTILS}._facts.host", f"{UTILS}._engine.host")
+    _busy = False
+
+    def find_spec(self, name: str, path: Optional[Sequence[str]], target: Any = None) -> Optional[ModuleSpec]:
+        """Only for the two modules that know hosts, and not while looking for them."""
+        if name not in self._names or self._busy:
+            return None
+        self._busy = True
+        try:
+            spec = importlib.util.find_spec(name)
+        finally:
+            self._busy = False
+        if spec is not None:
+            spec.loader = _Patched(spec.loader, name)
+        return spec
+
+
+def _fake(kind: Any, *arguments: Any) -> Any:
+    """WritableHost() without a root is the simulated host; with one it is what was asked for."""
+    from tests.support.fake_kernel import FakeKernel
+
+    if arguments or kind.__name__ != "WritableHost":
+        return object.__new__(kind)
+
+    class Simulated(FakeKernel):
+        """The host whose Python this is; its user is root, or has become so."""
+
+        def __init__(self) -> None:
+            super().__init__(Path(ROOT), {})
+            self.root_user = os.geteuid() == 0 or os.environ.get("NEARMETAL_BECAME") == "root"
+
+    return object.__new__(Simulated)
+
+
+sys.meta_path.insert(0, _Finder())

@@ -1,0 +1,188 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Somebody's repository (tests/inclusion) with the tarball installed, run on simulated hosts of several classes."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Dict, List, Mapping
+
+import pytest
+
+from dev import build
+from tests.support.simulated import simulate
+
+REPOSITORY = Path(__file__).resolve().parents[2] / "inclusion"
+BIN = Path(sys.executable).parent
+NOBODY = 65534
+KINDS = {"redis-1": "xen_hvm", "redis-2": "nitro_big", "web-1": "graviton", "web-2": "nitro_burstable"}
+PAIR = {"redis-1": "xen_hvm", "web-2": "nitro_burstable"}
+GROUPS = {"redis": ["redis-1", "redis-2"], "web": ["web-1", "web-2"]}
+
+
+class Repository:
+    """The repository with its hosts, in a folder of its own."""
+
+    def __init__(self, folder: Path, collections: Path) -> None:
+        shutil.copytree(REPOSITORY, folder, dirs_exist_ok=True)
+        self.folder, self.collections = folder, collections
+
+    def hosts(self, kinds: Mapping[str, str]) -> None:
+        """Simulate these hosts, and write the inventory."""
+        plain: Dict[str, Any] = {"all": {"hosts": {}, "children": {}}}
+        for name, kind in kinds.items():
+            plain["all"]["hosts"][name] = simulate(self.folder / name, kind)
+        for group, names in GROUPS.items():
+            plain["all"]["children"][group] = {"hosts": {name: {} for name in names if name in kinds}}
+        (self.folder / "hosts.json").write_text(json.dumps(plain))
+
+    def run(self, *words: str, code: int = 0, user: int = 0) -> str:
+        """ansible-playbook, as the root of this test or as nobody; what it said."""
+        clean = {name: value for name, value in os.environ.items() if not name.startswith(("ANSIBLE_", "PYTHONPATH"))}
+        environment = {
+            **clean,
+            "ANSIBLE_COLLECTIONS_PATH": str(self.collections),
+            "ANSIBLE_HOME": str(self.folder / "home"),
+            "ANSIBLE_LOCAL_TEMP": str(self.folder / "home/local"),
+            "ANSIBLE_REMOTE_TMP": str(self.folder / "home/remote"),
+            "HOME": str(self.folder / "home"),
+        }
+        command = [str(BIN / "ansible-playbook"), "-i", "hosts.json", *words]
+        done = subprocess.run(
+            command,
+            cwd=self.folder,
+            env=environment,
+            user=user or None,
+            group=user or None,
+            extra_groups=[] if user else None,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout
+
+    def value(self, host: str, path: str) -> str:
+        """A file of a simulated host."""
+        return (self.folder / host / "root" / path.lstrip("/")).read_text().strip()
+
+    def snapshot(self) -> Dict[str, bytes]:
+        """Every file of every host, but the lock of a run."""
+        files = [path for path in self.folder.glob("*/root/**/*") if path.is_file() and path.name != "lock"]
+        return {str(path): path.read_bytes() for path in files}
+
+
+CLOCK = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
+THP = "/sys/kernel/mm/transparent_hugepage/enabled"
+SYSCTL = "/proc/sys/net"
+
+
+@pytest.fixture(scope="session")
+def collections(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tarball of this checkout, built and installed as a user does, without a network."""
+    folder = tmp_path_factory.mktemp("installed")
+    tarball = build.build(folder)
+    shutil.copy(tarball, folder / "nearmetal-ec2.tar.gz")
+    shutil.copy(REPOSITORY / "requirements.yml", folder)
+    command = [
+        str(BIN / "ansible-galaxy"),
+        "collection",
+        "install",
+        "--offline",
+        "-r",
+        "requirements.yml",
+        "-p",
+        "there",
+    ]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    return folder / "there"
+
+
+@pytest.fixture
+def repository(tmp_path: Path, collections: Path) -> Repository:
+    return Repository(tmp_path, collections)
+
+
+def changed(said: str) -> List[str]:
+    """The hosts that the recap calls changed."""
+    rows = [line.split(":") for line in said.splitlines() if " ok=" in line]
+    return [name.strip() for name, counts in rows if "changed=0" not in counts]
+
+
+def test_one_role(repository: Repository) -> None:
+    repository.hosts(PAIR)
+    before = repository.snapshot()
+    assert "redis-1" in changed(repository.run("one_role.yml", "--check"))
+    assert repository.snapshot() == before
+    assert "redis-1" in changed(repository.run("one_role.yml"))
+    assert repository.value("redis-1", CLOCK) == "tsc"
+    assert changed(repository.run("one_role.yml")) == []
+
+
+def test_three_roles_between_tasks_of_ones_own(repository: Repository) -> None:
+    repository.hosts({"redis-2": "nitro_big"})
+    repository.run("three_roles.yml")
+    assert repository.value("redis-2", THP) == "always madvise [never]"
+    assert repository.value("redis-2", f"{SYSCTL}/core/somaxconn") == "8192"
+
+
+def test_a_mixed_fleet_by_its_group_vars(repository: Repository) -> None:
+    repository.hosts(KINDS)
+    repository.run("tune.yml")
+    assert repository.value("redis-1", CLOCK) == "tsc"
+    assert repository.value("redis-1", THP) == "always madvise [never]"
+    assert repository.value("redis-2", f"{SYSCTL}/core/somaxconn") == "16384"
+    assert repository.value("web-1", THP) == "always [madvise] never"
+    assert repository.value("web-1", f"{SYSCTL}/ipv4/ip_local_port_range").split() == ["32768", "60999"]
+    assert repository.value("web-1", f"{SYSCTL}/ipv4/tcp_max_syn_backlog") == "512", "waived, by a date of YAML"
+    assert changed(repository.run("tune.yml")) == []
+
+
+def test_in_a_play_that_gathers_facts(repository: Repository) -> None:
+    repository.hosts({"web-1": "graviton"})
+    repository.run("with_facts.yml")
+    assert repository.value("web-1", f"{SYSCTL}/ipv4/tcp_keepalive_time") == "300"
+
+
+def test_whole_playbooks_imported(repository: Repository) -> None:
+    repository.hosts(PAIR)
+    before = repository.snapshot()
+    said = repository.run("whole.yml")
+    assert set(changed(said)) == set(PAIR)
+    assert repository.snapshot() == before, "restore brought everything back"
+
+
+def test_with_limit_and_tags(repository: Repository) -> None:
+    repository.hosts(PAIR)
+    before = repository.snapshot()
+    repository.run("tune.yml", "--tags", "nothing")
+    assert repository.snapshot() == before
+    said = repository.run("tune.yml", "--limit", "web", "--tags", "tune")
+    assert changed(said) == ["web-2"]
+    assert repository.value("redis-1", CLOCK) == "xen"
+
+
+def test_module_defaults_of_the_group(repository: Repository) -> None:
+    repository.hosts({"redis-1": "not_ec2"})
+    repository.run("defaults.yml")
+    assert repository.value("redis-1", THP) == "always madvise [never]"
+
+
+def test_a_user_who_is_not_root_becomes_root_where_it_is_needed(repository: Repository) -> None:
+    repository.hosts({"redis-1": "xen_hvm"})
+    for path in [repository.folder, *repository.folder.rglob("*")]:
+        os.lchown(path, NOBODY, NOBODY)
+    for parent in [*repository.folder.parents, *repository.collections.parents]:
+        if "pytest-of" in str(parent):
+            parent.chmod(0o755)
+    refused = repository.run("defaults.yml", "-e", "ansible_become=false", code=2, user=NOBODY)
+    assert "nearmetal needs root on the host" in refused
+    repository.run("tune.yml", user=NOBODY)
+    assert repository.value("redis-1", CLOCK) == "tsc"
