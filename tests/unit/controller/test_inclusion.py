@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any, Dict, List, Mapping
 
 import pytest
+import yaml
 
 from dev import build
 from tests.support.simulated import simulate
@@ -186,3 +188,41 @@ def test_a_user_who_is_not_root_becomes_root_where_it_is_needed(repository: Repo
     assert "nearmetal needs root on the host" in refused
     repository.run("tune.yml", user=NOBODY)
     assert repository.value("redis-1", CLOCK) == "tsc"
+
+
+EXAMPLES = REPOSITORY.parents[1] / "docs" / "examples"
+
+
+def test_the_bake_of_the_guide(repository: Repository) -> None:
+    repository.hosts({"redis-1": "xen_hvm"})
+    shutil.copy(EXAMPLES / "bake.yml", repository.folder)
+    repository.run("bake.yml", "-e", "workload=cache")
+    assert repository.value("redis-1", CLOCK) == "xen", "nothing that runs is touched"
+    kept = repository.value("redis-1", "/etc/sysctl.d/99-nearmetal-network_stack.conf")
+    assert "net.core.busy_poll = 50" in kept
+    assert "i-0" not in repository.value("redis-1", "/var/lib/nearmetal/wanted.json")
+
+
+def test_the_playbook_of_the_guide_that_runs_on_the_instance_itself(repository: Repository) -> None:
+    repository.hosts({"localhost": "nitro"})
+    shutil.copy(EXAMPLES / "site.yml", repository.folder)
+    assert changed(repository.run("site.yml", "--check")) == ["localhost"]
+
+
+def test_the_other_examples_are_what_they_say() -> None:
+    environment = yaml.safe_load((EXAMPLES / "execution-environment.yml").read_text())
+    assert environment["version"] == 3
+    assert set(environment) == {"version", "images", "dependencies"}
+    named = yaml.safe_load((EXAMPLES / environment["dependencies"]["galaxy"]).read_text())
+    assert yaml.safe_load((REPOSITORY.parents[1] / "galaxy.yml").read_text())["repository"] in (
+        named["collections"][0]["name"].removesuffix(".git")
+    )
+    (resource,) = yaml.safe_load((EXAMPLES / "association.yml").read_text())["Resources"].values()
+    assert resource["Properties"]["Parameters"]["PlaybookFile"] == ["site.yml"]
+    packer = (EXAMPLES / "bake.pkr.hcl").read_text()
+    for name in ("bake.yml", "requirements.yml"):
+        assert f'"{name}"' in packer
+        assert (EXAMPLES / name).exists()
+    guide = (EXAMPLES.parent / "inclusion.md").read_text("utf-8")
+    for target in re.findall(r"\]\(([^)#]+)\)", guide):
+        assert (EXAMPLES.parent / target).exists(), target
