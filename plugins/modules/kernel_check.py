@@ -26,8 +26,8 @@ options:
     default: 1
   instance_type:
     description:
-      - The host's type, such as V(r4.xlarge), from the inventory or the AWS API. Only Xen hosts need it, whose DMI doesn't
-        say it. With it their driver is compared with what the type offers.
+      - The host's type, such as V(r4.xlarge), from the inventory or the AWS API. Only Xen hosts need it, whose DMI
+        doesn't say it. With it their driver is compared with what the type offers.
     type: str
     default: ""
 extends_documentation_fragment:

@@ -46,6 +46,16 @@ def left_out(host: FakeKernel, state: int) -> int:
     return sum(read(host, f"{CPU}/cpu{cpu}/cpuidle/state{state}/disable") == "1" for cpu in range(16))
 
 
+def test_a_boot_brings_the_same_turbo_by_either_driver(host: FakeKernel, call: Call) -> None:
+    """cpufreq's boost means the inverse of no_turbo; whichever driver the next boot has finds its line."""
+    for turbo, no_turbo in (("disabled", "1"), ("enabled", "0")):
+        call(cpu_power.main, host, turbo=turbo)
+        lines = read(host, "/etc/tmpfiles.d/nearmetal-cpu_power.conf").splitlines()
+        values = {line.split()[1]: line.split()[-1] for line in lines if line.startswith("w")}
+        boost = {"1": "0", "0": "1"}[no_turbo]
+        assert values == {f"{CPU}/intel_pstate/no_turbo": no_turbo, f"{CPU}/cpufreq/boost": boost}
+
+
 def test_check_apply_check_apply_restore(host: FakeKernel, call: Call) -> None:
     before = everything(host)
     checked = call(cpu_power.main, host, check=True, **EVERYTHING)

@@ -77,6 +77,14 @@ def test_pages_move_between_nodes_without_needing_both(host: FakeKernel, call: C
     assert reserved(host) == ["0", "0"]
 
 
+def test_what_starves_the_host_is_refused_at_boot_too(host: FakeKernel, call: Call) -> None:
+    """S0-32's 10,000 pages are 19.5 GiB, this host has 16; at boot nothing but the guard would stop them."""
+    refused = call(hugepages.main, host, pages=[{"size": "2M", "count": 10000}], method="boot")
+    assert [action["what"] for action in refused["actions"]] == ["wanted"], "it is kept that it was asked for"
+    assert [finding["status"] for finding in refused["findings"]] == ["refused"]
+    assert "19.5 GiB" in refused["findings"][0]["reason"]
+
+
 def test_at_boot_and_back(tmp_path: Path, call: Call) -> None:
     host = debian(tmp_path)
     applied = call(hugepages.main, host, thp="never", pages=[{"size": "1G", "count": 2}], method="boot")

@@ -29,3 +29,12 @@ def test_it_reads_and_changes_nothing(tmp_path: Path, call: Call, name: str) -> 
     after = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file() and path.name != "lock"}
     assert after == files
     assert host.written == []
+
+
+@pytest.mark.parametrize(
+    ("version", "status"), [("1.5.0", "advice"), ("2.2.8", "advice"), ("2.2.9", "ok"), ("2.17.0g", "ok")]
+)
+def test_an_ena_driver_that_nitro_v4_resets(tmp_path: Path, call: Call, version: str, status: str) -> None:
+    host = FakeKernel(tmp_path, {**files_of("nitro"), "/sys/module/ena/version": f"{version}\n"})
+    findings = call(kernel_check.main, host)["findings"]
+    assert [finding["status"] for finding in findings if finding["knob"] == "ena_driver"] == [status]

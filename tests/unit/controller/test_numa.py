@@ -103,6 +103,14 @@ def test_a_service_left_out_is_bound_no_more(tmp_path: Path, call: Call) -> None
     assert not (tmp_path / GENERATOR).parent.exists()
 
 
+def test_no_shell_command_of_root_is_made_of_a_name(tmp_path: Path, call: Call) -> None:
+    host = FakeKernel(tmp_path, files_of("metal"))
+    failed = call(numa.main, host, services=[{"unit": "a' 'b;reboot;.service", "nodes": "1"}])
+    assert failed["failed"]
+    assert "services[0].unit is the full name of a service" in failed["msg"]
+    assert not (tmp_path / GENERATOR).exists()
+
+
 def drop_ins(host: FakeKernel, services: List[Dict[str, str]], call: Call) -> Dict[str, str]:
     """Unit → drop-in, as systemd makes them with the generator on this host's /sys."""
     root, out = Path(host.root), Path(host.root) / "run/generated"
