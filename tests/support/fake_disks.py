@@ -86,7 +86,9 @@ def _one(disk: Dict[str, Any], folder: str) -> Iterator[Tuple[str, str]]:
         if value is not None:
             yield f"{folder}/queue/{attribute}", f"{value}\n"
     if tags is not None:
-        yield f"{folder}/mq/0/nr_tags", f"{tags}\n"
+        # With one hardware queue the kernel schedules, with more it doesn't.
+        for queue in range(1 if str(values["scheduler"]).startswith("[mq-deadline]") else 2):
+            yield f"{folder}/mq/{queue}/nr_tags", f"{tags}\n"
 
 
 def _link(path: Path) -> str:

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from contextlib import suppress
-from typing import Optional
+from typing import Iterator, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.lever import Lever
@@ -19,6 +20,12 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Nearme
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import block, disk
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import block_queue
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
+
+# A line of _concerns/block_storage/rules.py that sets something.
+_RULE = re.compile(
+    r'^ENV\{\.NEARMETAL_KIND\}=="([a-z_]{1,16})", .*ATTR\{queue/([a-z_]{1,16})\}="([a-z0-9_-]{1,32})"$',
+    re.ASCII | re.MULTILINE,
+)
 
 
 class QueueFile(Lever):
@@ -68,6 +75,10 @@ class QueueFile(Lever):
     def gone(self, host: WritableHost, where: str) -> bool:
         return where not in disk.names(host)
 
+    def kernel_choice(self, host: WritableHost, where: str) -> Value:
+        name = disk.names(host).get(where)
+        return block.kernel_choice(host, name, self.attribute) if name is not None else None
+
     def _path(self, name: str) -> str:
         return f"{disk.BLOCK}/{name}/queue/{self.attribute}"
 
@@ -90,17 +101,19 @@ class Scheduler(QueueFile):
     def write(self, host: WritableHost, where: str, value: Value) -> None:
         name = self._demand(host, where)
         requests = block.read(host, name, "nr_requests")
-        chosen = requests is not None and requests != _own(host, name)
+        own = block.requests_of(host, name, block.read(host, name, "scheduler"))
+        chosen = None not in (requests, own) and requests != own
         self.put(host, name, str(value))
         if chosen and block.read(host, name, "nr_requests") != requests:
             with suppress(NearmetalError):  # without a scheduler there may be no room for so many
                 self._requests.put(host, name, str(requests))
 
 
-def _own(host: WritableHost, name: str) -> Optional[str]:
-    """The nr_requests that the kernel gives by itself: all of a hardware queue, or twice it up to 256."""
-    depth = block.depth(host, name)
-    if depth is None:
-        return block.read(host, name, "nr_requests")
-    scheduler = block.read(host, name, "scheduler")
-    return str(depth if scheduler == "none" else 2 * min(depth, 128))
+def set_by_rules(host: WritableHost, text: str) -> Iterator[Tuple[str, str]]:
+    """What udev rules of ours set on disks that are here: lever and place of each file that holds a value of theirs."""
+    found = [(match[1], match[2], match[3]) for match in _RULE.finditer(text)]
+    for where, name in disk.names(host).items():
+        kind = disk.kind_and_driver(host, name)[0] if disk.layer(host, name) == disk.DISK else ""
+        for meant, attribute, value in found:
+            if meant == kind and block_queue.holds(attribute, block.read(host, name, attribute), value):
+                yield f"block.{attribute}", where

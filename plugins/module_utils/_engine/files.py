@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+from typing import Iterable, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import store
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.block import set_by_rules
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.lever import Lever
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
@@ -76,6 +78,10 @@ class NativeFile(Lever):
         if isinstance(present, str) and not marked(present):
             return f"{where} exists and nearmetal didn't write it: move it away and run again"
         return read_only(host, where)
+
+    def also(self, host: WritableHost, where: str) -> Iterable[Tuple[str, str]]:
+        present = self.read(host, where)
+        return set_by_rules(host, str(present)) if where.endswith(".rules") and present is not None else ()
 
     def original(self, before: Value) -> Value:
         return None  # a file of ours that is there without a journal is a leftover, nobody's original

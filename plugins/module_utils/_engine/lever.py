@@ -13,7 +13,7 @@ import errno
 import os
 import re
 from abc import ABC, abstractmethod
-from typing import Mapping, Optional
+from typing import Iterable, Mapping, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
@@ -60,6 +60,10 @@ class Lever(ABC):
     def gone(self, host: WritableHost, where: str) -> bool:
         """Whether the place itself left the host, as a disk does that was detached: nothing is to be taken back."""
         return False
+
+    def also(self, host: WritableHost, where: str) -> Iterable[Tuple[str, str]]:
+        """Levers and places that hold a value because of what is here, although no run of ours wrote it there."""
+        return ()
 
     def kernel_choice(self, host: WritableHost, where: str) -> Value:
         """What the kernel would choose by itself; None when that takes a reboot to learn."""

@@ -17,7 +17,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.waivers im
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.apply import obstacles
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.journal import Entry, Journal
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.restore import plan_restore
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.restore import plan_restore, set_elsewhere
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.stored import Stored, StoredWanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.together import demand_agreement
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
@@ -115,8 +115,9 @@ def plan_one(
     if request.concern is None or wanted is None:
         if beyond_us:
             return Outcome(request.name, Plan(), keep=stored.get(request.name), error=beyond_us)
-        back = plan_restore(host, entries, "taken back to what it was before nearmetal")
-        return Outcome(request.name, back.plan, back.forget, _memory(stored, request.name, None))
+        elsewhere = set_elsewhere(host, entries)
+        back = plan_restore(host, [*entries, *elsewhere], "taken back to what it was before nearmetal")
+        return Outcome(request.name, back.plan, back.forget + elsewhere, _memory(stored, request.name, None))
     owners = facts.owners
     if owners is not None and mode == REPLAN:
         # In its sandbox the unit sees a read-only /etc on every host, and it writes nothing there.

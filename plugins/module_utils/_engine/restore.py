@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import List, Sequence, Tuple
+from typing import Dict, List, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.journal import Entry
@@ -66,6 +66,25 @@ def plan_restore(host: WritableHost, entries: Sequence[Entry], reason: str) -> W
             if pending:
                 findings.append(replace(_back(action), status=moved.waits_for, reason=pending))
     return WayBack(Plan(tuple(actions), tuple(findings)), tuple(forget))
+
+
+def set_elsewhere(host: WritableHost, entries: Sequence[Entry]) -> Tuple[Entry, ...]:
+    """What our files set on devices that came after our last run, as if the journal knew of it.
+
+    Their original is the kernel's own choice: nobody else had them before.
+    """
+    known = {entry.key for entry in entries}
+    boot_id = host.boot_id()
+    found: Dict[Tuple[str, str], Entry] = {}
+    for entry in entries:
+        for what, where in lever(entry.what).also(host, entry.where):
+            moved = lever(what)
+            original = moved.kernel_choice(host, where)
+            if (what, where) not in known and original is not None:
+                ours = moved.remembered(moved.read(host, where))
+                knob = what.rpartition(".")[2]
+                found[what, where] = Entry(entry.concern, knob, what, where, original, (ours,), boot_id)
+    return tuple(found.values())
 
 
 def _back(action: Action) -> Finding:

@@ -22,6 +22,8 @@ LONGEST_MS = block_queue.LONGEST_MS
 holds = block_queue.holds
 valid = block_queue.valid
 
+# What the kernel gives a disk: blk_mq_init_allocated_queue(), BLKDEV_DEFAULT_RQ, VM_READAHEAD_PAGES.
+_SECONDS, _REQUESTS, _READ_AHEAD_KB = 30, 128, 128
 _DRIVER_TIMEOUT = ("/sys/module/nvme_core/parameters/io_timeout", "/sys/module/nvme/parameters/io_timeout")
 _POLL_QUEUES = "/sys/module/nvme/parameters/poll_queues"
 
@@ -91,7 +93,7 @@ def observe(host: Host) -> BlockFacts:
         mounts={point: disk.descended(members, tops) for point, tops in disk.mounted(host, aliases).items()},
         aliases=aliases,
         loadable=_loadable(host),
-        driver_timeout=next((found for path in _DRIVER_TIMEOUT for found in [_number(host, path)] if found), None),
+        driver_timeout=_driver_timeout(host),
         poll_queues=_number(host, _POLL_QUEUES),
         **tables,
     )
@@ -101,6 +103,34 @@ def read(host: Host, name: str, attribute: str) -> Optional[str]:
     """A queue file of the disk; None when it isn't there or says nothing that we know."""
     text = host.line(f"{disk.BLOCK}/{name}/queue/{attribute}")
     return block_queue.schedulers(text)[0] if attribute == "scheduler" else block_queue.number(text)
+
+
+def kernel_choice(host: Host, name: str, attribute: str) -> Optional[str]:
+    """What the kernel gives a disk by itself; None for a stacked device, whose driver decides, and an unknown file."""
+    if disk.layer(host, name) == disk.STACKED or read(host, name, attribute) is None:
+        return None
+    if attribute == "io_timeout":
+        nvme = disk.kind_and_driver(host, name)[2] == "nvme" or name.startswith("nvme")
+        seconds = _driver_timeout(host) if nvme else None
+        return block_queue.of_argument(seconds if seconds is not None else _SECONDS)
+    if attribute == "scheduler":
+        offered = block_queue.schedulers(host.line(f"{disk.BLOCK}/{name}/queue/scheduler"))[1]
+        queues = len(host.names(f"{disk.BLOCK}/{name}/mq"))
+        if "none" not in offered:
+            return None
+        return "mq-deadline" if queues == 1 and "mq-deadline" in offered else "none"
+    if attribute == "nr_requests":
+        return requests_of(host, name, kernel_choice(host, name, "scheduler"))
+    if attribute == "read_ahead_kb":
+        best = _number(host, f"{disk.BLOCK}/{name}/queue/optimal_io_size") or 0
+        return str(max(_READ_AHEAD_KB, 2 * best // 1024))
+    return "1" if attribute == "rq_affinity" else "0"
+
+
+def requests_of(host: Host, name: str, scheduler: Optional[str]) -> Optional[str]:
+    """The nr_requests that comes with a scheduler: all that a hardware queue takes, or twice it up to 256."""
+    most = depth(host, name)
+    return None if most is None else str(most if scheduler == "none" else 2 * min(most, _REQUESTS))
 
 
 def depth(host: Host, name: str) -> Optional[int]:
@@ -138,6 +168,10 @@ def _loadable(host: Host) -> Tuple[str, ...]:
         if dot:
             found.append(module[: -len("-iosched")] if module.endswith("-iosched") else module)
     return tuple(found)
+
+
+def _driver_timeout(host: Host) -> Optional[int]:
+    return next((found for path in _DRIVER_TIMEOUT for found in [_number(host, path)] if found), None)
 
 
 def _number(host: Host, path: str) -> Optional[int]:

@@ -20,8 +20,6 @@ LONGEST_MS = (1 << 32) - 1
 _HZ = (100, 250, 300, 1000)
 # From 2^31 ms on the kernel takes its longest time, cut to the 32 bits of a queue's timeout: so many ticks.
 _LONGEST_TICKS = (1 << 32) - 2
-# What nvme_core.io_timeout=4294967295 makes of a queue: its product with HZ wraps at 32 bits, whatever HZ is.
-_OF_THE_ARGUMENT = (1 << 32) - 1000
 _LEAST_REQUESTS = 4  # BLKDEV_MIN_RQ
 _PAGES_KIB = (4, 16, 64)
 # A multiple of this many ms is a whole number of ticks whatever HZ is.
@@ -78,6 +76,11 @@ def remembered(attribute: str, value: Optional[str]) -> Optional[str]:
     return value
 
 
+def of_argument(seconds: int) -> str:
+    """What io_timeout shows when a driver gave its queues so many seconds: the product with HZ wraps at 32 bits."""
+    return str(seconds * 1000 & LONGEST_MS)
+
+
 def _read_back(attribute: str, wanted: str) -> FrozenSet[str]:
     """What the kernel may show after `wanted` was written."""
     if not valid(attribute, wanted) or attribute == "scheduler":
@@ -96,7 +99,7 @@ def _timeouts(asked: int) -> FrozenSet[int]:
     """Milliseconds → ticks, rounded up, → milliseconds in 32 bits."""
     if asked < 1 << 31:
         return frozenset(_milliseconds(-(-asked * rate // 1000), rate) for rate in _HZ)
-    return frozenset((_OF_THE_ARGUMENT, *(_milliseconds(_LONGEST_TICKS, rate) for rate in _HZ)))
+    return frozenset((int(of_argument(LONGEST_MS)), *(_milliseconds(_LONGEST_TICKS, rate) for rate in _HZ)))
 
 
 def _milliseconds(ticks: int, rate: int) -> int:

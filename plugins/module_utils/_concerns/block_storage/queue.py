@@ -23,7 +23,7 @@ _SHOWN = 4  # names of disks in a sentence
 
 _WHY: Mapping[str, Tuple[str, str]] = {
     "io_timeout": ("how long a request may take before the kernel gives it up", "ec2.md 2.11"),
-    "scheduler": ("who orders requests: NVMe devices do it themselves, one of the kernel's costs CPU", "ec2.md 2.11, S3-03"),
+    "scheduler": ("who orders requests: NVMe does it itself, one of the kernel's costs CPU", "ec2.md 2.11, S3-03"),
     "read_ahead_kb": ("how far files that are read in order are read ahead", "ec2.md 2.11"),
     "nr_requests": ("how many requests wait in the kernel", "ec2.md 2.11"),
     "nomerges": ("how hard the kernel looks for requests to merge: 2 is not at all", "ec2.md 2.11, S3-03"),
