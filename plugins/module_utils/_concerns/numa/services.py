@@ -51,17 +51,16 @@ bind() {{
     mask='' cpus=''
     for number in $3; do
         [ -r "/sys/devices/system/node/node$number/cpulist" ] || return 0
-        read -r list < "/sys/devices/system/node/node$number/cpulist"
-        mask="$mask $number" cpus="$cpus $list"
+        # Not by read: dash asks for single bytes, to which the kernel answers that there are none.
+        mask="$mask $number" cpus="$cpus $(/bin/cat "/sys/devices/system/node/node$number/cpulist")"
     done
     /bin/mkdir -p "$out/$1.d"
     printf '[Service]\\nNUMAPolicy=%s\\nNUMAMask=%s\\nCPUAffinity=%s\\n' "$2" "${{mask# }}" "${{cpus# }}" \\
         > "$out/$1.d/90-nearmetal-numa.conf"
 }}
 near() {{
-    number=-1
-    [ -r "/sys/bus/pci/devices/$3/numa_node" ] && read -r number < "/sys/bus/pci/devices/$3/numa_node"
-    bind "$1" "$2" "$number"
+    [ -r "/sys/bus/pci/devices/$3/numa_node" ] || return 0
+    bind "$1" "$2" "$(/bin/cat "/sys/bus/pci/devices/$3/numa_node")"
 }}
 """
 

@@ -1,0 +1,133 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""smt, numa and hugepages on a real kernel of two nodes, each looked at with the system's own tools."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab import instance, inventory
+from lab.host import Host
+
+THP = "/sys/kernel/mm/transparent_hugepage"
+SERVICE = """[Service]
+ExecStart=/bin/sleep infinity
+"""
+WANTED = {
+    "smt": {"threads": "disabled"},
+    "hugepages": {
+        "thp": "never",
+        "khugepaged_defrag": "disabled",
+        "pages": [{"size": "2M", "count": 48, "nodes": "1"}],
+        "mount": {"path": "/mnt/huge-2M", "size": "2M"},
+        "group": "daemon",
+    },
+    "numa": {
+        "balancing": "disabled",
+        "zone_reclaim_mode": 1,
+        "services": [
+            {"unit": "bound.service", "nodes": "1"},
+            {"unit": "spread.service", "nodes": "0-1", "policy": "interleave"},
+        ],
+    },
+}
+# What the tools say, in one round trip: ssh to an emulated host costs a second.
+LOOK = f"""
+lscpu -p=CPU | grep -cv '#'; lscpu | sed -n 's/^Thread(s) per core: *//p'
+cat {THP}/enabled {THP}/khugepaged/defrag
+cat /proc/sys/kernel/numa_balancing /proc/sys/vm/zone_reclaim_mode /proc/sys/vm/hugetlb_shm_group
+numastat -m | sed -n 's/^HugePages_Total *//p'
+findmnt -n -o FSTYPE,OPTIONS /mnt/huge-2M || echo no mount
+"""
+LEFT = "find / -xdev -name '*nearmetal*' -not -path '/proc/*'; ls -d /mnt/huge-2M /etc/systemd/system-generators; true"
+
+
+@pytest.fixture
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
+    monkeypatch.setenv("NEARMETAL_LAB_INSTANCES", str(tmp_path / "instances"))
+    with instance.running("memory", "cpu-memory") as running:
+        yield running
+
+
+def module(name: str, host: Host, folder: Path, **options: Any) -> dict[str, Any]:
+    """What a module returned."""
+    hosts = folder / "hosts.ini"
+    hosts.write_text(inventory.ansible([host]), encoding="utf-8")
+    done = subprocess.run(
+        ["ansible", "-i", str(hosts), "all", "-m", f"nearmetal.ec2.{name}", "-a", json.dumps(options)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=folder,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    result: dict[str, Any] = json.loads(done.stdout.partition("=>")[2])
+    return result
+
+
+def look(host: Host) -> list[str]:
+    return host.run(LOOK).splitlines()
+
+
+def process_of(host: Host, unit: str) -> list[str]:
+    """Where the unit's main process may run, and its memory policy, as the kernel says."""
+    pid = f"$(systemctl show -P MainPID {unit})"
+    return host.run(
+        f"sed -n 's/^Cpus_allowed_list:\\t//p' /proc/{pid}/status; cut -d' ' -f2 /proc/{pid}/numa_maps | sort -u"
+    ).splitlines()
+
+
+def statuses(result: dict[str, Any]) -> dict[str, str]:
+    return {finding["where"]: finding["status"] for finding in result["findings"] if finding["knob"] == "services"}
+
+
+def test_all_of_it_and_back(host: Host, tmp_path: Path) -> None:
+    for unit in ("bound", "spread"):
+        host.run(f"printf '{SERVICE}' > /etc/systemd/system/{unit}.service")
+    host.run("systemctl daemon-reload; systemctl start bound spread")
+    before = look(host)
+    assert before[:2] == ["8", "2"]
+    asked = {"concerns": WANTED}
+    applied = module("tune", host, tmp_path, **asked)
+    assert applied["changed"]
+    # numastat counts MB: 48 pages of 2 MiB.
+    assert look(host) == [
+        *("4", "1"),
+        "always madvise [never]",
+        *("0", "0", "1", "1"),
+        "0.00           96.00           96.00",
+        "hugetlbfs rw,relatime,gid=1,mode=1770,pagesize=2M",
+    ]
+    # Nothing was restarted, and it says so; the first CPU of each core of node 1 is 4 and 6.
+    assert statuses(applied) == {"bound.service": "needs_restart", "spread.service": "needs_restart"}
+    assert process_of(host, "bound")[1:] == ["default"]
+    host.run("systemctl restart bound spread")
+    assert process_of(host, "bound") == ["4,6", "bind:1"]
+    assert process_of(host, "spread") == ["0,2,4,6", "interleave:0-1"]
+    again = module("tune", host, tmp_path, **asked)
+    assert not again["changed"], again["msg"]
+    assert statuses(again) == {"bound.service": "ok", "spread.service": "ok"}
+    module("restore", host, tmp_path)
+    assert look(host) == before
+    assert host.run(LEFT) == ""
+    host.run("systemctl restart bound spread")
+    assert process_of(host, "bound") == ["0-7", "default"]
+
+
+def test_a_kernel_without_a_switch_for_threads_takes_them_offline_one_by_one(host: Host, tmp_path: Path) -> None:
+    # An empty folder over smt/ is what a kernel before 4.19 shows.
+    host.run("mount -t tmpfs none /sys/devices/system/cpu/smt")
+    assert module("smt", host, tmp_path, threads="disabled")["changed"]
+    assert host.run("cat /sys/devices/system/cpu/offline").strip() == "1,3,5,7"
+    assert host.run("lscpu -p=CPU,CORE | grep -v '#'").split() == ["0,0", "2,1", "4,2", "6,3"]
+    assert not module("smt", host, tmp_path, threads="disabled")["changed"]
+    module("restore", host, tmp_path)
+    assert host.run("cat /sys/devices/system/cpu/online").strip() == "0-7"
