@@ -113,7 +113,8 @@ def set_by_rules(host: WritableHost, text: str) -> Iterator[Tuple[str, str]]:
     """What udev rules of ours set on disks that are here: lever and place of each file that holds a value of theirs."""
     found = [(match[1], match[2], match[3]) for match in _RULE.finditer(text)]
     for where, name in disk.names(host).items():
-        kind = disk.kind_and_driver(host, name)[0] if disk.layer(host, name) == disk.DISK else ""
+        layer, kind = disk.layer(host, name), disk.kind_and_driver(host, name)[0]
         for meant, attribute, value in found:
-            if meant == kind and block_queue.holds(attribute, block.read(host, name, attribute), value):
+            fits = layer == disk.DISK or (layer == disk.HEAD and attribute == "read_ahead_kb")
+            if fits and meant == kind and block_queue.holds(attribute, block.read(host, name, attribute), value):
                 yield f"block.{attribute}", where

@@ -261,3 +261,19 @@ def test_an_argument_that_the_image_brought_is_as_wanted(tmp_path: Path, call: C
     assert not applied["reboot_required"]
     told = [finding["status"] for finding in applied["findings"] if finding["knob"] == "method"]
     assert told == ["ok", "advice"]
+
+
+def test_what_tuned_sets_is_tuned_s(tmp_path: Path, call: Call) -> None:
+    """RHEL's default profile reads ahead; whoever writes there last wins, so only one may."""
+    files = {
+        "/sys/fs/cgroup/system.slice/tuned.service/cgroup.procs": "812\n",
+        "/etc/tuned/active_profile": "throughput-performance\n",
+        "/usr/lib/tuned/throughput-performance/tuned.conf": "[disk]\nreadahead=>4096\n",
+    }
+    host = FakeKernel(tmp_path, {**files_of("nitro_big"), **files})
+    applied = call(block_storage.main, host, read_ahead_kb=1024, nomerges=2, persist=False)
+    told = {finding["knob"]: finding["status"] for finding in applied["findings"]}
+    assert told == {"read_ahead_kb": "refused", "nomerges": "changed"}
+    assert read(host, "nvme0n1", "read_ahead_kb") == "128"
+    call(block_storage.main, host, read_ahead_kb=1024, persist=False, owner_conflict="take_over")
+    assert read(host, "nvme0n1", "read_ahead_kb") == "1024"
