@@ -31,7 +31,7 @@ define playbook
 endef
 
 ##@ Work on it
-.PHONY: setup tools test test-lab lint unit mutate bench docs build lock clean
+.PHONY: setup tools test test-lab test-ec2 lint unit mutate bench docs build lock clean
 setup: ## System packages, virtual environments from the locks (fast when done)
 	@$(PYTHON3) -m dev.setup
 
@@ -43,6 +43,9 @@ test: setup ## Everything, with set-up; closes with the counts
 
 test-lab: setup ## The lab's part of it, with the power cut at every system call of a run: hours
 	@NEARMETAL_POWER_CUTS=all $(PYTHON) -m dev.test lab molecule long
+
+test-ec2: tools ## On real AMIs, for money, with NEARMETAL_EC2=FILE; ARGS=destroy or ARGS=left
+	@$(PYTHON) -m dev.real_amis $(ARGS)
 
 lint: tools ## Linters, ansible-test sanity and the project's own gates
 	@$(PYTHON) -m dev.test lint gates sanity

@@ -16,7 +16,7 @@ def main() -> int:
     print("nearmetal.ec2: near bare-metal performance for Linux on EC2\n")
     for line in (ROOT / "Makefile").read_text(encoding="utf-8").splitlines():
         heading = re.match(r"##@ (.*)", line)
-        target = re.match(r"([a-z]+):.*?## (.*)", line)
+        target = re.match(r"([a-z0-9-]+):.*?## (.*)", line)
         if heading:
             print(f"{heading[1]}")
         elif target:

@@ -11,7 +11,7 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dev import ROOT, chromium, pythons, tree
+from dev import ROOT, amazon_aws, chromium, pythons, tree
 
 JUNIT = ROOT / "build" / "junit"
 LOGS = ROOT / "build" / "logs"
@@ -85,7 +85,10 @@ def lint() -> "list[Job]":
         "antsibull-changelog": ["antsibull-changelog", "lint"],
         "shellcheck": ["shellcheck", *shell],
     }
-    return [Job("lint", name, argv, environment=environment(".venv")) for name, argv in commands.items()]
+    # molecule/ec2 alone uses amazon.aws, and ansible-lint wants to know every module.
+    places = os.pathsep.join(map(str, (ROOT / ".ansible" / "collections", amazon_aws.HOME)))
+    found = {**environment(".venv"), "ANSIBLE_COLLECTIONS_PATH": places}
+    return [Job("lint", name, argv, environment=found) for name, argv in commands.items()]
 
 
 def _is_shell(name: str) -> bool:
@@ -163,9 +166,16 @@ def mutations() -> "list[Job]":
 
 # What boots a host many times, or fails at each system call of a run: `make test-lab` alone runs it.
 LONG = ("kernels", "powercut", "reboot")
-# Run by name alone: it looks at a kernel that may be broken on any day.
-BY_NAME = ("newest_kernel",)
-LONG_TESTS = ("test_faults.py", "test_lifecycle.py", "test_shapes.py", "test_unit.py")
+# Run by name alone: one costs money (dev/real_amis.py), one looks at a kernel that may be broken on any day.
+BY_NAME = ("ec2", "newest_kernel")
+LONG_TESTS = (
+    "test_faults.py",
+    "test_lifecycle.py",
+    "test_new_shape.py",
+    "test_real_amis.py",
+    "test_shapes.py",
+    "test_unit.py",
+)
 
 
 def lab() -> "list[Job]":

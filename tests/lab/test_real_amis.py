@@ -1,0 +1,89 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""molecule/ec2 end to end: moto's server for the AWS API, a host of the lab where the instance's address would lead."""
+
+from __future__ import annotations
+
+import datetime
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import jinja2
+import pytest
+import yaml
+
+from dev import ROOT, junit, suites
+from lab import instance, process
+from lab.host import Host
+from tests.support import moto_account
+from tests.support.moto_account import SCENARIO, Account
+
+STEPS = ["create", "prepare", "converge", "idempotence", "verify", "side_effect", "verify 2", "destroy"]
+
+
+@pytest.fixture(scope="module")
+def host() -> Iterator[Host]:
+    with instance.running("burstable", "real-ami") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def account() -> Iterator[Account]:
+    with moto_account.account() as served:
+        yield served
+
+
+def command(account: Account, given: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """What `make test-ec2` runs."""
+    return subprocess.run(
+        [sys.executable, "-m", "dev.real_amis", *arguments],
+        cwd=ROOT,
+        env={**account.environment(), "NEARMETAL_EC2": str(given)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_whole_scenario_and_nothing_left(host: Host, account: Account, tmp_path: Path) -> None:
+    reach = {"address": host.address, "port": host.port, "user": "admin", "identity_file": str(host.identity_file)}
+    settings = {"ec2_platforms": ["debian_12_x86_64"], "ec2_caller": "203.0.113.9/32"}
+    given = tmp_path / "run.yml"
+    given.write_text(yaml.safe_dump({**settings, "ec2_reach": {"debian_12_x86_64": reach}}), "utf-8")
+    done = command(account, given)
+    assert done.returncode == 0, done.stdout
+    cases = junit.read(suites.JUNIT / "molecule-ec2.xml")
+    assert [case.name for case in cases if ": " not in case.name] == STEPS
+    checks = {case.name.split(": ")[0] for case in cases if ": " in case.name}
+    assert checks == {"verify", "verify 2"}
+    assert {case.outcome for case in cases} == {"passed"}
+    assert account.calls.count("RunInstances") == account.calls.count("TerminateInstances") == 1
+    listed = command(account, given, "left")
+    assert listed.returncode == 0, listed.stdout
+    assert "Nothing is left in us-east-1." in listed.stdout
+    assert command(account, given, "destroy").returncode == 0
+
+
+def user_data(ends: datetime.datetime) -> bytes:
+    """The script that an instance gets, as create.yml fills it in."""
+    text = (SCENARIO / "templates" / "user_data.sh.j2").read_text("utf-8")
+    return jinja2.Template(text).render(ec2_ends=f"{ends:%Y-%m-%d %H:%M:%S} UTC").encode()
+
+
+def test_the_user_data_ends_a_host_at_its_time(host: Host) -> None:
+    now = datetime.datetime.now(datetime.timezone.utc)
+    tomorrow = now + datetime.timedelta(days=1)
+    host.put(user_data(tomorrow), "/root/user_data", "0755")
+    host.run("/root/user_data")
+    shown = host.run("systemctl is-enabled end-of-test.timer; systemctl list-timers --no-legend end-of-test.timer")
+    assert shown.splitlines()[0] == "enabled"
+    assert f"{tomorrow:%Y-%m-%d %H:%M:%S} UTC" in shown
+    # A time that passed while it was away: as after a reboot that took too long.
+    host.put(user_data(now), "/root/user_data", "0755")
+    host.run("/root/user_data; systemctl restart end-of-test.timer")
+    assert process.wait_until(lambda: not host.runs, 120.0)

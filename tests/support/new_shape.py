@@ -1,0 +1,20 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The shape that lab/README.md adds as its example."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+README = Path(__file__).resolve().parents[2] / "lab" / "README.md"
+(TEXT,) = re.findall(r"^```toml\n(.*?)^```$", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+LINES = TEXT.splitlines()
+
+
+def example(folder: Path) -> Path:
+    """Write it as somebody would who added a shape of their own."""
+    path = folder / "c5_large.toml"
+    path.write_text(TEXT, encoding="utf-8")
+    return path

@@ -1,0 +1,25 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The new shape of lab/README.md is one: ten lines, and what they say. tests/lab/test_new_shape.py boots it."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+
+from lab import shape
+from tests.support.new_shape import LINES, example
+
+
+def test_the_example_is_ten_lines_that_say_what_differs(tmp_path: Path) -> None:
+    assert len(LINES) == 10
+    mine, default = shape.load(str(example(tmp_path))), shape.load("default")
+    assert (mine.sockets, mine.cores, mine.threads, mine.nodes, mine.memory_mib) == (1, 1, 2, 1, 512)
+    assert mine.kernel_args == "tsc=reliable mitigations=off"
+    assert mine.smbios["system"]["product"] == "c5.large"
+    (disk,) = mine.disks
+    assert (disk.device, disk.size_mib) == ("virtio-blk-pci,serial=vol1", 64)
+    said = {line.split(" = ")[0].split(".")[0] for line in LINES if " = " in line}
+    same = {each.name for each in fields(default)} - said - {"name", "smbios"}
+    assert {name for name in same if getattr(mine, name) != getattr(default, name)} == set()
