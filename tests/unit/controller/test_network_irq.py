@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import struct
 import subprocess
 from pathlib import Path
 from types import SimpleNamespace
@@ -249,3 +250,16 @@ def test_an_interface_that_is_named_no_more_is_taken_back_alone(tmp_path: Path, 
     call(network_irq.main, host, interfaces=both[:1], persist=False)
     assert pins(host, "ens5") == kept
     assert pins(host, "ens6") == ["0-15"] * 4
+
+
+def test_queues_that_somebody_took_away_do_not_stop_the_way_back(tmp_path: Path, call: Call) -> None:
+    host = FakeKernel(tmp_path, files_of("nitro_big"))
+    host.nics.channels = {"ens5": [8, 4], "ens6": [8, 4]}
+    call(network_irq.main, host, **ALL)
+    host.set_driver("ens5", struct.pack("=9I", 0x3D, 0, 0, 0, 0, 0, 0, 0, 2))
+    call(network_irq.main, host, **ALL)
+    back = call(restore.main, host)
+    assert not back["errors"]
+    assert pins(host, "ens5")[:2] == ["0-15"] * 2
+    assert pins(host, "ens6") == ["0-15"] * 4
+    assert not (tmp_path / "var/lib/nearmetal").exists()
