@@ -171,6 +171,7 @@ BY_NAME = ("ec2", "newest_kernel")
 LONG_TESTS = (
     "test_faults.py",
     "test_lifecycle.py",
+    "test_network.py",
     "test_new_shape.py",
     "test_real_amis.py",
     "test_shapes.py",
