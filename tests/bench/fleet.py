@@ -1,11 +1,12 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What an audit of N hosts costs the controller against only pinging them: python -m tests.bench.fleet [N …]
+"""What N hosts cost the controller, against only pinging them: python -m tests.bench.fleet [N …]
 
-The hosts are N names of this machine, each with a warm connection of its own to an ssh server that
-is started for it. What counts is the controller's CPU: the far side runs here too and fills the
-clock. Printed, never a timed test. The project allows itself 1.5.
+The hosts are simulated: each has a warm connection of its own to an ssh server that is started for
+it, an interpreter of its own, and behind that its own fake kernel, of four classes in turn. Measured
+are an audit and a tune run that changes nothing. What counts is the controller's CPU: the far side
+runs here too and fills the clock. Printed, never a timed test. The project allows itself 1.5.
 """
 
 from __future__ import annotations
@@ -14,46 +15,130 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
+from dataclasses import dataclass
 from pathlib import Path
 
 from dev import ROOT, bench, sshd
+from tests.support.simulated import simulate
 
 PAIRS = 3
 ALLOWED = 1.5
+FORKS = 10
+KINDS = ("nitro", "xen_hvm", "nitro_burstable", "graviton")
+SAMPLE_SECONDS = 0.2
+
+
+@dataclass(frozen=True)
+class Playbook:
+    """What is compared with a ping."""
+
+    name: str
+    words: "tuple[str, ...]"
+
+
+PLAYBOOKS = (
+    Playbook("audit", ("nearmetal.ec2.audit",)),
+    Playbook("tune", ("nearmetal.ec2.tune", "-e", "tune_serial=100%")),
+)
 
 
 def main(sizes: "list[int]") -> None:
-    """Print a line per size."""
-    with sshd.running() as native, tempfile.TemporaryDirectory(prefix="nm-fleet-") as folder:
+    """Print a line per size and playbook, and how the cost of a host grows with their number."""
+    each: "dict[str, list[float]]" = {}
+    with sshd.running() as native, tempfile.TemporaryDirectory(prefix="nm-fleet-") as name:
+        folder = Path(name)
+        for number in range(max(sizes)):
+            (folder / f"h{number:03d}").mkdir()
+            simulate(folder / f"h{number:03d}", KINDS[number % len(KINDS)])
         for size in sizes:
-            inventory = _inventory(native, Path(folder), size)
+            inventory = _inventory(native, folder, size)
             try:
-                print(_line(size, inventory, Path(folder)), flush=True)
+                for playbook in PLAYBOOKS:
+                    line, cpu = _measure(playbook, size, inventory, folder)
+                    each.setdefault(playbook.name, []).append(cpu / size)
+                    print(line, flush=True)
             finally:
-                _close(Path(folder), size)
+                _close(folder, size)
+    for playbook_name, costs in each.items():
+        shown = " · ".join(f"{size}: {1000 * cost:.0f} ms" for size, cost in zip(sizes, costs))
+        print(f"{playbook_name}: the controller's CPU per host, by number of hosts: {shown}")
 
 
-def _line(size: int, inventory: Path, folder: Path) -> str:
-    variables = bench.environment(ANSIBLE_FORKS="10", NEARMETAL_REPORT_DIRECTORY=str(folder / "reports"))
+def _measure(playbook: Playbook, size: int, inventory: Path, folder: Path) -> "tuple[str, float]":
+    """The line to print, and the controller's CPU in seconds."""
+    variables = bench.environment(ANSIBLE_FORKS=str(FORKS), NEARMETAL_REPORT_DIRECTORY=str(folder / "reports"))
     plain = {**variables, "ANSIBLE_STDOUT_CALLBACK": "ansible.builtin.default"}
-    audit = ["ansible-playbook", "-i", str(inventory), "nearmetal.ec2.audit", "-e", "tune_allow_not_ec2=true"]
+    ours = ["ansible-playbook", "-i", str(inventory), *playbook.words, "-e", "tune_workload=in_memory_database"]
     ping = ["ansible-playbook", "-i", str(inventory), str(ROOT / "tests/bench/ping.yml")]
     bench.cost_of([ping], plain)  # opens the connections
-    pairs = [(bench.cost_of([audit], variables), bench.cost_of([ping], plain)) for _pair in range(PAIRS)]
-    ours, theirs = (statistics.median(pair[side].cpu for pair in pairs) for side in (0, 1))
+    with _Forks() as forks:
+        bench.cost_of([ours], variables)  # after it a tune run has nothing left to change
+    pairs = [(bench.cost_of([ours], variables), bench.cost_of([ping], plain)) for _pair in range(PAIRS)]
+    cpu, pinged = (statistics.median(pair[side].cpu for pair in pairs) for side in (0, 1))
     wall = statistics.median(pair[0].wall / pair[1].wall for pair in pairs)
     ratio = statistics.median(pair[0].cpu / pair[1].cpu for pair in pairs)
-    return (
-        f"{size:4} hosts: audit {ours:6.2f} s, ping {theirs:6.2f} s of the controller's CPU: "
-        f"ratio {ratio:.2f}, allowed {ALLOWED}; on the clock {wall:.2f}"
+    line = (
+        f"{size:4} hosts: {playbook.name} {cpu:6.2f} s, ping {pinged:6.2f} s of the controller's CPU,"
+        f" ratio {ratio:.2f}, allowed {ALLOWED}; on the clock {wall:.2f};"
+        f" a fork has at most {forks.most / 1024:.0f} MiB of its own"
     )
+    return line, cpu
+
+
+class _Forks:
+    """Watches the workers of the ansible-playbook that is running: the most memory that one has for itself."""
+
+    def __init__(self) -> None:
+        self.most = 0  # KiB
+        self._over = threading.Event()
+        self._watch = threading.Thread(target=self._look, daemon=True)
+
+    def __enter__(self) -> "_Forks":
+        self._watch.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._over.set()
+        self._watch.join()
+
+    def _look(self) -> None:
+        while not self._over.wait(SAMPLE_SECONDS):
+            for runner in _children("self"):
+                for worker in _children(runner):
+                    self.most = max(self.most, _private(worker))
+
+
+def _children(process: str) -> "list[str]":
+    found: "list[str]" = []
+    for tasks in Path(f"/proc/{process}/task").glob("*/children"):
+        try:
+            found += tasks.read_text("ascii").split()
+        except OSError:
+            continue
+    return found
+
+
+def _private(process: str) -> int:
+    """Memory that is this process's alone, in KiB; 0 for one that has ended, or isn't Python."""
+    try:
+        if b"ansible-playbook" not in Path(f"/proc/{process}/cmdline").read_bytes():
+            return 0
+        lines = Path(f"/proc/{process}/smaps_rollup").read_text("ascii").splitlines()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) for line in lines if line.startswith("Private_"))
 
 
 def _inventory(native: sshd.Native, folder: Path, size: int) -> Path:
     (line,) = native.inventory.read_text("utf-8").splitlines()
     _name, rest = line.split(" ", 1)
     shared = f"ControlPath={native.inventory.parent}/master"
-    lines = [f"h{number:03d} {rest.replace(shared, f'ControlPath={folder}/{number}')}" for number in range(size)]
+    lines = []
+    for number in range(size):
+        own = rest.replace(shared, f"ControlPath={folder}/{number}")
+        own = own.replace(f"={sshd.python()} ", f"={folder}/h{number:03d}/python ")
+        lines.append(f"h{number:03d} {own}")
     path = folder / "inventory.ini"
     path.write_text("\n".join(lines) + "\n", "utf-8")
     return path
