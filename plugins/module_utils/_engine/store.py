@@ -25,6 +25,7 @@ DATA = "/var/lib/nearmetal"
 LOCK = "/run/nearmetal/lock"
 FINGERPRINT = "/run/nearmetal/fingerprint"
 MAX_BYTES = 1024 * 1024
+_LABEL = "security.selinux"
 
 
 def explain(path: str, error: OSError) -> NearmetalError:
@@ -119,6 +120,7 @@ def replace_file(host: WritableHost, path: str, data: bytes, mode: int, folder_m
                 flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
                 with os.fdopen(os.open(beside, flags, mode, dir_fd=parent), "wb") as stream:
                     os.fchmod(stream.fileno(), mode)
+                    _label(parent, name, stream.fileno())
                     stream.write(data)
                     stream.flush()
                     os.fsync(stream.fileno())
@@ -129,6 +131,20 @@ def replace_file(host: WritableHost, path: str, data: bytes, mode: int, folder_m
                 raise
     except OSError as error:
         raise explain(path, error) from None
+
+
+def _label(parent: int, name: str, beside: int) -> None:
+    """Give the new file the SELinux label of the one it replaces, which may differ from its folder's.
+
+    A file without a predecessor has its folder's label, as policies expect of sysctl.d,
+    tmpfiles.d, units and rules. Without SELinux there is no label, and nothing to do.
+    """
+    with suppress(OSError):
+        old = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent)
+        try:
+            os.setxattr(beside, _LABEL, os.getxattr(old, _LABEL))
+        finally:
+            os.close(old)
 
 
 def remove_file(host: WritableHost, path: str) -> None:
