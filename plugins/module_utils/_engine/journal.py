@@ -4,8 +4,8 @@
 """The journal: the original values, kept on the host until they are restored. PRIVATE to the collection.
 
 It is written before the first change. Its content is checked again at every
-use: it names levers and typed values, never paths or commands. An entry whose lever
-this version doesn't know is a newer one's: it stays as it is, and nothing is done with it.
+use: it names levers and typed values, never paths or commands. An entry whose lever or
+place this version doesn't know is a newer one's: it stays as it is, and nothing is done with it.
 """
 
 from __future__ import annotations
@@ -71,7 +71,8 @@ class Journal:
 
     def beyond_us(self, concern: str) -> str:
         """Why this version can't take the concern back as a whole; empty when it can."""
-        unknown = sorted({raw["what"] for raw in self._newer if raw["concern"] == concern})
+        theirs = [raw for raw in self._newer if raw["concern"] == concern]
+        unknown = sorted({raw["where"] if raw["what"] in LEVERS else raw["what"] for raw in theirs})
         if not unknown:
             return ""
         return (
@@ -160,10 +161,11 @@ class Journal:
 
 
 def _is_newer(raw: Any) -> bool:
-    """Whether an entry is one of ours in all but its lever, whose name we don't know."""
-    what, concern = raw["what"], raw["concern"]
-    named = isinstance(what, str) and isinstance(concern, str)
-    return named and what not in LEVERS and bool(_NEWER.fullmatch(what) and _NEWER.fullmatch(concern))
+    """Whether an entry is one of ours in all but its lever or its place, whose name we don't know."""
+    what, concern, where = raw["what"], raw["concern"], raw["where"]
+    if not all(isinstance(name, str) for name in (what, concern, where)) or not _NEWER.fullmatch(concern):
+        return False
+    return lever(what).newer(where) if what in LEVERS else bool(_NEWER.fullmatch(what))
 
 
 def _reason(error: Exception) -> str:

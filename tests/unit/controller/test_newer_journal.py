@@ -94,3 +94,26 @@ def test_the_command_on_the_host_says_so_too(host: FakeKernel, call: Call, capsy
     assert "cooling.fans" in capsys.readouterr().out
     assert command(["status"], host) == 0
     assert "cooling.fans" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(
+    ("what", "where"),
+    [
+        ("files", "/etc/udev/rules.d/91-nearmetal-cooling.conf"),
+        ("files", "/etc/systemd/system/nearmetal-cooling.path"),
+        ("files", "/usr/local/sbin/nearmetal-cooling"),
+        ("sysctl", "vm.swappiness"),
+    ],
+)
+def test_a_place_that_only_a_newer_one_knows_is_kept_too(host: FakeKernel, call: Call, what: str, where: str) -> None:
+    call(clocksource.main, host, source="tsc")
+    place = Path(host.root) / JOURNAL
+    journal = json.loads(place.read_text())
+    theirs = {"concern": "cooling", **THEIRS, "what": what, "where": where, "original": None, "ours": ["60"]}
+    place.write_text(json.dumps({**journal, "entries": [*journal["entries"], theirs]}))
+    assert "failed" not in call(tune.main, host, concerns={"clocksource": {"source": "hpet"}})
+    failed = call(restore.main, host)
+    assert where in failed["errors"]["cooling"]
+    assert current(host) == "xen"
+    assert entries(host) == [theirs]
+    assert not (Path(host.root) / where.lstrip("/")).exists()
