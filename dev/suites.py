@@ -165,10 +165,11 @@ def mutations() -> "list[Job]":
 
 
 # What boots a host many times, or fails at each system call of a run: `make test-lab` alone runs it.
-LONG = ("kernels", "powercut", "reboot")
+LONG = ("cstates", "kernels", "powercut", "reboot")
 # Run by name alone: one costs money (dev/real_amis.py), one looks at a kernel that may be broken on any day.
 BY_NAME = ("ec2", "newest_kernel")
 LONG_TESTS = (
+    "test_cpu_memory.py",
     "test_faults.py",
     "test_lifecycle.py",
     "test_network.py",

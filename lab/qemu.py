@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 
 from lab.shape import Shape
@@ -30,6 +31,10 @@ def command(shape: Shape, accel: str) -> list[str]:
     """The arguments after the program's name. The first NIC forwards a free loopback port to ssh."""
     arguments = ["-name", shape.name, "-machine", shape.machine, "-accel", accel, "-cpu", shape.cpu]
     arguments += ["-nodefaults", "-display", "none"]
+    if shape.acpi is not None:
+        # The digest says nothing to the host: it makes another snapshot of another table.
+        digest = hashlib.sha256(shape.acpi.read_bytes()).hexdigest()
+        arguments += ["-acpitable", f"file={shape.acpi}", "-fw_cfg", f"name=opt/lab/acpi,string={digest}"]
     arguments += _cpus_and_memory(shape) + _smbios(shape) + _disks(shape) + _nics(shape)
     arguments += ["-device", f"virtio-rng-pci,addr={_RANDOM_SLOT:#x}"]
     arguments += ["-chardev", f"file,id=serial,path={SERIAL},append=on", "-serial", "chardev:serial"]

@@ -54,6 +54,7 @@ class Shape:
     threads: int
     nodes: int
     memory_mib: int
+    acpi: Path | None  # a table of the firmware to add, compiled
     kernel_args: str
     smbios: dict[str, dict[str, str]]
     nics: tuple[str, ...]
@@ -69,6 +70,13 @@ class Shape:
     def can_be_saved(self) -> bool:
         """Whether QEMU can save a running host of this shape: not with its NVMe device."""
         return not any(disk.device.startswith("nvme") for disk in self.disks)
+
+
+def _acpi(name: str) -> Path | None:
+    path = Path(__file__).parent / "acpi" / f"{name}.aml"
+    if name and not path.is_file():
+        raise LabError(f"no ACPI table is called {name}: {path} is missing")
+    return path if name else None
 
 
 def names() -> list[str]:
@@ -108,6 +116,7 @@ def _shape(name: str, table: Table) -> Shape:
         threads=table.take("threads", int),
         nodes=table.take("nodes", int),
         memory_mib=table.take("memory_mib", int),
+        acpi=_acpi(table.take("acpi", str, "")),
         kernel_args=table.take("kernel_args", str),
         smbios={kind: table.pairs(kind) for kind in ("bios", "system", "board", "chassis", "processor")},
         nics=table.strings("nics"),

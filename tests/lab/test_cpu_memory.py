@@ -60,8 +60,9 @@ def module(name: str, host: Host, folder: Path, **options: Any) -> dict[str, Any
     """What a module returned."""
     hosts = folder / "hosts.ini"
     hosts.write_text(inventory.ansible([host]), encoding="utf-8")
+    given = ["-a", json.dumps(options)] if options else []
     done = subprocess.run(
-        ["ansible", "-i", str(hosts), "all", "-m", f"nearmetal.ec2.{name}", "-a", json.dumps(options)],
+        ["ansible", "-i", str(hosts), "all", "-m", f"nearmetal.ec2.{name}", *given],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

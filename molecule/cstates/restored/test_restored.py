@@ -1,0 +1,17 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A restored host: each idle state and governor as the kernel had chosen."""
+
+from __future__ import annotations
+
+from testinfra.host import Host
+
+
+def test_all_is_as_before(host: Host) -> None:
+    now = "cd /sys/devices/system/cpu; grep . cpu*/cpuidle/state*/disable cpufreq/policy*/scaling_governor"
+    assert host.check_output(now) == host.check_output("cat /root/before/power")
+
+
+def test_nothing_of_ours_is_left(host: Host) -> None:
+    assert host.check_output("find / -xdev -name '*nearmetal*' -not -path '/proc/*'") == ""
