@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a run costs: A against B, in interleaved pairs over the same warm connection.
 
-`python -m dev.bench [--pairs 10] [--no-lab] [--only WORDS]`. Printed, never a timed test: machines
+`python -m dev.bench [--pairs 10] [--no-lab] [--only WORDS] [--hosts 10 50 200]`. Printed, never a timed test: machines
 differ, so only the ratio within one run means anything.
 """
 
@@ -179,6 +179,13 @@ def compare(comparison: Comparison, count: int) -> None:
     print("\n".join(summary(comparison, pairs(comparison, count))), flush=True)
 
 
+def fleet(sizes: "list[int]") -> None:
+    """What fleets of these sizes cost the controller."""
+    from tests.bench import fleet as measured  # it needs this module
+
+    measured.main(sizes)
+
+
 def measure(count: int, with_lab: bool, only: str) -> None:
     """All comparisons whose name contains `only`."""
     with tempfile.TemporaryDirectory(prefix="nm-bench-") as name, sshd.running() as native:
@@ -202,10 +209,13 @@ def main(arguments: "list[str]") -> int:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("--pairs", type=int, default=10)
     parser.add_argument("--no-lab", action="store_true", help="leave out the emulated host")
-    parser.add_argument("--only", default="", choices=["", "native", "facts", "lab"], help="one of them")
+    parser.add_argument("--only", default="", choices=["", "native", "facts", "lab", "fleet"], help="one of them")
+    parser.add_argument("--hosts", type=int, nargs="+", default=[10, 50, 200], help="sizes of the simulated fleet")
     options = parser.parse_args(arguments)
     try:
         measure(options.pairs, not options.no_lab, options.only)
+        if options.only in "fleet":
+            fleet(options.hosts)
     except (BenchError, sshd.SshdError, LabError) as error:
         print(error, file=sys.stderr)
         return 1

@@ -138,7 +138,7 @@ def _inventory(native: sshd.Native, folder: Path, size: int) -> Path:
     for number in range(size):
         own = rest.replace(shared, f"ControlPath={folder}/{number}")
         own = own.replace(f"={sshd.python()} ", f"={folder}/h{number:03d}/python ")
-        lines.append(f"h{number:03d} {own}")
+        lines.append(f"h{number:03d} {own} ansible_become_exe={folder}/h{number:03d}/sudo")
     path = folder / "inventory.ini"
     path.write_text("\n".join(lines) + "\n", "utf-8")
     return path
