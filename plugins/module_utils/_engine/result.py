@@ -73,7 +73,7 @@ def _sentence(outcome: Outcome) -> str:
         return f"{outcome.name}: {_still(outcome)}"
     if outcome.name == UNIT:
         return f"{outcome.name}: {'' if outcome.done else 'would be '}{_unit_change(outcome.plan.actions)}"
-    parts = [_change(action) for action in outcome.plan.actions]
+    parts = list(dict.fromkeys(_change(action) for action in outcome.plan.actions))
     if any(finding.status == "needs_reboot" for finding in outcome.plan.findings):
         parts.append("reboot required")
     else:
@@ -100,6 +100,8 @@ def _unit_change(actions: Sequence[Action]) -> str:
 
 
 def _change(action: Action) -> str:
+    if action.what == "files" and action.knob != "persist":
+        return f"{action.where} {'removed' if action.after is None else 'written'}"
     if action.what == "files":
         return "no longer persisted" if action.after is None else "persisted"
     place = f"{action.where} " if action.where else ""

@@ -75,6 +75,7 @@ def test_a_service_is_bound_when_its_process_shows_it(tmp_path: Path, call: Call
     assert (everything(host), host.commands) == (before, [])
     applied = call(numa.main, host, services=SERVICES)
     assert checked["diff"] == applied["diff"]
+    assert applied["msg"].startswith(f"numa: /{GENERATOR} written, no reboot")
     assert set(told(applied)) == {"changed", "needs_restart"}
     assert "systemctl restart db.service" in told(applied)["needs_restart"]
     assert host.commands == ["systemctl daemon-reload"], "nothing is restarted unasked"
