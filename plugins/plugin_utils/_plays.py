@@ -25,6 +25,8 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import
 OURS = "nearmetal.ec2."
 RESTORE = "nearmetal.ec2.restore"
 REPORT = "nearmetal.ec2.audit_report"
+# They tell no findings, so a play of them alone has nothing to report.
+NO_FINDINGS = (REPORT, "nearmetal.ec2.capture", "nearmetal.ec2.confirm")
 CALLBACK = "nearmetal.ec2.fleet"
 # The extra variables that a command needs again, and that can't hold a secret.
 _EXTRA = re.compile(r"tune_workload=[a-z0-9_]{1,64}", re.ASCII)
@@ -38,7 +40,7 @@ def is_ours(task: Any) -> bool:
 def mode_of_task(task: Any) -> str:
     """audit, tune or restore; empty for a task of others, and for one that only looks or reports."""
     action = str(task.resolved_action)
-    if not is_ours(task) or action == REPORT or action.endswith(("_facts", "_info")):
+    if not is_ours(task) or action in NO_FINDINGS or action.endswith(("_facts", "_info")):
         return ""
     if action == RESTORE:
         return "restore"

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Callable, Dict, List
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import command
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.registry import WORKLOADS
 from ansible_collections.nearmetal.ec2.plugins.modules import capture, tune
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils import _plays
 
 from tests.support import hosts
 from tests.support.fake_kernel import FakeKernel
@@ -208,3 +210,13 @@ def test_the_guide_shows_what_is_printed(tmp_path: Path, say: Run) -> None:
     printed = say(None, "plan", "--from", str(tmp_path / "host.json"), "--workload", "cache").splitlines()
     assert [line.rstrip() for line in printed[1 : len(shown)]] == shown[1:]
     assert printed[0].split(" by ")[1] == shown[0].split(" by ")[1]
+
+
+def test_a_play_that_only_captures_writes_no_report() -> None:
+    modes = {
+        name: _plays.mode_of_task(
+            SimpleNamespace(resolved_action=f"nearmetal.ec2.{name}", action=name, check_mode=False)
+        )
+        for name in ("capture", "confirm", "tune")
+    }
+    assert modes == {"capture": "", "confirm": "", "tune": "tune"}
