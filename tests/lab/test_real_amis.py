@@ -50,7 +50,7 @@ def command(account: Account, given: Path, *arguments: str) -> "subprocess.Compl
     )
 
 
-def test_the_whole_scenario_and_nothing_left(host: Host, account: Account, tmp_path: Path) -> None:
+def test_the_whole_scenario(host: Host, account: Account, tmp_path: Path) -> None:
     reach = {"address": host.address, "port": host.port, "user": "admin", "identity_file": str(host.identity_file)}
     settings = {"ec2_platforms": ["debian_12_x86_64"], "ec2_caller": "203.0.113.9/32"}
     given = tmp_path / "run.yml"
@@ -58,15 +58,29 @@ def test_the_whole_scenario_and_nothing_left(host: Host, account: Account, tmp_p
     done = command(account, given)
     assert done.returncode == 0, done.stdout
     cases = junit.read(suites.JUNIT / "molecule-ec2.xml")
-    assert [case.name for case in cases if ": " not in case.name] == STEPS
-    checks = {case.name.split(": ")[0] for case in cases if ": " in case.name}
-    assert checks == {"verify", "verify 2"}
+    names = [case.name.partition("::")[2].split(": ") for case in cases]
+    assert [words[0] for words in names if len(words) == 1] == STEPS
+    assert {words[0] for words in names if len(words) > 1} == {"verify", "verify 2"}
     assert {case.outcome for case in cases} == {"passed"}
     assert account.calls.count("RunInstances") == account.calls.count("TerminateInstances") == 1
+    assert account.client().describe_volumes()["Volumes"] == account.client().describe_key_pairs()["KeyPairs"] == []
+
+
+def test_what_is_left_is_listed_and_destroyed(account: Account, tmp_path: Path) -> None:
+    given = tmp_path / "run.yml"
+    given.write_text("ec2_platforms: [debian_12_x86_64]\nec2_run: killed\n", "utf-8")
+    tag = [{"ResourceType": "volume", "Tags": [{"Key": "nearmetal:run", "Value": "killed"}]}]
+    client = account.fresh().client()
+    volume = client.create_volume(AvailabilityZone="us-east-1a", Size=1, TagSpecifications=tag)["VolumeId"]
+    listed = command(account, given, "left")
+    assert listed.returncode != 0, listed.stdout
+    assert f"Left in us-east-1: {volume}." in listed.stdout
+    destroyed = command(account, given, "destroy")
+    assert destroyed.returncode == 0, destroyed.stdout
+    assert client.describe_volumes()["Volumes"] == []
     listed = command(account, given, "left")
     assert listed.returncode == 0, listed.stdout
     assert "Nothing is left in us-east-1." in listed.stdout
-    assert command(account, given, "destroy").returncode == 0
 
 
 def user_data(ends: datetime.datetime) -> bytes:
