@@ -169,6 +169,7 @@ LONG = ("cstates", "kernels", "powercut", "reboot")
 # Run by name alone: one costs money (dev/real_amis.py), one looks at a kernel that may be broken on any day.
 BY_NAME = ("ec2", "newest_kernel")
 LONG_TESTS = (
+    "test_block_storage.py",
     "test_cpu_memory.py",
     "test_faults.py",
     "test_lifecycle.py",
