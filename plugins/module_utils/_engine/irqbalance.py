@@ -11,6 +11,7 @@ a word that neither stands there already nor is one of ours.
 from __future__ import annotations
 
 import re
+import time
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.files import read_only
@@ -23,6 +24,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import PC
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import environment_file
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
 
+_STARTS_WITHIN = 10.0  # seconds
 _OURS = re.compile(rf"--banmod=(?:{'|'.join(PCI_DRIVERS)})|--policyscript={re.escape(IRQBALANCE_POLICY)}", re.ASCII)
 
 
@@ -64,6 +66,13 @@ class IrqbalanceArguments(Lever):
             store.replace_file(host, where, data, mode=host.mode(where), folder_mode=0o755)
         if self.restart and host.booted():
             host.command(("systemctl", "restart", irqbalance.UNIT))
+            self._wait(host, where)
+
+    def _wait(self, host: WritableHost, where: str) -> None:
+        """Until it runs: systemctl returns as soon as there is a process that is to become it."""
+        end = time.monotonic() + _STARTS_WITHIN
+        while where not in irqbalance.observe(host).in_force and time.monotonic() < end:
+            time.sleep(0.1)
 
     def obstacle(self, host: WritableHost, where: str) -> str:
         return read_only(host, where)

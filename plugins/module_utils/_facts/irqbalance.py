@@ -68,11 +68,17 @@ def observe(host: Host) -> IrqbalanceFacts:
 
 
 def running(host: Host) -> Optional[Tuple[str, ...]]:
-    """The arguments of its process, by the control group of either version; None when it has none."""
+    """The arguments of its process, by the control group of either version; None when it has none.
+
+    Beside it the group may hold a script that it asks, or what systemd is about to make it of.
+    """
     for group in _GROUPS:
-        number = (host.line(f"{group}/system.slice/{UNIT}/cgroup.procs") or "").split()
-        if number and number[0].isdigit() and number[0].isascii():
-            return tuple((host.raw(f"/proc/{number[0]}/cmdline") or b"").decode("utf-8", "replace").split("\0")[1:-1])
+        for number in (host.text(f"{group}/system.slice/{UNIT}/cgroup.procs", 65536) or "").split():
+            if not (number.isdigit() and number.isascii()):
+                continue
+            line = (host.raw(f"/proc/{number}/cmdline") or b"").decode("utf-8", "replace").split("\0")
+            if line[0] in PROGRAMS:
+                return tuple(line[1:-1])
     return None
 
 

@@ -33,7 +33,8 @@ class WithIrqbalance(FakeKernel):
 
     def __init__(self, root: Path, name: str, options: str, changes: "Dict[str, Optional[str]]") -> None:
         daemon: "Dict[str, Optional[str]]" = {
-            "/sys/fs/cgroup/system.slice/irqbalance.service/cgroup.procs": "412\n",
+            "/sys/fs/cgroup/system.slice/irqbalance.service/cgroup.procs": "399\n411\n412\n",
+            "/proc/411/cmdline": "/bin/sh\0/usr/local/sbin/nearmetal-irqbalance\0/sys/devices\x0025\0",
             "/proc/412/cmdline": "/usr/sbin/irqbalance\0--foreground\0--interval=5\0",
             "/usr/lib/systemd/system/irqbalance.service": UNIT,
             "/usr/sbin/irqbalance": f"\x7fELF {options}",
