@@ -27,11 +27,13 @@ NEARMETAL_BECAME=root exec "$@"
 """
 
 
-def simulate(folder: Path, kind: str) -> Dict[str, Any]:
-    """Lay out a host below the folder; its inventory variables for a local connection."""
+def simulate(folder: Path, kind: str, user: str = "") -> Dict[str, Any]:
+    """Lay out a host below the folder; its inventory variables for a local connection, by default as who runs it."""
     root = folder / "root"
     lay_out(root, {"/proc/sys/kernel/random/boot_id": "11111111-2222-3333-4444-555555555555\n", **files_of(kind)})
-    variables = {"NEARMETAL_SIMULATED": root, "PYTHONPATH": f"{ROOT / 'tests/support/stand_in'}:{ROOT}"}
+    variables: Dict[str, Any] = {"NEARMETAL_SIMULATED": root, "PYTHONPATH": f"{ROOT / 'tests/support/stand_in'}:{ROOT}"}
+    if user:
+        variables["NEARMETAL_USER"] = user
     given = " ".join(f"{name}={shlex.quote(str(value))}" for name, value in variables.items())
     _script(folder / "python", f'#!/bin/sh\n{given} exec {shlex.quote(sys.executable)} "$@"\n')
     _script(folder / "sudo", _SUDO)

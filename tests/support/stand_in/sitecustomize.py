@@ -71,7 +71,8 @@ def _fake(kind: Any, *arguments: Any) -> Any:
 
         def __init__(self) -> None:
             super().__init__(Path(ROOT), {})
-            self.root_user = os.geteuid() == 0 or os.environ.get("NEARMETAL_BECAME") == "root"
+            user = os.environ.get("NEARMETAL_USER", "root" if os.geteuid() == 0 else "somebody")
+            self.root_user = os.environ.get("NEARMETAL_BECAME", user) == "root"
 
     return object.__new__(Simulated)
 
