@@ -1,0 +1,21 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A restored host: as it was, although a NIC that was tuned is gone."""
+
+from __future__ import annotations
+
+from testinfra.host import Host
+
+
+def test_the_nic_that_stayed_is_as_it_was(host: Host) -> None:
+    assert host.check_output("cat /sys/class/net/ens5/tx_queue_len") == "1000"
+    assert host.check_output("cat /sys/class/net/ens5/queues/rx-0/rps_cpus") == "0"
+
+
+def test_nothing_of_ours_is_left(host: Host) -> None:
+    assert host.check_output("find / -xdev -name '*nearmetal*' -not -path '/proc/*'") == ""
+
+
+def test_systemd_knows_no_unit_of_ours(host: Host) -> None:
+    assert host.check_output("systemctl list-unit-files 'nearmetal*' --no-legend") == ""

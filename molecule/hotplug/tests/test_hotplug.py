@@ -1,0 +1,122 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""NICs and disks come and go through QEMU's monitor; the kernel's own files tell what the unit made of it.
+
+The tests follow each other on one host.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from lab import instance, process
+from lab.host import Host
+
+NAME = "molecule-hotplug"
+LENGTH = "cat /sys/class/net/{}/tx_queue_len"
+DEVICE = "basename $(readlink /sys/class/net/{}/device)"
+# The CPUs that share the packets of its queue, as a mask: CPU 1.
+HELPERS = "cat /sys/class/net/{}/queues/rx-0/rps_cpus"
+# The timer's way, without its two minutes.
+HASTE = "[Timer]\nOnActiveSec=\nOnActiveSec=3\nOnUnitInactiveSec=\nOnUnitInactiveSec=3\nAccuracySec=1\n"
+# An emulated host on a busy machine can need longer for a plan than the unit is given.
+PATIENCE = "[Service]\nTimeoutStartSec=300\n"
+DROP_INS = "/run/systemd/system/nearmetal.service.d /run/systemd/system/nearmetal.timer.d"
+
+
+@pytest.fixture(scope="module")
+def host() -> Iterator[Host]:
+    """The host that molecule tuned, planned by events alone until a test starts the timer again."""
+    found = instance.find(NAME)
+    found.run(f"systemctl stop nearmetal.timer; mkdir -p {DROP_INS}")
+    found.put(PATIENCE.encode(), "/run/systemd/system/nearmetal.service.d/patience.conf")
+    found.run("systemctl daemon-reload")
+    yield found
+    found.run(f"rm -r {DROP_INS}; systemctl daemon-reload; systemctl start nearmetal.timer")
+
+
+def log(host: Host) -> str:
+    return host.run("journalctl -b --no-pager -o short-monotonic -u nearmetal | tail -n 40; ip -brief link")
+
+
+def becomes(host: Host, command: str, expected: str, seconds: float = 300.0) -> None:
+    """Wait for what a command shows; a command that fails meanwhile shows nothing."""
+    command = f"{command} 2>/dev/null || true"
+    reached = process.wait_until(lambda: host.run(command).strip() == expected, seconds, 0.5)
+    assert reached, f"{command}: {host.run(command)!r}, not {expected!r}\n{log(host)}"
+
+
+def settled(host: Host) -> None:
+    """Wait until udev and the unit have nothing left to do."""
+    becomes(host, "udevadm settle && systemctl is-active nearmetal.service", "inactive")
+
+
+def plug(host: Host) -> None:
+    with host.monitor() as monitor:
+        monitor.execute("netdev_add", type="user", id="hot", restrict=True)
+        monitor.execute("device_add", driver="virtio-net-pci", id="hot0", netdev="hot", addr="0x6")
+
+
+def test_before_it_starts_the_host_is_as_wanted(host: Host) -> None:
+    assert host.run(LENGTH.format("ens5")).strip() == "2000"
+    assert host.run(HELPERS.format("ens5")).strip() == "2"
+    assert host.run("ls /sys/class/net").split() == ["ens5", "lo"]
+
+
+def test_a_nic_that_is_added_is_tuned_at_once(host: Host) -> None:
+    plug(host)
+    becomes(host, LENGTH.format("ens6"), "2000")
+
+
+def test_a_name_of_its_own_makes_no_difference(host: Host) -> None:
+    settled(host)
+    place = host.run(DEVICE.format("ens6")).strip()
+    host.run("ip link set ens6 txqueuelen 500 && ip link set ens6 name data0")
+    becomes(host, LENGTH.format("data0"), "2000")
+    assert host.run(DEVICE.format("data0")).strip() == place
+
+
+def test_a_driver_that_is_bound_again_starts_anew_and_is_tuned_again(host: Host) -> None:
+    settled(host)
+    place = host.run(DEVICE.format("data0")).strip()
+    driver = "/sys/bus/virtio/drivers/virtio_net"
+    host.run(f"echo {place} > {driver}/unbind && test ! -e /sys/class/net/data0 && echo {place} > {driver}/bind")
+    becomes(host, LENGTH.format("ens6"), "2000")
+
+
+def test_what_no_event_tells_is_found_by_the_timer(host: Host) -> None:
+    settled(host)
+    host.put(HASTE.encode(), "/run/systemd/system/nearmetal.timer.d/haste.conf")
+    host.run("systemctl daemon-reload && systemctl start nearmetal.timer")
+    assert host.run(HELPERS.format("ens6")).strip() == "0", "a NIC that is down is nobody's business"
+    host.run("ip link set ens6 up")
+    becomes(host, HELPERS.format("ens6"), "2")
+    host.run("systemctl stop nearmetal.timer")
+
+
+def test_status_says_so(host: Host) -> None:
+    settled(host)
+    place = host.run(DEVICE.format("ens6")).strip()
+    status = json.loads(host.run("nearmetal status --json"))
+    assert status["drift"] == []
+    knobs = [knob for concern in status["concerns"] for knob in concern["knobs"] if knob["where"] == place]
+    assert {knob["status"] for knob in knobs} == {"ok"}
+    assert "rps" in {knob["knob"] for knob in knobs}
+    assert 2000 in [knob["now"] for knob in knobs]
+    assert "Everything is as wanted" in host.run("nearmetal status")
+
+
+def test_a_nic_that_is_removed_is_nobodys_business_any_more(host: Host) -> None:
+    place = host.run(DEVICE.format("ens6")).strip()
+    with host.monitor() as monitor:
+        monitor.execute("device_del", id="hot0")
+    becomes(host, "ls /sys/class/net | xargs", "ens5 lo")
+    settled(host)
+    shown = host.run("nearmetal status")
+    assert "Everything is as wanted" in shown
+    assert place not in shown
+    assert "failed" not in host.run("systemctl show -p Result nearmetal.service")
