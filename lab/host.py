@@ -101,6 +101,11 @@ class Host:
             "LogLevel=ERROR",
             "-o",
             "ConnectTimeout=60",
+            # A host that reboots may go without a word: without this the connection waits for ever.
+            "-o",
+            "ServerAliveInterval=15",
+            "-o",
+            "ServerAliveCountMax=8",
         ]
 
     def ssh(self, user: str | None = None) -> list[str]:
