@@ -58,6 +58,7 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--all", action="store_true", help="all hosts of this checkout")
     command = add("ssh", "log in, or run a command")
     command.add_argument("--user", help="root by default; admin may use sudo")
+    command.add_argument("--dom0", action="store_true", help="the control domain below a Xen guest")
     command.add_argument("name", metavar="NAME")
     command.add_argument("words", nargs=argparse.REMAINDER, metavar="CMD")
     add("log", "print the serial console of a host").add_argument("name", metavar="NAME")
@@ -102,7 +103,8 @@ def _down(parsed: argparse.Namespace) -> int:
 
 
 def _ssh(parsed: argparse.Namespace) -> int:
-    command = [*instance.find(parsed.name).ssh(parsed.user), *parsed.words]
+    host = instance.find(parsed.name)
+    command = [*(host.dom0() if parsed.dom0 else host).ssh(parsed.user), *parsed.words]
     os.execvp(command[0], command)
 
 

@@ -135,6 +135,11 @@ class Host:
         """Its QEMU's monitor."""
         return Monitor(Path(self.folder, qemu.MONITOR))
 
+    def dom0(self) -> Host:
+        """The control domain below a Xen guest, where xl knows what the guest doesn't."""
+        with self.monitor() as monitor:
+            return dataclasses.replace(self, port=monitor.ssh_port(qemu.DOM0_ADDRESS))
+
     @property
     def console(self) -> Path:
         """The log of its serial console."""

@@ -15,7 +15,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from lab import accel, cache, deps, image, keys, process, qemu, shape
+from lab import accel, cache, deps, image, keys, process, qemu, shape, xen
 from lab.error import LabError
 from lab.host import BOOT_LIMIT_SECONDS, QEMU_LOG, STATE, Host
 from lab.keys import Keys
@@ -47,14 +47,14 @@ def up(name: str, instance: str | None = None, *, outlive: bool = True, progress
     try:
         deps.require()
         lab_keys = keys.obtain(progress)
-        saved, disk, acceleration = _prepared(wanted, lab_keys, progress)
+        saved, files, acceleration = _prepared(wanted, lab_keys, progress)
         what = "loading its snapshot" if saved else "booting"
         with progress.step(f"{home.name}: {what}"):
             incoming = [] if saved is None else ["-incoming", f"exec:cat {shlex.quote(str(saved / _SAVED))}"]
             if saved:
                 shutil.copyfile(saved / qemu.SERIAL, home / qemu.SERIAL)
             host = _start(
-                home.name, wanted, disk, home, [*qemu.command(wanted, acceleration), *incoming], lab_keys, outlive
+                home.name, wanted, files, home, [*qemu.command(wanted, acceleration), *incoming], lab_keys, outlive
             )
             if saved:
                 _wake(host)
@@ -99,7 +99,7 @@ def started(host: Host, *, outlive: bool = True) -> Host:
     """Start the disk of a host whose power was cut (`host.end()`), and return when it has booted."""
     wanted = shape.load(host.shape)
     lab_keys = keys.obtain(Progress())
-    _saved, _disk, acceleration = _prepared(wanted, lab_keys, Progress())
+    _saved, _files, acceleration = _prepared(wanted, lab_keys, Progress())
     command = qemu.command(wanted, acceleration)
     again = _launch(host.name, wanted, Path(host.folder), command, lab_keys, outlive)
     again.booted()
@@ -182,8 +182,14 @@ def _in_use(home: Path) -> bool:
     return bool(process.start_ticks(pid) == started)
 
 
-def _start(name: str, wanted: Shape, disk: Path, home: Path, command: list[str], lab_keys: Keys, outlive: bool) -> Host:
-    image.overlay(disk, home / qemu.DISK)
+def _start(
+    name: str, wanted: Shape, files: dict[str, Path], home: Path, command: list[str], lab_keys: Keys, outlive: bool
+) -> Host:
+    for file, base in files.items():
+        if base.suffix == ".qcow2":
+            image.overlay(base, home / file)
+        else:
+            (home / file).symlink_to(base)
     for number, extra in enumerate(wanted.disks):
         process.run(
             ["qemu-img", "create", "-q", "-f", "qcow2", qemu.extra_disk(number), f"{extra.size_mib}M"],
@@ -218,30 +224,33 @@ def _port(host: Host) -> int | None:
         return None
 
 
-def _prepared(wanted: Shape, lab_keys: Keys, progress: Progress) -> tuple[Path | None, Path, str]:
-    """The snapshot if the shape can have one, the disk to start from, and the acceleration."""
+def _prepared(wanted: Shape, lab_keys: Keys, progress: Progress) -> tuple[Path | None, dict[str, Path], str]:
+    """The snapshot if the shape can have one, the files to start from by their names, and the acceleration."""
     made = image.root(wanted.image, lab_keys, progress)
     acceleration = accel.choose(made / "vmlinuz", progress)
-    disk = image.bootable(made, wanted.kernel_args, acceleration, progress) / qemu.DISK
+    files = {qemu.DISK: image.bootable(made, wanted.kernel_args, acceleration, progress) / qemu.DISK}
+    if wanted.xen:
+        files |= xen.files(wanted.xen, lab_keys, progress)
     if not wanted.can_be_saved:
-        return None, disk, acceleration
+        return None, files, acceleration
     command = qemu.command(wanted, acceleration)
-    entry = cache.key(disk.parent.name, command, accel.qemu_version(), _cpu_model(), _WARM_UP)
+    origin = [path.parent.name for path in files.values()]
+    entry = cache.key(*origin, command, accel.qemu_version(), _cpu_model(), _WARM_UP)
 
     def build(beside: Path) -> None:
         with progress.step(f"{wanted.name}: first boot through GRUB, for the snapshot"):
-            host = _start(wanted.name, wanted, disk, beside, command, lab_keys, outlive=False)
+            host = _start(wanted.name, wanted, files, beside, command, lab_keys, outlive=False)
             try:
                 host.booted()
                 host.run(_WARM_UP)
                 _save(host)
             finally:
                 host.end()
-        for left in (STATE, qemu.MONITOR, "disk.log"):
+        for left in (STATE, qemu.MONITOR, "disk.log", "dom0.log"):
             (beside / left).unlink(missing_ok=True)
 
     saved = cache.obtain("snapshots", entry, build, progress)
-    return saved, saved / qemu.DISK, acceleration
+    return saved, {name: saved / name for name in files}, acceleration
 
 
 def _wake(host: Host) -> None:

@@ -14,7 +14,8 @@ from types import TracebackType
 
 from lab.error import LabError
 
-_FORWARD = re.compile(r"HOST_FORWARD\]\s+\d+\s+127\.0\.0\.1\s+(\d+)")
+# The address that QEMU's DHCP gives to whoever asks first.
+FIRST_ADDRESS = "10.0.2.15"
 
 
 class Monitor:
@@ -63,9 +64,10 @@ class Monitor:
         """Run a line of QEMU's human monitor, such as "info network" or "device_del nic1"."""
         return str(self.execute("human-monitor-command", **{"command-line": line})).replace("\r\n", "\n")
 
-    def ssh_port(self) -> int:
-        """The loopback port that leads to the host's ssh: QEMU bound a free one itself."""
-        found = _FORWARD.search(self.human("info usernet"))
+    def ssh_port(self, address: str = FIRST_ADDRESS) -> int:
+        """The loopback port that leads to an address's ssh: QEMU bound a free one itself."""
+        forward = rf"HOST_FORWARD\]\s+\d+\s+127\.0\.0\.1\s+(\d+)\s+{re.escape(address)}\s"
+        found = re.search(forward, self.human("info usernet"))
         if not found:
             raise LabError("QEMU forwards no port to the host's ssh")
         return int(found[1])

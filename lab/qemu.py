@@ -8,12 +8,22 @@ from __future__ import annotations
 import hashlib
 import re
 
-from lab.shape import Shape
+from lab.shape import Shape, Xen
 
 # Relative to the folder that QEMU runs in, so that the command line is the same for every instance.
 DISK = "disk.qcow2"
 SERIAL = "serial.log"
 MONITOR = "monitor.sock"
+
+# Below a Xen guest: the hypervisor, and dom0 with its address (dom0/usr/local/sbin/lab-dom0).
+DOM0_DISK = "dom0.qcow2"
+XEN, DOM0_KERNEL, DOM0_INITRD = "xen", "dom0-vmlinuz", "dom0-initrd.img"
+DOM0_ADDRESS = "10.0.2.4"
+# Which of the two disks is sda changes from boot to boot.
+DOM0_LABEL = "dom0"
+# QEMU loses registers of a guest whose FPU state Xen restores lazily: its programs crash.
+_XEN_ARGUMENTS = "console=com1 com1=115200,8n1 dom0_mem=768M,max:768M spec-ctrl=no,eager-fpu=yes"
+_DOM0_ARGUMENTS = f"root=LABEL={DOM0_LABEL} ro console=hvc0 net.ifnames=0 mitigations=off init=/usr/local/sbin/lab-dom0"
 
 _SMBIOS_TYPES = {"bios": 0, "system": 1, "board": 2, "chassis": 3, "processor": 4}
 _ROOT_DISK_SLOT = 0x3
@@ -36,7 +46,7 @@ def command(shape: Shape, accel: str) -> list[str]:
         digest = hashlib.sha256(shape.acpi.read_bytes()).hexdigest()
         arguments += ["-acpitable", f"file={shape.acpi}", "-fw_cfg", f"name=opt/lab/acpi,string={digest}"]
     arguments += _cpus_and_memory(shape) + _smbios(shape) + _disks(shape) + _nics(shape)
-    arguments += ["-device", f"virtio-rng-pci,addr={_RANDOM_SLOT:#x}"]
+    arguments += _xen(shape.xen) if shape.xen else ["-device", f"virtio-rng-pci,addr={_RANDOM_SLOT:#x}"]
     arguments += ["-chardev", f"file,id=serial,path={SERIAL},append=on", "-serial", "chardev:serial"]
     return [*arguments, "-qmp", f"unix:{MONITOR},server=on,wait=off"]
 
@@ -63,7 +73,16 @@ def _smbios(shape: Shape) -> list[str]:
     return arguments
 
 
+def _xen(xen: Xen) -> list[str]:
+    """Virtio would give devices addresses that mean nothing in dom0, so there are none of them."""
+    dom0 = f"{DOM0_KERNEL} {_DOM0_ARGUMENTS} lab.guest={xen.guest}"
+    return ["-kernel", XEN, "-append", _XEN_ARGUMENTS, "-initrd", f"{dom0},{DOM0_INITRD}"]
+
+
 def _disks(shape: Shape) -> list[str]:
+    if shape.xen:
+        dom0 = _disk("dom0", DOM0_DISK, "ide-hd,bus=ide.0", shape.disk_cache)
+        return dom0 + _disk("root", DISK, "ide-hd,bus=ide.1,serial=guest", shape.disk_cache)
     arguments = _disk("root", DISK, f"virtio-blk-pci,addr={_ROOT_DISK_SLOT:#x}", shape.disk_cache)
     for number, disk in enumerate(shape.disks):
         device = f"{disk.device},addr={_FIRST_DISK_SLOT + number:#x}"
@@ -78,7 +97,8 @@ def _disk(name: str, file: str, device: str, cache: str) -> list[str]:
 def _nics(shape: Shape) -> list[str]:
     arguments: list[str] = []
     for number, nic in enumerate(shape.nics):
-        arguments += ["-netdev", _backend(number, nic)]
+        dom0 = f",hostfwd=tcp:127.0.0.1:0-{DOM0_ADDRESS}:22" if shape.xen else ""
+        arguments += ["-netdev", _backend(number, nic) + dom0]
         arguments += ["-device", f"{nic},netdev=net{number},addr={_FIRST_NIC_SLOT + number:#x}"]
     return arguments
 

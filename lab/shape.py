@@ -14,6 +14,7 @@ from lab.toml import Table
 
 HOSTS = Path(__file__).parent / "hosts"
 IMAGES = Path(__file__).parent / "images"
+XEN_GUESTS = ("pv",)
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 
 
@@ -38,10 +39,19 @@ class Image:
 
 
 @dataclasses.dataclass(frozen=True)
+class Xen:
+    """What runs below a Xen guest; dom0/etc/xen/lab-GUEST.cfg describes the guest to xl."""
+
+    guest: str  # pv
+    dom0: Image
+
+
+@dataclasses.dataclass(frozen=True)
 class Shape:
     """One kind of host. Counts follow lscpu: cores are per socket, threads per core.
 
     A NIC is a QEMU device such as virtio-net-pci. The first one is ens5, as on EC2; the next ones follow it.
+    With `xen`, CPUs, memory and NIC are those below Xen; image, kernel arguments and disk are its guest's.
     """
 
     name: str
@@ -60,6 +70,7 @@ class Shape:
     nics: tuple[str, ...]
     disks: tuple[Disk, ...]
     disk_cache: str  # unsafe | writeback: a real disk's, which loses at a power cut what was not flushed
+    xen: Xen | None
 
     @property
     def cpus(self) -> int:
@@ -122,8 +133,11 @@ def _shape(name: str, table: Table) -> Shape:
         nics=table.strings("nics"),
         disks=tuple(_disk(disk) for disk in table.tables("disks")),
         disk_cache=table.take("disk_cache", str),
+        xen=_xen(table.table("xen")),
     )
     table.done()
+    if shape.xen and (shape.disks or len(shape.nics) > 1):
+        raise LabError(f"{name}: a Xen guest's disks and NICs are those of lab/dom0/etc/xen/lab.cfg; leave out disks")
     if shape.disk_cache not in ("unsafe", "writeback"):
         raise LabError(f"{name}: disk_cache is unsafe or writeback, not {shape.disk_cache}")
     counts = (shape.sockets, shape.cores, shape.threads, shape.nodes, shape.memory_mib // 256, len(shape.nics))
@@ -138,6 +152,16 @@ def _disk(table: Table) -> Disk:
     disk = Disk(table.take("device", str), table.take("size_mib", int))
     table.done()
     return disk
+
+
+def _xen(table: Table | None) -> Xen | None:
+    if table is None:
+        return None
+    xen = Xen(table.take("guest", str), _image(table.take("image", str)))
+    table.done()
+    if xen.guest not in XEN_GUESTS:
+        raise LabError(f"xen.guest is {', '.join(XEN_GUESTS)}, not {xen.guest}")
+    return xen
 
 
 def _image(name: str) -> Image:

@@ -68,6 +68,10 @@ class Table:
             raise LabError(f"{self._where}: {key} must hold strings only")
         return {str(name): str(value) for name, value in values.items()}
 
+    def table(self, key: str) -> Table | None:
+        """A table; null when absent."""
+        return Table(self.take(key, dict), f"{self._where}: {key}") if key in self._values else None
+
     def done(self) -> None:
         """Refuse keys that nobody took."""
         if self._values:
