@@ -171,6 +171,7 @@ BY_NAME = ("ec2", "newest_kernel")
 LONG_TESTS = (
     "test_block_storage.py",
     "test_cpu_memory.py",
+    "test_dead_man.py",
     "test_faults.py",
     "test_lifecycle.py",
     "test_network.py",

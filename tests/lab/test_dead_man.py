@@ -1,0 +1,83 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A network change that really cuts a host off takes itself back.
+
+The host stands behind a path that loses every packet while its interface has an MTU of 9000.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lab import instance, inventory, process
+from lab.host import Host
+
+MTU = "cat /sys/class/net/ens5/mtu"
+# A lost connection is noticed after 15 s.
+NOTICED = ("-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3", "-o", "ConnectTimeout=10")
+# Every answer to this machine is lost from the moment on in which the interface has the MTU that the path can't carry.
+PATH_OF_1500 = """\
+ip monitor link | while read -r line; do
+  case "$line" in
+    *"mtu 9000"*) ip route replace blackhole 10.0.2.2/32 ;;
+    *"mtu 1500"*) ip route del blackhole 10.0.2.2/32 ;;
+  esac
+done
+"""
+
+
+@pytest.fixture
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
+    monkeypatch.setenv("NEARMETAL_LAB_INSTANCES", str(tmp_path / "instances"))
+    with instance.running("burstable", "dead-man") as running:
+        yield running
+
+
+def tune(host: Host, folder: Path) -> "tuple[int, str]":
+    """Ask for jumbo frames on the only interface; the exit code and what was said."""
+    hosts = folder / "hosts.ini"
+    hosts.write_text(inventory.ansible([host]), encoding="utf-8")
+    wanted = '{"tune_concerns": {"network_stack": {"mtu": 9000, "allow_disruptive": true}}}'
+    done = subprocess.run(
+        ["ansible-playbook", "-i", str(hosts), "nearmetal.ec2.tune", "-e", wanted],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=folder,
+        env={**os.environ, "ANSIBLE_SSH_ARGS": f"{' '.join(NOTICED)} -o ControlMaster=auto -o ControlPersist=60s"},
+        check=False,
+    )
+    return done.returncode, done.stdout
+
+
+def test_a_host_that_is_cut_off_comes_back_with_its_old_values(host: Host, tmp_path: Path) -> None:
+    host.put(PATH_OF_1500.encode(), "/root/path-of-1500")
+    host.run("systemd-run --quiet --unit=path-of-1500 sh /root/path-of-1500")
+    begin = time.monotonic()
+    code, said = tune(host, tmp_path)
+    assert code != 0, said
+    assert "UNREACHABLE" in said.upper(), said
+    # Nothing reaches it until its own timer fires: 120 s by default.
+    assert process.wait_until(lambda: reachable(host), 300.0, 2.0), host.stuck("it stays cut off")
+    cut_off = time.monotonic() - begin
+    print(f"reachable again {cut_off:.0f} s after tune was started")
+    log = host.run("journalctl -b --no-pager -o short-monotonic -u 'nearmetal*'")
+    assert host.run(MTU).strip() == "1500", log
+    assert "nobody confirmed" in log
+    assert cut_off > 100.0, "it came back before its time"
+    assert "network_stack" not in host.run("nearmetal status"), "it is not wanted any more"
+    host.run("nearmetal reapply")
+    assert host.run(MTU).strip() == "1500", "the unit must not cut it off again"
+
+
+def reachable(host: Host) -> bool:
+    """Whether a new connection gets a shell."""
+    ssh, *rest = host.ssh()
+    return subprocess.run([ssh, *NOTICED, *rest, "true"], capture_output=True, check=False).returncode == 0
