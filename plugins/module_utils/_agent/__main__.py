@@ -10,4 +10,4 @@ import sys
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import command
 
 if __name__ == "__main__":
-    sys.exit(command.main(sys.argv[1:]))
+    raise SystemExit(command.main(sys.argv[1:]))

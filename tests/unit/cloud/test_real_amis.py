@@ -138,7 +138,7 @@ def test_a_create_that_fails_half_way_leaves_nothing(account: Account, tmp_path:
 
 def test_nothing_is_created_above_the_ceiling(account: Account, tmp_path: Path) -> None:
     """With the whole matrix, so that it also shows which image each platform is."""
-    everything = [platform for platform, *_ in NEWEST]
+    everything = [platform for platform, *_rest in NEWEST]
     given = {"ec2_platforms": everything, "ec2_prices": {"sles_15_x86_64": 0.2, "sles_15_arm64": 0.2}}
     done = play("create.yml", tmp_path, account.environment(), ec2_cost_ceiling=2, ec2_hours=3, **given)
     # 5 t3.medium and 5 t4g.medium, 2 of each with Red Hat's surcharge on 2 vCPUs, SUSE's as given, an address and
@@ -250,7 +250,7 @@ def test_no_suite_runs_it(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_matrix_is_the_one_of_the_images() -> None:
-    assert real_amis.matrix() == [platform for platform, *_ in NEWEST]
+    assert real_amis.matrix() == [platform for platform, *_rest in NEWEST]
 
 
 def test_the_command_passes_the_platforms_on(tmp_path: Path) -> None:
