@@ -128,7 +128,8 @@ def plan_one(
     touched = {(action.what, action.where) for action in plan.actions}
     dropped = [entry for entry in entries if not _managed(request.concern, plan, entry) and entry.key not in touched]
     back = plan_restore(host, dropped, "no longer wanted: back to what it was before nearmetal")
-    keep = _kept(stored, facts, request.concern, wanted, plan)
+    # Another size or type may need another plan: an image is started on any.
+    keep = _kept(stored, facts, request.concern, wanted, plan.replan or mode == BAKE)
     newer = (Finding(request.name, "state", "advice", beyond_us, reference="docs/unit.md"),) if beyond_us else ()
     both = Plan(plan.actions + back.plan.actions, plan.findings + back.plan.findings + newer)
     if mode == REPLAN:
@@ -184,13 +185,13 @@ def wanted_of(request: Request) -> Optional[Wanted]:
     return request.wanted
 
 
-def _kept(stored: StoredWanted, facts: Facts, concern: Concern, wanted: Wanted, plan: Plan) -> Optional[Stored]:
+def _kept(stored: StoredWanted, facts: Facts, concern: Concern, wanted: Wanted, replan: bool) -> Optional[Stored]:
     """What to store: what is wanted, if it manages a knob; what is stored, on a host that may not be tuned."""
     if closed(concern.name, "state", facts, wanted):
         return stored.get(concern.name)
     knobs = [option for option, rule in concern.options.items() if "default" not in rule]
     managed = any(option in wanted.options for option in knobs)
-    return Stored(dict(wanted.options), dict(wanted.by), plan.replan) if managed else None
+    return Stored(dict(wanted.options), dict(wanted.by), replan) if managed else None
 
 
 def _memory(stored: StoredWanted, name: str, keep: Optional[Stored]) -> Tuple[Action, ...]:
