@@ -1,0 +1,20 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A restored guest: every knob as it was, no file differs, nothing of ours is left."""
+
+from __future__ import annotations
+
+from testinfra.host import Host
+
+
+def test_every_knob_is_as_before(host: Host) -> None:
+    assert host.run("/root/look.sh /root/after && diff /root/before/knobs /root/after/knobs").stdout == ""
+
+
+def test_no_file_differs(host: Host) -> None:
+    assert host.run("diff /root/before/files /root/after/files").stdout == ""
+
+
+def test_nothing_of_ours_is_left(host: Host) -> None:
+    assert host.check_output("find / -xdev -name '*nearmetal*' -not -path '/proc/*'") == ""
