@@ -9,6 +9,7 @@ The unit runs `reapply --if-changed`; people run the rest, without a controller.
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import List, Optional
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import watch
@@ -72,3 +73,8 @@ def main(arguments: List[str], host: Optional[WritableHost] = None) -> int:
     except NearmetalError as error:
         complain(f"nearmetal: {error}")
         return FAILED
+
+
+# Where no agent is installed, only the collection: python3 -m …module_utils._agent.command plan --from FILE
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

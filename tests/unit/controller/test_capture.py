@@ -6,6 +6,9 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Callable, Dict, List
@@ -122,6 +125,24 @@ def test_a_plan_from_a_capture_is_the_hosts_own(name: str, tmp_path: Path, say: 
         told = planned(say(None, "plan", "--from", str(place), "--workload", workload, "--json"))
         assert told == planned(json.dumps(own)), workload
     assert "instance_id" in json.loads(say(None, "plan", "--from", str(place), "--json"))["platform"]
+
+
+def test_the_collection_alone_plans_a_capture(tmp_path: Path, say: Run) -> None:
+    place = tmp_path / "host.json"
+    place.write_text(say(fresh(tmp_path / "root", "xen_hvm"), "capture"))
+    guide = (Path(__file__).parents[3] / "docs" / "capture.md").read_text()
+    module = re.search(r"python3 -m (\S+) plan --from host\.json", guide)
+    assert module
+    collections = next(path for path in sys.path if Path(path, "ansible_collections/nearmetal/ec2").exists())
+    done = subprocess.run(
+        [sys.executable, "-m", module[1], "plan", "--from", str(place)],
+        env={"PYTHONPATH": collections},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "clocksource" in done.stdout
 
 
 def test_a_capture_is_planned_for_what_its_host_wanted(tmp_path: Path, call: Call, say: Run) -> None:
