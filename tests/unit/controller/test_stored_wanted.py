@@ -219,3 +219,10 @@ def test_a_hostile_file_stops_everything_in_one_sentence(host: FakeKernel, call:
         assert "/var/lib/nearmetal/wanted.json" in failed["msg"]
         assert "\n" not in failed["msg"]
     assert files(host) == before
+
+
+def test_an_image_plans_what_its_baker_could_not_take(tmp_path: Path, call: Call) -> None:
+    # No cpufreq on the baker: nothing to do there, and everything on the metal type that the image is started on.
+    host = FakeKernel(tmp_path, files_of("nitro"))
+    call(tune.main, host, bake=True, concerns={"cpu_power": {"governor": "performance"}})
+    assert (tmp_path / "etc/systemd/system/nearmetal.service").exists()

@@ -364,13 +364,6 @@ def test_baking_writes_files_alone_and_the_first_boot_tunes(tmp_path: Path, call
     assert not UNIT & set(files(host))
 
 
-def test_an_image_plans_what_its_baker_could_not_take(tmp_path: Path, call: Call) -> None:
-    # No cpufreq on the baker: nothing to do there, and everything on the metal type that the image is started on.
-    host = FakeKernel(tmp_path, files_of("nitro"))
-    call(tune.main, host, bake=True, concerns={"cpu_power": {"governor": "performance"}})
-    assert set(files(host)) >= UNIT
-
-
 def test_the_command_restores_without_a_controller(host: FakeKernel, call: Call) -> None:
     before = files(host)
     call(tune.main, host, workload="base")
