@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import errno
 import os
+from abc import abstractmethod
 from typing import Dict, Mapping, Optional
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
@@ -94,9 +95,9 @@ class QueueTable(Lever):
         """What a failed write means."""
         return refused(error, what)
 
+    @abstractmethod
     def paths(self, host: WritableHost, one: Nic) -> Dict[str, str]:
         """Queue label → the file to write."""
-        raise NotImplementedError
 
     def text(self, entry: object) -> str:
         """What is written for an entry."""

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Dict, Mapping, Optional, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
@@ -95,13 +96,13 @@ class DriverField(Lever):
         place = where.rpartition("/")[0]
         return "" if nic_at(host, place) is not None else f"no network interface is at {place} any more"
 
+    @abstractmethod
     def ask(self, host: WritableHost, one: Nic) -> Optional[Mapping[str, int]]:
         """The present table."""
-        raise NotImplementedError
 
+    @abstractmethod
     def record(self, host: WritableHost, one: Nic, order: Mapping[str, int]) -> Optional[bytes]:
         """The record that sets these fields and nothing else; None when the driver has no such table."""
-        raise NotImplementedError
 
 
 class Rings(DriverField):

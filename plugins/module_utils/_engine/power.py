@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+from abc import abstractmethod
 from typing import Dict, Mapping
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
@@ -30,12 +31,13 @@ class _Placeless(Lever):
         if not self._fits(value):
             raise NearmetalError(f"{self.what} can't be {value!r}")
 
+    @abstractmethod
     def _fits(self, value: Value) -> bool:
-        raise NotImplementedError
+        """Whether the lever moves values like this one."""
 
+    @abstractmethod
     def _first(self, host: WritableHost) -> str:
         """A file that has to be writable."""
-        raise NotImplementedError
 
     def obstacle(self, host: WritableHost, where: str) -> str:
         if host.writable(self._first(host)):
