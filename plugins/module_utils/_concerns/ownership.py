@@ -8,8 +8,10 @@ Asked by the engine of every plan, so that no concern has to think of it.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
-from typing import Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
+from fnmatch import fnmatchcase
+from typing import Callable, Container, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.owners import OwnersFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Value, Wanted
@@ -17,6 +19,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action,
 REFERENCE = "docs/ownership.md"
 
 _CLOCK = "sysfs./sys/devices/system/clocksource/clocksource0/current_clocksource"
+_THP = "/sys/kernel/mm/transparent_hugepage"
 # What an action changes → the settings of tuned that change the same (tuned-profiles(7)); {} is its place.
 _TUNED: Mapping[str, Sequence[str]] = {
     "clock.current": (_CLOCK, "cmdline.clocksource"),
@@ -25,16 +28,43 @@ _TUNED: Mapping[str, Sequence[str]] = {
     "power.governors": ("cpu.governor",),
     "power.preferences": ("cpu.energy_performance_preference", "cpu.energy_perf_bias"),
     "power.idle_disabled": ("cpu.force_latency",),
-    "power.turbo": ("cpu.no_turbo",),
+    "power.turbo": ("cpu.no_turbo", "cpu.boost"),
     "block.scheduler": ("disk.elevator",),
     "block.read_ahead_kb": ("disk.readahead",),
     "network.queues": ("net.channels",),
     "network.rings": ("net.ring",),
     "network.coalesce": ("net.coalesce",),
     "network.offloads": ("net.features",),
+    "network.mtu": ("net.mtu",),
+    "network.txqueuelen": ("net.txqueuelen",),
+    "hugepages.thp": (
+        "vm.transparent_hugepages",
+        "vm.transparent_hugepage",
+        f"sysfs.{_THP}/enabled",
+        "cmdline.transparent_hugepage",
+    ),
+    "hugepages.thp_defrag": ("vm.transparent_hugepage.defrag", f"sysfs.{_THP}/defrag"),
+    "hugepages.thp_shmem": (f"sysfs.{_THP}/shmem_enabled",),
+    "hugepages.khugepaged_defrag": (f"sysfs.{_THP}/khugepaged/defrag",),
     "sysctl": ("sysctl.{}",),
     "boot.arguments": ("cmdline.{}",),
 }
+# Words of tuned's that mean a value of ours.
+_MEANS: Mapping[str, Mapping[str, str]] = {
+    "cpu.no_turbo": {"1": "disabled", "true": "disabled", "0": "enabled", "false": "enabled"},
+    "cpu.boost": {"1": "enabled", "true": "enabled", "0": "disabled", "false": "disabled"},
+    "cmdline.nosmt": {"nosmt": "off", "nosmt=force": "forceoff"},
+}
+# Settings of tuned that give several fields of an interface's table, as ethtool takes them.
+_TABLES = ("net.ring", "net.coalesce", "net.channels")
+_FIELDS = {"on": "1", "off": "0"}
+# amazon-ec2-net-utils links 80-ec2.network for each interface.
+_WRITERS = {
+    r"/80-ec2\.network$|^/run/systemd/network/70-[^/]+\.network$": "amazon-ec2-net-utils",
+    r"cloud-init[^/]*$": "cloud-init",
+    r"netplan[^/]*$": "netplan",
+}
+_WAYS_OUT = "change it there, or set owner_conflict: take_over"
 # What kubelet counts, checks or sets itself, and what its network plug-ins set.
 _KUBELET = ("smt.", "hugepages.")
 _KUBELET_SYSCTLS = (
@@ -55,35 +85,53 @@ class Owner(NamedTuple):
     says: str
 
 
-def guarded(owners: OwnersFacts, plan: Plan, wanted: Wanted) -> Plan:
+def guarded(owners: OwnersFacts, plan_of: Callable[[Wanted], Plan], wanted: Wanted) -> Plan:
     """The plan without what somebody else owns, each such knob refused by its owner's name.
 
-    With `owner_conflict: take_over` the plan stays, and the owner is named as advice.
+    The others are planned as if those had not been asked for, so that what is kept for
+    the next boot holds them alone. With `owner_conflict: take_over` the plan stays, and
+    the owner is named as advice.
     """
+    plan = plan_of(wanted)
     if owners.immutable is not None:
         return _nothing(owners.immutable, plan)
-    owned: Dict[str, Tuple[Action, Owner]] = {}
+    owned: Dict[Tuple[str, str], Tuple[Action, Owner]] = {}
     for action in plan.actions:
         owner = _owner(owners, action) if action.after is not None else None
         if owner is not None:
-            owned.setdefault(action.knob, (action, owner))
+            owned.setdefault(_key(action), (action, owner))
     if not owned:
         return plan
     if wanted.get("owner_conflict") == "take_over":
         told = tuple(
-            _finding(action, "advice", f"{owner.says}, and will set it again: change it there", owner.name)
+            _finding(action, "advice", f"{owner.says}, {_afterwards(owners, action, owner, wanted)}", owner.name)
             for action, owner in owned.values()
         )
         return Plan(plan.actions, plan.findings + told, plan.replan)
-    actions = tuple(action for action in plan.actions if action.knob not in owned and action.what != "files")
+    everywhere = {knob for knob, place in owned if not place}
+    rest = plan_of(Wanted({name: value for name, value in wanted.options.items() if name not in everywhere}, wanted.by))
+    actions = tuple(action for action in rest.actions if not _taken(owned, action))
+    files = rest.actions == actions  # else a file holds what isn't to be set
+    told = tuple(
+        _finding(action, "refused", f"{owner.says}; {_WAYS_OUT}", owner.name) for action, owner in owned.values()
+    )
+    advice = tuple(finding for finding in plan.findings if finding.status == "advice" and _taken(owned, finding))
     findings = tuple(
         finding
-        for finding in plan.findings
-        if finding.status == "advice" or (finding.knob not in owned and not _unpersisted(finding, plan))
+        for finding in rest.findings
+        if not _taken(owned, finding) and (files or not _unpersisted(finding, rest))
     )
-    advice = "change it there, or set owner_conflict: take_over"
-    told = tuple(_finding(action, "refused", f"{owner.says}; {advice}", owner.name) for action, owner in owned.values())
-    return Plan(actions, told + findings, plan.replan)
+    actions = tuple(action for action in actions if files or action.what != "files")
+    return Plan(actions, told + advice + findings, plan.replan)
+
+
+def _key(action: Action) -> Tuple[str, str]:
+    """A knob, or, where each interface has an owner of its own, the knob of one."""
+    return action.knob, action.where if action.what == "network.mtu" else ""
+
+
+def _taken(owned: Container[Tuple[str, str]], told: Union[Action, Finding]) -> bool:
+    return (told.knob, "") in owned or (told.knob, told.where) in owned
 
 
 def _nothing(immutable: str, plan: Plan) -> Plan:
@@ -112,9 +160,10 @@ def _owner(owners: OwnersFacts, action: Action) -> Optional[Owner]:
         return Owner("kubelet", "kubelet owns it on this Kubernetes node: set it in the node's own configuration")
     for setting in _TUNED.get(action.what, ()):
         name = setting.format(action.where)
-        value = owners.tuned.get(name)
-        if value is not None and not _same(value, action.after):
-            return Owner("tuned", f"tuned sets {name} = {value} (profile {owners.tuned_profile})")
+        told = _of_tuned(owners.tuned, name)
+        theirs = _meaning(name, told, action) if told is not None else None
+        if theirs is not None and not _same(theirs, action.after):
+            return Owner("tuned", f"tuned sets {name} = {told} (profile {owners.tuned_profile})")
     if action.what == "sysctl" and action.where in owners.sysctl:
         path, value = owners.sysctl[action.where]
         if value.split() != str(action.after).split():
@@ -126,11 +175,38 @@ def _owner(owners: OwnersFacts, action: Action) -> Optional[Owner]:
     return None
 
 
+def _of_tuned(settings: Mapping[str, str], name: str) -> Optional[str]:
+    """What the active profile gives a setting; it may name files in /sys by a pattern."""
+    if not name.startswith("sysfs."):
+        return settings.get(name)
+    found = [value for pattern, value in settings.items() if fnmatchcase(name, pattern)]
+    return found[-1] if found else None
+
+
+def _meaning(name: str, told: str, action: Action) -> Optional[str]:
+    """The value of ours that tuned's means; None when it leaves this field of a table alone."""
+    if name in _TABLES:
+        words = re.split(r"[:;,\s]+", told)
+        field = action.where.rpartition("/")[2].replace("_", "-") if name != "net.channels" else "combined"
+        value = dict(zip(words[::2], words[1::2])).get(field)
+        return _FIELDS.get(value, value) if value is not None else None
+    if name in _MEANS:
+        return _MEANS[name].get(told, told)
+    if name.startswith("cmdline.") and action.what != "boot.arguments":
+        return told.partition("=")[2]
+    return told
+
+
+def _afterwards(owners: OwnersFacts, action: Action, owner: Owner, wanted: Wanted) -> str:
+    """Who wins in the end, when the value of an owner's knob was set all the same."""
+    if owner.name == "tuned" and action.what == "sysctl" and owners.tuned_reapplies and wanted.get("persist"):
+        return "then reads /etc/sysctl.d, where our file has the last word (reapply_sysctl)"
+    return "and will set it again: change it there"
+
+
 def _writer(path: str) -> str:
     """Who wrote a file of network settings, as far as its name tells; else the file."""
-    name = path.rpartition("/")[2]
-    known = {"80-ec2.network": "amazon-ec2-net-utils", "cloud-init": "cloud-init", "netplan": "netplan"}
-    return next((owner for part, owner in known.items() if part in name), path)
+    return next((owner for pattern, owner in _WRITERS.items() if re.search(pattern, path)), path)
 
 
 def _same(theirs: str, ours: Value) -> bool:

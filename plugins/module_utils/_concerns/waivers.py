@@ -16,7 +16,6 @@ from typing import Any, Callable, Dict, List, Mapping, Sequence, Set, Tuple
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.options import validate
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
 
 REFERENCE = "docs/workloads.md"
@@ -80,12 +79,9 @@ def demand_day(name: str, text: str) -> None:
         raise NearmetalError(f"{name} is the last day of the waiver, such as 2027-01-31, not {text!r}")
 
 
-def plan_waived(concern: Concern, facts: Facts, wanted: Wanted, guard: Callable[[Plan], Plan], today: str) -> Plan:
-    """The concern's plan, in which nothing is done for a knob whose waiver holds on the day `today` (YYYY-MM-DD).
-
-    `guard` takes out of a plan what somebody else owns.
-    """
-    plan = guard(concern.plan(facts, wanted))
+def plan_waived(concern: Concern, wanted: Wanted, plan_of: Callable[[Wanted], Plan], today: str) -> Plan:
+    """The concern's plan, in which nothing is done for a knob whose waiver holds on the day `today` (YYYY-MM-DD)."""
+    plan = plan_of(wanted)
     waivers = {waiver["knob"]: waiver for waiver in wanted.get("waivers") or ()}
     if not waivers:
         return plan
@@ -96,7 +92,7 @@ def plan_waived(concern: Concern, facts: Facts, wanted: Wanted, guard: Callable[
     if not holding:
         return Plan(plan.actions, (*plan.findings, *_flat(told)), plan.replan)
     others = {option: value for option, value in wanted.options.items() if option not in holding}
-    rest = guard(concern.plan(facts, Wanted(others, wanted.by)))
+    rest = plan_of(Wanted(others, wanted.by))
     actions = tuple(action for action in rest.actions if action.knob not in holding)
     left = tuple(_waived(finding, holding[finding.knob]) for finding in plan.findings if finding.knob in holding)
     findings = tuple(finding for finding in rest.findings if finding.knob not in holding)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import AbstractSet, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import AbstractSet, Callable, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.gate import closed
@@ -123,7 +123,7 @@ def plan_one(
         # In its sandbox the unit sees a read-only /etc on every host, and it writes nothing there.
         owners = replace(owners, immutable=None)
     today = time.strftime("%Y-%m-%d", time.gmtime())
-    plan = plan_waived(request.concern, facts, wanted, partial(_unowned, owners, wanted), today)
+    plan = plan_waived(request.concern, wanted, partial(_unowned, owners, partial(request.concern.plan, facts)), today)
     plan = _named(plan, {entry.knob for entry in entries})
     touched = {(action.what, action.where) for action in plan.actions}
     dropped = [entry for entry in entries if not _managed(request.concern, plan, entry) and entry.key not in touched]
@@ -153,8 +153,8 @@ def _places(finding: Finding) -> Tuple[str, ...]:
     return (finding.where, *(finding.now if isinstance(finding.now, Mapping) and not finding.where else ()))
 
 
-def _unowned(owners: Optional[OwnersFacts], wanted: Wanted, plan: Plan) -> Plan:
-    return guarded(owners, plan, wanted) if owners is not None else plan
+def _unowned(owners: Optional[OwnersFacts], plan_of: Callable[[Wanted], Plan], wanted: Wanted) -> Plan:
+    return guarded(owners, plan_of, wanted) if owners is not None else plan_of(wanted)
 
 
 def _named(plan: Plan, tuned: AbstractSet[str]) -> Plan:

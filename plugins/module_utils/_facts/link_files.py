@@ -10,7 +10,7 @@ the instance's metadata says.
 from __future__ import annotations
 
 import os
-from typing import Dict, Iterator, Mapping, Optional, Tuple
+from typing import Dict, Iterator, List, Mapping, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import link_settings
@@ -22,6 +22,9 @@ _IFUPDOWN = ("/etc/network/interfaces", "/etc/network/interfaces.d")
 _IFCFG = "/etc/sysconfig/network-scripts/ifcfg-{}"
 _KEYFILES = ("/etc/NetworkManager/system-connections", "/run/NetworkManager/system-connections")
 _LIMIT = 65536
+
+# A file of systemd's with its drop-ins, in the order in which they are read: path and lines of each.
+_File = Tuple[Tuple[str, link_settings.Lines], ...]
 
 
 def mtus(host: Host, networkd: bool) -> Dict[str, Tuple[str, str]]:
@@ -53,24 +56,30 @@ def _interface(host: Host, name: str) -> Mapping[str, str]:
     }
 
 
-def _systemd(host: Host, suffix: str) -> Iterator[Tuple[str, link_settings.Lines]]:
+def _systemd(host: Host, suffix: str) -> Iterator[_File]:
     """The files in the order in which they are asked: the first one that matches an interface counts."""
+    for name, path in _found(host, _FOLDERS, suffix):
+        drop_ins = _found(host, tuple(f"{folder}/{name}.d" for folder in _FOLDERS), ".conf")
+        parts = (path, *(drop_in for _name, drop_in in drop_ins))
+        yield tuple((part, link_settings.lines(host.text(part, limit=_LIMIT) or "")) for part in parts)
+
+
+def _found(host: Host, folders: Tuple[str, ...], suffix: str) -> List[Tuple[str, str]]:
+    """Name and path of the files, by name; one in an earlier folder hides one of its name in a later one."""
     paths: Dict[str, str] = {}
-    for folder in _FOLDERS:
+    for folder in folders:
         for name in host.names(folder):
             if name.endswith(suffix):
                 paths.setdefault(name, f"{folder}/{name}")
-    for name in sorted(paths):
-        yield paths[name], link_settings.lines(host.text(paths[name], limit=_LIMIT) or "")
+    return sorted(paths.items())
 
 
-def _first(
-    files: Tuple[Tuple[str, link_settings.Lines], ...], interface: Mapping[str, str]
-) -> Optional[Tuple[str, str]]:
-    for path, lines in files:
+def _first(files: Tuple[_File, ...], interface: Mapping[str, str]) -> Optional[Tuple[str, str]]:
+    for parts in files:
+        lines = tuple(line for _path, of in parts for line in of)
         if any(section == "Match" for section, _key, _value in lines) and link_settings.matches(lines, interface):
-            number = link_settings.last(lines, "Link", "MTUBytes")
-            return (path, number) if number is not None else None
+            given = ((path, link_settings.last(of, "Link", "MTUBytes")) for path, of in reversed(parts))
+            return next(((path, number) for path, number in given if number is not None), None)
     return None
 
 

@@ -10,22 +10,24 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any, Dict, Iterator, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterator, Mapping, Optional, Set, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import link_files
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import os_release, tuned_profile
 
 _ACTIVE = "/etc/tuned/active_profile"
-_PROFILES = ("/etc/tuned", "/etc/tuned/profiles", "/usr/lib/tuned", "/usr/lib/tuned/profiles")
+# In the order in which tuned looks: 2.20 keeps profiles in the folders themselves, 2.25 in one below.
+_PROFILES = ("/etc/tuned/profiles", "/etc/tuned", "/usr/lib/tuned/profiles", "/usr/lib/tuned")
 _PROFILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", re.ASCII)
-_DEEPEST = 8  # profiles that include each other in a circle end here
 _CGROUPS = ("/sys/fs/cgroup/system.slice", "/sys/fs/cgroup/systemd/system.slice")
 # In the order in which a file hides one of the same name (sysctl.d(5)).
 _SYSCTL = ("/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d", "/lib/sysctl.d")
 _OURS = "99-nearmetal"
 # Options that say when and for what a section counts, not what it sets.
 _ABOUT = ("type", "enabled", "replace", "devices", "priority", "uname_regex", "cpuinfo_regex")
+_VARIABLE = re.compile(r"\$\{(\w+)\}")
+_QUOTED = re.compile(r'"(.*)"')
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,7 @@ class OwnersFacts:
     running: Tuple[str, ...]  # of tuned, irqbalance, kubelet
     tuned_profile: Optional[str]  # None: tuned doesn't run
     tuned: Mapping[str, str]  # plugin.option → value of the active profile: cpu.governor, cmdline.nosmt
+    tuned_reapplies: bool  # it reads sysctl.d again after it has set its profile's keys
     sysctl: Mapping[str, Tuple[str, str]]  # key → file that is read after ours, and its value
     mtu: Mapping[str, Tuple[str, str]]  # place of an interface → file that gives it an MTU at each start, and which
     kubelet: bool  # this host is a Kubernetes node
@@ -59,6 +62,7 @@ def observe(host: Host) -> OwnersFacts:
         running=running,
         tuned_profile=active or None,
         tuned=_settings(host, active.split()),
+        tuned_reapplies=_reapplies(host),
         sysctl=dict(_after_ours(host)),
         mtu=link_files.mtus(host, _runs(host, "systemd-networkd")),
         kubelet=kubelet,
@@ -70,32 +74,46 @@ def _runs(host: Host, name: str) -> bool:
     return any(host.line(f"{group}/{name}.service/cgroup.procs") for group in _CGROUPS)
 
 
+def _reapplies(host: Host) -> bool:
+    text = "[main]\n" + (host.text("/etc/tuned/tuned-main.conf", limit=65536) or "")
+    return tuned_profile.parse(text)["main"].get("reapply_sysctl", "1").lower() in tuned_profile.TRUE
+
+
 def _settings(host: Host, names: "list[str]") -> Dict[str, str]:
     whole: tuned_profile.Profile = {}
+    read: Set[str] = set()
     for name in names:
-        whole = tuned_profile.merged(whole, _profile(host, name, 0))
+        whole = tuned_profile.merged(whole, _profile(host, name, read))
+    variables = whole.get("variables", {})
     found = {}
     for section, options in whole.items():
         plugin = options.get("type", section)
         if (
             section in ("main", "variables")
-            or not _meant(host, options, whole.get("variables", {}))
-            or options.get("enabled", "").lower() in ("0", "false", "no")
+            or not _meant(host, options, variables)
+            or options.get("enabled", "true").lower() not in tuned_profile.TRUE
         ):
             continue
-        for option, value in options.items():
+        for option, raw in options.items():
+            value = _QUOTED.sub(r"\1", _expanded(raw, variables))
             if plugin == "bootloader" and option.startswith("cmdline"):
                 found.update({f"cmdline.{token.partition('=')[0]}": token for token in value.lstrip("+-").split()})
             elif option not in _ABOUT:
-                found[f"{plugin}.{option}"] = value
+                name = option.replace("/", ".") if plugin == "sysctl" else option
+                found[f"{plugin}.{name}"] = value
     return found
+
+
+def _expanded(text: str, variables: Mapping[str, str]) -> str:
+    """The text with the profile's variables in it; what a function of tuned computes stays as it is written."""
+    return _VARIABLE.sub(lambda name: variables.get(name[1], name[0]), text)
 
 
 def _meant(host: Host, options: Mapping[str, str], variables: Mapping[str, str]) -> bool:
     """Whether a section counts on this machine and this CPU; a condition that can't be read doesn't hold."""
     machine = host.machine() or host.line("/proc/sys/kernel/arch") or ""
     for option, text in (("uname_regex", f"Linux {machine}"), ("cpuinfo_regex", host.text("/proc/cpuinfo") or "")):
-        wanted = re.sub(r"\$\{(\w+)\}", lambda name: variables.get(name[1], name[0]), options.get(option, ""))
+        wanted = _expanded(options.get(option, ""), variables)
         try:
             if wanted and not re.search(wanted, text, re.MULTILINE):
                 return False
@@ -104,14 +122,21 @@ def _meant(host: Host, options: Mapping[str, str], variables: Mapping[str, str])
     return True
 
 
-def _profile(host: Host, name: str, depth: int) -> tuned_profile.Profile:
-    if not _PROFILE_NAME.fullmatch(name) or depth > _DEEPEST:
+def _profile(host: Host, name: str, read: Set[str]) -> tuned_profile.Profile:
+    """A profile and what it includes. No file is read twice: one of a site may include the package's of its name.
+
+    A name with `-` in front may be missing.
+    """
+    name = name[1:] if name.startswith("-") else name
+    paths = (f"{folder}/{name}/tuned.conf" for folder in _PROFILES if _PROFILE_NAME.fullmatch(name))
+    path = next((path for path in paths if path not in read and host.exists(path)), None)
+    if path is None:
         return {}
-    texts = (host.text(f"{folder}/{name}/tuned.conf", limit=65536) for folder in _PROFILES)
-    own = tuned_profile.parse(next((text for text in texts if text is not None), ""))
+    read.add(path)
+    own = tuned_profile.parse(host.text(path, limit=65536) or "")
     whole: tuned_profile.Profile = {}
-    for parent in own.get("main", {}).get("include", "").replace(",", " ").split():
-        whole = tuned_profile.merged(whole, _profile(host, parent, depth + 1))
+    for parent in re.split(r"[,;\s]+", own.get("main", {}).get("include", "")):
+        whole = tuned_profile.merged(whole, _profile(host, parent, read))
     return tuned_profile.merged(whole, own)
 
 

@@ -11,6 +11,10 @@ from typing import Dict, Mapping
 # Section → option → value, as the file has them.
 Profile = Dict[str, Dict[str, str]]
 
+# What tuned takes for a yes, in small letters.
+TRUE = ("1", "true")
+_OF_EACH = ("type", "enabled", "devices")  # a section says these for itself, or has the default
+
 _SECTION = re.compile(r"\[([^\]]*)\]")
 _COMMENT = re.compile(r"(^|\s)[#;].*$")
 
@@ -31,10 +35,18 @@ def parse(text: str) -> Profile:
 
 
 def merged(parent: Mapping[str, Mapping[str, str]], child: Mapping[str, Mapping[str, str]]) -> Profile:
-    """A profile that includes another: its options win; `replace` drops a section's earlier options."""
+    """A profile that includes another: its options win.
+
+    `replace` drops all of a section's earlier options, `drop` those that it names.
+    """
     both = {section: dict(options) for section, options in parent.items()}
     for section, options in child.items():
-        if options.get("replace", "").lower() in ("1", "true", "yes"):
+        if options.get("replace", "").lower() in TRUE:
             both[section] = {}
-        both.setdefault(section, {}).update(options)
+        own = dict(options)
+        dropped = re.split(r"[,;\s]+", own.pop("drop", ""))
+        there = both.setdefault(section, {})
+        for option in (*_OF_EACH, *dropped):
+            there.pop(option, None)
+        there.update(own)
     return both

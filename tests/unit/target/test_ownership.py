@@ -80,7 +80,7 @@ def action(what: str, after: Value, where: str = "", knob: str = "knob") -> Acti
 def judged(found: OwnersFacts, *actions: Action, take_over: bool = False) -> Plan:
     findings = tuple(Finding("some", step.knob, "would_change", "why", where=step.where) for step in actions)
     wanted = Wanted({"owner_conflict": "take_over" if take_over else "refuse"})
-    return guarded(found, Plan(actions, findings, replan=True), wanted)
+    return guarded(found, lambda _wanted: Plan(actions, findings, replan=True), wanted)
 
 
 def test_a_profile_is_what_it_and_its_parents_set(tmp_path: Path) -> None:
