@@ -96,6 +96,37 @@ def test_at_boot_and_back(tmp_path: Path, call: Call) -> None:
     assert "huge" not in host.boot()
 
 
+def test_what_a_boot_did_not_give_is_said(tmp_path: Path, call: Call) -> None:
+    """The kernel boots with as many pages as it finds room for and goes on."""
+    host = debian(tmp_path)
+    wanted = {"pages": [{"size": "1G", "count": 2}], "method": "boot"}
+
+    def pages() -> list[tuple[str, str]]:
+        again = call(hugepages.main, host, **wanted)
+        assert not again["changed"]
+        assert not again["reboot_required"]
+        return [(one["status"], one["reason"]) for one in again["findings"] if one["knob"] == "pages"]
+
+    call(hugepages.main, host, **wanted)
+    host.boot()
+    node = "/sys/devices/system/node/node0/hugepages/hugepages-1048576kB/nr_hugepages"
+    host.write_value(node, "1\n")
+    [(status, reason)] = pages()
+    assert status == "unchangeable"
+    assert "has 1 of 2 pages of 1048576kB" in reason
+    host.write_value(node, "2\n")
+    assert pages() == []
+
+
+def test_both_methods_leave_to_the_boot_what_only_a_boot_has(tmp_path: Path, call: Call) -> None:
+    host = debian(tmp_path)
+    wanted = [{"size": "1G", "count": 2}, {"size": "2M", "count": 64}]
+    applied = call(hugepages.main, host, pages=wanted, method="both")
+    assert [one["where"] for one in applied["actions"] if one["what"] == "hugepages.pages"] == ["2048kB"]
+    assert {one["status"] for one in applied["findings"]} == {"changed", "needs_reboot"}
+    assert "hugepagesz=1G hugepages=2 hugepagesz=2M hugepages=64" in host.boot()
+
+
 def test_a_mount_and_a_group_and_back(host: FakeKernel, call: Call) -> None:
     (Path(host.root) / "etc/group").write_text("root:x:0:\npostgres:x:115:\n")
     before = everything(host)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.boot_argument import Argument, plan_argument
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.gate import host_class
@@ -59,6 +59,18 @@ class _Request:
         """Bytes beyond what is reserved already."""
         return (self.count - sum(self.now.values())) * self.kib * 1024
 
+    @property
+    def only_at_boot(self) -> bool:
+        """Whether it needs memory in one piece that is there at boot only."""
+        return self.kib > LARGEST_AT_RUNTIME and self.more > 0
+
+    @property
+    def lacking(self) -> bool:
+        """Whether pages are missing where they are wanted; without chosen nodes the kernel spreads them as it can."""
+        if self.nodes:
+            return any(self.now[place] < count for place, count in self.after.items())
+        return self.more > 0
+
 
 def plan(facts: Facts, wanted: Wanted) -> Plan:
     """The plan for `pages`.
@@ -81,7 +93,8 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
     stop = _guard(facts, pages, requests, wanted)
     if stop is not None:
         return Plan(findings=(stop,))
-    runtime = [_runtime(request, wanted) for request in requests if method != "boot"]
+    now = [one for one in requests if method == "runtime" or (method == "both" and not one.only_at_boot)]
+    runtime = [_runtime(request, wanted) for request in now]
     at_boot = _at_boot(facts, requests, wanted) if method != "runtime" else Plan()
     changed = any(finding.status in ("ok", "would_change") for one in runtime for finding in one.findings)
     # A number that suits this size could leave a smaller one without memory: never written down, planned anew.
@@ -170,7 +183,7 @@ def _runtime(request: _Request, wanted: Wanted) -> Plan:
     reason = f"{request.count} pages of {request.size} are {_gib(request.bytes)}"
     if dict(request.now) == request.after:
         return Plan(findings=(_finding("ok", reason, request, dict(request.now)),))
-    if request.kib > LARGEST_AT_RUNTIME and request.more > 0:
+    if request.only_at_boot:
         reason = f"pages of {request.size} need memory in one piece, which only boot has: use method: boot"
         return Plan(findings=(_finding("refused", reason, request, dict(request.now)),))
     action = Action(
@@ -204,7 +217,24 @@ def _at_boot(facts: Facts, requests: List[_Request], wanted: Wanted) -> Plan:
         reference=REFERENCE,
         wanted_by=wanted.wanted_by("pages"),
     )
-    return plan_argument(facts, argument)
+    return joined(plan_argument(facts, argument), Plan(findings=_not_given(facts, requests, argument.text)))
+
+
+def _not_given(facts: Facts, requests: List[_Request], text: Optional[str]) -> Tuple[Finding, ...]:
+    """What the running kernel was asked for as it booted and had no memory for: it boots with fewer and goes on."""
+    if facts.boot is None or text is None or not facts.boot.booted(text):
+        return ()
+    return tuple(
+        _finding(
+            "unchangeable",
+            f"booted with {text}, it has {sum(request.now.values())} of {request.count} pages of {request.size}:"
+            " while it booted there was no memory in one piece for more; ask for fewer",
+            request,
+            dict(request.now),
+        )
+        for request in requests
+        if request.lacking
+    )
 
 
 def _gib(amount: int) -> str:
