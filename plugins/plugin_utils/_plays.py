@@ -12,15 +12,17 @@ import shutil
 import time
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, Iterable, Iterator, List, Optional, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
 
 import yaml
 from ansible import constants as C
 from ansible import context
+from ansible.parsing.splitter import parse_kv
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import document
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.clean import text
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import HostReport, Run
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.summary import TUNE
 
 OURS = "nearmetal.ec2."
 RESTORE = "nearmetal.ec2.restore"
@@ -28,8 +30,9 @@ REPORT = "nearmetal.ec2.audit_report"
 # They tell no findings, so a play of them alone has nothing to report.
 NO_FINDINGS = (REPORT, "nearmetal.ec2.capture", "nearmetal.ec2.confirm")
 CALLBACK = "nearmetal.ec2.fleet"
-# The extra variables that a command needs again, and that can't hold a secret.
-_EXTRA = re.compile(r"tune_workload=[a-z0-9_]{1,64}", re.ASCII)
+# The playbooks that look at what another one changes.
+AUDITS = {"nearmetal.ec2.audit": TUNE, "nearmetal.ec2.cloud_audit": TUNE}
+_WORKLOAD = re.compile(r"[a-z0-9_]{1,64}", re.ASCII)
 
 
 def is_ours(task: Any) -> bool:
@@ -91,17 +94,61 @@ class Clock:
         """The run as of now."""
         inventory = [str(source) for source in context.CLIARGS.get("inventory") or ()]
         standard = [str(source) for source in C.DEFAULT_HOST_LIST]
+        inventory = [_near(source) for source in inventory if source not in standard]
+        command, beside = _again(mode, inventory)
         return Run(
             mode=mode,
             started=_stamp(self._started),
             finished=_stamp(datetime.now(timezone.utc)),
             seconds=round(time.monotonic() - self._ticks, 3),
             collection=_version(),
-            inventory=tuple(_near(source) for source in inventory if source not in standard),
-            extra=tuple(
-                extra for extra in map(str, context.CLIARGS.get("extra_vars") or ()) if _EXTRA.fullmatch(extra)
-            ),
+            inventory=tuple(inventory),
+            command=command,
+            limit=str(context.CLIARGS.get("subset") or ""),
+            beside=beside,
         )
+
+
+def _again(mode: str, inventory: Iterable[str]) -> Tuple[Tuple[str, ...], str]:
+    """The command that does what this run showed, and what must be said beside it; without a command, instead of it."""
+    line = context.CLIARGS
+    started = list(map(str, line.get("args") or ()))
+    playbooks = [AUDITS.get(name, name) for name in started]
+    looked = mode == "audit" and not line.get("check")
+    if looked and not AUDITS.keys() >= set(started):
+        return (), f"in {', '.join(map(_near, started))}, tune in place of audit"
+    workload, complete = _extra(map(str, line.get("extra_vars") or ()))
+    words = ["ansible-playbook", *map(_near, playbooks)]
+    words += [word for source in inventory for word in ("-i", source)]
+    words += ["-e", f"tune_workload={workload}"] if workload else []
+    for option, given, usual in (("--tags", "tags", ["all"]), ("--skip-tags", "skip_tags", [])):
+        tags = list(map(str, line.get(given) or ()))
+        words += [option, ",".join(tags)] if tags != usual and playbooks == started else []
+    return tuple(words), "" if complete else "with the same -e"
+
+
+def _extra(given: Iterable[str]) -> Tuple[str, bool]:
+    """The workload among the extra variables, and whether that is all that matters: others may hold a secret."""
+    workload, complete = "", True
+    for words in given:
+        for name, value in _variables(words).items():
+            if name == "tune_workload" and _WORKLOAD.fullmatch(str(value)):
+                workload = str(value)
+            else:
+                # What only an audit reads changes nothing in another run.
+                complete = complete and name.startswith("audit_")
+    return workload, complete
+
+
+def _variables(words: str) -> Dict[str, Any]:
+    """Extra variables as they were written; a file is one that nobody knows."""
+    if not words.startswith(("{", "[", "@")):
+        return dict(parse_kv(words))
+    try:
+        found = yaml.safe_load(words)
+    except yaml.YAMLError:
+        found = None
+    return found if isinstance(found, dict) else {words: None}
 
 
 def _stamp(moment: datetime) -> str:

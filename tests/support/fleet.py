@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A fleet of any size without hosts: what each tells is written in the inventory.
 
-The collection under test is used as it is, but for `tune` and `network_facts`: action plugins of a
+The collection under test is used as it is, but for `tune`, `restore` and `network_facts`: action plugins of a
 few lines that give back the host's variables `told` and `allowances`, or end as `fate` says.
 """
 
@@ -54,7 +54,7 @@ class ActionModule(ActionBase):
         return {**super().run(tmp, task_vars), "ansible_facts": {"nearmetal": {"network": {"sample": sample}}}}
 """
 
-STAND_INS = {"tune": TUNE, "network_facts": NETWORK_FACTS}
+STAND_INS = {"tune": TUNE, "restore": TUNE, "network_facts": NETWORK_FACTS}
 
 
 def finding(concern: str, status: str, knob: str = "source", **more: Any) -> Dict[str, Any]:

@@ -31,7 +31,8 @@ CONCERNS = (
 )
 TYPES = ("m4.large", "c5.xlarge", "c5.9xlarge", "r5.large", "m7g.large", "i3.metal")
 STATUSES = ("ok", "ok", "ok", "ok", "would_change", "not_applicable", "needs_reboot", "refused", "advice")
-RUN = Run("audit", "2026-01-31T11:59:00Z", "2026-01-31T12:00:00Z", 60.0, "0.1.0", ("hosts.yml",))
+COMMAND = ("ansible-playbook", "nearmetal.ec2.tune", "-i", "hosts.yml")
+RUN = Run("audit", "2026-01-31T11:59:00Z", "2026-01-31T12:00:00Z", 60.0, "0.1.0", ("hosts.yml",), COMMAND)
 
 
 def collector(results: Dict[str, Dict[str, Any]]) -> Collector:

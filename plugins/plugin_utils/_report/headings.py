@@ -33,6 +33,8 @@ HEADINGS = (
     ),
     Heading(9, "Profile your application", ("profiling", "prove")),
 )
+# What only the AWS API knows: each of these is changed by its own role.
+BY_API = frozenset({"cpu_credits", "ebs", "enhanced_networking", "network_interfaces", "placement"})
 OTHER = Heading(10, "Other", ())
 _NUMBER = {concern: heading.number for heading in HEADINGS for concern in heading.concerns}
 _PLACE = {concern: (heading.number, place) for heading in HEADINGS for place, concern in enumerate(heading.concerns)}

@@ -74,7 +74,9 @@ class Run:
     seconds: float
     collection: str = ""  # version
     inventory: Tuple[str, ...] = ()
-    extra: Tuple[str, ...] = ()  # the extra variables that a fix needs again
+    command: Tuple[str, ...] = ()  # does what this run showed, but for --limit; empty when no command would
+    limit: str = ""
+    beside: str = ""  # what must be said beside the command, or instead of it
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,12 @@ from typing import Any, Dict, List, Mapping, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import in_words
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import model
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.headings import in_order
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.headings import BY_API, in_order
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import HostReport, Report, Run
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.statuses import FAILED, OPEN, ORDER, worst
 
 LIMIT = 3  # hosts that a command names; more are left to the inventory
+TUNE = "nearmetal.ec2.tune"
 VALUE = 60  # characters of a value beside a sentence
 
 
@@ -100,13 +101,14 @@ def span(hosts: Tuple[str, ...], shown: int = LIMIT) -> str:
     return ", ".join(hosts[:shown]) + (f" and {rest:,} more" if rest > 0 else "")
 
 
-def tune_command(run: Run, hosts: Tuple[str, ...] = ()) -> str:
-    """The command that does what the audit showed; for a few hosts it names them."""
-    words = ["ansible-playbook", "nearmetal.ec2.tune"]
-    words += [word for source in run.inventory for word in ("-i", source)]
-    words += ["--limit", ",".join(hosts)] if 0 < len(hosts) <= LIMIT else []
-    words += [word for variable in run.extra for word in ("-e", variable)]
-    return shlex.join(words)
+def fix_command(run: Run, hosts: Tuple[str, ...] = ()) -> str:
+    """The command that does what the run showed, for a few hosts by name; a sentence when no command would."""
+    if not run.command:
+        return run.beside
+    limit = ",".join(hosts) if 0 < len(hosts) <= LIMIT else run.limit
+    words = shlex.join([*run.command, *(["--limit", limit] if limit else [])])
+    # In brackets no shell takes it: it can't be run without what is missing.
+    return f"{words} ({run.beside})" if run.beside else words
 
 
 def _top(run: Run, concern: str, knob: str, status: str, told: List[Tuple[str, Mapping[str, Any]]]) -> Top:
@@ -124,13 +126,15 @@ def _top(run: Run, concern: str, knob: str, status: str, told: List[Tuple[str, M
         other_reasons=len(reasons) - 1,
         gain=next((str(finding["gain"]) for _name, finding in told if finding.get("gain")), ""),
         reference=str(example.get("reference") or ""),
-        fix=_fix(run, status, hosts),
+        fix=_fix(run, concern, status, hosts),
     )
 
 
-def _fix(run: Run, status: str, hosts: Tuple[str, ...]) -> str:
+def _fix(run: Run, concern: str, status: str, hosts: Tuple[str, ...]) -> str:
+    if status == "would_change" and concern in BY_API and TUNE in run.command:
+        return f"the role nearmetal.ec2.{concern}: see docs/cloud.md"
     if status == "would_change":
-        return tune_command(run, hosts)
+        return fix_command(run, hosts)
     return {
         "needs_reboot": f"reboot when it suits: {span(hosts)}",
         "needs_restart": f"restart the service when it suits: {span(hosts)}",

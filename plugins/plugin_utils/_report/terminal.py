@@ -193,7 +193,7 @@ def _next_step(report: Report, paint: Paint) -> List[str]:
     host = report.hosts[0]
     if not any(finding.status == "would_change" for finding in host.findings):
         return []
-    return [f"To change it: {paint(summary.tune_command(report.run, (host.name,)), 'bold')}"]
+    return [f"To change it: {paint(summary.fix_command(report.run, (host.name,)), 'bold')}"]
 
 
 # --- below the table ---

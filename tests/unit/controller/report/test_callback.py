@@ -152,6 +152,38 @@ def test_one_host_shows_every_knob(fleet: Fleet) -> None:
     assert "To change it: ansible-playbook nearmetal.ec2.tune -i hosts.json --limit db1" in shown
 
 
+@pytest.mark.parametrize(
+    ("started", "fix"),
+    [
+        ("restore --check", "nearmetal.ec2.restore -i hosts.json --limit db1"),
+        (
+            "cache --check --tags tune -e tune_serial=5%",
+            "nearmetal.ec2.cache -i hosts.json --tags tune --limit db1 (with the same -e)",
+        ),
+    ],
+)
+def test_the_fix_does_what_was_looked_at(fleet: Fleet, started: str, fix: str) -> None:
+    fleet.inventory({"db1": MIXED["db1"]})
+    playbook, *arguments = started.split()
+    shown = well(fleet.run(*arguments, playbook=f"nearmetal.ec2.{playbook}"))
+    assert f"To change it: ansible-playbook {fix}\n" in shown
+    assert checked(fleet)["top"][0]["fix"] == f"ansible-playbook {fix}"
+
+
+def test_the_fix_of_many_hosts_stays_within_the_limit_and_the_workload(fleet: Fleet) -> None:
+    fleet.inventory({f"h{number}": MIXED["db1"] for number in range(5)})
+    well(fleet.run("--limit", "!h0", "-e", '{"tune_workload": "cache", "audit_fail_on": []}'))
+    fix = "ansible-playbook nearmetal.ec2.tune -i hosts.json -e tune_workload=cache --limit '!h0'"
+    assert checked(fleet)["top"][0]["fix"] == fix
+
+
+def test_an_audit_in_a_playbook_of_ones_own_is_not_fixed_by_ours(fleet: Fleet) -> None:
+    fleet.inventory({"db1": MIXED["db1"]})
+    play = fleet.folder / "site.yml"
+    play.write_text("- hosts: all\n  gather_facts: false\n  roles: [nearmetal.ec2.audit]\n")
+    assert "To change it: in site.yml, tune in place of audit\n" in well(fleet.run(playbook=str(play)))
+
+
 def test_fail_on(fleet: Fleet) -> None:
     fleet.inventory({"db1": MIXED["db1"], "db2": MIXED["db2"]})
     run = fleet.run("-e", '{"audit_fail_on": ["would_change", "refused"]}')

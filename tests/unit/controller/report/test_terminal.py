@@ -80,6 +80,12 @@ def test_hosts_with_different_values_are_not_given_one() -> None:
     )
 
 
+def test_what_the_aws_api_changes_is_fixed_by_its_own_role() -> None:
+    result = told(finding("ebs", "would_change", "type", now="gp2", wanted="gp3"))
+    lines = shown(reports.report(result, result))
+    assert "     fix   the role nearmetal.ec2.ebs: see docs/cloud.md" in lines
+
+
 def test_reboots_are_named() -> None:
     result = told(finding("smt", "needs_reboot"), reboot_required=True, reboot_reasons=["smt: nosmt"])
     assert "1 host needs a reboot: h1" in shown(reports.report(told(GOOD_CLOCK), result))
