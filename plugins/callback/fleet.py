@@ -45,7 +45,7 @@ from ansible.utils.color import stringc
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils import _plays as plays
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import allowances, terminal
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.clean import text
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.clean import NAME, text
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.collect import Collector, follows_contract
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.progress import Progress
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.write import write_all
@@ -77,7 +77,7 @@ class CallbackModule(DefaultCallback):
     def v2_playbook_on_play_start(self, play: Any) -> None:
         mode = plays.mode_of(play)
         if mode:
-            self._mode = self._mode or mode
+            self._mode = plays.stronger(self._mode, mode)
             self._collector.expect(plays.hosts_of(play))
             self._play = play
         else:
@@ -86,7 +86,7 @@ class CallbackModule(DefaultCallback):
 
     def v2_runner_on_start(self, host: Any, task: Any) -> None:
         if plays.is_ours(task):
-            self._mode = self._mode or plays.mode_of_task(task)
+            self._mode = plays.stronger(self._mode, plays.mode_of_task(task))
             self._collector.groups(host.get_name(), [group.get_name() for group in host.get_groups()])
             self._progress.show(self._collector, self._mode)
         super().v2_runner_on_start(host, task)
@@ -107,14 +107,14 @@ class CallbackModule(DefaultCallback):
         name = result.host.get_name()
         if self._take(result, failed=not ignore_errors):
             if not ignore_errors:
-                self._tell(f"✗ {name}: {text(result.result.get('msg', ''))}", C.COLOR_ERROR)
+                self._tell_failed(result)
             return
         if self._gate.take(result):
             return
         if self._mode and not ignore_errors:
             self._collector.failed(name, f"{result.task_name}: {result.result.get('msg', 'failed')}")
         if self._mode and plays.is_ours(result.task) and not self._display.verbosity:
-            self._tell(f"✗ {name}: {text(result.result.get('msg', ''))}", C.COLOR_ERROR)
+            self._tell_failed(result)
             return
         self._progress.erase()
         super().v2_runner_on_failed(result, ignore_errors=ignore_errors)
@@ -125,7 +125,7 @@ class CallbackModule(DefaultCallback):
             return
         name, message = result.host.get_name(), text(result.result.get("msg", "")).removeprefix("Task failed: ")
         self._collector.unreachable(name, message)
-        self._tell(f"✗ {name}: unreachable: {message}", C.COLOR_UNREACHABLE)
+        self._tell(f"✗ {text(name, NAME)}: unreachable: {message}", C.COLOR_UNREACHABLE)
         self._progress.show(self._collector, self._mode)
 
     def v2_runner_item_on_ok(self, result: Any) -> None:
@@ -179,10 +179,7 @@ class CallbackModule(DefaultCallback):
         if not self._mode:
             super().v2_playbook_on_stats(stats)
             return
-        try:
-            self._finish()
-        except NearmetalError as error:
-            self._tell(f"✗ {error}", C.COLOR_ERROR)
+        self._finish()
         if stats.custom and self.get_option("show_custom_stats"):
             self._tell(self._dump_results(stats.custom, indent=1))
 
@@ -191,12 +188,21 @@ class CallbackModule(DefaultCallback):
         earlier = self._gate.earlier()
         blind_spots = [self._gate.complaint] if self._gate.complaint else []
         report = self._collector.report(run, blind_spots, self._gate.statuses, earlier)
+        color = None
+        # Before anything is printed: whoever reads the terminal may have left (`| head`).
+        try:
+            written = "Reports: " + plays.brief(write_all(report, str(self.get_option("report_directory"))))
+        except NearmetalError as error:
+            written, color = f"✗ {error}", C.COLOR_ERROR
         self._tell("")
         for line in terminal.render(report, plays.columns(), _paint):
             self._display.display(line)
-        paths = write_all(report, str(self.get_option("report_directory")))
         self._tell("")
-        self._tell("Reports: " + plays.brief(paths))
+        self._tell(written, color)
+
+    def _tell_failed(self, result: Any) -> None:
+        name, message = text(result.host.get_name(), NAME), text(result.result.get("msg", ""))
+        self._tell(f"✗ {name}: {message}", C.COLOR_ERROR)
 
     def _tell(self, line: str, color: Optional[str] = None) -> None:
         self._progress.erase()

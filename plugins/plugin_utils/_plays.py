@@ -56,6 +56,11 @@ def mode_of(play: Any) -> str:
     return next((mode for mode in modes if mode), "")
 
 
+def stronger(so_far: str, mode: str) -> str:
+    """The mode of a run of several plays: one that changes hosts is no audit, and what came last is what is left."""
+    return so_far if so_far and mode in ("", "audit") else mode
+
+
 def _tasks(block: Any) -> Iterator[Any]:
     for part in (block.block, block.rescue, block.always):
         for entry in part:

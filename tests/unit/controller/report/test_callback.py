@@ -267,6 +267,48 @@ def test_a_link_in_the_way_is_replaced_not_followed(fleet: Fleet) -> None:
     assert states(checked(fleet)) == {"h1": "reported"}
 
 
+def test_a_run_that_also_changed_hosts_is_no_audit(fleet: Fleet) -> None:
+    fleet.inventory({"h1": {"told": told({**GOOD_CLOCK, "status": "changed"})}})
+    play = fleet.folder / "site.yml"
+    play.write_text("".join(f"- import_playbook: nearmetal.ec2.{verb}\n" for verb in ("audit", "tune", "audit")))
+    assert re.search("^TUNE  1 host", well(fleet.run(playbook=str(play))), re.M)
+    assert checked(fleet)["run"]["mode"] == "tune"
+
+
+def test_the_reports_are_there_though_nobody_reads_the_terminal(fleet: Fleet) -> None:
+    fleet.inventory({"h1": {"told": told(GOOD_CLOCK)}})
+    nobody, ours = os.pipe()
+    os.close(nobody)
+    with os.fdopen(ours, "w") as closed:
+        subprocess.run(
+            fleet.command(),
+            cwd=fleet.folder,
+            env=fleet.environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=closed,
+            stderr=subprocess.DEVNULL,
+            check=False,
+        )
+    assert states(checked(fleet)) == {"h1": "reported"}
+
+
+def test_the_name_of_a_host_is_no_command_to_the_terminal(fleet: Fleet) -> None:
+    bad = "\x1b]0;owned\x07\x9b31m"
+    fleet.inventory(
+        {
+            f"far{bad}": {"fate": "unreachable"},
+            f"ill{bad}": {"told": told(errors={"smt": "busy"}, msg="smt: busy"), "fate": "fails"},
+            f"dead{bad}": {"fate": "dies"},
+        }
+    )
+    shown = well(fleet.run())
+    for line in ("far31m: unreachable", "ill31m: smt: busy", "dead31m: the host went away in the middle of the module"):
+        assert f"✗ {line}" in shown.partition("AUDIT")[0]
+    assert "owned" not in shown
+    assert not {"\x1b", "\x07", "\x9b"} & set(shown)
+    checked(fleet)
+
+
 def test_tasks_of_others_look_as_ever(fleet: Fleet) -> None:
     fleet.inventory({"h1": {"told": told(GOOD_CLOCK)}})
     play = fleet.folder / "site.yml"
