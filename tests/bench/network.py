@@ -3,11 +3,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Packets per second that a lab host takes through one queue, through one with RPS, and through four.
 
-`python -m tests.bench.network [--rounds 12] [--seconds 4]` from the root of the project, as root, on a quiet machine.
-This machine sends UDP datagrams of 64 bytes from 16 ports over the tap device of the host's four-queue NIC to a port
-that nobody listens on. What counts is how many the host's kernel hands to UDP, by its own /proc/net/snmp. Each round
-measures all three, one after the other, and the ratios are taken within a round. Printed, never a test: with few CPUs
-the emulated ones, QEMU and the sender share the same cores, and then the ratios say little of EC2.
+`python -m tests.bench.network [--rounds 12] [--seconds 4] [--rate 60000]` from the root of the project, as root, on a
+quiet machine. This machine sends UDP datagrams of 64 bytes from 16 ports over the tap device of the host's four-queue
+NIC to a port that nobody listens on, `--rate` a second: more than the host takes, but no more than leaves QEMU its
+cores. What counts is how many the host's kernel hands to UDP, by its own /proc/net/snmp. Each round measures all
+three, one after the other, and the ratios are taken within a round. Printed, never a test: the four emulated CPUs, QEMU
+and the sender share this machine's cores, so no ratio can be larger than their number.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ import re
 import statistics
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 from typing import Dict, List
 
 from lab import instance
@@ -25,17 +28,25 @@ from lab.host import Host
 
 OURS, THEIRS = "10.231.77.1", "10.231.77.2"
 NIC = "ens6"
-# Its interrupts go to CPU 0 alone in every setting but the last; the helpers are the other cores of both nodes.
+SHAPE = """\
+like = "network"
+about = "4 CPUs on one node, for a machine of few cores"
+sockets = 1
+cores = 4
+threads = 1
+nodes = 1
+"""
+# Its interrupts go to CPU 0 alone in every setting but the last; the helpers are the other CPUs.
 SETTINGS = {
     "one queue": f"ethtool -L {NIC} combined 1; echo 0 > /sys/class/net/{NIC}/queues/rx-0/rps_cpus",
-    "one queue with RPS": f"ethtool -L {NIC} combined 1; echo 54 > /sys/class/net/{NIC}/queues/rx-0/rps_cpus",
+    "one queue with RPS": f"ethtool -L {NIC} combined 1; echo e > /sys/class/net/{NIC}/queues/rx-0/rps_cpus",
     "four queues": f"ethtool -L {NIC} combined 4; echo 0 | tee /sys/class/net/{NIC}/queues/rx-*/rps_cpus > /dev/null",
 }
 _PLACE = (
     f"device=$(basename $(readlink /sys/class/net/{NIC}/device)); queue=0;"
     ' for name in $(grep -o "$device-[io].*put[.][0-9]*" /proc/interrupts); do'
     " number=$(awk -v name=$name '$NF == name {print $1 + 0}' /proc/interrupts);"
-    " echo $((${name##*.} * 2)) > /proc/irq/$number/smp_affinity_list; done"
+    " echo ${name##*.} > /proc/irq/$number/smp_affinity_list; done"
 )
 _COUNT = "awk '/^Udp:/ && !names {names = 1; next} /^Udp:/ {print $2 + $3}' /proc/net/snmp"
 _SENDER = """
@@ -47,14 +58,20 @@ for _port in range(16):
     one.setblocking(False)
     ports.append(one)
 data = bytes(64)
-start = time.monotonic()
-while time.monotonic() < start + float(sys.argv[2]):
-    for one in ports:
-        try:
-            one.send(data)
-        except OSError:
-            pass
-print(time.monotonic() - start)
+rate = float(sys.argv[3])
+start = now = time.monotonic()
+sent = 0
+while now < start + float(sys.argv[2]):
+    while sent < (now - start) * rate:
+        for one in ports:
+            try:
+                one.send(data)
+            except OSError:
+                pass
+        sent += len(ports)
+    time.sleep(0.0005)
+    now = time.monotonic()
+print(now - start)
 """
 
 
@@ -63,17 +80,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--seconds", type=int, default=4)
+    parser.add_argument("--rate", type=int, default=60_000)
     asked = parser.parse_args()
     loads = [os.getloadavg()[0]]
-    with instance.running("network", f"bench-{os.getpid()}") as host:
-        tap = connect(host)
-        rounds = [
-            {name: rate(host, change, asked.seconds) for name, change in SETTINGS.items()}
-            for _round in range(asked.rounds)
-        ]
+    with tempfile.TemporaryDirectory() as folder:
+        shape = Path(folder, "network4.toml")
+        shape.write_text(SHAPE, encoding="utf-8")
+        with instance.running(str(shape), f"bench-{os.getpid()}") as host:
+            tap = connect(host)
+            rounds = [
+                {name: rate(host, change, asked.seconds, asked.rate) for name, change in SETTINGS.items()}
+                for _round in range(asked.rounds)
+            ]
     loads.append(os.getloadavg()[0])
     told = f"load {loads[0]:.1f} before and {loads[1]:.1f} at the end, {os.cpu_count()} CPUs"
-    print(f"{asked.rounds} rounds of {asked.seconds} s per setting, through {tap}; {told}")
+    print(
+        f"{asked.rounds} rounds of {asked.seconds} s per setting, {asked.rate:,} packets/s sent through {tap}; {told}"
+    )
     report(rounds)
 
 
@@ -100,10 +123,10 @@ def connect(host: Host) -> str:
     return tap
 
 
-def rate(host: Host, change: str, seconds: int) -> float:
+def rate(host: Host, change: str, seconds: int, sent: int) -> float:
     """Packets per second that reach UDP while this machine sends; counted while it is silent, before and after."""
     before = int(host.run(f"{change}; {_PLACE}; {_COUNT}").split()[-1])
-    sender = [sys.executable, "-c", _SENDER, THEIRS, str(seconds)]
+    sender = [sys.executable, "-c", _SENDER, THEIRS, str(seconds), str(sent)]
     took = float(subprocess.run(sender, check=True, stdout=subprocess.PIPE, text=True).stdout)
     arrived = int(host.run(_COUNT)) - before
     if not arrived:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from typing import Any, Dict, List, Optional, Set
+from typing import Any, Dict, List, Mapping, Optional, Set
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.allowed import LONGEST_FILE, rule_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.options import COMMON
@@ -28,6 +28,9 @@ FORMAT = 1
 
 # Records that ask a driver for its name, channels, rings, moderation, offloads and counters (linux/ethtool.h).
 _RECORDS = (0x03, 0x3C, 0x10, 0x0E, 0x3A, 0x1B, 0x1D, 0x37)
+
+# Options that name somebody's group, unit or folder; what a plan would ask of these isn't captured either.
+_NAMES = frozenset(("compute_units", "group", "mount", "services"))
 
 
 class AllowedHost(Host):
@@ -159,5 +162,14 @@ def _wanted(host: WritableHost) -> Dict[str, Any]:
             continue
         # A waiver's reason is a sentence of somebody's, and stays at home.
         known = {**COMMON, **concern.options}
-        found[concern.name] = {option: value for option, value in options.items() if option in known}
+        found[concern.name] = _nameless({option: value for option, value in options.items() if option in known})
     return found
+
+
+def _nameless(value: Any) -> Any:
+    """The value without names of somebody's; of a list, without the elements that are about such a name."""
+    if isinstance(value, Mapping):
+        return {key: _nameless(one) for key, one in value.items() if key not in _NAMES}
+    if isinstance(value, list):
+        return [_nameless(one) for one in value if not (isinstance(one, Mapping) and _NAMES & one.keys())]
+    return value

@@ -9,6 +9,7 @@ The unit runs `reapply --if-changed`; people run the rest, without a controller.
 from __future__ import annotations
 
 import argparse
+import io
 import sys
 from typing import List, Optional
 
@@ -45,6 +46,10 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: List[str], host: Optional[WritableHost] = None) -> int:
     """Run one command; 0 when it did what it is for."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A console without Unicode shows ? for an arrow.
+            stream.reconfigure(errors="replace")
     options = parser().parse_args(arguments)
     host = host or WritableHost()
     try:

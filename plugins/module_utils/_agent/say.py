@@ -5,12 +5,23 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 
 
 def say(text: str) -> None:
-    """One message on standard output."""
-    sys.stdout.write(f"{text}\n")
+    """One message on standard output. Raises NearmetalError when it can't be written, as on a full disk."""
+    try:
+        sys.stdout.write(f"{text}\n")
+        sys.stdout.flush()
+    except OSError as error:
+        # Python writes what is left when it ends, and would fail again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if error.errno != errno.EPIPE:
+            raise NearmetalError(f"the output can't be written: {os.strerror(error.errno or 0)}") from None
 
 
 def complain(text: str) -> None:

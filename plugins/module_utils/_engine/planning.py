@@ -158,9 +158,14 @@ def _unowned(owners: Optional[OwnersFacts], plan_of: Callable[[Wanted], Plan], w
 
 
 def _named(plan: Plan, tuned: AbstractSet[str]) -> Plan:
-    """The plan with this collection named as the owner of each knob that the journal says it set."""
+    """The plan with this collection named as the owner of each knob that the journal says it set.
+
+    A knob that would change isn't ours any more: somebody wrote another value since, and we don't know who.
+    """
     findings = tuple(
-        replace(finding, owner=OURS) if finding.knob in tuned and not finding.owner else finding
+        replace(finding, owner=OURS)
+        if finding.knob in tuned and finding.status != "would_change" and not finding.owner
+        else finding
         for finding in plan.findings
     )
     return replace(plan, findings=findings)

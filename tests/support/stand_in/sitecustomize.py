@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import signal
 import sys
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -73,6 +74,13 @@ def _fake(kind: Any, *arguments: Any) -> Any:
             super().__init__(Path(ROOT), {})
             user = os.environ.get("NEARMETAL_USER", "root" if os.geteuid() == 0 else "somebody")
             self.root_user = os.environ.get("NEARMETAL_BECAME", user) == "root"
+            self.left = int(os.environ.get("NEARMETAL_DIES_AT", "0"))
+
+        def write_value(self, path: str, text: str) -> None:
+            self.left -= 1
+            if self.left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            super().write_value(path, text)
 
     return object.__new__(Simulated)
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -71,6 +72,15 @@ SECRETS = {
         "/dev/disk/by-uuid/hunter2 / ext4 rw,relatime 0 0\n//nas/hunter2 /mnt cifs rw,password=hunter2 0 0\n"
     ),
 }
+# Stored options whose values are names of somebody's.
+NAMES: Dict[str, Dict[str, Any]] = {
+    "hugepages": {"thp": "never", "group": "hunter2", "mount": {"path": "/srv/hunter2"}},
+    "numa": {"balancing": "disabled", "services": [{"unit": "hunter2.service", "nodes": "0", "policy": "bind"}]},
+    "block_storage": {
+        "disks": [{"kind": "ebs", "scheduler": "none"}, {"mount": "/srv/hunter2", "scheduler": "none"}],
+    },
+    "network_irq": {"policy": "dedicated", "compute_units": ["hunter2.service"]},
+}
 SAFE = ("hunter2", SERIAL, UUID[:12], MAC, INSTANCE, ADDRESS, "FE071F0A", "0A071F0A")
 
 
@@ -102,6 +112,11 @@ def test_no_secret_is_in_a_capture(tmp_path: Path, call: Call, say: Run) -> None
         concerns={"network_stack": {"somaxconn": 8192}},
         waivers=[{"knob": "network_stack.somaxconn", "reason": "hunter2", "expires": "2999-01-01"}],
     )
+    wanted = tmp_path / "var/lib/nearmetal/wanted.json"
+    stored = json.loads(wanted.read_text())
+    for concern, options in NAMES.items():
+        stored["concerns"][concern] = {**stored["concerns"]["network_stack"], "options": options, "by": {}}
+    wanted.write_text(json.dumps(stored))
     hosts.lay_out(tmp_path, SECRETS)
     text = say(host, "capture")
     assert [secret for secret in SAFE if secret in text] == []
@@ -113,6 +128,10 @@ def test_no_secret_is_in_a_capture(tmp_path: Path, call: Call, say: Run) -> None
     assert files["/etc/tuned/site/tuned.conf"].splitlines()[-2:] == ["cmdline_site=nosmt", "[script]"]
     assert files["/proc/1/mounts"] == "- / - rw 0 0\n"
     assert captured["wanted"]["network_stack"]["somaxconn"] == 8192
+    assert captured["wanted"]["hugepages"]["thp"] == "never"
+    assert captured["wanted"]["numa"]["balancing"] == "disabled"
+    assert [disk["kind"] for disk in captured["wanted"]["block_storage"]["disks"]] == ["ebs"]
+    assert captured["wanted"]["network_irq"]["policy"] == "dedicated"
 
 
 @pytest.mark.parametrize("name", [name for name in hosts.names() if name != "container"])
@@ -143,6 +162,30 @@ def test_the_collection_alone_plans_a_capture(tmp_path: Path, say: Run) -> None:
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert "clocksource" in done.stdout
+
+
+def print_to(target: str, place: Path) -> "subprocess.CompletedProcess[str]":
+    """A plan from the capture, printed by a Python that knows no Unicode to a file or through a shell's pipe."""
+    collections = next(path for path in sys.path if Path(path, "ansible_collections/nearmetal/ec2").exists())
+    module = command.__name__
+    return subprocess.run(
+        ["bash", "-c", f'set -o pipefail; "$0" -m {module} plan --from "$1" {target}', sys.executable, str(place)],
+        env={"PYTHONPATH": collections, "PYTHONIOENCODING": "ascii", "PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_a_console_without_unicode_shows_the_plan_all_the_same(tmp_path: Path, say: Run) -> None:
+    place = tmp_path / "host.json"
+    place.write_text(say(fresh(tmp_path / "root", "xen_hvm"), "capture"))
+    done = print_to("", place)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "xen ? tsc" in done.stdout
+    full = print_to("> /dev/full", place)
+    assert (full.returncode, full.stderr) == (1, "nearmetal: the output can't be written: No space left on device\n")
+    assert print_to("| true", place).stderr == ""
 
 
 def test_a_capture_is_planned_for_what_its_host_wanted(tmp_path: Path, call: Call, say: Run) -> None:

@@ -62,6 +62,10 @@ def test_check_apply_check_apply(host: FakeKernel, call: Call) -> None:
     assert [finding["status"] for finding in applied["findings"]] == ["changed", "changed"]
     owners = [[finding["owner"] for finding in result["findings"]] for result in (checked, applied, again)]
     assert owners == [["", ""], ["", ""], ["nearmetal.ec2", "nearmetal.ec2"]], "known once the journal has it"
+    (Path(host.root) / CURRENT.lstrip("/")).write_text("xen\n")
+    foreign = call(clocksource.main, host, check=True, source="tsc")
+    told = {finding["knob"]: finding["owner"] for finding in foreign["findings"]}
+    assert told == {"source": "", "persist": "nearmetal.ec2"}, "whoever wrote xen there, it wasn't us"
 
 
 def test_restore_is_identity(host: FakeKernel, call: Call) -> None:
