@@ -111,7 +111,7 @@ def guarded(owners: OwnersFacts, plan_of: Callable[[Wanted], Plan], wanted: Want
     everywhere = {knob for knob, place in owned if not place}
     rest = plan_of(Wanted({name: value for name, value in wanted.options.items() if name not in everywhere}, wanted.by))
     actions = tuple(action for action in rest.actions if not _taken(owned, action))
-    files = rest.actions == actions  # else a file holds what isn't to be set
+    files = not any((action.knob, "") in owned for action in rest.actions)  # else one holds what isn't to be set
     told = tuple(
         _finding(action, "refused", f"{owner.says}; {_WAYS_OUT}", owner.name) for action, owner in owned.values()
     )

@@ -316,10 +316,11 @@ def test_a_drop_in_of_the_site_has_the_last_word(tmp_path: Path) -> None:
 def test_an_interface_without_an_owner_is_set_beside_one_that_has_one(tmp_path: Path) -> None:
     site_file = {"/etc/systemd/network/10-site.network": "[Match]\nName=ens6\n[Network]\nDHCP=yes\n"}
     found = with_net_utils(tmp_path, site_file)
-    steps = (mtu_of(5, 1500), mtu_of(6, 1500))
-    told = tuple(Finding("some", "knob", "would_change", "why", where=step.where) for step in steps)
+    file = action("files", "net.core.somaxconn = 8192", "/etc/sysctl.d/99-nearmetal-network_stack.conf")
+    steps = (mtu_of(5, 1500), mtu_of(6, 1500), file)
+    told = tuple(Finding("some", "knob", "would_change", "why", where=step.where) for step in steps[:2])
     plan = guarded(found, lambda _wanted: Plan(steps, told), Wanted())
-    assert plan.actions == steps[1:]
+    assert plan.actions == steps[1:], "no file of ours holds an MTU"
     assert [(one.where, one.status) for one in plan.findings] == [
         ("0000:00:05.0", "refused"),
         ("0000:00:06.0", "would_change"),
