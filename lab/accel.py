@@ -11,6 +11,7 @@ import subprocess
 from pathlib import Path
 
 from lab import cache, process
+from lab.architecture import AMD64, Architecture
 from lab.progress import Progress
 
 EMULATION = "tcg,thread=multi"
@@ -18,33 +19,35 @@ KVM_LIMIT_SECONDS = 8.0
 _REACHED_ROOT = b"Unable to mount root fs"
 
 
-def choose(kernel: Path, progress: Progress) -> str:
+def choose(architecture: Architecture, kernel: Path, progress: Progress) -> str:
     """The value for QEMU's -accel. The trial boot is done once per boot of this machine and version of QEMU."""
-    if not os.access("/dev/kvm", os.R_OK | os.W_OK):
+    if architecture is not AMD64 or not os.access("/dev/kvm", os.R_OK | os.W_OK):
         return EMULATION
     boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    folder = cache.obtain(
-        "probes", cache.key(boot, qemu_version()), lambda beside: _probe(kernel, beside, progress), progress
-    )
+
+    def build(beside: Path) -> None:
+        _probe(architecture, kernel, beside, progress)
+
+    folder = cache.obtain("probes", cache.key(boot, qemu_version(architecture)), build, progress)
     return str(json.loads((folder / "result.json").read_text(encoding="ascii"))["accel"])
 
 
-def qemu_version() -> str:
-    """The first line of qemu-system-x86_64 --version."""
+def qemu_version(architecture: Architecture) -> str:
+    """The first line that QEMU says with --version."""
     return subprocess.run(
-        ["qemu-system-x86_64", "--version"],
+        [architecture.qemu, "--version"],
         capture_output=True,
         text=True,
         check=True,
     ).stdout.splitlines()[0]
 
 
-def _probe(kernel: Path, folder: Path, progress: Progress) -> None:
+def _probe(architecture: Architecture, kernel: Path, folder: Path, progress: Progress) -> None:
     serial = folder / "serial.log"
     serial.touch()
-    argv = ["qemu-system-x86_64", "-accel", "kvm", "-cpu", "host", "-m", "256", "-smp", "2"]
+    argv = [architecture.qemu, "-accel", "kvm", "-cpu", "host", "-m", "256", "-smp", "2"]
     argv += ["-nodefaults", "-display", "none", "-no-reboot", "-serial", f"file:{serial}"]
-    argv += ["-kernel", str(kernel), "-append", "console=ttyS0 panic=-1"]
+    argv += ["-kernel", str(kernel), "-append", f"console={architecture.serial} panic=-1"]
     with progress.step("trying whether a stock kernel boots under KVM"):
         qemu = process.start(argv, folder / "qemu.log", outlive=False)
         try:

@@ -16,7 +16,7 @@ import time
 from collections.abc import Sequence
 from types import FrameType
 
-from lab import clock, deps, instance, inventory, shape
+from lab import architecture, clock, deps, instance, inventory, shape
 from lab.error import LabError
 from lab.progress import Progress
 
@@ -73,9 +73,9 @@ def _parser() -> argparse.ArgumentParser:
     command = add("clock", "measure what one clock read costs on a host")
     command.add_argument("--json", action="store_true", help="print it as JSON")
     command.add_argument("name", metavar="NAME")
-    add("doctor", "say what this machine lacks").add_argument(
-        "--install", action="store_true", help="install it with apt"
-    )
+    command = add("doctor", "say what this machine lacks")
+    command.add_argument("--install", action="store_true", help="install it with apt")
+    command.add_argument("--architecture", choices=architecture.BY_NAME, default=architecture.AMD64.name)
     return parser
 
 
@@ -155,9 +155,10 @@ def _clock(parsed: argparse.Namespace) -> int:
 
 
 def _doctor(parsed: argparse.Namespace) -> int:
+    wanted = architecture.BY_NAME[parsed.architecture]
     if parsed.install:
-        deps.install()
-    deps.require()
+        deps.install(wanted)
+    deps.require(wanted)
     print("lab: nothing is missing", file=sys.stderr)
     return 0
 

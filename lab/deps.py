@@ -11,13 +11,13 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from lab.architecture import AMD64, Architecture
 from lab.error import LabError
 from lab.shape import Image
 
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 _SBIN = "/usr/local/sbin:/usr/sbin:/sbin"
 _TOOLS = {
-    "qemu-system-x86_64": "qemu-system-x86",
     "qemu-img": "qemu-utils",
     "mmdebstrap": "mmdebstrap",
     "fakeroot": "fakeroot",
@@ -29,10 +29,7 @@ _TOOLS = {
     "gcc": "gcc",
     "strace": "strace",
 }
-_FILES = {
-    KEYRING: "debian-archive-keyring",
-    Path("/usr/share/seabios/bios-256k.bin"): "seabios",
-}
+_FILES = {KEYRING: "debian-archive-keyring"}
 _LIBC = "libc6-dev"
 
 
@@ -41,10 +38,11 @@ def search_path() -> str:
     return f"{os.environ.get('PATH', os.defpath)}:{_SBIN}"
 
 
-def missing() -> list[str]:
-    """The packages to install, sorted."""
-    wanted = {package for tool, package in _TOOLS.items() if not shutil.which(tool, path=search_path())}
-    wanted |= {package for file, package in _FILES.items() if not file.exists()}
+def missing(architecture: Architecture = AMD64) -> list[str]:
+    """The packages to install for hosts of an architecture, sorted."""
+    tools, files = {**_TOOLS, **architecture.tools}, {**_FILES, **architecture.files}
+    wanted = {package for tool, package in tools.items() if not shutil.which(tool, path=search_path())}
+    wanted |= {package for file, package in files.items() if not file.exists()}
     if not list(Path("/usr/lib").glob("*/libc.a")):
         wanted.add(_LIBC)
     if os.geteuid() and not shutil.which("newuidmap"):
@@ -52,16 +50,17 @@ def missing() -> list[str]:
     return sorted(wanted)
 
 
-def require() -> None:
+def require(architecture: Architecture = AMD64) -> None:
     """Fail in one sentence when something is missing; called before any work."""
-    packages = missing()
+    packages = missing(architecture)
     if packages:
-        raise LabError(f"the lab needs {' '.join(packages)}; run: python3 -m lab doctor --install")
+        option = "" if architecture is AMD64 else f" --architecture {architecture.name}"
+        raise LabError(f"the lab needs {' '.join(packages)}; run: python3 -m lab doctor --install{option}")
 
 
-def install() -> None:
+def install(architecture: Architecture = AMD64) -> None:
     """Install what is missing with apt, as root or through sudo."""
-    packages = missing()
+    packages = missing(architecture)
     if not packages:
         return
     if not shutil.which("apt-get"):

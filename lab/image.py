@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Root disks: a Debian root built by mmdebstrap, then a boot loader that the guest installs itself.
+"""Root disks without a boot loader: a Debian root built by mmdebstrap.
 
 No loop device and no mount outside a namespace of its own: the file system is filled by mke2fs.
 """
@@ -16,6 +16,7 @@ import uuid
 from pathlib import Path
 
 from lab import cache, deps, process
+from lab.architecture import Architecture
 from lab.error import LabError
 from lab.keys import Keys
 from lab.progress import Progress
@@ -23,34 +24,27 @@ from lab.shape import Image
 
 GUEST = Path(__file__).parent / "guest"
 MAKE_DISK = Path(__file__).parent / "make-disk.sh"
-GRUB_LIMIT_SECONDS = 180.0
+EMULATED = Path(__file__).parent / "emulated.sh"
 _LEFT_OUT = ("doc", "man", "info", "locale", "lintian", "bash-completion")
 
 
 def root(image: Image, keys: Keys, progress: Progress) -> Path:
-    """A folder with disk.qcow2 (no boot loader yet), vmlinuz, initrd.img and uuid of an image."""
+    """A folder with disk.qcow2, vmlinuz, initrd.img and uuid of an image."""
     sources = deps.archive_sources(image)
-    code = cache.sources(Path(__file__), MAKE_DISK, GUEST)
-    entry = cache.key(image.suite, image.packages, image.disk_mib, sources, keys.public(), code)
+    code = cache.sources(Path(__file__), MAKE_DISK, EMULATED, GUEST)
+    architecture = image.architecture
+    what = (architecture.name, architecture.esp_mib, image.suite, image.packages, image.disk_mib)
+    entry = cache.key(what, sources, keys.public(), code)
 
     def build(folder: Path) -> None:
         with progress.step(f"image {image.name}: installing {len(image.packages)} packages and what they need"):
             _install(image, sources, keys, folder)
         with progress.step(f"image {image.name}: making a disk of it"):
             identifier = (folder / "uuid").read_text(encoding="ascii")
-            process.run([str(MAKE_DISK), identifier, str(image.disk_mib)], folder / "build.log", cwd=folder)
+            sizes = [str(image.disk_mib), str(architecture.esp_mib)]
+            process.run([str(MAKE_DISK), identifier, *sizes], folder / "build.log", cwd=folder)
 
     return cache.obtain("images", entry, build, progress)
-
-
-def bootable(made: Path, kernel_args: str, accel: str, progress: Progress) -> Path:
-    """A folder with disk.qcow2, over the disk of `root`, that boots by its own GRUB with these kernel arguments."""
-
-    def build(folder: Path) -> None:
-        with progress.step(f'installing GRUB with "{kernel_args}" from inside the image'):
-            _install_grub(made, kernel_args, accel, folder)
-
-    return cache.obtain("disks", cache.key(made.name, kernel_args), build, progress)
 
 
 def overlay(base: Path, disk: Path) -> None:
@@ -63,8 +57,11 @@ def overlay(base: Path, disk: Path) -> None:
 def _install(image: Image, sources: list[str], keys: Keys, folder: Path) -> None:
     identifier = str(uuid.uuid4())
     (folder / "uuid").write_text(identifier, encoding="ascii")
-    _guest_tar(folder / "guest.tar", keys, identifier)
+    _guest_tar(folder / "guest.tar", keys, _fstab(image.architecture, identifier))
     argv = ["mmdebstrap", "--variant=minbase", "--format=tar", f"--include={','.join(image.packages)}"]
+    emulated = _emulated(image.architecture)
+    if emulated:
+        argv += [f"--architectures={image.architecture.name}", "--skip=check/qemu"]
     argv += [f"--aptopt={option}" for option in deps.proxies()]
     argv += [f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in _LEFT_OUT]
     argv += [
@@ -75,7 +72,7 @@ def _install(image: Image, sources: list[str], keys: Keys, folder: Path) -> None
     temporary.mkdir()
     if os.geteuid() == 0:
         # Its mounts live in a namespace of their own, so that nothing stays mounted whatever happens.
-        argv = ["unshare", "--mount", "--pid", "--fork", "--kill-child", *argv, "--mode=root"]
+        argv = ["unshare", "--mount", "--pid", "--fork", "--kill-child", *emulated, *argv, "--mode=root"]
     else:
         # Its user namespace can't enter a private folder.
         temporary = Path("/var/tmp")
@@ -84,12 +81,29 @@ def _install(image: Image, sources: list[str], keys: Keys, folder: Path) -> None
     process.run(argv, folder / "build.log", env={"TMPDIR": str(temporary)})
 
 
-def _guest_tar(path: Path, keys: Keys, identifier: str) -> None:
+def _emulated(architecture: Architecture) -> list[str]:
+    """What a command that runs programs of this architecture begins with; nothing on a machine of the same one."""
+    if architecture.cpu == os.uname().machine:
+        return []
+    if os.geteuid() and not Path(f"/proc/sys/fs/binfmt_misc/qemu-{architecture.cpu}").exists():
+        raise LabError(
+            f"an image of {architecture.name} needs a kernel that knows how to run its programs; tell it so, as root: "
+            f"systemctl restart systemd-binfmt; or build the image as root"
+        )
+    return [str(EMULATED), architecture.cpu]
+
+
+def _fstab(architecture: Architecture, identifier: str) -> str:
+    esp = "LABEL=ESP /boot/efi vfat umask=0077 0 0\n" if architecture.esp_mib else ""
+    return f"UUID={identifier} / ext4 errors=remount-ro 0 1\n{esp}"
+
+
+def _guest_tar(path: Path, keys: Keys, fstab: str) -> None:
     made = {
         "root/.ssh/authorized_keys": keys.identity.with_suffix(".pub").read_bytes(),
         "etc/ssh/ssh_host_ed25519_key": keys.host_key.read_bytes(),
         "etc/ssh/ssh_host_ed25519_key.pub": keys.host_key.with_suffix(".pub").read_bytes(),
-        "etc/fstab": f"UUID={identifier} / ext4 errors=remount-ro 0 1\n".encode(),
+        "etc/fstab": fstab.encode(),
         "etc/default/grub.d/10_lab.cfg": b"",
     }
     for file in sorted(GUEST.rglob("*")):
@@ -109,25 +123,3 @@ def _mode(name: str) -> int:
     if name.startswith(("root/", "etc/sudoers.d/")) or name.endswith("_key"):
         return stat.S_IRUSR | stat.S_IWUSR
     return 0o644
-
-
-def _install_grub(made: Path, kernel_args: str, accel: str, folder: Path) -> None:
-    overlay(made / "disk.qcow2", folder / "disk.qcow2")
-    serial = folder / "serial.log"
-    serial.touch()
-    identifier = (made / "uuid").read_text(encoding="ascii")
-    arguments = f"root=UUID={identifier} console=ttyS0 mitigations=off init=/usr/local/sbin/lab-grub -- {kernel_args}"
-    cpu = "host" if accel == "kvm" else "max"
-    argv = ["qemu-system-x86_64", *f"-accel {accel} -cpu {cpu} -m 512 -nodefaults -display none -no-reboot".split()]
-    argv += ["-serial", f"file:{serial.name}", "-drive", "file=disk.qcow2,if=virtio,cache=unsafe"]
-    argv += ["-kernel", str(made / "vmlinuz"), "-initrd", str(made / "initrd.img"), "-append", arguments]
-    qemu = process.start(argv, folder / "qemu.log", outlive=False, cwd=folder)
-    try:
-        process.wait_until(lambda: qemu.poll() is not None, GRUB_LIMIT_SECONDS)
-    finally:
-        process.end(qemu)
-    if b"lab-grub: done" not in serial.read_bytes():
-        raise LabError(
-            f"the image did not install its boot loader in {GRUB_LIMIT_SECONDS:.0f} s; the end of its "
-            f"console:\n{process.tail(serial)}"
-        )

@@ -15,7 +15,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from lab import accel, cache, deps, image, keys, process, qemu, shape, xen
+from lab import accel, architecture, bootloader, cache, deps, image, keys, process, qemu, shape, xen
 from lab.error import LabError
 from lab.host import BOOT_LIMIT_SECONDS, QEMU_LOG, STATE, Host
 from lab.keys import Keys
@@ -45,7 +45,7 @@ def up(name: str, instance: str | None = None, *, outlive: bool = True, progress
     wanted = shape.load(name)
     home = _claim(instance or f"{wanted.name}-{secrets.token_hex(3)}")
     try:
-        deps.require()
+        deps.require(wanted.image.architecture)
         lab_keys = keys.obtain(progress)
         saved, files, acceleration = _prepared(wanted, lab_keys, progress)
         what = "loading its snapshot" if saved else "booting"
@@ -84,7 +84,7 @@ def resized(host: Host, name: str, *, outlive: bool = True, progress: Progress |
     progress = progress or Progress()
     wanted = shape.load(name)
     lab_keys = keys.obtain(progress)
-    acceleration = accel.choose(image.root(wanted.image, lab_keys, progress) / "vmlinuz", progress)
+    acceleration = _acceleration(wanted, image.root(wanted.image, lab_keys, progress), progress)
     with progress.step(f"{host.name}: powering off, to start as {wanted.name}"):
         host.run("sync; systemctl --no-block poweroff")
         process.wait_until(lambda: not host.runs, BOOT_LIMIT_SECONDS)
@@ -108,8 +108,9 @@ def started(host: Host, *, outlive: bool = True) -> Host:
 
 def snapshot(name: str, progress: Progress) -> Path | None:
     """Build what a shape's hosts start from, unless the cache has it; null for a shape that can't be saved."""
-    deps.require()
-    return _prepared(shape.load(name), keys.obtain(progress), progress)[0]
+    wanted = shape.load(name)
+    deps.require(wanted.image.architecture)
+    return _prepared(wanted, keys.obtain(progress), progress)[0]
 
 
 def find(name: str) -> Host:
@@ -146,7 +147,7 @@ def discard(home: Path) -> None:
     host = Host.read(home)
     if host is None:
         # Whoever started it was stopped before host.json was written.
-        process.end_in(home, "qemu-system-x86_64")
+        process.end_in(home, [known.qemu for known in architecture.BY_NAME.values()])
         shutil.rmtree(home)
     else:
         host.down()
@@ -200,7 +201,7 @@ def _start(
 
 
 def _launch(name: str, wanted: Shape, home: Path, command: list[str], lab_keys: Keys, outlive: bool) -> Host:
-    pid = process.launch(["qemu-system-x86_64", *command], home / QEMU_LOG, outlive=outlive, cwd=home)
+    pid = process.launch([wanted.image.architecture.qemu, *command], home / QEMU_LOG, outlive=outlive, cwd=home)
     host = Host.of(name, home, wanted.name, pid, lab_keys)
     try:
         host.write()
@@ -227,15 +228,17 @@ def _port(host: Host) -> int | None:
 def _prepared(wanted: Shape, lab_keys: Keys, progress: Progress) -> tuple[Path | None, dict[str, Path], str]:
     """The snapshot if the shape can have one, the files to start from by their names, and the acceleration."""
     made = image.root(wanted.image, lab_keys, progress)
-    acceleration = accel.choose(made / "vmlinuz", progress)
-    files = {qemu.DISK: image.bootable(made, wanted.kernel_args, acceleration, progress) / qemu.DISK}
+    acceleration = _acceleration(wanted, made, progress)
+    processor = wanted.image.architecture
+    disk = bootloader.bootable(made, processor, wanted.kernel_args, acceleration, progress)
+    files = {qemu.DISK: disk / qemu.DISK}
     if wanted.xen:
         files |= xen.files(wanted.xen, lab_keys, progress)
     if not wanted.can_be_saved:
         return None, files, acceleration
     command = qemu.command(wanted, acceleration)
     origin = [path.parent.name for path in files.values()]
-    entry = cache.key(*origin, command, accel.qemu_version(), _cpu_model(), _WARM_UP)
+    entry = cache.key(*origin, command, accel.qemu_version(processor), _cpu_model(), _WARM_UP)
 
     def build(beside: Path) -> None:
         with progress.step(f"{wanted.name}: first boot through GRUB, for the snapshot"):
@@ -251,6 +254,10 @@ def _prepared(wanted: Shape, lab_keys: Keys, progress: Progress) -> tuple[Path |
 
     saved = cache.obtain("snapshots", entry, build, progress)
     return saved, {name: saved / name for name in files}, acceleration
+
+
+def _acceleration(wanted: Shape, made: Path, progress: Progress) -> str:
+    return accel.choose(wanted.image.architecture, made / "vmlinuz", progress)
 
 
 def _wake(host: Host) -> None:

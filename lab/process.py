@@ -10,7 +10,7 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 from lab import deps
@@ -57,11 +57,11 @@ def reap(pid: int) -> None:
         process.wait()
 
 
-def end_in(folder: Path, program: str) -> None:
-    """End the processes of a program that were started in a folder of ours."""
+def end_in(folder: Path, programs: Collection[str]) -> None:
+    """End the processes of these programs that were started in a folder of ours."""
     for entry in Path("/proc").glob("[0-9]*"):
         try:
-            ours = (entry / "cwd").readlink() == folder and (entry / "exe").readlink().name == program
+            ours = (entry / "cwd").readlink() == folder and (entry / "exe").readlink().name in programs
         except OSError:
             ours = False
         if ours:

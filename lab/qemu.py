@@ -41,6 +41,8 @@ def command(shape: Shape, accel: str) -> list[str]:
     """The arguments after the program's name. The first NIC forwards a free loopback port to ssh."""
     arguments = ["-name", shape.name, "-machine", shape.machine, "-accel", accel, "-cpu", shape.cpu]
     arguments += ["-nodefaults", "-display", "none"]
+    if shape.image.architecture.firmware:
+        arguments += ["-bios", str(shape.image.architecture.firmware)]
     if shape.acpi is not None:
         # The digest says nothing to the host: it makes another snapshot of another table.
         digest = hashlib.sha256(shape.acpi.read_bytes()).hexdigest()
@@ -99,8 +101,16 @@ def _nics(shape: Shape) -> list[str]:
     for number, nic in enumerate(shape.nics):
         dom0 = f",hostfwd=tcp:127.0.0.1:0-{DOM0_ADDRESS}:22" if shape.xen else ""
         arguments += ["-netdev", _backend(number, nic) + dom0]
-        arguments += ["-device", f"{nic},netdev=net{number},addr={_FIRST_NIC_SLOT + number:#x}"]
+        place, port = _slot(shape, _FIRST_NIC_SLOT + number)
+        arguments += [*port, "-device", f"{nic},netdev=net{number},{place}"]
     return arguments
+
+
+def _slot(shape: Shape, slot: int) -> tuple[str, list[str]]:
+    """Where a device goes so that the host sees it in this slot, and the port that makes it so."""
+    if not shape.image.architecture.pcie_ports:
+        return f"addr={slot:#x}", []
+    return f"bus=port{slot}", ["-device", f"pcie-root-port,id=port{slot},slot={slot},chassis={slot},addr={slot:#x}"]
 
 
 def _backend(number: int, nic: str) -> str:

@@ -9,6 +9,7 @@ import dataclasses
 import re
 from pathlib import Path
 
+from lab.architecture import AMD64, BY_NAME, Architecture
 from lab.error import LabError
 from lab.toml import Table
 
@@ -31,6 +32,7 @@ class Image:
     """A distribution: what the root disk is built from."""
 
     name: str
+    architecture: Architecture
     suite: str
     pockets: tuple[str, ...]
     components: tuple[str, ...]
@@ -166,8 +168,12 @@ def _xen(table: Table | None) -> Xen | None:
 
 def _image(name: str) -> Image:
     table = Table.read(IMAGES / f"{name}.toml")
+    architecture = table.take("architecture", str, AMD64.name)
+    if architecture not in BY_NAME:
+        raise LabError(f"{name}: architecture is {' or '.join(BY_NAME)}, not {architecture}")
     image = Image(
         name,
+        BY_NAME[architecture],
         table.take("suite", str),
         table.strings("pockets"),
         table.strings("components"),

@@ -81,6 +81,22 @@ def test_addresses_are_loopback_only() -> None:
         assert "hostfwd=tcp:127.0.0.1:0-:22" in networks[0]
 
 
+def test_the_first_nic_is_in_slot_5_whatever_the_firmware() -> None:
+    bios, uefi = (" ".join(qemu.command(shape.load(name), "tcg")) for name in ("default", "arm64"))
+    assert "-bios" not in bios
+    assert "virtio-net-pci,netdev=net0,addr=0x5" in bios
+    assert "-bios /usr/share/qemu-efi-aarch64/QEMU_EFI.fd" in uefi
+    assert "pcie-root-port,id=port5,slot=5," in uefi
+    assert "virtio-net-pci,netdev=net0,bus=port5" in uefi
+
+
+def test_an_unknown_architecture_is_refused_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shape, "IMAGES", tmp_path)
+    written(tmp_path, 'architecture = "mips"\n', "odd.toml")
+    with pytest.raises(LabError, match="odd: architecture is amd64 or arm64, not mips"):
+        shape.load(written(tmp_path, 'like = "default"\nabout = "x"\nimage = "odd"\n'))
+
+
 def test_a_host_with_an_nvme_disk_is_not_saved(tmp_path: Path) -> None:
     disks = 'disks = [{device = "nvme,serial=vol1", size_mib = 64}]\n'
     mine = shape.load(written(tmp_path, f'like = "default"\nabout = "x"\n{disks}'))

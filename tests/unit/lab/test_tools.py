@@ -23,6 +23,16 @@ def test_a_missing_tool_is_named_with_the_command_that_installs_it(monkeypatch: 
         deps.require()
 
 
+def test_only_hosts_of_arm64_ask_for_its_emulator(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deps, "search_path", lambda: "/nonexistent")
+    assert {"qemu-system-arm", "qemu-user-static"}.isdisjoint(deps.missing())
+    arm64 = shape.load("arm64").image.architecture
+    assert {"qemu-system-arm", "qemu-user-static"} <= set(deps.missing(arm64))
+    assert "qemu-system-x86" not in deps.missing(arm64)
+    with pytest.raises(LabError, match=r"qemu-system-arm.*; run: python3 -m lab doctor --install --architecture arm64"):
+        deps.require(arm64)
+
+
 def test_the_archive_is_the_one_that_the_user_names(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NEARMETAL_DEBIAN_MIRROR", "http://mirror.example/debian")
     lines = deps.archive_sources(shape.load("default").image)
