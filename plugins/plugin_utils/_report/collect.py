@@ -116,8 +116,10 @@ class Collector:
         host.reboot_reasons += budget.texts(result.get("reboot_reasons"))
         samples = result.get("allowances")
         host.allowances += [budget.value(sample) for sample in samples] if isinstance(samples, list) else []
-        host.message = budget.text(result.get("msg") or "")
-        if host.state != model.FAILED:
+        message = budget.text(result.get("msg") or "")
+        if failed or host.state != model.FAILED:
+            # The module's own line tells of the concerns that went well too.
+            host.message = model.sentence_of(host.errors) if failed and errors else message
             host.state = model.FAILED if failed else model.REPORTED
         if strange:
             host.notes.append(f"{strange} findings or actions were not of the agreed form and are left out")

@@ -9,11 +9,17 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.clean import text
 
 VERSION = 1  # of the schema: a reader refuses another one
 
 REPORTED, FAILED, UNREACHABLE, SILENT = "reported", "failed", "unreachable", "silent"
 STATES = (REPORTED, FAILED, UNREACHABLE, SILENT)
+
+
+def sentence_of(errors: Mapping[str, str]) -> str:
+    """Concerns that ended with an error, in one line."""
+    return text("; ".join(f"{concern}: {why}" for concern, why in errors.items()))
 
 
 @dataclass(frozen=True)
@@ -46,6 +52,11 @@ class HostReport:
     def family(self) -> str:
         """`c5` of `c5.large`; empty when the host doesn't know its type."""
         return str(self.platform.get("instance_type") or "").partition(".")[0]
+
+    @property
+    def only_errors(self) -> bool:
+        """Whether the message says no more than `errors` do."""
+        return self.state == FAILED and bool(self.errors) and self.message == sentence_of(self.errors)
 
     def statuses(self) -> Dict[str, List[str]]:
         """Concern → the statuses of its findings, `failed` for one that ended with an error."""

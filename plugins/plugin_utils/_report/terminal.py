@@ -51,7 +51,8 @@ def _trouble(report: Report, columns: int, paint: Paint) -> List[str]:
     same: Dict[str, List[str]] = {}
     for host in report.hosts:
         sentence = summary.trouble(host)
-        if sentence and not host.errors:
+        # Which concerns failed stands below the table.
+        if sentence and not host.only_errors:
             same.setdefault(sentence, []).append(host.name)
     lines: List[str] = []
     for sentence, names in list(same.items())[:TROUBLED]:
@@ -202,7 +203,8 @@ def _next_step(report: Report, paint: Paint) -> List[str]:
 def _tops(report: Report, columns: int, paint: Paint) -> List[str]:
     tops = summary.top_findings(report)
     if not tops:
-        return ["Nothing is left to do."]
+        complete = all(host.state == model.REPORTED for host in report.hosts)
+        return ["Nothing is left to do." if complete else "Nothing is left to do on the hosts that reported."]
     lines = [paint("Most frequent", "bold")]
     for top in tops[:TOPS]:
         lead = summary.plural(len(top.hosts), "host").rjust(11)

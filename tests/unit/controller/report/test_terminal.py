@@ -80,6 +80,24 @@ def test_hosts_with_different_values_are_not_given_one() -> None:
     )
 
 
+@pytest.mark.parametrize("state", ["failed", "unreachable"])
+def test_nothing_is_left_to_do_only_where_a_host_said_so(state: str) -> None:
+    collected = reports.collector({"good": told(GOOD_CLOCK), "also": told(GOOD_CLOCK)})
+    assert "Nothing is left to do." in shown(collected.report(reports.RUN))
+    getattr(collected, state)("bad", "gone")
+    assert "Nothing is left to do on the hosts that reported." in shown(collected.report(reports.RUN))
+
+
+def test_a_failed_concern_hides_no_other_trouble_of_its_host() -> None:
+    collected = Collector()
+    for name in ("a", "b", "c"):
+        collected.add(name, told(GOOD_CLOCK, errors={"smt": "busy"}, msg="clocksource: as wanted; smt: busy"), True)
+    collected.failed("b", "Restart the database: no such unit")
+    collected.unreachable("c", "no route")
+    troubles = [line for line in shown(collected.report(reports.RUN)) if line.startswith("✗ ") and ":" in line]
+    assert troubles == ["✗ b: failed: Restart the database: no such unit", "✗ c: unreachable: no route"]
+
+
 def test_what_the_aws_api_changes_is_fixed_by_its_own_role() -> None:
     result = told(finding("ebs", "would_change", "type", now="gp2", wanted="gp3"))
     lines = shown(reports.report(result, result))
