@@ -18,27 +18,23 @@ Key = Tuple[str, str, str]
 
 
 def compare(since: str, before: Iterable[HostReport], after: Iterable[HostReport], mode: str) -> Dict[str, Any]:
-    """`{since, changes}`; a change is {host, concern, what, before, after, owner}, values as text.
+    """`{since, changes, absent}`; a change is {host, concern, what, before, after, owner}, values as text.
 
+    `absent` are the hosts of the earlier report that this run left out: one line, not a change each.
     A host or concern that only one of the two reports has told about is no drift of its knobs.
     `owner` is who the host says owns the knob now, `nearmetal.ec2` for what this run set, else empty.
     """
     old = {host.name: host for host in before}
     new = {host.name: host for host in after}
-    changes = [
-        change for name in sorted({*old, *new}) for change in _host_changes(name, old.get(name), new.get(name), mode)
-    ]
-    return {"since": since, "changes": changes}
+    changes = [change for name in sorted(new) for change in _host_changes(name, old.get(name), new[name], mode)]
+    return {"since": since, "changes": changes, "absent": sorted(old.keys() - new.keys())}
 
 
-def _host_changes(
-    name: str, old: Optional[HostReport], new: Optional[HostReport], mode: str
-) -> Iterator[Dict[str, str]]:
+def _host_changes(name: str, old: Optional[HostReport], new: HostReport, mode: str) -> Iterator[Dict[str, str]]:
     before = old.state if old else "not in the play"
-    after = new.state if new else "not in the play"
-    if before != after:
-        yield _change(name, "", "host", before, after)
-    if old is None or new is None or not _told(old) or not _told(new):
+    if before != new.state:
+        yield _change(name, "", "host", before, new.state)
+    if old is None or not _told(old) or not _told(new):
         return
     for key in _PLATFORM:
         if old.platform.get(key) != new.platform.get(key):
@@ -57,7 +53,7 @@ def _concern_changes(name: str, concern: str, old: HostReport, new: HostReport, 
     before, after = _knobs(old, concern), _knobs(new, concern)
     for key in sorted({*before, *after}):
         was, now = before.get(key), after.get(key)
-        if was is None or now is None or (was.now, _settled(was)) != (now.now, _settled(now)):
+        if was is None or now is None or not _same(was, now):
             what = ".".join(part for part in key[:2] if part) + (f" {key[2]}" if key[2] else "")
             yield _change(name, concern, what, _words(was), _words(now), _owner(now, mode))
     for lost in sorted(_advice(old, concern) - _advice(new, concern)):
@@ -81,15 +77,23 @@ def _advice(host: HostReport, concern: str) -> "set[str]":
     return {one.reason for one in host.findings if one.concern == concern and one.status == "advice"}
 
 
-def _settled(finding: Told) -> str:
-    """What a run set is in the next audit as wanted: that is no drift."""
-    return "ok" if finding.status == "changed" else finding.status
+def _same(was: Told, now: Told) -> bool:
+    if {was.status, now.status} == {"changed", "ok"} and was.wanted is not None:
+        # The kernel may have its own word for what was set (`off` for `disabled`).
+        return was.wanted == now.wanted
+    return _settled(was) == _settled(now)
+
+
+def _settled(finding: Told) -> Tuple[Any, str]:
+    """Value and status as the next audit should find them: what a run set is its `wanted`, `now` was before it."""
+    return (finding.wanted, "ok") if finding.status == "changed" else (finding.now, finding.status)
 
 
 def _words(finding: Optional[Told]) -> str:
     if finding is None:
         return "–"
-    return f"{show(finding.now)} ({BY_NAME[_settled(finding)].words})"
+    value, status = _settled(finding)
+    return f"{show(value)} ({BY_NAME[status].words})"
 
 
 def _owner(finding: Optional[Told], mode: str) -> str:

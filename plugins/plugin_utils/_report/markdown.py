@@ -91,6 +91,8 @@ def _drift(report: Report) -> List[str]:
         return []
     changes = report.drift["changes"]
     lines = [f"## Drift since {escape(report.drift['since'])}", ""]
+    left_out = summary.left_out(report)
+    lines += [f"{escape(left_out)}.", ""] if left_out else []
     if not changes:
         return [*lines, "Nothing changed.", ""]
     keys = ("host", "what", "before", "after", "owner")

@@ -141,6 +141,13 @@ def _fix(run: Run, concern: str, status: str, hosts: Tuple[str, ...]) -> str:
     }.get(status, "")
 
 
+def left_out(report: Report) -> str:
+    """Which hosts of the earlier report this run says nothing about; empty without one or when it has them all."""
+    absent = tuple(report.drift["absent"]) if report.drift else ()
+    verb = "is" if len(absent) == 1 else "are"
+    return f"{plural(len(absent), 'host')} of that report {verb} not in this play: {span(absent)}" if absent else ""
+
+
 def trouble(host: HostReport) -> str:
     """Why a host is not simply reported; empty for one that is."""
     return {

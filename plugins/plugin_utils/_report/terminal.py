@@ -244,7 +244,9 @@ def _drift(report: Report, columns: int, paint: Paint) -> List[str]:
         told += f", owner: {change['owner']}" if change["owner"] else ""
         lines += [f"  {line}" for line in wrap(told, columns - 2)]
     rest = len(changes) - TOPS
-    return lines + ([f"  and {rest:,} more in the report"] if rest > 0 else [])
+    lines += [f"  and {rest:,} more in the report"] if rest > 0 else []
+    left_out = summary.left_out(report)
+    return lines + ([f"  {line}" for line in wrap(left_out, columns - 2)] if left_out else [])
 
 
 def _gate(report: Report, columns: int, paint: Paint) -> List[str]:

@@ -7,20 +7,25 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any, Callable, Dict, List
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Outcome
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import contract
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import STATUSES, Action, Finding, Plan
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import document, drift, prometheus
+from ansible_collections.nearmetal.ec2.plugins.modules import tune
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import document, drift, html, markdown, prometheus, terminal
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.collect import Collector, follows_contract
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import Report
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support import reports
+from tests.support.fake_kernel import FakeKernel
 from tests.support.fleet import GOOD_CLOCK, ROOT, SLOW_CLOCK, finding, told
+from tests.support.hosts import files_of
+
+Call = Callable[..., Dict[str, Any]]
 
 
 def test_a_later_result_replaces_what_was_said_about_its_concerns_only() -> None:
@@ -81,8 +86,15 @@ def test_no_drift() -> None:
     assert changes(told(GOOD_CLOCK), told(GOOD_CLOCK)) == []
 
 
-def test_what_a_run_set_is_no_drift_in_the_next_audit() -> None:
-    assert changes(told({**GOOD_CLOCK, "status": "changed"}), told(GOOD_CLOCK)) == []
+@pytest.mark.parametrize(("kind", "knob"), [("xen_hvm", "clocksource.source"), ("nitro_big", "smt.threads")])
+def test_what_a_run_set_is_no_drift_in_the_next_audit(tmp_path: Path, call: Call, kind: str, knob: str) -> None:
+    host = FakeKernel(tmp_path, files_of(kind))
+    untouched, tuned = call(tune.main, host, check=True, workload="hpc"), call(tune.main, host, workload="hpc")
+    assert knob in {f"{one['concern']}.{one['knob']}" for one in tuned["findings"] if one["status"] == "changed"}
+    assert changes(tuned, call(tune.main, host, check=True, workload="hpc")) == []
+    (drifted,) = [change for change in changes(untouched, tuned, "tune") if change["what"] == knob]
+    assert drifted["after"] in ("tsc (ok)", "disabled (ok)")
+    assert knob in {change["what"] for change in changes(tuned, untouched)}  # somebody put it back
 
 
 def test_a_value_that_moved() -> None:
@@ -99,7 +111,8 @@ def test_a_value_that_moved() -> None:
 
 
 def test_what_this_run_set_is_owned_by_us() -> None:
-    (change,) = changes(told(SLOW_CLOCK), told({**GOOD_CLOCK, "status": "changed"}), "tune")
+    (change,) = changes(told(SLOW_CLOCK), told({**SLOW_CLOCK, "status": "changed"}), "tune")
+    assert change["after"] == "tsc (ok)"
     assert change["owner"] == "nearmetal.ec2"
 
 
@@ -121,11 +134,18 @@ def test_a_host_that_was_resized() -> None:
 
 def test_hosts_that_came_and_went() -> None:
     both, one = reports.report(told(GOOD_CLOCK), told(GOOD_CLOCK)), reports.report(told(GOOD_CLOCK))
-    told_ = [drift.compare("then", old.hosts, new.hosts, "audit")["changes"] for old, new in ((both, one), (one, both))]
-    assert [(change["host"], change["before"], change["after"]) for (change,) in told_] == [
-        ("h1", "reported", "not in the play"),
-        ("h1", "not in the play", "reported"),
-    ]
+    (came,) = drift.compare("then", one.hosts, both.hosts, "audit")["changes"]
+    assert (came["host"], came["before"], came["after"]) == ("h1", "not in the play", "reported")
+    assert drift.compare("then", both.hosts, one.hosts, "audit") == {"since": "then", "changes": [], "absent": ["h1"]}
+
+
+def test_hosts_that_a_limit_left_out_are_one_line() -> None:
+    earlier = ("2026-01-30T00:00:00Z", reports.report(*[told(GOOD_CLOCK)] * 500).hosts)
+    limited = reports.report(told(GOOD_CLOCK), earlier=earlier)
+    sentence = "499 hosts of that report are not in this play: h1, h10, h100 and 496 more"
+    assert f"  {sentence}" in terminal.render(limited, 100)
+    assert sentence in markdown.render(limited)
+    assert sentence in html.render(limited)
 
 
 def test_advice_that_is_new() -> None:
