@@ -22,7 +22,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Nearme
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import document
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.clean import text
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import HostReport, Run
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.summary import TUNE
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.summary import PROGRAM, TUNE
 
 OURS = "nearmetal.ec2."
 RESTORE = "nearmetal.ec2.restore"
@@ -123,7 +123,7 @@ def _again(mode: str, inventory: Iterable[str]) -> Tuple[Tuple[str, ...], str]:
     if looked and not AUDITS.keys() >= set(started):
         return (), f"in {', '.join(map(_near, started))}, tune in place of audit"
     workload, complete = _extra(map(str, line.get("extra_vars") or ()))
-    words = ["ansible-playbook", *map(_near, playbooks)]
+    words = [PROGRAM, *map(_near, playbooks)]
     words += [word for source in inventory for word in ("-i", source)]
     words += ["-e", f"tune_workload={workload}"] if workload else []
     for option, given, usual in (("--tags", "tags", ["all"]), ("--skip-tags", "skip_tags", [])):

@@ -234,7 +234,7 @@ def _findings(entries: Any, budget: Budget) -> Tuple[List[Told], int]:
             finding = Told(**_fields(entry, TOLD, budget))
             # The one during which the budget ended is incomplete.
             found += [] if budget.exhausted() else [finding]
-    found.sort(key=lambda finding: (finding.concern, ORDER.get(finding.status, 0)))
+    found.sort(key=lambda finding: (finding.concern, finding.upkeep, ORDER.get(finding.status, 0)))
     return found, strange
 
 

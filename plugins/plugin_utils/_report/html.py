@@ -55,6 +55,7 @@ def render(report: Report) -> str:
         tops_left=len(tops) - TOPS,
         drift=report.drift["changes"][:DRIFT] if report.drift else [],
         drift_left=len(report.drift["changes"]) - DRIFT if report.drift else 0,
+        is_command=summary.is_command,
         left_out=summary.left_out(report),
         span=summary.span,
         plural=summary.plural,

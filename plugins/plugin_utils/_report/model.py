@@ -8,12 +8,14 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns import unit
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.clean import text
 
 VERSION = 1  # of the schema: a reader refuses another one
 
 REPORTED, FAILED, UNREACHABLE, SILENT = "reported", "failed", "unreachable", "silent"
+PERSIST = "persist"  # the knob of every concern that says how its values stay
 STATES = (REPORTED, FAILED, UNREACHABLE, SILENT)
 
 
@@ -27,6 +29,14 @@ class Told(Finding):
     """A finding as a host told it, with the knob's owner where the host names one."""
 
     owner: str = ""
+
+    @property
+    def upkeep(self) -> bool:
+        """Whether it only tells that we would keep, or now keep, what is set: our unit, and what each concern persists.
+
+        What stands in the way of that (refused, failed) is not upkeep.
+        """
+        return self.status in ("would_change", "changed") and (self.concern == unit.NAME or self.knob == PERSIST)
 
 
 @dataclass(frozen=True)
@@ -64,6 +74,14 @@ class HostReport:
         for finding in self.findings:
             found.setdefault(finding.concern, []).append(finding.status)
         return found
+
+    def marks(self) -> Dict[str, List[str]]:
+        """Concern → the statuses that its mark speaks for: upkeep has no say where there is a knob."""
+        knobs: Dict[str, List[str]] = {concern: ["failed"] for concern in self.errors}
+        for finding in self.findings:
+            if not finding.upkeep:
+                knobs.setdefault(finding.concern, []).append(finding.status)
+        return {**self.statuses(), **knobs}
 
 
 @dataclass(frozen=True)

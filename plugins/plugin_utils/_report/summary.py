@@ -20,6 +20,7 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.statuses import FAILED, OPEN, ORDER, worst
 
 LIMIT = 3  # hosts that a command names; more are left to the inventory
+PROGRAM = "ansible-playbook"
 TUNE = "nearmetal.ec2.tune"
 VALUE = 60  # characters of a value beside a sentence
 
@@ -47,7 +48,7 @@ def concerns_of(report: Report) -> List[str]:
 
 def cells(host: HostReport, concerns: List[str]) -> List[str]:
     """The status that speaks for each concern; empty where the host told nothing."""
-    statuses = host.statuses()
+    statuses = host.marks()
     return [worst(statuses.get(concern, ())) for concern in concerns]
 
 
@@ -60,7 +61,8 @@ def status_totals(report: Report) -> Dict[str, int]:
 
 
 def top_findings(report: Report) -> List[Top]:
-    """What is open, by the number of hosts that have it, then by how pressing it is."""
+    """What is open, by the number of hosts that have it, then by how pressing it is; our own upkeep last."""
+    upkeep = {(one.concern, one.knob, one.status) for host in report.hosts for one in host.findings if one.upkeep}
     groups: Dict[Tuple[str, str, str], List[Tuple[str, Mapping[str, Any]]]] = {}
     for host in report.hosts:
         for concern, sentence in host.errors.items():
@@ -70,7 +72,16 @@ def top_findings(report: Report) -> List[Top]:
                 key = (finding.concern, finding.knob, finding.status)
                 groups.setdefault(key, []).append((host.name, finding.__dict__))
     tops = [_top(report.run, *key, told) for key, told in groups.items()]
-    return sorted(tops, key=lambda top: (-len(top.hosts), ORDER[top.status], top.concern, top.knob))
+    return sorted(
+        tops,
+        key=lambda top: (
+            (top.concern, top.knob, top.status) in upkeep,
+            -len(top.hosts),
+            ORDER[top.status],
+            top.concern,
+            top.knob,
+        ),
+    )
 
 
 def show(value: Any, limit: int = VALUE) -> str:
@@ -109,6 +120,11 @@ def fix_command(run: Run, hosts: Tuple[str, ...] = ()) -> str:
     words = shlex.join([*run.command, *(["--limit", limit] if limit else [])])
     # In brackets no shell takes it: it can't be run without what is missing.
     return f"{words} ({run.beside})" if run.beside else words
+
+
+def is_command(fix: str) -> bool:
+    """Whether a fix is there to be copied into a shell."""
+    return fix.startswith(f"{PROGRAM} ")
 
 
 def _top(run: Run, concern: str, knob: str, status: str, told: List[Tuple[str, Mapping[str, Any]]]) -> Top:

@@ -30,7 +30,7 @@ def render(report: Report, columns: int = 80, paint: Paint = plain) -> List[str]
         lines += [""]
         one = len(report.hosts) == 1
         lines += _detail(report.hosts[0], columns, paint) if one else _matrix(report, concerns, columns, paint)
-        below = _next_step(report, paint) if one else _tops(report, columns, paint)
+        below = _next_step(report, columns, paint) if one else _tops(report, columns, paint)
         lines += ["", *below] if below else []
     lines += _reboots(report, columns, paint) + _drift(report, columns, paint) + _gate(report, columns, paint)
     for sentence in report.blind_spots:
@@ -172,7 +172,8 @@ def _detail(host: HostReport, columns: int, paint: Paint) -> List[str]:
 
 
 def _knob(row: Told) -> str:
-    return f"{row.knob} {row.where}".strip()
+    # A file that is wanted is its own place.
+    return " ".join(part for part in (row.knob, "" if row.where == row.wanted else row.where) if part)
 
 
 def _why(row: Told) -> str:
@@ -184,17 +185,27 @@ def _why(row: Told) -> str:
 def _stacked(row: Told, columns: int, paint: Paint) -> List[str]:
     name = " ".join(part for part in (row.concern, _knob(row)) if part)
     change = summary.change_of(row.__dict__) or summary.show(row.now)
+    fits = width(f"{name}  {change}") <= columns - 2
+    first, *more = [f"{name}  {change}"] if fits else wrap(name, columns - 2)
+    texts = ("" if fits else change, _why(row), row.gain)
     return [
-        f"{_mark(row.status, paint)} {clip(f'{name}  {change}', columns - 2)}",
-        *(f"    {line}" for text in (_why(row), row.gain) if text for line in wrap(text, columns - 4)),
+        f"{_mark(row.status, paint)} {first}",
+        *(f"  {line}" for line in more),
+        *(f"    {line}" for text in texts if text for line in wrap(text, columns - 4)),
     ]
 
 
-def _next_step(report: Report, paint: Paint) -> List[str]:
+def _next_step(report: Report, columns: int, paint: Paint) -> List[str]:
     host = report.hosts[0]
     if not any(finding.status == "would_change" for finding in host.findings):
         return []
-    return [f"To change it: {paint(summary.fix_command(report.run, (host.name,)), 'bold')}"]
+    lead, *more = _fix(summary.fix_command(report.run, (host.name,)), columns - len("To change it: "))
+    return [f"To change it: {paint(lead, 'bold')}", *(f"  {paint(line, 'bold')}" for line in more)]
+
+
+def _fix(fix: str, columns: int) -> List[str]:
+    """A command is one line however long, to be copied; a sentence is wrapped."""
+    return [fix] if summary.is_command(fix) else wrap(fix, columns)
 
 
 # --- below the table ---
@@ -214,15 +225,15 @@ def _tops(report: Report, columns: int, paint: Paint) -> List[str]:
         rest = clip(f"{words}  {top.change}".rstrip(), columns - width(lead) - 4 - width(name))
         lines.append(f"{lead}  {_mark(top.status, paint)} {paint(name, 'bold')}{rest}")
         more = f" (and {summary.plural(top.other_reasons, 'other reason')})" if top.other_reasons else ""
-        for title, text in (("why", top.reason + more), ("gain", top.gain)):
-            told = wrap(text, columns - 11) if text else []
-            lines += [
-                f"     {paint((title if not i else '').ljust(5), 'dark gray')} {part}" for i, part in enumerate(told)
-            ]
-        # Not wrapped: it is there to be copied.
-        lines += [f"     {paint('fix  ', 'dark gray')} {paint(top.fix, 'bold')}"] if top.fix else []
+        lines += _titled("why", wrap(top.reason + more, columns - 11), paint)
+        lines += _titled("gain", wrap(top.gain, columns - 11), paint) if top.gain else []
+        lines += _titled("fix", [paint(line, "bold") for line in _fix(top.fix, columns - 11)], paint) if top.fix else []
     left = len(tops) - TOPS
     return lines + ([f"     {summary.plural(left, 'further finding')} in the report"] if left > 0 else [])
+
+
+def _titled(title: str, told: Sequence[str], paint: Paint) -> List[str]:
+    return [f"     {paint((title if not i else '').ljust(5), 'dark gray')} {part}" for i, part in enumerate(told)]
 
 
 def _reboots(report: Report, columns: int, paint: Paint) -> List[str]:

@@ -15,7 +15,14 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result impor
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import STATUSES, Action, Finding, Plan
 from ansible_collections.nearmetal.ec2.plugins.modules import tune
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import document, drift, html, markdown, prometheus, terminal
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import (
+    document,
+    drift,
+    html,
+    markdown,
+    prometheus,
+    terminal,
+)
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.collect import Collector, follows_contract
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import Report
 from prometheus_client.parser import text_string_to_metric_families

@@ -6,16 +6,21 @@
 from __future__ import annotations
 
 import io
-from typing import List
+from pathlib import Path
+from typing import Any, Callable, Dict, List
 
 import pytest
+from ansible_collections.nearmetal.ec2.plugins.modules import tune
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import terminal
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.collect import Collector
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.progress import Progress
 
 from tests.support import reports
+from tests.support.fake_kernel import FakeKernel
 from tests.support.fleet import GOOD_CLOCK, SLOW_CLOCK, finding, told
+from tests.support.hosts import files_of
 
+Call = Callable[..., Dict[str, Any]]
 NAMES = ("clocksource", "cpu_power", "kernel_check", "numa", "hugepages", "network_irq", "network_stack")
 
 
@@ -26,12 +31,29 @@ def shown(report: reports.Report, columns: int = 80) -> List[str]:
 @pytest.mark.parametrize("columns", [40, 60, 80, 132])
 @pytest.mark.parametrize("hosts", [1, 3, 400])
 def test_lines_fit(columns: int, hosts: int) -> None:
-    result = told(*[finding(name, "advice", knob="k" * 30, now="v" * 90, reason="word " * 60) for name in NAMES])
+    statuses = ("needs_reboot", "needs_restart", *["advice"] * len(NAMES))
+    result = told(
+        *[
+            finding(name, status, knob="k" * 30, now="v" * 90, reason="word " * 60)
+            for name, status in zip(NAMES, statuses)
+        ]
+    )
     collected = Collector()
     for number in range(hosts):
         collected.add(f"host-{number}.with.a.long.name.example.com", result)
     collected.failed("dead", "w" * 300)
     assert max(map(len, shown(collected.report(reports.RUN), columns))) <= columns
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80])
+def test_a_path_is_told_whole_and_once(columns: int) -> None:
+    path = "/etc/tmpfiles.d/nearmetal-hugepages.conf"
+    kept = finding("hugepages", "would_change", "persist", where=path, wanted=path, reason="kept")
+    long = finding("network_irq", "would_change", "policy", now="a" * 30, wanted="b" * 30, where="0000:00:05.0")
+    text = "".join(shown(reports.report(told(kept, long)), columns)).replace(" ", "")
+    assert text.count(path) == 1
+    assert f"–→{path}" in text
+    assert f"policy0000:00:05.0{'a' * 30}→{'b' * 30}" in text
 
 
 def test_a_mark_stands_under_the_bar_of_its_concern() -> None:
@@ -63,6 +85,34 @@ def test_hosts_of_a_large_fleet_with_equal_marks_share_a_row() -> None:
 def test_the_worst_status_speaks_for_a_cell() -> None:
     result = told(finding("numa", "ok", "a"), finding("numa", "would_change", "b"), finding("numa", "advice", "c"))
     assert ["h0", "●"] in [line.split() for line in shown(reports.report(result, result))]
+
+
+@pytest.mark.parametrize("check", [True, False])
+def test_what_keeps_a_value_neither_marks_a_good_concern_nor_comes_first(
+    tmp_path: Path, call: Call, check: bool
+) -> None:
+    """The unit and what persists are to be set on every host: the slow clock of one is what matters."""
+    kinds = {"n1": "nitro", "n2": "nitro", "xen": "xen_hvm"}
+    told_ = {
+        name: call(tune.main, FakeKernel(tmp_path / name, files_of(kind)), check=check, workload="base")
+        for name, kind in kinds.items()
+    }
+    lines = shown(reports.collector(told_).report(reports.RUN))
+    mark = "●" if check else "◆"
+    assert [line.split() for line in lines if line.startswith(("n1 ", "n2 ", "xen "))] == [
+        ["n1", "✓", mark],
+        ["n2", "✓", mark],
+        ["xen", mark, mark],
+    ]
+    tops = [line.split()[3] for line in lines if " host" in line and "  ● " in line]
+    assert tops == (["clocksource.source", "clocksource.persist", "unit.agent"] if check else [])
+    one = shown(reports.collector({"n1": told_["n1"]}).report(reports.RUN), 100)
+    assert [line.split()[2] for line in one if line.startswith(("● c", "◆ c", "✓ c"))] == ["source", "persist"]
+
+
+def test_what_stands_in_the_way_of_keeping_a_value_marks_its_concern() -> None:
+    result = told(GOOD_CLOCK, finding("clocksource", "refused", "persist"))
+    assert ["h0", "!"] in [line.split() for line in shown(reports.report(result, result))]
 
 
 def test_top_findings_come_by_number_of_hosts() -> None:
