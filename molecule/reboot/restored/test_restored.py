@@ -22,7 +22,7 @@ def test_grub_gives_the_kernel_what_it_gave(host: Host) -> None:
 
 
 def test_no_file_differs(host: Host) -> None:
-    assert host.run(FILES).stdout == ""
+    assert host.check_output(FILES) == ""
 
 
 def test_nothing_of_ours_is_left(host: Host) -> None:
