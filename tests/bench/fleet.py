@@ -22,7 +22,9 @@ from pathlib import Path
 from dev import ROOT, bench, sshd
 from tests.support.simulated import simulate
 
-PAIRS = 3
+# Pairs of runs, by the size of the fleet: what a run costs once wavers more than two hundred times what a host costs.
+MOST_PAIRS, FEWEST_PAIRS = 10, 2
+HOSTS_OF_ALL_PAIRS = 150
 ALLOWED = 1.5
 FORKS = 10
 KINDS = ("nitro", "xen_hvm", "nitro_burstable", "graviton")
@@ -74,13 +76,15 @@ def _measure(playbook: Playbook, size: int, inventory: Path, folder: Path) -> "t
     bench.cost_of([ping], plain)  # opens the connections
     with _Forks() as forks:
         bench.cost_of([ours], variables)  # after it a tune run has nothing left to change
-    pairs = [(bench.cost_of([ours], variables), bench.cost_of([ping], plain)) for _pair in range(PAIRS)]
+    count = max(FEWEST_PAIRS, min(MOST_PAIRS, HOSTS_OF_ALL_PAIRS // size))
+    pairs = [(bench.cost_of([ours], variables), bench.cost_of([ping], plain)) for _pair in range(count)]
     cpu, pinged = (statistics.median(pair[side].cpu for pair in pairs) for side in (0, 1))
     wall = statistics.median(pair[0].wall / pair[1].wall for pair in pairs)
-    ratio = statistics.median(pair[0].cpu / pair[1].cpu for pair in pairs)
+    ratios = [pair[0].cpu / pair[1].cpu for pair in pairs]
     line = (
-        f"{size:4} hosts: {playbook.name} {cpu:6.2f} s, ping {pinged:6.2f} s of the controller's CPU,"
-        f" ratio {ratio:.2f}, allowed {ALLOWED}; on the clock {wall:.2f};"
+        f"{size:4} hosts, {count} pairs: {playbook.name} {cpu:6.2f} s, ping {pinged:6.2f} s of the controller's CPU,"
+        f" ratio {statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f}), allowed {ALLOWED};"
+        f" on the clock {wall:.2f};"
         f" a fork has at most {forks.most / 1024:.0f} MiB of its own"
     )
     return line, cpu

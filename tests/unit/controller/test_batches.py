@@ -83,8 +83,9 @@ def test_a_health_command_that_hangs_stops_the_fleet(fleet: Path) -> None:
     assert tuned(fleet) == "a"
 
 
-def test_no_health_is_asked_in_check_mode(fleet: Path) -> None:
-    done = run(fleet, "--check", tune_health_command="false", tune_health_timeout=1)
+@pytest.mark.parametrize("skipped", ["none", "always"])
+def test_no_health_is_asked_in_check_mode(fleet: Path, skipped: str) -> None:
+    done = run(fleet, "--check", "--skip-tags", skipped, tune_health_command="false", tune_health_timeout=1)
     assert done.returncode == 0, done.stdout
     assert tuned(fleet) == ""
 
