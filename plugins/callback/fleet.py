@@ -65,6 +65,7 @@ class CallbackModule(DefaultCallback):
         self._clock = plays.Clock()
         self._mode = ""  # audit | tune | restore; empty while no play is ours
         self._gate = plays.GateTask()
+        self._begun = False  # whether any task of ours met a host
 
     def set_options(self, task_keys: Any = None, var_options: Any = None, direct: Any = None) -> None:
         super().set_options(task_keys=task_keys, var_options=var_options, direct=direct)
@@ -86,6 +87,7 @@ class CallbackModule(DefaultCallback):
 
     def v2_runner_on_start(self, host: Any, task: Any) -> None:
         if plays.is_ours(task):
+            self._begun = True
             self._mode = plays.stronger(self._mode, plays.mode_of_task(task))
             self._collector.groups(host.get_name(), [group.get_name() for group in host.get_groups()])
             self._progress.show(self._collector, self._mode)
@@ -178,6 +180,12 @@ class CallbackModule(DefaultCallback):
         self._progress.erase()
         if not self._mode:
             super().v2_playbook_on_stats(stats)
+            return
+        no_task = "" if self._begun or self._collector.seen() or not self._collector.total() else plays.no_task()
+        if no_task:
+            if stats.processed:
+                super().v2_playbook_on_stats(stats)
+            self._tell(no_task, C.COLOR_ERROR)
             return
         self._finish()
         if stats.custom and self.get_option("show_custom_stats"):

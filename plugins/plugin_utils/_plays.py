@@ -56,6 +56,17 @@ def mode_of(play: Any) -> str:
     return next((mode for mode in modes if mode), "")
 
 
+def no_task() -> str:
+    """Why a run that began no task of ours did nothing; empty when tags can't be the cause."""
+    tags = [tag for tag in map(str, context.CLIARGS.get("tags") or ()) if tag != "all"]
+    skipped = list(map(str, context.CLIARGS.get("skip_tags") or ()))
+    if not tags and not skipped:
+        return ""
+    if tags:
+        return f"No report written: no task of {OURS[:-1]} in this run has these tags: {text(', '.join(tags))}"
+    return f"No report written: --skip-tags leaves no task of {OURS[:-1]} in this run: {text(', '.join(skipped))}"
+
+
 def stronger(so_far: str, mode: str) -> str:
     """The mode of a run of several plays: one that changes hosts is no audit, and what came last is what is left."""
     return so_far if so_far and mode in ("", "audit") else mode

@@ -90,6 +90,21 @@ def test_no_hosts(fleet: Fleet) -> None:
     assert checked(fleet)["hosts"] == []
 
 
+@pytest.mark.parametrize(
+    ("option", "tag", "why"),
+    [
+        ("--tags", "clocksource", "no task of nearmetal.ec2 in this run has these tags: clocksource"),
+        ("--skip-tags", "audit", "--skip-tags leaves no task of nearmetal.ec2 in this run: audit"),
+    ],
+)
+def test_tags_that_leave_no_task_leave_the_reports_alone(fleet: Fleet, option: str, tag: str, why: str) -> None:
+    fleet.inventory({"h1": {"told": told(GOOD_CLOCK)}})
+    fleet.reports.mkdir()
+    (fleet.reports / "report.json").write_text("an earlier one")
+    assert f"No report written: {why}\n" in well(fleet.run(option, tag))
+    assert [path.read_text() for path in fleet.reports.iterdir()] == ["an earlier one"]
+
+
 def test_limit(fleet: Fleet) -> None:
     fleet.inventory(MIXED)
     well(fleet.run("--limit", "db2,gone"))
