@@ -150,6 +150,11 @@ ansible_facts:
                   returned: always
                   type: dict
                   sample: {"ens5": {"pps_allowance_exceeded": 0}}
+                packets:
+                  description: Per ENA interface how many packets it sent and received.
+                  returned: always
+                  type: dict
+                  sample: {"ens5": 12000000}
 """
 
 from ansible.module_utils.basic import AnsibleModule

@@ -50,7 +50,8 @@ class ActionModule(ActionBase):
     _supports_check_mode = True
 
     def run(self, tmp=None, task_vars=None):
-        sample = {"seconds": self._task.args["sample_seconds"], "allowances": task_vars.get("allowances", {})}
+        told = {name: task_vars.get(name, {}) for name in ("allowances", "packets")}
+        sample = {"seconds": self._task.args["sample_seconds"], **told}
         return {**super().run(tmp, task_vars), "ansible_facts": {"nearmetal": {"network": {"sample": sample}}}}
 """
 

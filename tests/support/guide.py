@@ -55,6 +55,7 @@ HOSTS = {
     "redis-1": {
         **_host("r4.large", "xen_hvm", SLOW_CLOCK, PAGES),
         "allowances": {"ens5": {"bw_in_allowance_exceeded": 0, "pps_allowance_exceeded": 4211}},
+        "packets": {"ens5": 12_000_000},
     },
     "redis-2": _host("r4.large", "xen_hvm", SLOW_CLOCK, PAGES),
     "redis-3": _host("r5.large", "nitro", GOOD_CLOCK, {**PAGES, "status": "ok", "now": "madvise"}),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, Mapping
+from typing import Any, Callable, Dict, Mapping, Optional
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import ethtool, interrupts, nic
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
@@ -22,12 +22,13 @@ _GAUGE = "conntrack_allowance_available"
 @dataclass(frozen=True)
 class _Counters:
     allowances: Mapping[str, Mapping[str, int]]  # interface → counter → value
+    packets: Mapping[str, int]  # interface → sent and received
     times: Mapping[int, proc_stat.Times]
 
 
 def observe(host: Host, seconds: int, wait: Callable[[float], None] = time.sleep) -> Dict[str, Any]:
-    """Interrupt load per CPU (shares, 0 to 1) and ENA allowances: of `seconds`, or with 0 since boot or reset."""
-    first = _counters(host) if seconds else _Counters({}, {})
+    """Interrupt load per CPU (shares, 0 to 1), ENA's allowances and packets: of `seconds`, or with 0 since boot."""
+    first = _counters(host) if seconds else _Counters({}, {}, {})
     if seconds:
         wait(seconds)
     second = _counters(host)
@@ -41,16 +42,26 @@ def observe(host: Host, seconds: int, wait: Callable[[float], None] = time.sleep
             }
             for name, counters in second.allowances.items()
         },
+        "packets": {name: count - first.packets.get(name, 0) for name, count in second.packets.items()},
     }
 
 
 def _counters(host: Host) -> _Counters:
     nics = nic.observe(host, interrupts.observe(host))
     found = {one.name: ethtool.allowances(host, one.name) for one in nics}
+    allowances = {name: counters for name, counters in found.items() if counters is not None}
+    packets = {name: _packets(host, name) for name in allowances}
     return _Counters(
-        allowances={name: counters for name, counters in found.items() if counters is not None},
+        allowances=allowances,
+        packets={name: count for name, count in packets.items() if count is not None},
         times=proc_stat.parse(host.text("/proc/stat") or ""),
     )
+
+
+def _packets(host: Host, name: str) -> Optional[int]:
+    counts = [host.line(f"/sys/class/net/{name}/statistics/{side}_packets") or "" for side in ("rx", "tx")]
+    known = all(count.isdigit() and count.isascii() and len(count) <= 20 for count in counts)
+    return sum(map(int, counts)) if known else None
 
 
 def _load(first: _Counters, second: _Counters) -> Dict[str, float]:

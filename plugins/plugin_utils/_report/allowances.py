@@ -31,12 +31,6 @@ LIMITS = {
 }
 AVAILABLE = "conntrack_allowance_available"
 INTERFACE = 64  # characters; Linux allows 15
-FRAME_OVERHEAD = 20  # bytes on the wire beside a frame: preamble 8, gap 12 (S4-17: 64 B frame, 84 B)
-
-
-def line_rate_pps(gigabits_per_second: float, frame_bytes: int = 64) -> float:
-    """Packets per second that fill a link in one direction; 14.88 M for 10 Gbit/s and 64-byte frames."""
-    return gigabits_per_second * 1e9 / ((frame_bytes + FRAME_OVERHEAD) * 8)
 
 
 def budget_ns(packets_per_second: float) -> float:
@@ -56,11 +50,13 @@ def of_network_facts(result: Any, now: float) -> List[Dict[str, Any]]:
     if not isinstance(found, Mapping) or not isinstance(found.get("allowances"), Mapping):
         return []
     seconds = float(found["seconds"]) if _number(found.get("seconds")) else 0.0
+    packets = found.get("packets") if isinstance(found.get("packets"), Mapping) else {}
     samples: List[Dict[str, Any]] = []
     for interface, counters in found["allowances"].items():
+        one = {"interface": interface, "seconds": now, "packets": packets.get(interface), "counters": counters}
         if seconds > 0:
-            samples.append({"interface": interface, "seconds": now - seconds, "counters": dict.fromkeys(LIMITS, 0)})
-        samples.append({"interface": interface, "seconds": now, "counters": counters})
+            samples.append({**one, "seconds": now - seconds, "packets": 0, "counters": dict.fromkeys(LIMITS, 0)})
+        samples.append(one)
     return samples
 
 

@@ -18,12 +18,12 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns import com
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import REPLAN
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import stored_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import run
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import native_files
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import native_files, network_sample
 from ansible_collections.nearmetal.ec2.plugins.modules import network_facts, network_irq, restore
 
 from tests.support.fake_kernel import FakeKernel
 from tests.support.fake_nics import nic_files
-from tests.support.hosts import files_of
+from tests.support.hosts import files_of, lay_out
 from tests.unit.facts import large
 
 Call = Callable[..., Dict[str, Any]]
@@ -171,7 +171,16 @@ def test_named_values_that_the_host_cannot_take_fail_with_what_it_could(tmp_path
 def test_allowances_are_differences(tmp_path: Path, call: Call) -> None:
     host = FakeKernel(tmp_path, files_of("nitro"))
     host.nics.statistics["ens5"] = {"tx_timeout": 3, "pps_allowance_exceeded": 7, "conntrack_allowance_available": 400}
+
+    def packets(count: float) -> None:
+        counts = {f"/sys/class/net/ens5/statistics/{side}_packets": f"{count:.0f}\n" for side in ("rx", "tx")}
+        lay_out(Path(host.root), counts)
+
+    packets(3000)
     sample = call(network_facts.main, host)["ansible_facts"]["nearmetal"]["network"]["sample"]
+    assert sample["packets"] == {"ens5": 6000}
+    found = network_sample.observe(host, 5000, packets)
+    assert (found["allowances"]["ens5"]["pps_allowance_exceeded"], found["packets"]) == (0, {"ens5": 4000})
     assert sample["allowances"] == {"ens5": {"pps_allowance_exceeded": 7, "conntrack_allowance_available": 400}}
     assert "0 to 60" in call(network_facts.main, host, sample_seconds=3600)["msg"]
 

@@ -105,10 +105,12 @@ def test_old_driver() -> None:
     assert found["sentence"] == ""
 
 
-def test_budget_of_a_packet() -> None:
-    assert allowances.budget_ns(2_000_000) == 500  # S4-17
-    assert allowances.line_rate_pps(10) == pytest.approx(14_880_952, abs=1)  # the well-known figure of 10 GbE
-    assert allowances.line_rate_pps(25, 1518) == pytest.approx(2_031_860, abs=1)
+@pytest.mark.parametrize(("before", "after"), [(0, None), (None, 5), (9, 5), ("0", "5"), (True, True)])
+def test_without_the_packets_there_is_no_rate(before: Any, after: Any) -> None:
+    first, second = {**sample(QUIET, 0.0), "packets": before}, {**sample(BUSY, 60.0), "packets": after}
+    (found,) = allowances.verdicts([first, second])
+    assert found["packets_per_second"] is None
+    assert "ns for each" not in found["sentence"]
 
 
 def test_a_baseline_brings_the_first_sample() -> None:
@@ -127,15 +129,17 @@ def test_a_baseline_brings_the_first_sample() -> None:
     assert values["pps_allowance_exceeded"] == 98312
 
 
-def facts(seconds: int, pps: int) -> Dict[str, Any]:
-    sample = {"seconds": seconds, "allowances": {"ens5": {"pps_allowance_exceeded": pps}}}
+def facts(seconds: int, pps: int, **more: Any) -> Dict[str, Any]:
+    sample = {"seconds": seconds, "allowances": {"ens5": {"pps_allowance_exceeded": pps}}, **more}
     return {"ansible_facts": {"nearmetal": {"network": {"sample": sample}}}}
 
 
 def test_network_facts_that_looked_for_a_while() -> None:
-    (found,) = allowances.verdicts(allowances.of_network_facts(facts(10, 77), 5000.0))
+    told_ = facts(10, 77, packets={"ens5": 20_000_000})
+    (found,) = allowances.verdicts(allowances.of_network_facts(told_, 5000.0))
     assert found["seconds"] == 10
     assert found["deltas"]["pps_allowance_exceeded"] == 77
+    assert "At 2,000,000 packets/s the host has 500 ns for each." in found["sentence"]  # S4-17
 
 
 def test_network_facts_of_two_runs() -> None:
