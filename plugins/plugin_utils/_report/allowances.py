@@ -50,7 +50,8 @@ def of_network_facts(result: Any, now: float) -> List[Dict[str, Any]]:
     if not isinstance(found, Mapping) or not isinstance(found.get("allowances"), Mapping):
         return []
     seconds = float(found["seconds"]) if _number(found.get("seconds")) else 0.0
-    packets = found.get("packets") if isinstance(found.get("packets"), Mapping) else {}
+    told = found.get("packets")
+    packets = told if isinstance(told, Mapping) else {}
     samples: List[Dict[str, Any]] = []
     for interface, counters in found["allowances"].items():
         one = {"interface": interface, "seconds": now, "packets": packets.get(interface), "counters": counters}

@@ -83,7 +83,9 @@ def _matrix(report: Report) -> List[str]:
         rows.append((escape(host.name), escape(host.state), *marks))
     used = {status for host in report.hosts for status in summary.cells(host, concerns) if status}
     legend = " · ".join(f"{look.mark} {look.words}" for name, look in BY_NAME.items() if name in used)
-    return ["## Hosts and concerns", "", *_table(("host", "state", *map(escape, concerns)), rows), legend, ""]
+    missing = summary.not_audited(report)
+    told = [f"Not audited: {escape('; '.join(missing))}.", ""] if missing else []
+    return ["## Hosts and concerns", "", *_table(("host", "state", *map(escape, concerns)), rows), legend, "", *told]
 
 
 def _drift(report: Report) -> List[str]:

@@ -15,7 +15,12 @@ from typing import Any, Dict, List, Mapping, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import in_words
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import model
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.headings import BY_API, in_order
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.headings import (
+    BY_API,
+    HEADINGS,
+    heading_of,
+    in_order,
+)
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import HostReport, Report, Run
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.statuses import FAILED, OPEN, ORDER, worst
 
@@ -155,6 +160,14 @@ def _fix(run: Run, concern: str, status: str, hosts: Tuple[str, ...]) -> str:
         "needs_reboot": f"reboot when it suits: {span(hosts)}",
         "needs_restart": f"restart the service when it suits: {span(hosts)}",
     }.get(status, "")
+
+
+def not_audited(report: Report) -> List[str]:
+    """The titles of the nine headings that no concern of this run answers."""
+    answered = {heading_of(concern) for concern in concerns_of(report)}
+    # The platform answers the first one as far as a host can.
+    answered |= {HEADINGS[0]} if any(host.platform.get("host_class") for host in report.hosts) else set()
+    return [heading.title for heading in HEADINGS if heading not in answered]
 
 
 def left_out(report: Report) -> str:

@@ -80,6 +80,22 @@ def test_every_concern_of_the_collection_has_a_heading() -> None:
     assert headings[9]["concerns"] == []
 
 
+def test_a_heading_that_nothing_answers_is_called_not_audited() -> None:
+    report = reports.report(told(GOOD_CLOCK, finding("numa", "ok"), finding("ebs", "ok"), platform={}))
+    missing = "; ".join(
+        (
+            "Newest generation, HVM",
+            "C\\-states and P\\-states",
+            "CPU credits",
+            "Operating system and kernel",
+            "Enhanced networking",
+            "Profile your application",
+        )
+    )
+    assert f"\nNot audited: {missing}.\n" in markdown.render(report)
+    assert html.render(report).count("not audited") == 6
+
+
 # --- drift ---
 
 
