@@ -8,11 +8,13 @@ from __future__ import annotations
 import os
 import platform
 import time
-from typing import Any, Dict, Iterator, List, Optional
+from dataclasses import replace
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.journal import Entry, Journal
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Outcome
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import all_stored
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Run, run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.stored import Stored, StoredWanted
@@ -73,7 +75,9 @@ def _names(stored: StoredWanted, entries: List[Entry]) -> List[str]:
 def _concern(name: str, stored: Optional[Stored], seen: Run, entries: List[Entry]) -> Dict[str, Any]:
     outcome = next((outcome for outcome in seen.outcomes if outcome.name == name), None)
     originals = {(entry.knob, entry.where): entry for entry in entries if entry.concern == name}
-    knobs = [_knob(finding, originals) for finding in (outcome.plan.findings if outcome else ())]
+    replanned = stored is not None and stored.replan
+    told = (_by_unit(finding, originals) if replanned else finding for finding in _findings(outcome))
+    knobs = [_knob(finding, originals) for finding in told]
     return {
         "name": name,
         "run": stored.run if stored else None,
@@ -83,6 +87,19 @@ def _concern(name: str, stored: Optional[Stored], seen: Run, entries: List[Entry
         "error": outcome.error if outcome else _unplanned(stored),
         "knobs": knobs,
     }
+
+
+def _findings(outcome: Optional[Outcome]) -> Tuple[Finding, ...]:
+    return outcome.plan.findings if outcome else ()
+
+
+def _by_unit(finding: Finding, originals: Dict[Any, Entry]) -> Finding:
+    """A file that no run ever wrote isn't missed: its image's baker had no use for it, and the unit writes none."""
+    never = finding.status == "would_change" and finding.now is None and (finding.knob, finding.where) not in originals
+    if not never or finding.knob != "persist" or not finding.where:
+        return finding
+    reason = f"nearmetal.service sets it at each boot; the next run of tune writes {finding.where}"
+    return replace(finding, status="advice", reason=reason)
 
 
 def _unplanned(stored: Optional[Stored]) -> str:

@@ -96,6 +96,25 @@ Undo    nearmetal restore clocksource, or all: nearmetal restore
     assert "Everything is as wanted" in status()
 
 
+def test_an_image_whose_baker_had_no_use_for_a_file(
+    tmp_path: Path, call: Call, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # One node: nothing to decide. Its copy has two, and the unit writes no files.
+    baker, copy = FakeKernel(tmp_path / "baker", files_of("nitro")), FakeKernel(tmp_path / "copy", files_of("metal"))
+    call(tune.main, baker, bake=True, concerns={"numa": {"balancing": "disabled"}})
+    shutil.copytree(Path(baker.root, "var/lib/nearmetal"), Path(copy.root, "var/lib/nearmetal"))
+    assert command(["reapply"], copy) == 0
+    capsys.readouterr()
+    assert command(["status"], copy) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "ok balancing 0" in said
+    assert "note persist: nearmetal.service sets it at each boot; the next run of tune writes /etc/sysctl.d/" in said
+    written = call(tune.main, copy, concerns={"numa": {"balancing": "disabled"}})
+    assert [action["where"] for action in written["actions"]][:1] == ["/etc/sysctl.d/99-nearmetal-numa.conf"]
+    Path(copy.root, "etc/sysctl.d/99-nearmetal-numa.conf").unlink()
+    assert command(["status"], copy) == 1, "a file that is gone is missed"
+
+
 def test_looking_changes_nothing(host: FakeKernel, call: Call, status: Callable[..., str]) -> None:
     call(tune.main, host, workload="base")
     before = {path: path.lstat().st_mtime_ns for path in Path(host.root).rglob("*")}
