@@ -128,7 +128,7 @@ def _host(host: HostReport, concerns: List[str], place: Dict[str, int], pool: _P
         [
             place[one.concern],
             pool.add(one.knob),
-            pool.add(one.where),
+            pool.add(one.place),
             ORDER[one.status],
             pool.add(summary.show(one.now, 400)),
             pool.add(summary.show(one.wanted, 400)),

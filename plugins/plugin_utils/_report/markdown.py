@@ -130,7 +130,7 @@ def _host(host: HostReport) -> List[str]:
 
 
 def _row(row: Told) -> Sequence[str]:
-    name = ".".join(part for part in (row.concern, row.knob) if part) + (f" {row.where}" if row.where else "")
+    name = ".".join(part for part in (row.concern, row.knob) if part) + (f" {row.place}" if row.place else "")
     why = escape(row.reason) + (f" *{escape(row.gain)}*" if row.gain else "")
     look = BY_NAME[row.status]
     cells = (name, summary.show(row.now, 200), summary.show(row.wanted, 200))

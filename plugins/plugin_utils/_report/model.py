@@ -31,6 +31,11 @@ class Told(Finding):
     owner: str = ""
 
     @property
+    def place(self) -> str:
+        """Where the knob is, if that says more than what is wanted: a file that is wanted is its own place."""
+        return "" if self.where == self.wanted else self.where
+
+    @property
     def upkeep(self) -> bool:
         """Whether it only tells that we would keep, or now keep, what is set: our unit, and what each concern persists.
 

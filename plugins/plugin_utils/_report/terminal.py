@@ -172,8 +172,7 @@ def _detail(host: HostReport, columns: int, paint: Paint) -> List[str]:
 
 
 def _knob(row: Told) -> str:
-    # A file that is wanted is its own place.
-    return " ".join(part for part in (row.knob, "" if row.where == row.wanted else row.where) if part)
+    return " ".join(part for part in (row.knob, row.place) if part)
 
 
 def _why(row: Told) -> str:
