@@ -1,9 +1,9 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What Debian's packages of other tuners say, word for word but without comments, and what follows for our knobs.
+"""What Debian's packages of other tuners say, without what matters to nobody here, and what follows for our knobs.
 
-tuned 2.20.0-1 and amazon-ec2-net-utils 2.3.0-3 of Debian 12, tuned 2.25.1-1 of Debian 13.
+Lines of tuned 2.20.0-1 and amazon-ec2-net-utils 2.3.0-3 of Debian 12; folders of tuned 2.25.1-1 of Debian 13.
 """
 
 from __future__ import annotations
