@@ -7,6 +7,9 @@ DefinitionBlock ("cstates.aml", "SSDT", 2, "NRMTAL", "CSTATES", 1)
 {
     External (\_SB.CPUS.C000, DeviceObj)
     External (\_SB.CPUS.C001, DeviceObj)
+    // A host of two CPUs lacks these.
+    External (\_SB.CPUS.C002, DeviceObj)
+    External (\_SB.CPUS.C003, DeviceObj)
 
     Scope (\_SB)
     {
@@ -48,5 +51,27 @@ DefinitionBlock ("cstates.aml", "SSDT", 2, "NRMTAL", "CSTATES", 1)
         Method (_PSS) { Return (NPSS) }
         Method (_PPC) { Return (0) }
         Name (_PSD, Package () { Package () { 5, 0, 1, 0xFE, 1 } })
+    }
+    If (CondRefOf (\_SB.CPUS.C002))
+    {
+        Scope (\_SB.CPUS.C002)
+        {
+            Method (_CST) { Return (NCST) }
+            Method (_PCT) { Return (NPCT) }
+            Method (_PSS) { Return (NPSS) }
+            Method (_PPC) { Return (0) }
+            Name (_PSD, Package () { Package () { 5, 0, 2, 0xFE, 1 } })
+        }
+    }
+    If (CondRefOf (\_SB.CPUS.C003))
+    {
+        Scope (\_SB.CPUS.C003)
+        {
+            Method (_CST) { Return (NCST) }
+            Method (_PCT) { Return (NPCT) }
+            Method (_PSS) { Return (NPSS) }
+            Method (_PPC) { Return (0) }
+            Name (_PSD, Package () { Package () { 5, 0, 3, 0xFE, 1 } })
+        }
     }
 }

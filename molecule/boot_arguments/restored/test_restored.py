@@ -1,0 +1,25 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One reboot after the restore the kernel is as it was before nearmetal."""
+
+from __future__ import annotations
+
+from testinfra.host import Host
+
+
+def test_it_took_one_reboot_more(host: Host) -> None:
+    assert host.check_output("last -x reboot | grep -c ^reboot") == "3"
+
+
+def test_the_kernel_has_the_arguments_of_before(host: Host) -> None:
+    assert host.check_output("cut -d' ' -f2- /proc/cmdline") == host.check_output("cat /root/before/cmdline")
+
+
+def test_its_files_say_what_they_said(host: Host) -> None:
+    before = host.check_output("cat /root/before/kernel")
+    assert host.check_output("cd /sys; cut -d: -f1 /root/before/kernel | xargs grep -H .") == before
+
+
+def test_nothing_of_ours_is_left(host: Host) -> None:
+    assert host.check_output("find / -xdev -name '*nearmetal*' -not -path '/proc/*'") == ""
