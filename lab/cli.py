@@ -56,6 +56,10 @@ def _parser() -> argparse.ArgumentParser:
     command = add("down", "end hosts and remove all that is theirs")
     command.add_argument("names", nargs="*", metavar="NAME")
     command.add_argument("--all", action="store_true", help="all hosts of this checkout")
+    command = add("resize", "power a host off and start its disks as another shape")
+    command.add_argument("name", metavar="NAME")
+    command.add_argument("shape", metavar="SHAPE", help="a name from `list` or the path of a .toml file")
+    command.add_argument("--json", action="store_true", help="print how to reach it as JSON")
     command = add("ssh", "log in, or run a command")
     command.add_argument("--user", help="root by default; admin may use sudo")
     command.add_argument("--dom0", action="store_true", help="the control domain below a Xen guest")
@@ -88,6 +92,13 @@ def _up(parsed: argparse.Namespace) -> int:
         f"{host.name} is up after {time.monotonic() - started:.1f} s; log in: "
         f"python3 -m lab ssh {host.name}; end it: python3 -m lab down {host.name}"
     )
+    if parsed.json:
+        print(json.dumps(dataclasses.asdict(host)))
+    return 0
+
+
+def _resize(parsed: argparse.Namespace) -> int:
+    host = instance.resized(instance.find(parsed.name), parsed.shape)
     if parsed.json:
         print(json.dumps(dataclasses.asdict(host)))
     return 0
@@ -166,6 +177,7 @@ def _doctor(parsed: argparse.Namespace) -> int:
 _COMMANDS = {
     "up": _up,
     "down": _down,
+    "resize": _resize,
     "ssh": _ssh,
     "log": _log,
     "snapshot": _snapshot,

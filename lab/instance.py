@@ -77,22 +77,26 @@ def running(name: str, instance: str | None = None, progress: Progress | None = 
 
 
 def resized(host: Host, name: str, *, outlive: bool = True, progress: Progress | None = None) -> Host:
-    """Power a host off and start its disk as another shape, as stop, change of type and start do on EC2.
+    """Power a host off and start its disks as another shape, as stop, change of type and start do on EC2.
 
-    The shape's disks beside the root disk must be the same. Returns when ssh answers.
+    Returns when ssh answers, at another port.
     """
     progress = progress or Progress()
     wanted = shape.load(name)
+    home = Path(host.folder)
+    lacking = [disk for disk in map(qemu.extra_disk, range(len(wanted.disks))) if not (home / disk).exists()]
+    if wanted.xen or lacking:
+        lacks = ", ".join(lacking) or "a disk of dom0"
+        raise LabError(f"{host.name} can't start as {wanted.name}: it lacks {lacks}; take a shape with its disks")
     lab_keys = keys.obtain(progress)
     acceleration = _acceleration(wanted, image.root(wanted.image, lab_keys, progress), progress)
     with progress.step(f"{host.name}: powering off, to start as {wanted.name}"):
         host.run("sync; systemctl --no-block poweroff")
         process.wait_until(lambda: not host.runs, BOOT_LIMIT_SECONDS)
         host.end()
-        command = qemu.command(wanted, acceleration)
-        bigger = _launch(host.name, wanted, Path(host.folder), command, lab_keys, outlive)
-        bigger.reached()
-    return bigger
+        again = _launch(host.name, wanted, home, qemu.command(wanted, acceleration), lab_keys, outlive)
+        again.reached()
+    return again
 
 
 def started(host: Host, *, outlive: bool = True) -> Host:

@@ -5,16 +5,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from lab import cli, deps, inventory, process, shape
+from lab import cli, deps, instance, inventory, process, shape
 from lab.error import LabError
 from lab.host import Host
 
 HOST = Host("a", "default", "127.0.0.1", 4022, "root", "/c/my keys/identity", "/c/known", "/nowhere", 1, 0)
+DISKS = 'disks = [{device = "virtio-blk-pci", size_mib = 64}, {device = "virtio-blk-pci", size_mib = 64}]'
 
 
 def test_a_missing_tool_is_named_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,6 +87,7 @@ def test_ssh_reads_the_configuration(tmp_path: Path) -> None:
     [
         (["up", "nope"], "no host is called nope; known:"),
         (["ssh", "nope"], "no host called nope is running"),
+        (["resize", "nope", "default"], "no host called nope is running"),
         (["down", "nope"], "no host is called nope; see:"),
         (["down", "../.."], "no host is called ../..; see:"),
         (["down"], "takes the names of hosts, or --all"),
@@ -97,6 +100,15 @@ def test_a_wrong_command_is_one_sentence(
     monkeypatch.setenv("NEARMETAL_LAB_INSTANCES", str(tmp_path))
     assert cli.main(arguments) == 1
     assert says in capsys.readouterr().err
+
+
+def test_a_host_is_not_started_without_its_disks(tmp_path: Path) -> None:
+    shapes = tmp_path / "more.toml"
+    shapes.write_text('like = "burstable"\nabout = "two disks more"\n' + DISKS, encoding="utf-8")
+    (tmp_path / "disk0.qcow2").touch()
+    host = dataclasses.replace(HOST, folder=str(tmp_path))
+    with pytest.raises(LabError, match=r"^a can't start as more: it lacks disk1\.qcow2; take a shape with its disks$"):
+        instance.resized(host, str(shapes))
 
 
 def test_a_program_that_fails_shows_the_end_of_its_output(tmp_path: Path) -> None:

@@ -1,0 +1,24 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A host of which an image is made: what runs is untouched, what lies on its disk is nobody's."""
+
+from __future__ import annotations
+
+from testinfra.host import Host
+
+
+def test_what_runs_is_untouched(host: Host) -> None:
+    assert host.check_output("cat /sys/devices/system/clocksource/clocksource0/current_clocksource") == "acpi_pm"
+    assert host.check_output("cat /sys/class/net/ens5/queues/rx-0/rps_cpus") == "0"
+    assert host.run("systemctl is-active nearmetal.service nearmetal.timer").stdout.split() == ["inactive"] * 2
+
+
+def test_its_copies_will_tune_themselves(host: Host) -> None:
+    enabled = host.check_output("systemctl is-enabled nearmetal.service nearmetal.timer")
+    assert enabled.split() == ["enabled", "enabled"]
+
+
+def test_the_image_holds_nothing_of_the_baker(host: Host) -> None:
+    # 1: grep read every file, and found none of it.
+    assert host.run("grep -r -i -F -f /root/baker /var/lib/nearmetal").rc == 1
