@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 
-from lab.shape import Shape, Xen
+from lab.shape import NEAR, Shape, Xen
 
 # Relative to the folder that QEMU runs in, so that the command line is the same for every instance.
 DISK = "disk.qcow2"
@@ -30,6 +30,7 @@ _ROOT_DISK_SLOT = 0x3
 _RANDOM_SLOT = 0x4
 _FIRST_NIC_SLOT = 0x5
 _FIRST_DISK_SLOT = 0x10
+_FIRST_EXPANDER_SLOT = 0x18
 
 
 def extra_disk(number: int) -> str:
@@ -47,8 +48,8 @@ def command(shape: Shape, accel: str) -> list[str]:
         # The digest says nothing to the host: it makes another snapshot of another table.
         digest = hashlib.sha256(shape.acpi.read_bytes()).hexdigest()
         arguments += ["-acpitable", f"file={shape.acpi}", "-fw_cfg", f"name=opt/lab/acpi,string={digest}"]
-    arguments += _cpus_and_memory(shape) + _smbios(shape) + _disks(shape) + _nics(shape)
-    arguments += _xen(shape.xen) if shape.xen else ["-device", f"virtio-rng-pci,addr={_RANDOM_SLOT:#x}"]
+    arguments += _cpus_and_memory(shape) + _smbios(shape) + _buses(shape) + _disks(shape) + _nics(shape)
+    arguments += _xen(shape.xen) if shape.xen else ["-device", _at(shape, "virtio-rng-pci", _RANDOM_SLOT)]
     arguments += ["-chardev", f"file,id=serial,path={SERIAL},append=on", "-serial", "chardev:serial"]
     return [*arguments, "-qmp", f"unix:{MONITOR},server=on,wait=off"]
 
@@ -75,6 +76,15 @@ def _smbios(shape: Shape) -> list[str]:
     return arguments
 
 
+def _buses(shape: Shape) -> list[str]:
+    """A PCI bus of its own for each node that a device lies near; the firmware says whose it is."""
+    arguments: list[str] = []
+    for node in shape.device_nodes:
+        place = f"bus=pci.0,addr={_FIRST_EXPANDER_SLOT + node:#x},bus_nr={0x20 * (node + 1)}"
+        arguments += ["-device", f"pxb,id=node{node},{place},numa_node={node}"]
+    return arguments
+
+
 def _xen(xen: Xen) -> list[str]:
     """Virtio would give devices addresses that mean nothing in dom0, so there are none of them."""
     dom0 = f"{DOM0_KERNEL} {_DOM0_ARGUMENTS} lab.guest={xen.guest}"
@@ -85,11 +95,17 @@ def _disks(shape: Shape) -> list[str]:
     if shape.xen:
         dom0 = _disk("dom0", DOM0_DISK, "ide-hd,bus=ide.0", shape.disk_cache)
         return dom0 + _disk("root", DISK, "ide-hd,bus=ide.1,serial=guest", shape.disk_cache)
-    arguments = _disk("root", DISK, f"virtio-blk-pci,addr={_ROOT_DISK_SLOT:#x}", shape.disk_cache)
+    arguments = _disk("root", DISK, _at(shape, "virtio-blk-pci", _ROOT_DISK_SLOT), shape.disk_cache)
     for number, disk in enumerate(shape.disks):
-        device = f"{disk.device},addr={_FIRST_DISK_SLOT + number:#x}"
+        device = _at(shape, disk.device, _FIRST_DISK_SLOT + number)
         arguments += _disk(f"disk{number}", extra_disk(number), device, shape.disk_cache)
     return arguments
+
+
+def _at(shape: Shape, device: str, slot: int) -> str:
+    """A device in a slot of its bus; beside other buses QEMU must be told the first one."""
+    bus = ",bus=pci.0" if shape.device_nodes and not NEAR.search(device) else ""
+    return f"{device}{bus},addr={slot:#x}"
 
 
 def _disk(name: str, file: str, device: str, cache: str) -> list[str]:
@@ -101,16 +117,17 @@ def _nics(shape: Shape) -> list[str]:
     for number, nic in enumerate(shape.nics):
         dom0 = f",hostfwd=tcp:127.0.0.1:0-{DOM0_ADDRESS}:22" if shape.xen else ""
         arguments += ["-netdev", _backend(number, nic) + dom0]
-        place, port = _slot(shape, _FIRST_NIC_SLOT + number)
-        arguments += [*port, "-device", f"{nic},netdev=net{number},{place}"]
+        device, port = _slot(shape, f"{nic},netdev=net{number}", _FIRST_NIC_SLOT + number)
+        arguments += [*port, "-device", device]
     return arguments
 
 
-def _slot(shape: Shape, slot: int) -> tuple[str, list[str]]:
-    """Where a device goes so that the host sees it in this slot, and the port that makes it so."""
+def _slot(shape: Shape, device: str, slot: int) -> tuple[str, list[str]]:
+    """A device where the host sees it in this slot, and the port that makes it so."""
     if not shape.image.architecture.pcie_ports:
-        return f"addr={slot:#x}", []
-    return f"bus=port{slot}", ["-device", f"pcie-root-port,id=port{slot},slot={slot},chassis={slot},addr={slot:#x}"]
+        return _at(shape, device, slot), []
+    port = f"pcie-root-port,id=port{slot},slot={slot},chassis={slot},addr={slot:#x}"
+    return f"{device},bus=port{slot}", ["-device", port]
 
 
 def _backend(number: int, nic: str) -> str:

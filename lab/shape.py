@@ -17,6 +17,7 @@ HOSTS = Path(__file__).parent / "hosts"
 IMAGES = Path(__file__).parent / "images"
 XEN_GUESTS = ("pv",)
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
+NEAR = re.compile(r",bus=node([0-9]+)\b")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,6 +54,7 @@ class Shape:
     """One kind of host. Counts follow lscpu: cores are per socket, threads per core.
 
     A NIC is a QEMU device such as virtio-net-pci. The first one is ens5, as on EC2; the next ones follow it.
+    A NIC or disk with `bus=node1` lies near that node; others lie near none.
     With `xen`, CPUs, memory and NIC are those below Xen; image, kernel arguments and disk are its guest's.
     """
 
@@ -78,6 +80,12 @@ class Shape:
     def cpus(self) -> int:
         """Logical CPUs."""
         return self.sockets * self.cores * self.threads
+
+    @property
+    def device_nodes(self) -> tuple[int, ...]:
+        """The nodes that a NIC or disk lies near."""
+        devices = (*self.nics, *(disk.device for disk in self.disks))
+        return tuple(sorted({int(node) for device in devices for node in NEAR.findall(device)}))
 
     @property
     def can_be_saved(self) -> bool:
@@ -147,6 +155,8 @@ def _shape(name: str, table: Table) -> Shape:
         raise LabError(f"{name}: sockets, cores, threads, nodes and nics must be 1 or more, memory_mib 256 or more")
     if shape.cpus % shape.nodes or shape.memory_mib % shape.nodes:
         raise LabError(f"{name}: {shape.cpus} CPUs and {shape.memory_mib} MiB don't divide into {shape.nodes} nodes")
+    if any(node >= shape.nodes for node in shape.device_nodes):
+        raise LabError(f"{name}: a device lies near node {shape.device_nodes[-1]}, and there are {shape.nodes} nodes")
     return shape
 
 

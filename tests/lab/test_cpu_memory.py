@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""smt, numa and hugepages on a real kernel of two nodes, each looked at with the system's own tools."""
+"""smt, numa, hugepages and interrupts on a real kernel of two nodes, each looked at with the system's own tools."""
 
 from __future__ import annotations
 
@@ -46,6 +46,12 @@ cat /proc/sys/kernel/numa_balancing /proc/sys/vm/zone_reclaim_mode /proc/sys/vm/
 numastat -m | sed -n 's/^HugePages_Total *//p'
 findmnt -n -o FSTYPE,OPTIONS /mnt/huge-2M || echo no mount
 """
+# Interfaces with the node that the kernel names for them, which is that of the PCI device above a virtio NIC.
+NEAR = "cd /sys/class/net; for name in $(ls -I lo); do echo $(cat $name/device/../numa_node) $name; done"
+PINS = (
+    "grep $(basename $(readlink /sys/class/net/{0}/device))-input /proc/interrupts | cut -d: -f1 |"
+    " while read number; do cat /proc/irq/$number/smp_affinity_list; done"
+)
 LEFT = "find / -xdev -name '*nearmetal*' -not -path '/proc/*'; ls -d /mnt/huge-2M /etc/systemd/system-generators; true"
 
 
@@ -53,6 +59,14 @@ LEFT = "find / -xdev -name '*nearmetal*' -not -path '/proc/*'; ls -d /mnt/huge-2
 def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
     monkeypatch.setenv("NEARMETAL_LAB_INSTANCES", str(tmp_path / "instances"))
     with instance.running("memory", "cpu-memory") as running:
+        yield running
+
+
+@pytest.fixture
+def near(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
+    """A host whose devices have nodes."""
+    monkeypatch.setenv("NEARMETAL_LAB_INSTANCES", str(tmp_path / "instances"))
+    with instance.running("near", "cpu-memory-near") as running:
         yield running
 
 
@@ -132,3 +146,32 @@ def test_a_kernel_without_a_switch_for_threads_takes_them_offline_one_by_one(hos
     assert not module("smt", host, tmp_path, threads="disabled")["changed"]
     module("restore", host, tmp_path)
     assert host.run("cat /sys/devices/system/cpu/online").strip() == "0-7"
+
+
+def test_services_and_interrupts_go_to_the_node_of_their_device(near: Host, tmp_path: Path) -> None:
+    named = dict(line.split() for line in near.run(NEAR).splitlines())
+    assert sorted(named) == ["-1", "0", "1"]
+    units = "by-nic by-disk by-neither"
+    near.run(
+        f"for unit in {units}; do printf '{SERVICE}' > /etc/systemd/system/$unit.service; done;"
+        f" systemctl daemon-reload; systemctl start {units}; ip link set {named['0']} up; ip link set {named['1']} up"
+    )
+    services = [
+        {"unit": "by-nic.service", "near_interface": named["1"]},
+        {"unit": "by-disk.service", "near_device": "nvme0", "policy": "preferred"},
+        {"unit": "by-neither.service", "near_interface": named["-1"]},
+    ]
+    asked = {"concerns": {"numa": {"services": services}, "network_irq": {"policy": "spread"}}}
+    applied = module("tune", near, tmp_path, **asked)
+    assert statuses(applied) == {
+        "by-nic.service": "needs_restart",
+        "by-disk.service": "needs_restart",
+        "by-neither.service": "not_applicable",
+    }
+    # The first threads of node 1; those of node 0 are shared with ens5, which came first.
+    assert sorted(near.run(PINS.format(named["1"])).split()) == ["4", "6"]
+    assert sorted(near.run(PINS.format(named["0"])).split()) == ["1", "2"]
+    near.run(f"systemctl restart {units}")
+    assert process_of(near, "by-nic") == ["4-7", "bind:1"]
+    assert process_of(near, "by-disk") == ["0-3", "prefer:0"]
+    assert process_of(near, "by-neither") == ["0-7", "default"]

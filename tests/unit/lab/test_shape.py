@@ -44,6 +44,7 @@ def test_a_new_shape_says_only_how_it_differs(tmp_path: Path) -> None:
         ('like = "default"\nabout = "x"\nmemory_mib = 1\n', "memory_mib 256 or more"),
         ('like = "default"\nabout = "x"\nnics = []\n', "nics must be 1 or more"),
         ('like = "default"\nabout = "x"\nnics = [1]\n', "nics must hold strings only"),
+        ('like = "default"\nabout = "x"\nnics = ["e1000,bus=node2"]\n', "near node 2, and there are 2 nodes"),
         ('like = "default"\nabout = "x"\nimage = "minix"\n', "minix.toml"),
         ('about = "x"\n', "image is missing"),
         ("about = [", "not TOML"),
