@@ -42,6 +42,7 @@ test: setup ## Everything, with set-up; closes with the counts
 	@$(PYTHON) -m dev.test
 
 test-lab: setup ## The lab's part of it, with the power cut at every system call of a run: hours
+	@$(PYTHON) -m lab doctor --install --architecture arm64
 	@NEARMETAL_POWER_CUTS=all $(PYTHON) -m dev.test lab molecule long
 
 test-ec2: tools ## On real AMIs, for money, with NEARMETAL_EC2=FILE; ARGS=destroy or ARGS=left

@@ -165,7 +165,7 @@ def mutations() -> "list[Job]":
 
 
 # What boots a host many times, or fails at each system call of a run: `make test-lab` alone runs it.
-LONG = ("boot_arguments", "cstates", "kernels", "powercut", "resize")
+LONG = ("arm64", "boot_arguments", "cstates", "kernels", "powercut", "resize")
 # Run by name alone: one costs money (dev/real_amis.py), one looks at a kernel that may be broken on any day.
 BY_NAME = ("ec2", "newest_kernel")
 LONG_TESTS = (
