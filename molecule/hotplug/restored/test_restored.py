@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A restored host: as it was, although a NIC that was tuned is gone."""
+"""A restored host: as it was, although a NIC that was tuned is gone and a disk that came is still there."""
 
 from __future__ import annotations
 
@@ -11,6 +11,13 @@ from testinfra.host import Host
 def test_the_nic_that_stayed_is_as_it_was(host: Host) -> None:
     assert host.check_output("cat /sys/class/net/ens5/tx_queue_len") == "1000"
     assert host.check_output("cat /sys/class/net/ens5/queues/rx-0/rps_cpus") == "0"
+
+
+def test_both_disks_are_as_the_kernel_starts_them(host: Host) -> None:
+    for disk in ("vda", "vdb"):
+        queue = f"/sys/block/{disk}/queue"
+        found = host.check_output(f"cat {queue}/scheduler {queue}/read_ahead_kb").split()
+        assert found == ["[none]", "mq-deadline", "128"]
 
 
 def test_nothing_of_ours_is_left(host: Host) -> None:

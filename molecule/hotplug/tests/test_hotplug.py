@@ -21,6 +21,9 @@ LENGTH = "cat /sys/class/net/{}/tx_queue_len"
 DEVICE = "basename $(readlink /sys/class/net/{}/device)"
 # The CPUs that share the packets of its queue, as a mask: CPU 1.
 HELPERS = "cat /sys/class/net/{}/queues/rx-0/rps_cpus"
+# What udev made of a disk, as soon as it is through with it.
+QUEUE = "udevadm settle && cat /sys/block/{0}/queue/scheduler /sys/block/{0}/queue/read_ahead_kb | xargs"
+WANTED = "[mq-deadline] none 512"
 # The timer's way, without its two minutes.
 HASTE = "[Timer]\nOnActiveSec=\nOnActiveSec=3\nOnUnitInactiveSec=\nOnUnitInactiveSec=3\nAccuracySec=1\n"
 # An emulated host on a busy machine can need longer for a plan than the unit is given.
@@ -61,10 +64,17 @@ def plug(host: Host) -> None:
         monitor.execute("device_add", driver="virtio-net-pci", id="hot0", netdev="hot", addr="0x6")
 
 
+def attach(host: Host) -> None:
+    with host.monitor() as monitor:
+        monitor.human("drive_add 0 if=none,id=disk,driver=null-co,size=64M,read-zeroes=on")
+        monitor.execute("device_add", driver="virtio-blk-pci", id="disk0", drive="disk", addr="0x7")
+
+
 def test_before_it_starts_the_host_is_as_wanted(host: Host) -> None:
     assert host.run(LENGTH.format("ens5")).strip() == "2000"
     assert host.run(HELPERS.format("ens5")).strip() == "2"
     assert host.run("ls /sys/class/net").split() == ["ens5", "lo"]
+    assert host.run(QUEUE.format("vda")).strip() == WANTED
 
 
 def test_a_nic_that_is_added_is_tuned_at_once(host: Host) -> None:
@@ -120,3 +130,21 @@ def test_a_nic_that_is_removed_is_nobodys_business_any_more(host: Host) -> None:
     assert "Everything is as wanted" in shown
     assert place not in shown
     assert "failed" not in host.run("systemctl show -p Result nearmetal.service")
+
+
+def test_a_disk_that_is_added_is_tuned_at_once(host: Host) -> None:
+    attach(host)
+    becomes(host, "cd /sys/block && echo vd*", "vda vdb")
+    # By its rule alone: the unit needs longer.
+    assert host.run(QUEUE.format("vdb")).strip() == WANTED
+
+
+def test_a_disk_that_is_removed_is_forgotten_and_another_one_is_tuned(host: Host) -> None:
+    settled(host)
+    with host.monitor() as monitor:
+        monitor.execute("device_del", id="disk0")
+    becomes(host, "cd /sys/block && echo vd*", "vda")
+    settled(host)
+    assert "Everything is as wanted" in host.run("nearmetal status")
+    attach(host)
+    becomes(host, QUEUE.format("vdb"), WANTED)
