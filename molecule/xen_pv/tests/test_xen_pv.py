@@ -1,11 +1,10 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A tuned guest of Xen PV, as its own kernel and tools show it."""
+"""What only a paravirtual guest is, and what was refused to it."""
 
 from __future__ import annotations
 
-import pytest
 from testinfra.host import Host
 
 CLOCK = "/sys/devices/system/clocksource/clocksource0"
@@ -23,37 +22,3 @@ def test_the_clock_stays_on_xen(host: Host) -> None:
 
 def test_no_cpu_was_taken_offline(host: Host) -> None:
     assert host.check_output("cat /sys/devices/system/cpu/online") == "0-1"
-
-
-@pytest.mark.parametrize("disk", ["xvda", "xvdb"])
-def test_the_kernel_logged_persistent_grants_for_each_disk(host: Host, disk: str) -> None:
-    line = host.check_output(f"dmesg | grep 'blkfront: {disk}:'")
-    assert "persistent grants: enabled;" in line
-    assert "indirect descriptors: enabled;" in line
-
-
-def test_the_front_end_uses_its_defaults(host: Host) -> None:
-    folder = "/sys/module/xen_blkfront/parameters"
-    assert host.check_output(f"cat {folder}/feature_persistent {folder}/max_indirect_segments").split() == ["Y", "32"]
-
-
-def test_the_vif_has_one_queue_whose_events_reach_both_cpus(host: Host) -> None:
-    queues = host.check_output("ls /sys/class/net/eth0/queues | grep -c rx-")
-    assert queues == "1"
-
-
-@pytest.mark.parametrize(
-    ("file", "text"),
-    [
-        ("/proc/sys/net/core/somaxconn", "8192"),
-        ("/sys/block/xvdb/queue/read_ahead_kb", "256"),
-        ("/proc/sys/net/ipv4/tcp_keepalive_time", "300"),
-        ("/proc/sys/net/ipv4/tcp_slow_start_after_idle", "0"),
-    ],
-)
-def test_the_kernel_took_it(host: Host, file: str, text: str) -> None:
-    assert host.check_output(f"cat {file}") == text
-
-
-def test_the_unit_plans_anew(host: Host) -> None:
-    assert host.check_output("systemctl is-enabled nearmetal.service") == "enabled"
