@@ -21,9 +21,11 @@ from lab import process, qemu
 from lab.error import LabError
 from lab.keys import HOST_ALIAS, Keys
 from lab.monitor import Monitor
+from lab.shape import Shape
 
 STATE = "host.json"
 QEMU_LOG = "qemu.log"
+# Both times the patience of the shape.
 BOOT_LIMIT_SECONDS = 900.0
 SILENCE_LIMIT_SECONDS = 180.0
 _ENDS_WITHIN_SECONDS = 10.0
@@ -44,6 +46,7 @@ class Host:
     folder: str
     pid: int
     started: int
+    patience: int = 1
 
     @classmethod
     def read(cls, folder: Path) -> Host | None:
@@ -54,11 +57,11 @@ class Host:
             return None
 
     @classmethod
-    def of(cls, name: str, folder: Path, shape: str, pid: int, keys: Keys) -> Host:
+    def of(cls, name: str, folder: Path, shape: Shape, pid: int, keys: Keys) -> Host:
         """A host whose QEMU was just started in a folder; its port isn't known yet."""
         return cls(
             name,
-            shape,
+            shape.name,
             "127.0.0.1",
             0,
             "root",
@@ -67,6 +70,7 @@ class Host:
             str(folder),
             pid,
             process.start_ticks(pid) or 0,
+            shape.patience,
         )
 
     def write(self) -> None:
@@ -165,7 +169,7 @@ class Host:
     def booted(self) -> None:
         """Wait until it has booted and all its units are up."""
         self.reached()
-        state = self.run(_FINISHED, seconds=BOOT_LIMIT_SECONDS).strip()
+        state = self.run(_FINISHED, seconds=BOOT_LIMIT_SECONDS * self.patience).strip()
         if state != "running":
             raise self.stuck(f"it booted, but: {state}")
 
@@ -179,6 +183,7 @@ class Host:
         """A busy machine makes a boot slow, so what counts is a console that says nothing any more."""
         started = heard = time.monotonic()
         said = 0
+        most, silence = BOOT_LIMIT_SECONDS * self.patience, SILENCE_LIMIT_SECONDS * self.patience
         while not ready():
             now = time.monotonic()
             size = self.console.stat().st_size
@@ -186,10 +191,10 @@ class Host:
                 said, heard = size, now
             if not self.runs:
                 raise self.stuck("its QEMU ended")
-            if now - heard > SILENCE_LIMIT_SECONDS:
-                raise self.stuck(f"{problem} and its console is silent for {SILENCE_LIMIT_SECONDS:.0f} s")
-            if now - started > BOOT_LIMIT_SECONDS:
-                raise self.stuck(f"{problem} after {BOOT_LIMIT_SECONDS:.0f} s")
+            if now - heard > silence:
+                raise self.stuck(f"{problem} and its console is silent for {silence:.0f} s")
+            if now - started > most:
+                raise self.stuck(f"{problem} after {most:.0f} s")
             time.sleep(0.3)
 
     def _answers(self) -> bool:

@@ -206,7 +206,7 @@ def _start(
 
 def _launch(name: str, wanted: Shape, home: Path, command: list[str], lab_keys: Keys, outlive: bool) -> Host:
     pid = process.launch([wanted.image.architecture.qemu, *command], home / QEMU_LOG, outlive=outlive, cwd=home)
-    host = Host.of(name, home, wanted.name, pid, lab_keys)
+    host = Host.of(name, home, wanted, pid, lab_keys)
     try:
         host.write()
         process.wait_until(lambda: not host.runs or _port(host) is not None, MONITOR_LIMIT_SECONDS)

@@ -15,7 +15,7 @@ from lab.toml import Table
 
 HOSTS = Path(__file__).parent / "hosts"
 IMAGES = Path(__file__).parent / "images"
-XEN_GUESTS = ("pv",)
+XEN_GUESTS = ("pv", "pvh", "hvm")
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 NEAR = re.compile(r",bus=node([0-9]+)\b")
 
@@ -45,7 +45,7 @@ class Image:
 class Xen:
     """What runs below a Xen guest; dom0/etc/xen/lab-GUEST.cfg describes the guest to xl."""
 
-    guest: str  # pv
+    guest: str  # pv | pvh | hvm
     dom0: Image
 
 
@@ -75,6 +75,7 @@ class Shape:
     disks: tuple[Disk, ...]
     disk_cache: str  # unsafe | writeback: a real disk's, which loses at a power cut what was not flushed
     xen: Xen | None
+    patience: int  # how many times longer than others it may take to boot, and be silent on its console
 
     @property
     def cpus(self) -> int:
@@ -144,15 +145,17 @@ def _shape(name: str, table: Table) -> Shape:
         disks=tuple(_disk(disk) for disk in table.tables("disks")),
         disk_cache=table.take("disk_cache", str),
         xen=_xen(table.table("xen")),
+        patience=table.take("patience", int),
     )
     table.done()
     if shape.xen and (shape.disks or len(shape.nics) > 1):
         raise LabError(f"{name}: a Xen guest's disks and NICs are those of lab/dom0/etc/xen/lab.cfg; leave out disks")
     if shape.disk_cache not in ("unsafe", "writeback"):
         raise LabError(f"{name}: disk_cache is unsafe or writeback, not {shape.disk_cache}")
-    counts = (shape.sockets, shape.cores, shape.threads, shape.nodes, shape.memory_mib // 256, len(shape.nics))
-    if min(counts) < 1:
-        raise LabError(f"{name}: sockets, cores, threads, nodes and nics must be 1 or more, memory_mib 256 or more")
+    counts = (shape.sockets, shape.cores, shape.threads, shape.nodes, shape.patience, len(shape.nics))
+    if min(*counts, shape.memory_mib // 256) < 1:
+        least = "nodes, patience and nics must be 1 or more, memory_mib 256 or more"
+        raise LabError(f"{name}: sockets, cores, threads, {least}")
     if shape.cpus % shape.nodes or shape.memory_mib % shape.nodes:
         raise LabError(f"{name}: {shape.cpus} CPUs and {shape.memory_mib} MiB don't divide into {shape.nodes} nodes")
     if any(node >= shape.nodes for node in shape.device_nodes):

@@ -14,7 +14,7 @@ from lab import qemu, shape, xen
 from lab.error import LabError
 from lab.monitor import Monitor
 
-GUESTS = ["xen_pv"]
+GUESTS = ["xen_pv", "xen_pvh", "xen_hvm"]
 
 
 @pytest.mark.parametrize("name", GUESTS)
@@ -36,7 +36,7 @@ def test_dom0_gets_no_virtio_device(name: str) -> None:
 @pytest.mark.parametrize(
     ("text", "names"),
     [
-        ('xen = {guest = "kvm", image = "dom0"}', "xen.guest is pv, not kvm"),
+        ('xen = {guest = "kvm", image = "dom0"}', "xen.guest is pv, pvh, hvm, not kvm"),
         ('xen = {guest = "pv"}', "image is missing"),
         ('xen = {guest = "pv", image = "dom0", cpus = 4}', "unknown key cpus"),
         ('xen = "pv"', "xen must be a dict"),
