@@ -19,7 +19,7 @@ def test_the_clock_source_is_the_one_of_before(host: Host) -> None:
 
 
 def test_no_file_differs(host: Host) -> None:
-    assert host.run(FILES).stdout == ""
+    assert host.check_output(FILES) == ""
 
 
 def test_nothing_of_ours_is_left(host: Host) -> None:

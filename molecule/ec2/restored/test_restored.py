@@ -10,11 +10,11 @@ from testinfra.host import Host
 
 def test_every_knob_is_as_before(host: Host) -> None:
     assert host.check_output("wc -l < /root/before/knobs") != "0"
-    assert host.run("sh /root/look.sh /root/after && diff /root/before/knobs /root/after/knobs").stdout == ""
+    assert host.check_output("sh /root/look.sh /root/after && diff /root/before/knobs /root/after/knobs") == ""
 
 
 def test_no_file_differs(host: Host) -> None:
-    assert host.run("sh /root/look.sh /root/after && diff /root/before/files /root/after/files").stdout == ""
+    assert host.check_output("sh /root/look.sh /root/after && diff /root/before/files /root/after/files") == ""
 
 
 def test_nothing_of_ours_is_left(host: Host) -> None:
