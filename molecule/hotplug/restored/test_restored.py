@@ -26,4 +26,4 @@ def test_nothing_of_ours_is_left(host: Host) -> None:
 
 def test_systemd_knows_no_unit_of_ours(host: Host) -> None:
     # Where there is none, systemctl says so by its exit code.
-    assert host.check_output("systemctl list-unit-files 'nearmetal*' --no-legend") == ""
+    assert host.run("systemctl list-unit-files 'nearmetal*' --no-legend").stdout == ""
