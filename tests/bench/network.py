@@ -3,10 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Packets per second that a lab host takes through one queue, through one with RPS, and through four.
 
-`python -m tests.bench.network [--rounds 12] [--seconds 4] [--rate 60000]` from the root of the project, as root, on a
+`python -m tests.bench.network [--rounds 12] [--seconds 4] [--rate 400000]` from the root of the project, as root, on a
 quiet machine. This machine sends UDP datagrams of 64 bytes from 16 ports over the tap device of the host's four-queue
-NIC to a port that nobody listens on, `--rate` a second: more than the host takes, but no more than leaves QEMU its
-cores. What counts is how many the host's kernel hands to UDP, by its own /proc/net/snmp. Each round measures all
+NIC to a port that nobody listens on, `--rate` a second, more than the host takes. What counts is how many the host's kernel hands to UDP, by its own /proc/net/snmp. Each round measures all
 three, one after the other, and the ratios are taken within a round. Printed, never a test: the four emulated CPUs, QEMU
 and the sender share this machine's cores, so no ratio can be larger than their number.
 """
@@ -80,7 +79,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--seconds", type=int, default=4)
-    parser.add_argument("--rate", type=int, default=60_000)
+    parser.add_argument("--rate", type=int, default=400_000)
     asked = parser.parse_args()
     loads = [os.getloadavg()[0]]
     with tempfile.TemporaryDirectory() as folder:
