@@ -5,9 +5,10 @@
 
 `python -m tests.bench.network [--rounds 12] [--seconds 4] [--rate 400000]` from the root of the project, as root, on a
 quiet machine. This machine sends UDP datagrams of 64 bytes from 16 ports over the tap device of the host's four-queue
-NIC to a port that nobody listens on, `--rate` a second, more than the host takes. What counts is how many the host's kernel hands to UDP, by its own /proc/net/snmp. Each round measures all
-three, one after the other, and the ratios are taken within a round. Printed, never a test: the four emulated CPUs, QEMU
-and the sender share this machine's cores, so no ratio can be larger than their number.
+NIC to a port that nobody listens on, `--rate` a second, more than the host takes. What counts is how many the host's
+kernel hands to UDP, by its own /proc/net/snmp. Each round measures all three, one after the other, and the ratios are
+taken within a round. Printed, never a test: the four emulated CPUs, QEMU and the sender share this machine's cores, so
+no ratio can be larger than their number.
 """
 
 from __future__ import annotations
