@@ -19,6 +19,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import H
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.owners import OwnersFacts, observe
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Value, Wanted
 
+from tests.support.hosts import lay_out
+
 RUNS = "/sys/fs/cgroup/system.slice/{}.service/cgroup.procs"
 DEBIAN_12 = {
     "throughput-performance": """\
@@ -84,10 +86,7 @@ PLACE = "0000:00:05.0"
 
 
 def owners(root: Path, files: Dict[str, str]) -> OwnersFacts:
-    for path, text in files.items():
-        place = root / path.lstrip("/")
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text)
+    lay_out(root, files)
     return observe(Host(str(root)))
 
 

@@ -17,6 +17,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action,
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.hosts import lay_out
+
 RUNS = "/sys/fs/cgroup/system.slice/{}.service/cgroup.procs"
 TUNED = {
     RUNS.format("tuned"): "812\n",
@@ -66,10 +68,7 @@ channels=combined 4
 
 
 def owners(root: Path, files: Dict[str, str]) -> OwnersFacts:
-    for path, text in files.items():
-        place = root / path.lstrip("/")
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text)
+    lay_out(root, files)
     return observe(Host(str(root)))
 
 
