@@ -22,6 +22,9 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action,
 PATH = Path(__file__).resolve().parents[2] / "docs" / "workload_status.csv"
 DOMAINS = tuple(sorted({"platform"}.union(*(concern.domains for concern in CONCERNS))))
 
+# They change nothing, so nothing is refused to them, and the table has no row of theirs.
+LOOKS = ("kernel_check", "blkfront_check")
+
 # workload → knob as concern.option → class → statuses
 Table = Dict[str, Dict[str, Dict[str, FrozenSet[str]]]]
 

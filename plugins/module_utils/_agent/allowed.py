@@ -41,7 +41,8 @@ _OS_RELEASE = re.compile(r"(?:ID|VERSION_ID|ID_LIKE|VARIANT_ID)=[\"']?[A-Za-z0-9
 _KMSG = re.compile(
     r"(?:[0-9]+,[0-9]+,[0-9]+,[-a-z,]{1,8};|\[ *[0-9.]+\] )?"
     r"(?:clocksource: (?:Switched to clocksource |timekeeping watchdog on |Marking clocksource |tsc|hpet|xen|kvm-clock)"
-    r"|tsc: |TSC |Marking (?:TSC|clocksource) |Clocksource tsc |Switching to clocksource |blkfront: )"
+    r"|tsc: |TSC |Marking (?:TSC|clocksource) |Clocksource tsc |Switching to clocksource |blkfront: "
+    r"|(?:xen_blkfront: )?Invalid max_queues )"
     r"[A-Za-z0-9_ .,:;()'=/+-]{0,200}",
     re.ASCII,
 )
@@ -140,7 +141,7 @@ RULES: Tuple[Tuple[Pattern[str], Filter], ...] = (
         r"|device(?:/device)?(?:/(?:model|driver))?))?)?"
     ),
     _rule(r"/sys/module/(?:ena|nvme|nvme_core|xen_blkfront)(?:/(?:version|parameters(?:/[a-z_]+)?))?"),
-    _rule(r"/sys/bus/xen/devices(?:/vbd-[0-9]+(?:/(?:devtype|modalias))?)?"),
+    _rule(rf"/sys/bus/xen/devices(?:/vbd-[0-9]+(?:/(?:devtype|modalias|block(?:/{_NAME})?))?)?"),
     _rule(r"/sys/hypervisor(?:/(?:type|guest_type|version(?:/extra)?))?"),
     _rule(r"/sys/hypervisor/uuid", _hypervisor_uuid),
     _rule(r"/sys/devices/virtual/dmi/id/(?:sys_vendor|bios_vendor|bios_version|product_name)"),

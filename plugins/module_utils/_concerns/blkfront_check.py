@@ -9,11 +9,10 @@ attached; on EC2 the back end is Amazon's, so that they are off is nothing to fa
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern import Concern
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.gate import closed, host_class
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.gate import beside_the_point
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.blkfront import BlkfrontFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
@@ -36,9 +35,9 @@ _JOURNAL = "`journalctl -k -b` as root may still have the line"
 
 def plan(facts: Facts, wanted: Wanted) -> Plan:
     """Findings only: there is nothing to set on a running host."""
-    shut = closed(NAME, GRANTS, facts, wanted)
+    shut = beside_the_point(NAME, GRANTS, facts, wanted)
     if shut:
-        return Plan(findings=tuple(_elsewhere(finding, host_class(facts, wanted)) for finding in shut))
+        return Plan(findings=shut)
     disks = facts.blkfront
     if disks is None or not disks.disks:
         reason = "no disk here goes through Xen's block front end: Nitro and metal attach disks as NVMe"
@@ -53,14 +52,6 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
             *_queues(disks),
         )
     )
-
-
-def _elsewhere(finding: Finding, kind: Optional[str]) -> Finding:
-    """What is refused to who would tune; to look does no harm, so here it is only beside the point."""
-    if kind == "not_ec2":
-        reason = "this host doesn't look like EC2; allow_not_ec2: true looks all the same"
-        return replace(finding, status="not_applicable", reason=reason)
-    return replace(finding, status="unknown" if kind is None else "not_applicable")
 
 
 def _kernel(version: Optional[Tuple[int, int, int]]) -> Tuple[Finding, ...]:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
@@ -36,3 +37,12 @@ def closed(concern: str, knob: str, facts: Facts, wanted: Wanted) -> Tuple[Findi
     else:
         return ()
     return (Finding(concern, knob, "refused", reason, reference="docs/host_classes.md"),)
+
+
+def beside_the_point(concern: str, knob: str, facts: Facts, wanted: Wanted) -> Tuple[Finding, ...]:
+    """The same for a concern that only looks: that does no harm, so nothing is refused."""
+    status = "unknown" if host_class(facts, wanted) is None else "not_applicable"
+    return tuple(
+        replace(one, status=status, reason=one.reason.replace("tunes it all the same", "looks all the same"))
+        for one in closed(concern, knob, facts, wanted)
+    )

@@ -15,4 +15,7 @@ OWN: Workload = {
             "S0-11, S0-14, kernel 7539b174aef4",
         ),
     },
+    # What no tuning makes good. They only look, so they have nothing to choose.
+    "kernel_check": {},
+    "blkfront_check": {},
 }

@@ -9,7 +9,7 @@ import re
 from typing import Any, List, Mapping, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern import Concern
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.gate import closed, host_class
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.gate import beside_the_point, host_class
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.kernel_check.ages import end_of_life
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.kernel_check.offers import (
     ENA_ATTACHES,
@@ -45,7 +45,7 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
         raise NearmetalError(
             f"kernel_check.minimum_kernel is a version such as 5.10, not {wanted.get('minimum_kernel')}"
         )
-    shut = closed(NAME, "kernel", facts, wanted)
+    shut = beside_the_point(NAME, "kernel", facts, wanted)
     platform, kernel = facts.platform, facts.kernel
     if shut or platform is None or kernel is None:
         return Plan(findings=shut)

@@ -100,9 +100,9 @@ def test_what_keeps_a_value_neither_marks_a_good_concern_nor_comes_first(
     lines = shown(reports.collector(told_).report(reports.RUN))
     mark = "●" if check else "◆"
     assert [line.split() for line in lines if line.startswith(("n1 ", "n2 ", "xen "))] == [
-        ["n1", "✓", mark],
-        ["n2", "✓", mark],
-        ["xen", mark, mark],
+        ["n1", "✓", "✓", "–", mark],
+        ["n2", "✓", "✓", "–", mark],
+        ["xen", mark, "i", "i", mark],
     ]
     tops = [line.split()[3] for line in lines if " host" in line and "  ● " in line]
     assert tops == (["clocksource.source", "clocksource.persist", "unit.agent"] if check else [])
