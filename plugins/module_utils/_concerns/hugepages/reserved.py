@@ -28,6 +28,8 @@ SMALLEST = int(3.5 * GIB)
 SHARE = 80
 # Larger ones need contiguous memory that is there at boot only.
 LARGEST_AT_RUNTIME = 512 * 1024
+# Linux b5389086ad7b; before, the number ended at the colon.
+NODES_AT_BOOT = (5, 16)
 
 _SIZE = re.compile(r"([0-9]{1,7})\s*(k|m|g)(?:i?b)?", re.ASCII | re.IGNORECASE)
 _UNITS = {"k": 1, "m": 1024, "g": 1024 * 1024}
@@ -201,12 +203,14 @@ def _runtime(request: _Request, wanted: Wanted) -> Plan:
 
 
 def _at_boot(facts: Facts, requests: List[_Request], wanted: Wanted) -> Plan:
+    version = facts.platform.kernel_version if facts.platform is not None else None
     tokens: List[str] = []
     for request in requests:
         counts = str(request.count)
         if request.nodes:
-            # Linux 5.18 and newer.
             counts = ",".join(f"{place[4:]}:{count}" for place, count in request.after.items() if count)
+            if version is not None and version < NODES_AT_BOOT:
+                return Plan(findings=(_no_nodes(f"hugepages={counts}", version, wanted),))
         tokens += [f"hugepagesz={short(request.kib)}", f"hugepages={counts}"]
     argument = Argument(
         concern=NAME,
@@ -218,6 +222,15 @@ def _at_boot(facts: Facts, requests: List[_Request], wanted: Wanted) -> Plan:
         wanted_by=wanted.wanted_by("pages"),
     )
     return joined(plan_argument(facts, argument), Plan(findings=_not_given(facts, requests, argument.text)))
+
+
+def _no_nodes(argument: str, version: Tuple[int, ...], wanted: Wanted) -> Finding:
+    reason = (
+        f"{argument} names a node, which Linux does from {'.'.join(map(str, NODES_AT_BOOT))} on; this is"
+        f" {'.'.join(map(str, version))}, which would take the node's number for the count: leave nodes out, or use"
+        " method: runtime"
+    )
+    return Finding(NAME, "method", "refused", reason, wanted=wanted.get("method"), reference=REFERENCE)
 
 
 def _not_given(facts: Facts, requests: List[_Request], text: Optional[str]) -> Tuple[Finding, ...]:
