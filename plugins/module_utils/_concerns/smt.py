@@ -33,6 +33,9 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "allow_unverified": {"type": "bool", "default": False},
 }
 
+# The words of smt/control in those of the option; the others, such as forceoff, are no choice of it.
+_SHOWN = {"on": "enabled", "off": "disabled"}
+
 
 def plan(facts: Facts, wanted: Wanted) -> Plan:
     """The plan for SMT.
@@ -219,7 +222,7 @@ def _burstable(facts: Facts) -> bool:
 
 
 def _finding(status: str, reason: str, threads: Optional[SmtFacts], goal: Optional[str] = None) -> Finding:
-    now = threads.control if threads is not None and threads.control is not None else None
+    now = _SHOWN.get(threads.control, threads.control) if threads is not None and threads.control is not None else None
     if now is None and threads is not None:
         now = f"offline: {threads.offline}" if threads.offline else "all CPUs online"
     return Finding(NAME, "threads", status, reason, now=now, wanted=goal, reference=REFERENCE)
