@@ -108,8 +108,15 @@ def _unplanned(stored: Optional[Stored]) -> str:
     return f"nearmetal {VERSION} doesn't know it, {stored.version} did: only restore can take it back"
 
 
+def _entry(finding: Finding, originals: Dict[Any, Entry]) -> Optional[Entry]:
+    """What the finding's place was; one that names no place, such as a sysctl's, is about the only one of its knob."""
+    of_knob = [entry for (knob, _where), entry in originals.items() if knob == finding.knob]
+    only = of_knob[0] if len(of_knob) == 1 and not finding.where else None
+    return originals.get((finding.knob, finding.where), only)
+
+
 def _knob(finding: Finding, originals: Dict[Any, Entry]) -> Dict[str, Any]:
-    entry = originals.get((finding.knob, finding.where))
+    entry = _entry(finding, originals)
     return {
         "knob": finding.knob,
         "where": finding.where,
