@@ -23,7 +23,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests imp
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import contract
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Origin, run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
-from ansible_collections.nearmetal.ec2.plugins.modules import clocksource, restore, tune
+from ansible_collections.nearmetal.ec2.plugins.modules import clocksource, numa, restore, tune
 
 from tests.support.fake_kernel import CLOCK, FakeKernel
 from tests.support.hosts import files_of, lay_out
@@ -224,6 +224,18 @@ def test_the_same_disk_on_another_type_gets_that_types_plan(host: FakeKernel, ca
     host.write_value(CURRENT, "kvm-clock\n")
     assert command(["reapply", "--if-changed"], host) == 0
     assert current(host) == "kvm-clock", "on Nitro the kernel chose right"
+
+
+def test_a_host_of_one_node_is_planned_anew_when_it_has_two(tmp_path: Path, call: Call) -> None:
+    host = FakeKernel(tmp_path, files_of("nitro"))
+    call(numa.main, host, balancing="disabled")
+    assert set(files(host)) >= UNIT
+    boot(host)
+    lay_out(tmp_path, files_of("metal"))
+    balancing = tmp_path / "proc/sys/kernel/numa_balancing"
+    balancing.write_text("1\n")
+    assert command(["reapply", "--if-changed"], host) == 0
+    assert balancing.read_text() == "0\n"
 
 
 def test_the_timer_plans_only_what_changed(host: FakeKernel, call: Call) -> None:

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns import unit
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.boot_argument import Argument, plan_argument
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.gate import closed, host_class
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.join import joined
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.native import plan_file, sysctl_d
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.native import by_unit, plan_file, sysctl_d
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.numa import services
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
@@ -73,7 +74,8 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
     path, text = sysctl_d(NAME, lines)
     by = "user" if any(wanted.wanted_by(knob) == "user" for knob in asked) or not asked else "workload"
     files = plan_file(NAME, facts, path, text if lines and wanted.get("persist") else None, by)
-    return joined(*plans, files, Plan(findings=_remote(facts) if asked else ()))
+    lasting = by_unit(NAME, facts) if _waits(facts, wanted) else Plan()
+    return joined(*plans, files, lasting, Plan(findings=_remote(facts) if asked else ()))
 
 
 def _elsewhere(knob: str, facts: Facts, wanted: Wanted) -> Optional[Finding]:
@@ -88,6 +90,15 @@ def _elsewhere(knob: str, facts: Facts, wanted: Wanted) -> Optional[Finding]:
         why = "numa=off hides its nodes" if hidden else "all memory is local, nothing to decide"
         return _finding(knob, "not_applicable", f"this host has one node: {why}", None, wanted)
     return None
+
+
+def _waits(facts: Facts, wanted: Wanted) -> bool:
+    """Whether a parameter waits for nodes: the same disk may start as a type that has more than one."""
+    asked = any(wanted.get(knob) is not None for knob in ("balancing", "zone_reclaim_mode"))
+    one_node = facts.topology is not None and len(facts.topology.nodes) < 2
+    tuned = host_class(facts, wanted) != "xen_pv" and not closed(NAME, "balancing", facts, wanted)
+    planned = facts.unit is not None and not unit.obstacle(facts.unit)
+    return bool(asked and wanted.get("persist") and one_node and tuned and planned)
 
 
 def _parameter(facts: Facts, wanted: Wanted, knob: str, lines: Dict[str, str]) -> Plan:
@@ -173,5 +184,5 @@ def _finding(
 
 
 CONCERN = Concern(
-    name=NAME, options=OPTIONS, domains=("platform", "topology", "numa", "sysctl", "boot", "files"), plan=plan
+    name=NAME, options=OPTIONS, domains=("platform", "topology", "numa", "sysctl", "boot", "unit", "files"), plan=plan
 )
