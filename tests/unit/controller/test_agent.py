@@ -1,0 +1,113 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The agent, one zip application: what it is made of, and that it runs by itself."""
+
+from __future__ import annotations
+
+import ast
+import io
+import stat
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any, Callable, Dict, List, Set
+
+import pytest
+import yaml
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import bundle
+from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
+from ansible_collections.nearmetal.ec2.plugins.modules import clocksource, restore, tune
+
+from tests.support.fake_kernel import FakeKernel
+from tests.support.hosts import files_of
+
+Call = Callable[..., Dict[str, Any]]
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def test_the_agent_is_small_and_always_the_same(tmp_path: Path, call: Call) -> None:
+    host = FakeKernel(tmp_path, files_of("xen_hvm"))
+    call(clocksource.main, host, source="auto")
+    agent = tmp_path / "usr/local/lib/nearmetal/nearmetal.pyz"
+    assert agent.stat().st_size <= 256 * 1024
+    assert stat.S_IMODE(agent.stat().st_mode) == 0o644
+    with zipfile.ZipFile(agent) as archive:
+        assert archive.namelist() == sorted(archive.namelist())
+        assert {entry.date_time for entry in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+    first = agent.read_bytes()
+    call(restore.main, host)
+    bundle.build.cache_clear()
+    call(tune.main, host, workload="base")
+    assert agent.read_bytes() == first
+
+
+def test_the_agent_runs_by_itself_and_is_made_of_what_it_holds(tmp_path: Path) -> None:
+    agent = tmp_path / "nearmetal.pyz"
+    agent.write_bytes(bundle.build(VERSION))
+    shown = subprocess.run([sys.executable, "-I", agent, "--version"], stdout=subprocess.PIPE, check=True, text=True)
+    assert shown.stdout == f"nearmetal.ec2 {VERSION}\n"
+    # What it would install in its own place is itself, from its sources and from its cache.
+    cache = tmp_path / bundle.cache_name()
+    cache.write_bytes(bundle.compiled())
+    for place in (agent, cache):
+        code = (
+            f"import sys, zipimport; __loader__ = zipimport.zipimporter({str(agent)!r})\n"
+            f"sys.path.insert(0, {str(place)!r})\n"
+            "from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import bundle\n"
+            f"print(bundle.__file__, bundle.identity({VERSION!r}), len(bundle.build({VERSION!r})))\n"
+        )
+        out = subprocess.run([sys.executable, "-I", "-c", code], stdout=subprocess.PIPE, check=True, text=True).stdout
+        file, own = out.strip().split(" ", 1)
+        assert file.startswith(str(place))
+        assert own == f"{bundle.identity(VERSION)} {agent.stat().st_size}"
+
+
+def test_the_cache_is_used_and_may_be_missing_or_of_another_python(tmp_path: Path) -> None:
+    agent = tmp_path / "nearmetal.pyz"
+    agent.write_bytes(bundle.build(VERSION))
+    (tmp_path / "nearmetal.cpython-36.zip").write_bytes(b"of another time")
+    show = [sys.executable, "-I", "-v", agent, "--version"]
+    cold = subprocess.run(show, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=True, text=True)
+    (tmp_path / bundle.cache_name()).write_bytes(bundle.compiled())
+    warm = subprocess.run(show, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=True, text=True)
+    assert cold.stdout == warm.stdout
+    assert f"_agent.command' # <zipimporter object \"{agent}/" in cold.stderr
+    assert f"_agent.command' # <zipimporter object \"{tmp_path / bundle.cache_name()}/" in warm.stderr
+
+
+def _needs(path: Path, seen: Set[Path]) -> Set[Path]:
+    """A source and all of ours that it imports, as Ansible finds them for its payload."""
+    if path in seen or not path.is_file():
+        return seen
+    seen.add(path)
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module and ".module_utils" in node.module:
+            folder = ROOT / "plugins" / Path(*node.module.split(".")[4:])
+            for place in (folder.with_suffix(".py"), folder / "__init__.py"):
+                _needs(place, seen)
+            for alias in node.names:
+                _needs(folder / f"{alias.name}.py", seen)
+                _needs(folder / alias.name / "__init__.py", seen)
+    return seen
+
+
+@pytest.mark.parametrize("name", yaml.safe_load((ROOT / "meta/runtime.yml").read_text())["action_groups"]["tuning"])
+def test_every_module_sends_what_the_agent_is_made_of(name: str) -> None:
+    source = ROOT / f"plugins/modules/{name}.py"
+    if "_engine" not in source.read_text():
+        return  # an AWS concern, which runs on the controller
+    sent = {str(path.relative_to(ROOT / "plugins/module_utils")) for path in _needs(source, set()) if path != source}
+    prefix = "/".join(bundle.UTILS) + "/"
+    agent = {entry[len(prefix) :] for entry in _entries() if entry.startswith(prefix) and "__init__" not in entry}
+    assert agent <= sent
+
+
+def _entries() -> List[str]:
+    with zipfile.ZipFile(io.BytesIO(bundle.build(VERSION))) as archive:
+        return archive.namelist()
+
+
+def test_the_version_is_galaxys() -> None:
+    assert yaml.safe_load((ROOT / "galaxy.yml").read_text())["version"] == VERSION
