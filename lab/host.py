@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -14,7 +15,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from lab import process, qemu
@@ -29,6 +30,7 @@ QEMU_LOG = "qemu.log"
 BOOT_LIMIT_SECONDS = 900.0
 SILENCE_LIMIT_SECONDS = 180.0
 _ENDS_WITHIN_SECONDS = 10.0
+_STOPS_WITHIN_SECONDS = 10.0
 _FINISHED = "systemctl is-system-running --wait || systemctl list-units --failed --plain --no-legend; true"
 
 
@@ -211,6 +213,21 @@ class Host:
             return self.run("cat /proc/sys/kernel/random/boot_id", seconds=60.0).strip()
         except LabError:
             return ""
+
+    @contextlib.contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Stop its QEMU for the length of a with statement: its disk's file is as it would be if QEMU were killed.
+
+        The monitor's `stop` would bring to the file what a power cut loses.
+        """
+        os.kill(self.pid, signal.SIGSTOP)
+        try:
+            # What a thread has asked of the kernel is done before it stops.
+            if not process.wait_until(lambda: process.stopped(self.pid), _STOPS_WITHIN_SECONDS, 0.001):
+                raise self.stuck(f"its QEMU did not stop within {_STOPS_WITHIN_SECONDS:.0f} s")
+            yield
+        finally:
+            os.kill(self.pid, signal.SIGCONT)
 
     def end(self) -> None:
         """End its QEMU, if it still runs."""

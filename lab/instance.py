@@ -106,7 +106,11 @@ def started(host: Host, *, outlive: bool = True) -> Host:
     _saved, _files, acceleration = _prepared(wanted, lab_keys, Progress())
     command = qemu.command(wanted, acceleration)
     again = _launch(host.name, wanted, Path(host.folder), command, lab_keys, outlive)
-    again.booted()
+    try:
+        again.booted()
+    except BaseException:
+        again.end()
+        raise
     return again
 
 

@@ -109,6 +109,18 @@ def start_ticks(pid: int) -> int | None:
     return None if fields[0] == "Z" else int(fields[19])
 
 
+def stopped(pid: int) -> bool:
+    """Whether each thread of a process has come to the halt that SIGSTOP asks for."""
+    try:
+        states = [
+            path.read_text(encoding="ascii", errors="replace") for path in Path(f"/proc/{pid}/task").glob("*/stat")
+        ]
+    except OSError:
+        # One that ends meanwhile does not stand still.
+        return False
+    return all(state.rpartition(")")[2].split()[0] == "T" for state in states)
+
+
 def wait_until(ready: Callable[[], bool], seconds: float, interval: float = 0.05) -> bool:
     """Ask until true or until the time is over."""
     deadline = time.monotonic() + seconds

@@ -4,30 +4,38 @@
 """The power fails at a system call of a tune run. It always boots, tune converges, restore restores.
 
 strace on the host writes each call to the serial console and holds the process
-there for a moment; QEMU is killed while the wanted call is the last one done.
+there for a moment. Then, and whenever the disk is written meanwhile, QEMU is frozen
+and its disk copied: the copy is what a killed QEMU would leave. Most calls change
+nothing on the disk, because their effect waits for a flush, and some change nothing
+that is read again. Of the disks from which GRUB and the kernel read the same, one is
+booted (`read_from`).
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 import re
+import shutil
 import subprocess
 import threading
 import time
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
-import pytest
-
-from lab import instance
+from lab import deps, instance, qemu
+from lab.error import LabError
 from lab.host import Host
 
+NAME = "molecule-powercut"
 PROJECT = Path(__file__).resolve().parents[3]
 PACKAGE = "ansible_collections/nearmetal/ec2/plugins/module_utils"
 CALLS = "write,pwrite64,rename,renameat,renameat2,fsync,fdatasync,link,linkat,unlink,unlinkat,execve"
 # A call that began; strace splits a long one into two lines, of which the first counts.
-CALL = re.compile(rb"^\d+ +(?:" + CALLS.replace(",", "|").encode() + rb")\(", re.MULTILINE)
+CALL = re.compile(rb"^\d+ +(" + CALLS.replace(",", "|").encode() + rb")\(", re.MULTILINE)
 HELD_US = 40_000
 BEGIN, END = b"power cuts: begin", b"power cuts: end"
 RUN_SECONDS = 900.0
@@ -59,19 +67,31 @@ FILES = (
     " -exec sha256sum {} + | sort -k2"
 )
 LINES = "sed -n '/BEGIN .*10_linux/,/END .*10_linux/ s/^[[:space:]]*linux[[:space:]]*//p' /boot/grub/grub.cfg"
+# Written by others while a host runs.
+OTHERS = ("lib/systemd/", "lib/dhcp/")
+# Where lab/make-disk.sh has put the file system.
+PARTITION = 1024 * 1024
+# e2fsck's exit status when it has replayed the journal.
+CORRECTED = 1
+# After the power cut, in one command: the next run, whether it left anything to do, and the way back.
+BETWEEN = "power cuts: next"
+CONVERGES = f"""set -e
+cat /proc/cmdline; echo '{BETWEEN}'
+python3 /root/run.py tune >/dev/null; {LINES}; echo '{BETWEEN}'
+python3 /root/run.py tune check; echo '{BETWEEN}'
+python3 /root/run.py restore >/dev/null; {FILES}"""
 
 
-def fresh(name: str) -> "tuple[Host, str]":
-    """A host with our code on it, and its files."""
-    host = instance.up("powercut", name, outlive=False)
-    host.put(_code(), "/root/nearmetal.zip")
-    host.put(RUN.encode(), "/root/run.py")
-    before = host.run(FILES)
-    host.run("sync")
-    return host, before
+class Cut(NamedTuple):
+    """A disk as a power cut leaves it, and the last call before it."""
+
+    number: int
+    call: str
+    disk: Path
 
 
-def _code() -> bytes:
+def code() -> bytes:
+    """Our code, as the module's own Python path has it."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
         for number in range(PACKAGE.count("/") + 1):
@@ -100,74 +120,142 @@ class Run:
             stream.seek(self._from)
             return stream.read().partition(BEGIN)[2]
 
-    def cut(self, number: int) -> int:
-        """Kill QEMU when that call is done (0: let the run end); how many calls were done."""
+    def calls(self) -> "list[bytes]":
+        """The name of each call that was done."""
+        return CALL.findall(self.said().rpartition(b"\n")[0] + b"\n")
+
+    def frozen(self) -> "Iterator[list[bytes]]":
+        """The calls so far, when there are more of them or the disk was written; the host stands still meanwhile."""
+        disk = Path(self.host.folder, qemu.DISK)
+        seen = (0, disk.stat().st_mtime_ns)
         end = time.monotonic() + RUN_SECONDS
-        while time.monotonic() < end:
-            said = self.said()
-            done = len(CALL.findall(said.rpartition(b"\n")[0] + b"\n"))
-            if (number and done >= number) or END in said:
-                break
-            self._ended.wait(0.002)
-        else:
-            raise self.host.stuck(f"the traced run did not end within {RUN_SECONDS:.0f} s")
-        if number:
-            self.host.end()
-        self._ssh.kill() if number else self._ssh.wait()
+        while END not in self.said():
+            if time.monotonic() > end:
+                raise self.host.stuck(f"the traced run did not end within {RUN_SECONDS:.0f} s")
+            if (len(self.calls()), disk.stat().st_mtime_ns) != seen:
+                with self.host.frozen():
+                    calls = self.calls()
+                    seen = (len(calls), disk.stat().st_mtime_ns)
+                    if calls:
+                        yield calls
+            else:
+                self._ended.wait(0.002)
         self._ssh.wait()
-        return len(CALL.findall(self.said().rpartition(b"\n")[0] + b"\n"))
 
 
-def sample(calls: "list[bytes]") -> "list[int]":
-    """The calls at which the power fails, by number: all, or as many of our own as of update-grub's, evenly spread.
-
-    The first process is ours; what it starts is update-grub.
-    """
-    ours = [number for number, pid in enumerate(calls, 1) if pid == calls[0]]
-    others = [number for number, pid in enumerate(calls, 1) if pid != calls[0]]
-    wanted = os.environ.get("NEARMETAL_POWER_CUTS", "3")
-    if wanted == "all" or int(wanted) >= len(calls):
-        return [*range(1, len(calls) + 1)]
-    return sorted(_spread(ours, int(wanted) - int(wanted) // 2) + _spread(others, int(wanted) // 2))
-
-
-def _spread(numbers: "list[int]", count: int) -> "list[int]":
-    return [numbers[(2 * index + 1) * len(numbers) // (2 * count)] for index in range(count)]
-
-
-def lines(host: Host) -> "list[str]":
-    """What each entry but recovery gives the kernel."""
-    return [line for line in host.run(LINES).splitlines() if " single" not in line]
-
-
-@pytest.fixture(scope="module")
-def points() -> "list[int]":
-    """Every call of an undisturbed run is counted on a host of its own."""
-    host, _before = fresh("powercut-count")
-    try:
-        run = Run(host)
-        run.cut(0)
-        calls = [line.split()[0] for line in CALL.findall(run.said())]
-        assert all(line.endswith("tsc=reliable") for line in lines(host))
-    finally:
-        host.down()
+def cuts(host: Host) -> "list[Cut]":
+    """The different disks that a power cut in a tune run can leave, in the order of the run."""
+    folder = Path(host.folder, "cuts")
+    folder.mkdir()
+    found: "dict[bytes, Cut]" = {}
+    stops = set()
+    run = Run(host)
+    for calls in run.frozen():
+        stops.add(len(calls))
+        content = Path(host.folder, qemu.DISK).read_bytes()
+        digest = hashlib.sha256(content).digest()
+        if digest not in found:
+            disk = folder / f"{len(found) + 1}.qcow2"
+            disk.write_bytes(content)
+            found[digest] = Cut(len(calls), calls[-1].decode(), disk)
+    calls = run.calls()
+    print(f"{len(calls)} calls, copied after {len(stops)} of them and in between: {len(found)} different disks")
     assert len(calls) > 100, "strace saw hardly anything"
-    chosen = sample(calls)
-    print(f"power cuts at {len(chosen)} of {len(calls)} points: {' '.join(map(str, chosen))}")
-    return chosen
+    return list(found.values())
 
 
-def test_after_a_power_cut(points: "list[int]") -> None:
-    for number in points:
-        host, before = fresh(f"powercut-{number}")
+def read_from(disk: Path) -> bytes:
+    """A digest of all that the next boot, tune and restore read from a disk and a tune run can have changed.
+
+    GRUB reads /boot without replaying the journal; then the kernel replays it. So this is /boot as it stands, and after
+    a replay every name, mode and content in the folders that a tune run writes to. Left out is what neither acts
+    on: times, the place of blocks, logs. A file system that a replay does not make clean is like no other.
+    """
+    image = disk.with_name("image")
+    options = f"driver=raw,offset={PARTITION},file.driver=qcow2,file.file.driver=file,file.file.filename={disk}"
+    _tool("qemu-img", "convert", "--image-opts", "-O", "raw", options, str(image)).check_returncode()
+    digest = hashlib.sha256(_files(image, "/boot"))
+    replay = _tool("e2fsck", "-E", "journal_only", "-fy", str(image))
+    clean = _tool("e2fsck", "-fn", str(image))
+    digest.update(_files(image, "/boot", "/etc", "/usr/local", "/var/lib"))
+    if replay.returncode > CORRECTED or clean.returncode:
+        digest.update(str(disk).encode())
+    image.unlink()
+    return digest.digest()
+
+
+def _files(image: Path, *folders: str) -> bytes:
+    """The files in these folders of an ext4 file system as it stands, with what debugfs has to complain of."""
+    out = image.with_name("files")
+    out.mkdir()
+    found = [_tool("debugfs", "-R", f"rdump {folder} {out}", str(image)).stderr for folder in folders]
+    for path in sorted(out.rglob("*")):
+        name, mode = str(path.relative_to(out)), path.lstat().st_mode
+        if path.is_symlink():
+            found.append(f"{name} {path.readlink()}")
+        elif path.is_file() and not name.startswith(OTHERS):
+            found.append(f"{name} {mode:o} {hashlib.sha256(path.read_bytes()).hexdigest()}")
+        elif path.is_dir():
+            found.append(f"{name} {mode:o}")
+    shutil.rmtree(out)
+    return "\n".join(found).encode()
+
+
+def _tool(*argv: str) -> "subprocess.CompletedProcess[str]":
+    surroundings = {**os.environ, "LC_ALL": "C.UTF-8", "PATH": deps.search_path()}
+    return subprocess.run(argv, capture_output=True, text=True, check=False, env=surroundings)
+
+
+def different(found: "list[Cut]") -> "list[Cut]":
+    """The first of those from which the same is read."""
+    first: "dict[bytes, Cut]" = {}
+    for cut in found:
+        first.setdefault(read_from(cut.disk), cut)
+    print(f"GRUB and the kernel read {len(first)} different file systems on them")
+    return list(first.values())
+
+
+def sample(found: "list[Cut]") -> "list[Cut]":
+    """Those that are booted: all, or some of them, evenly spread."""
+    wanted = os.environ.get("NEARMETAL_POWER_CUTS", "3")
+    count = len(found) if wanted == "all" else min(int(wanted), len(found))
+    return [found[(2 * index + 1) * len(found) // (2 * count)] for index in range(count)]
+
+
+def lacking(lines: str) -> "list[str]":
+    """The entries of grub.cfg, but for recovery, that don't give ours to the kernel."""
+    entries = [line for line in lines.splitlines() if " single" not in line]
+    assert entries, "grub.cfg has no entries"
+    return [line for line in entries if not line.endswith("tsc=reliable")]
+
+
+def converges_and_goes_back(host: Host, before: str) -> str:
+    """The next run leaves nothing to do, and restore leaves nothing of ours; what the host was booted with."""
+    arguments, lines, left, after = host.run(CONVERGES, seconds=RUN_SECONDS).split(f"{BETWEEN}\n")
+    assert lacking(lines) == []
+    assert left == "clocksource 0\n"
+    assert after == before
+    return arguments.split()[-1]
+
+
+def test_after_a_power_cut() -> None:
+    host = instance.find(NAME)
+    host.put(code(), "/root/nearmetal.zip")
+    host.put(RUN.encode(), "/root/run.py")
+    before = host.run(FILES)
+    host.run("sync")
+    found = cuts(host)
+    assert lacking(host.run(LINES)) == [], "the traced run did not come to its end"
+    host.end()
+    wrong = []
+    for cut in sample(different(found)):
+        where, since = f"power cut after call {cut.number} ({cut.call})", time.monotonic()
+        shutil.copyfile(cut.disk, Path(host.folder, qemu.DISK))
         try:
-            done = Run(host).cut(number)
             host = instance.started(host, outlive=False)
-            print(f"cut after {done} calls: booted with {host.run('cat /proc/cmdline').split()[-1]}")
-            host.run("python3 /root/run.py tune")
-            assert all(line.endswith("tsc=reliable") for line in lines(host)), f"cut after {done} calls"
-            assert host.run("python3 /root/run.py tune check") == "clocksource 0\n", f"cut after {done} calls"
-            host.run("python3 /root/run.py restore")
-            assert host.run(FILES) == before, f"cut after {done} calls"
-        finally:
-            host.down()
+            argument = converges_and_goes_back(host, before)
+            print(f"{where}: booted with {argument}, {time.monotonic() - since:.0f} s")
+        except (AssertionError, LabError) as error:
+            wrong.append(f"{where}: {error}")
+        host.end()
+    assert not wrong, "\n".join(wrong)
