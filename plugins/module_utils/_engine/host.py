@@ -9,6 +9,7 @@ import os
 import stat
 from typing import Sequence
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.spawn import to_end
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 
@@ -53,9 +54,6 @@ class WritableHost(Host):
         """As `command`, every byte as the tool wrote it."""
         name = " ".join(argv[:3])
         program = self.real(argv[0]) if argv[0].startswith("/") else argv[0]
-        # Only here: most runs start no tool, and what this needs takes longer to import than a plan takes to make.
-        from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.spawn import to_end
-
         try:
             code, out, err = to_end([program, *argv[1:]], {"PATH": _PATH, "LC_ALL": "C"}, timeout)
         except TimeoutError:
