@@ -1,0 +1,18 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Ask the running irqbalance by its own socket which interrupts it moves; prints their names."""
+
+import glob
+import os
+import pathlib
+import re
+import socket
+import struct
+
+with socket.socket(socket.AF_UNIX) as asked:
+    asked.connect(glob.glob("/run/irqbalance/irqbalance*.sock")[0])
+    who = struct.pack("3i", os.getpid(), os.getuid(), os.getgid())
+    asked.sendmsg([b"stats"], [(socket.SOL_SOCKET, socket.SCM_CREDENTIALS, who)])
+    for number in re.findall(r"IRQ (\d+) ", asked.recv(65536).decode()):
+        print(pathlib.Path(f"/sys/kernel/irq/{number}/actions").read_text().strip())
