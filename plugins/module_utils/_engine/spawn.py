@@ -9,13 +9,14 @@ for ever where a pipe of its can't be set up: a failing FIONBIO showed it.
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import shutil
 import signal
 import time
 from contextlib import ExitStack, suppress
-from typing import BinaryIO, List, Mapping, Sequence, Tuple
+from typing import BinaryIO, List, Mapping, NoReturn, Sequence, Tuple
 
 
 def to_end(argv: Sequence[str], environment: Mapping[str, str], timeout: float) -> Tuple[int, bytes, bytes]:
@@ -24,26 +25,22 @@ def to_end(argv: Sequence[str], environment: Mapping[str, str], timeout: float) 
     Raises TimeoutError when it doesn't end in so many seconds, having killed it, and OSError when it can't be started.
     """
     end = time.monotonic() + timeout
-    # A name without a path is looked up where the program itself would look; a missing one fails as it is.
-    program = shutil.which(argv[0], path=environment.get("PATH")) or argv[0]
+    program = argv[0] if "/" in argv[0] else shutil.which(argv[0], path=environment["PATH"])
+    if program is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), argv[0])
     with ExitStack() as closing:
         out, child_out = _pipe(closing)
         err, child_err = _pipe(closing)
-        process = os.posix_spawn(
-            program,
-            list(argv),
-            environment,
-            file_actions=[
-                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-                (os.POSIX_SPAWN_DUP2, child_out.fileno(), 1),
-                (os.POSIX_SPAWN_DUP2, child_err.fileno(), 2),
-            ],
-            # Python ignores them, and a child inherits that.
-            setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],
-        )
+        ready, failed = _pipe(closing)
+        process = os.fork()
+        if process == 0:
+            _become(program, argv, environment, (child_out.fileno(), child_err.fileno()), failed.fileno())
         try:
-            child_out.close()
-            child_err.close()
+            for written_by_the_child in (child_out, child_err, failed):
+                written_by_the_child.close()
+            number = ready.read(1)
+            if number:
+                raise OSError(number[0], os.strerror(number[0]), program)
             said = _read([out, err], end)
             return _exit_code(process, end), said[0], said[1]
         except BaseException:
@@ -51,6 +48,24 @@ def to_end(argv: Sequence[str], environment: Mapping[str, str], timeout: float) 
                 os.kill(process, signal.SIGKILL)
                 os.waitpid(process, 0)
             raise
+
+
+def _become(
+    program: str, argv: Sequence[str], environment: Mapping[str, str], output: Tuple[int, int], failed: int
+) -> NoReturn:
+    """In the child: the program instead of us, or the reason why not, into a pipe that closes when it starts."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(output[0], 1)
+        os.dup2(output[1], 2)
+        # Python ignores them, and a child inherits that.
+        for ignored in (signal.SIGPIPE, signal.SIGXFSZ):
+            signal.signal(ignored, signal.SIG_DFL)
+        os.execve(program, list(argv), dict(environment))
+    except OSError as error:
+        os.write(failed, bytes((error.errno or errno.EIO,)))
+    finally:
+        os._exit(127)
 
 
 def _pipe(closing: ExitStack) -> Tuple[BinaryIO, BinaryIO]:

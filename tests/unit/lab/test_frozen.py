@@ -57,7 +57,7 @@ def changes(files: list[Path], before: list[bytes], seconds: float) -> list[Path
 
 def test_what_is_on_the_disk_stays_as_it_is(host: Host, files: list[Path]) -> None:
     assert changes(files, [b""] * len(files), 30.0) == files
-    for _ in range(5):
+    for _round in range(5):
         with host.frozen():
             held = written(files)
             assert changes(files, held, 0.02) == []

@@ -58,6 +58,14 @@ def test_a_missing_tool(program: str) -> None:
         to_end([program], ENVIRONMENT, 60)
 
 
+def test_a_tool_is_not_looked_for_where_we_happen_to_stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "stray").write_text("#!/bin/sh\n")
+    (tmp_path / "stray").chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        to_end(["stray"], ENVIRONMENT, 60)
+
+
 def test_no_descriptor_is_left_open() -> None:
     before = os.listdir("/proc/self/fd")
     shell("true")
