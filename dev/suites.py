@@ -166,10 +166,9 @@ def mutations() -> "list[Job]":
 
 # What boots a host many times or below two layers of emulation, or fails at each system call of a run: `make test-lab`
 # alone runs it.
-LONG = ("arm64", "boot_arguments", "cstates", "kernels", "powercut", "resize", "xen_hvm", "xen_pvh")
-# Run by name alone: one costs money (dev/real_amis.py), one looks at a kernel that may be broken on any day, and one
-# passed step by step, but not yet in one go.
-BY_NAME = ("ec2", "neighbours", "newest_kernel")
+LONG = ("arm64", "boot_arguments", "cstates", "kernels", "neighbours", "powercut", "resize", "xen_hvm", "xen_pvh")
+# Run by name alone: one costs money (dev/real_amis.py), one looks at a kernel that may be broken on any day.
+BY_NAME = ("ec2", "newest_kernel")
 LONG_TESTS = (
     "test_block_storage.py",
     "test_cpu_memory.py",
