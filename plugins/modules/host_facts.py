@@ -166,6 +166,13 @@ ansible_facts:
               returned: always
               type: bool
               sample: true
+            constant_by_model:
+              description:
+                - Whether this is an Intel CPU whose TSC runs at one rate. Linux before 6.15 said V(constant_tsc) of it,
+                  newer ones only where the hypervisor passes the CPU's own word on, which Xen doesn't. Null on arm64.
+              returned: always
+              type: bool
+              sample: true
             nonstop_tsc:
               description: Whether the TSC runs on in deep idle states. Missing is normal on Xen. Null on arm64.
               returned: always

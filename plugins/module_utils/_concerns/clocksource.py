@@ -137,7 +137,7 @@ def _target(facts: Facts, clock: ClockFacts, wanted: Wanted) -> _Target:
         return _Target(finding=_refused_on_pv(clock, "tsc"))
     if kind == "nitro" and clock.current in NITRO_GOOD:
         return _Target(clock.current, "on Nitro the vDSO reads tsc and kvm-clock alike: the kernel chose right")
-    if kind == "nitro" and "kvm-clock" in _offered(clock) and not ("tsc" in _offered(clock) and clock.constant_tsc):
+    if kind == "nitro" and "kvm-clock" in _offered(clock) and not ("tsc" in _offered(clock) and _constant(clock)):
         return _Target("kvm-clock", "tsc isn't to be had here, and the vDSO reads kvm-clock too")
     if "tsc" not in _offered(clock):
         return _Target(finding=_finding("not_applicable", f"the kernel doesn't offer tsc{_mark(clock)}", clock, "tsc"))
@@ -161,17 +161,23 @@ def _named(facts: Facts, clock: ClockFacts, wanted: Wanted, asked: str) -> _Targ
 
 
 def _verified(facts: Facts, clock: ClockFacts, wanted: Wanted, source: str) -> _Target:
-    """tsc needs a counter of constant rate; without that flag only the named opt-in helps."""
-    if not clock.constant_tsc and not wanted.get("allow_unverified"):
+    """tsc needs a counter of constant rate; where nothing promises it only the named opt-in helps."""
+    if not _constant(clock) and not wanted.get("allow_unverified"):
         reason = (
             "the CPU doesn't promise constant_tsc, so time could run at another rate when the frequency changes;"
             " allow_unverified: true takes it all the same"
         )
         return _Target(finding=_finding("refused", reason, clock, source))
     reason = "tsc is read in user space by the vDSO, without a system call"
+    if not clock.constant_tsc and clock.constant_by_model:
+        reason += "; constant_tsc isn't listed, since Linux 6.15 no longer deduces it from the CPU's model, but holds"
     if not clock.nonstop_tsc and host_class(facts, wanted) == "xen_hvm":
         reason += "; nonstop_tsc is missing, as on 52 recorded Xen types: normal there"
     return _Target(source, reason)
+
+
+def _constant(clock: ClockFacts) -> bool:
+    return bool(clock.constant_tsc or clock.constant_by_model)
 
 
 def _runtime(clock: ClockFacts, target: _Target, wanted: Wanted) -> Plan:
@@ -196,7 +202,7 @@ def _warnings(facts: Facts, clock: ClockFacts, target: _Target) -> Tuple[Finding
     told: List[str] = []
     kind = facts.platform.host_class if facts.platform else None
     if target.source == "tsc":
-        if not clock.constant_tsc:
+        if not _constant(clock):
             told.append("tsc is in use without constant_tsc, by allow_unverified: watch the time offset in chrony")
         if not clock.nonstop_tsc and kind != "xen_hvm":
             told.append("nonstop_tsc is missing: tsc may stop in deep C-states; watch the time offset in chrony")

@@ -11,10 +11,13 @@ from typing import Any, Dict, Optional, Tuple
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import log
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.cpu import first_processor
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import clocksource, cmdline, kernel_log
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import clocksource, cmdline, cpuinfo, kernel_log
 
 # There is one clocksource directory on every Linux: the source of S0-14 has the path wrong.
 CLOCKSOURCE = "/sys/devices/system/clocksource/clocksource0"
+
+# The first of Intel's models of family 6 to which Linux gave constant_tsc by its number.
+YONAH = 0x0E
 
 # Which clock sources user space reads through the vDSO, without a system call (ec2.md 2.1).
 # kvm-clock: as long as its TSC is stable, which Nitro guarantees. xen: on EC2 each read is a call (S0-12).
@@ -44,6 +47,7 @@ class ClockFacts:
     current: Optional[str]
     available: Optional[Tuple[str, ...]]  # best rated first
     constant_tsc: Optional[bool]  # None: no x86 flags (arm64)
+    constant_by_model: Optional[bool]  # an Intel CPU whose TSC has one rate, whether or not a hypervisor says so
     nonstop_tsc: Optional[bool]
     unstable_marks: Optional[Tuple[str, ...]]  # kernel messages against the TSC; None: the log can't be read
     switched_to: Optional[Tuple[str, ...]]  # clock sources the log shows the kernel switch to, in order
@@ -62,6 +66,7 @@ class ClockFacts:
             "available": _plain(self.available),
             "vdso": self.vdso,
             "constant_tsc": self.constant_tsc,
+            "constant_by_model": self.constant_by_model,
             "nonstop_tsc": self.nonstop_tsc,
             "unstable_marks": _plain(self.unstable_marks),
             "switched_to": _plain(self.switched_to),
@@ -83,12 +88,18 @@ def observe(host: Host) -> ClockFacts:
         current=clocksource.current(current) if current is not None else None,
         available=clocksource.available(offered) if offered is not None else None,
         constant_tsc="constant_tsc" in flags if flags is not None else None,
+        constant_by_model=_constant_by_model(first) if first.x86 else None,
         nonstop_tsc="nonstop_tsc" in flags if flags is not None else None,
         unstable_marks=kernel_log.tsc_unstable_marks(said) if said is not None else None,
         switched_to=kernel_log.clocksource_switches(said) if said is not None else None,
         source_argument=([None, *cmdline.values(arguments, "clocksource")][-1]) if arguments is not None else None,
         reliable_argument="reliable" in cmdline.values(arguments, "tsc") if arguments is not None else None,
     )
+
+
+def _constant_by_model(cpu: cpuinfo.CpuInfo) -> bool:
+    """The rule by which Linux gave constant_tsc to Intel's CPUs before 6.15, which ends it with Ivy Bridge."""
+    return cpu.vendor == "GenuineIntel" and cpu.family == 6 and cpu.number is not None and cpu.number >= YONAH
 
 
 def _plain(names: Optional[Tuple[str, ...]]) -> Optional[list[str]]:

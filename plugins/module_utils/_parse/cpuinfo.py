@@ -18,6 +18,8 @@ class CpuInfo:
 
     vendor: Optional[str] = None  # x86 vendor_id: GenuineIntel, AuthenticAMD
     model: Optional[str] = None  # x86 "model name"; arm64 has none
+    family: Optional[int] = None  # x86: 6 is every Intel server since 2006
+    number: Optional[int] = None  # x86 "model", within the family
     implementer: Optional[int] = None  # arm64: 0x41 is Arm
     part: Optional[int] = None  # arm64: 0xd0c is Neoverse N1
     flags: Optional[FrozenSet[str]] = None  # x86 "flags", arm64 "Features"
@@ -43,6 +45,8 @@ def parse(text: str) -> CpuInfo:
     return CpuInfo(
         vendor=fields.get("vendor_id") or None,
         model=fields.get("model name") or None,
+        family=_number(fields.get("cpu family")),
+        number=_number(fields.get("model")),
         implementer=_number(fields.get("CPU implementer")),
         part=_number(fields.get("CPU part")),
         flags=frozenset(words.split()) if words is not None else None,

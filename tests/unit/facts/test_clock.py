@@ -36,6 +36,26 @@ def test_xen_reads_its_clock_by_system_calls(host_of: Build) -> None:
 
 
 @pytest.mark.parametrize(
+    ("cpu", "constant"),
+    [
+        ("vendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 63\n", True),
+        ("vendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 13\n", False),
+        ("vendor_id\t: GenuineIntel\ncpu family\t: 15\nmodel\t\t: 63\n", False),
+        ("vendor_id\t: AuthenticAMD\ncpu family\t: 6\nmodel\t\t: 63\n", False),
+        ("vendor_id\t: GenuineIntel\n", False),
+        ("CPU implementer\t: 0x41\nFeatures\t: fp asimd\n", None),
+    ],
+)
+def test_newer_kernels_no_longer_deduce_constant_tsc_from_the_model(
+    host_of: Build, cpu: str, constant: Optional[bool]
+) -> None:
+    flags = "" if "implementer" in cpu else "flags\t\t: fpu tsc\n"
+    facts = observe(host_of({**clock("xen", "xen tsc"), "/proc/cpuinfo": f"processor\t: 0\n{cpu}{flags}"}))
+    assert facts.constant_by_model is constant
+    assert not facts.constant_tsc
+
+
+@pytest.mark.parametrize(
     ("source", "vdso"),
     [
         ("tsc", True),
