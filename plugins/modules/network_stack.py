@@ -131,48 +131,23 @@ options:
     type: list
     elements: dict
     suboptions:
-      name:
-        description:
-          - The interface.
-        type: str
-        required: true
-      rx_ring:
-        description:
-          - As O(rx_ring), for this interface.
-        type: str
-      tx_ring:
-        description:
-          - As O(tx_ring), for this interface.
-        type: str
-      adaptive_rx:
-        description:
-          - As O(adaptive_rx), for this interface.
-        type: str
-        choices: [enabled, disabled]
-      rx_usecs:
-        description:
-          - As O(rx_usecs), for this interface.
-        type: int
-      tx_usecs:
-        description:
-          - As O(tx_usecs), for this interface.
-        type: int
+      name: {description: "The interface.", type: str, required: true}
+      rx_ring: {description: "As O(rx_ring), for this interface.", type: str}
+      tx_ring: {description: "As O(tx_ring), for this interface.", type: str}
+      adaptive_rx: {description: "As O(adaptive_rx), for this one.", type: str, choices: [enabled, disabled]}
+      rx_usecs: {description: "As O(rx_usecs), for this interface.", type: int}
+      tx_usecs: {description: "As O(tx_usecs), for this interface.", type: int}
       offloads:
-        description:
-          - As O(offloads), for this interface.
+        description: As O(offloads), for this interface.
         type: dict
         suboptions:
           gro: {description: "The kernel joins packets on their way in.", type: str, choices: [enabled, disabled]}
           tso: {description: "The NIC cuts a large send into frames.", type: str, choices: [enabled, disabled]}
           gso: {description: "The kernel cuts a large send late.", type: str, choices: [enabled, disabled]}
           lro: {description: "The NIC joins packets. Not on routers.", type: str, choices: [enabled, disabled]}
-      mtu:
-        description:
-          - As O(mtu), for this interface.
-        type: int
+      mtu: {description: "As O(mtu), for this interface.", type: int}
       tx_queue:
-        description:
-          - As O(tx_queue), for this interface.
+        description: As O(tx_queue), for this interface.
         type: dict
         suboptions:
           length: {description: "Packets, C(txqueuelen).", type: int}
@@ -188,15 +163,8 @@ options:
           - Whether ENA takes headers of up to 224 instead of 96 bytes. The transmit ring then has 512 descriptors.
         type: str
         choices: [enabled, disabled, kernel]
-      bql:
-        description:
-          - Whether the driver counts bytes in flight for byte queue limits.
-        type: str
-        choices: [enabled, disabled, kernel]
-      lpc_size:
-        description:
-          - Thousands of pages that the driver keeps for receiving, 0 to 32.
-        type: str
+      bql: {description: "The driver counts bytes in flight.", type: str, choices: [enabled, disabled, kernel]}
+      lpc_size: {description: "Thousands of pages that the driver keeps for receiving, 0 to 32.", type: str}
       check_express:
         description:
           - Whether findings say what on this host keeps ENA Express from its speed. Nothing is changed.

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
@@ -27,22 +26,24 @@ def host_class(facts: Facts, wanted: Wanted) -> Optional[str]:
 
 def closed(concern: str, knob: str, facts: Facts, wanted: Wanted) -> Tuple[Finding, ...]:
     """The finding that ends planning on a host that isn't ours to tune; empty elsewhere."""
-    kind = host_class(facts, wanted)
-    if kind == "container":
-        reason = "this is a container: its kernel belongs to the host; run on the host"
-    elif kind == "not_ec2":
-        reason = "this host doesn't look like EC2; allow_not_ec2: true tunes it all the same"
-    elif kind is None:
-        reason = "the platform could not be observed: /sys or /proc is missing"
-    else:
-        return ()
-    return (Finding(concern, knob, "refused", reason, reference="docs/host_classes.md"),)
+    reason = _stranger(facts, wanted, "tunes it")
+    return (Finding(concern, knob, "refused", reason, reference="docs/host_classes.md"),) if reason else ()
 
 
 def beside_the_point(concern: str, knob: str, facts: Facts, wanted: Wanted) -> Tuple[Finding, ...]:
     """The same for a concern that only looks: that does no harm, so nothing is refused."""
+    reason = _stranger(facts, wanted, "looks")
     status = "unknown" if host_class(facts, wanted) is None else "not_applicable"
-    return tuple(
-        replace(one, status=status, reason=one.reason.replace("tunes it all the same", "looks all the same"))
-        for one in closed(concern, knob, facts, wanted)
-    )
+    return (Finding(concern, knob, status, reason, reference="docs/host_classes.md"),) if reason else ()
+
+
+def _stranger(facts: Facts, wanted: Wanted, does: str) -> str:
+    """Why this host isn't ours, and what a concern `does` when told to go on; empty when it is ours."""
+    kind = host_class(facts, wanted)
+    if kind == "container":
+        return "this is a container: its kernel belongs to the host; run on the host"
+    if kind == "not_ec2":
+        return f"this host doesn't look like EC2; allow_not_ec2: true {does} all the same"
+    if kind is None:
+        return "the platform could not be observed: /sys or /proc is missing"
+    return ""
