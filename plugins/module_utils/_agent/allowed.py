@@ -164,6 +164,7 @@ RULES: Tuple[Tuple[Pattern[str], Filter], ...] = (
         r"/etc/sysctl\.d/99-nearmetal-[a-z_]+\.conf|/etc/tmpfiles\.d/nearmetal-[a-z_]+\.conf", _lines(_OURS, _SYSCTL)
     ),
     _rule(rf"/(?:etc|run|usr/local/lib|usr/lib|lib)/sysctl\.d(?:/{_NAME}\.conf)?", _lines(_SYSCTL)),
+    _rule(r"/etc/systemd/system/(?:multi-user\.target\.wants/)?tuned\.service", _nothing),
     _rule(r"/etc/tuned/active_profile", _lines(re.compile(r"[A-Za-z0-9_. -]{0,200}"))),
     _rule(rf"/(?:etc|usr/lib)/tuned(?:/profiles)?/{_NAME}/tuned\.conf", _tuned),
     _rule(

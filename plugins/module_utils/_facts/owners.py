@@ -20,6 +20,10 @@ _ACTIVE = "/etc/tuned/active_profile"
 # In the order in which tuned looks: 2.20 keeps profiles in the folders themselves, 2.25 in one below.
 _PROFILES = ("/etc/tuned/profiles", "/etc/tuned", "/usr/lib/tuned/profiles", "/usr/lib/tuned")
 _PROFILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", re.ASCII)
+# What `systemctl enable` and `mask` leave behind.
+_WANTED = "/etc/systemd/system/multi-user.target.wants/tuned.service"
+_UNIT = "/etc/systemd/system/tuned.service"
+_MASK = "/dev/null"
 _CGROUPS = ("/sys/fs/cgroup/system.slice", "/sys/fs/cgroup/systemd/system.slice")
 # In the order in which a file hides one of the same name (sysctl.d(5)).
 _SYSCTL = ("/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d", "/lib/sysctl.d")
@@ -35,7 +39,7 @@ class OwnersFacts:
     """Who else has a say on this host."""
 
     running: Tuple[str, ...]  # of tuned, irqbalance, kubelet
-    tuned_profile: Optional[str]  # None: tuned doesn't run
+    tuned_profile: Optional[str]  # None: tuned neither runs nor starts with the host
     tuned: Mapping[str, str]  # plugin.option → value of the active profile: cpu.governor, cmdline.nosmt
     tuned_reapplies: bool  # it reads sysctl.d again after it has set its profile's keys
     sysctl: Mapping[str, Tuple[str, str]]  # key → file that is read after ours, and its value
@@ -56,7 +60,7 @@ class OwnersFacts:
 def observe(host: Host) -> OwnersFacts:
     """Read profiles, sysctl files and what systemd runs; nothing is asked of a daemon."""
     running = tuple(name for name in ("tuned", "irqbalance", "kubelet") if _runs(host, name))
-    active = (host.line(_ACTIVE) or "") if "tuned" in running else ""
+    active = (host.line(_ACTIVE) or "") if "tuned" in running or _tuned_starts(host) else ""
     kubelet = "kubelet" in running or host.exists("/etc/kubernetes/kubelet.conf") or host.exists("/var/lib/kubelet")
     return OwnersFacts(
         running=running,
@@ -72,6 +76,11 @@ def observe(host: Host) -> OwnersFacts:
 
 def _runs(host: Host, name: str) -> bool:
     return any(host.line(f"{group}/{name}.service/cgroup.procs") for group in _CGROUPS)
+
+
+def _tuned_starts(host: Host) -> bool:
+    """Whether tuned starts with the host: what is set while it has ended, or in an image, it would set again."""
+    return host.exists(_WANTED) and host.link(_UNIT) != _MASK
 
 
 def _reapplies(host: Host) -> bool:

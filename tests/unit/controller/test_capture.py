@@ -146,6 +146,25 @@ def test_a_plan_from_a_capture_is_the_hosts_own(name: str, tmp_path: Path, say: 
     assert "instance_id" in json.loads(say(None, "plan", "--from", str(place), "--json"))["platform"]
 
 
+@pytest.mark.parametrize(("masked", "owner"), [(False, "tuned"), (True, "")])
+def test_a_capture_knows_whether_tuned_starts_with_the_host(
+    masked: bool, owner: str, tmp_path: Path, say: Run, call: Call
+) -> None:
+    units = "/etc/systemd/system"
+    tuned = {
+        "/etc/tuned/active_profile": "site\n",
+        "/etc/tuned/site/tuned.conf": "[vm]\ntransparent_hugepages=always\n",
+        f"{units}/multi-user.target.wants/tuned.service": "-> /usr/lib/systemd/system/tuned.service",
+    }
+    mask = {f"{units}/tuned.service": "-> /dev/null"} if masked else {}
+    host = FakeKernel(tmp_path / "root", hosts.files_of("nitro", {**tuned, **mask}))
+    place = tmp_path / "host.json"
+    place.write_text(say(host, "capture"))
+    told = planned(say(None, "plan", "--from", str(place), "--workload", "in_memory_database", "--json"))
+    assert told == planned(json.dumps(call(tune.main, host, check=True, workload="in_memory_database")))
+    assert [one["owner"] for one in told if one["knob"] == "thp"] == [owner]
+
+
 def test_the_collection_alone_plans_a_capture(tmp_path: Path, say: Run) -> None:
     place = tmp_path / "host.json"
     place.write_text(say(fresh(tmp_path / "root", "xen_hvm"), "capture"))

@@ -107,8 +107,20 @@ def test_a_section_for_other_machines_sets_nothing_here(tmp_path: Path) -> None:
     assert "sysctl.kernel.numa_balancing" not in found
 
 
-def test_tuned_that_does_not_run_owns_nothing(tmp_path: Path) -> None:
-    found = owners(tmp_path, {**TUNED, RUNS.format("tuned"): ""})
+UNITS = "/etc/systemd/system"
+ENABLED = {f"{UNITS}/multi-user.target.wants/tuned.service": "-> /lib/systemd/system/tuned.service"}
+ENDED = {**TUNED, RUNS.format("tuned"): ""}
+
+
+def test_tuned_that_starts_with_the_host_owns_its_knobs_while_it_has_ended(tmp_path: Path) -> None:
+    found = owners(tmp_path, {**ENDED, **ENABLED})
+    assert (found.running, found.tuned_profile) == ((), "cache")
+    assert found.tuned["cpu.governor"] == "schedutil"
+
+
+@pytest.mark.parametrize("units", [{}, {**ENABLED, f"{UNITS}/tuned.service": "-> /dev/null"}], ids=["ended", "masked"])
+def test_tuned_that_neither_runs_nor_starts_owns_nothing(tmp_path: Path, units: Dict[str, str]) -> None:
+    found = owners(tmp_path, {**ENDED, **units})
     assert found.tuned_profile is None
     assert found.tuned == {}
 
