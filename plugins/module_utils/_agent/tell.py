@@ -40,6 +40,8 @@ def plan(host: WritableHost) -> int:
 
 def replan(host: WritableHost) -> bool:
     """Plan anew and do it; whether every concern could be."""
+    for concern in engine_dead_man.unconfirmed(host):
+        say(f"<4>{concern}: nobody confirmed its network change before the reboot, so it isn't set again")
     return _say(run(host, stored_requests, check=False, mode=REPLAN, lenient=True).outcomes) == 0
 
 

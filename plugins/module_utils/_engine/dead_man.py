@@ -5,14 +5,15 @@
 
 It is armed before the change. Whoever reaches the host over a new connection
 confirms; if nobody does, systemd starts a copy of the agent that lies in /run,
-which puts back what was there. A reboot forgets it, and brings the old values too.
+which puts back what was there. A reboot ends the timer and brings the old values;
+that nobody had confirmed outlives it, so that the unit doesn't set them again.
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict, replace
-from typing import Any, List, Sequence
+from typing import Any, List, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import bundle
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import store
@@ -27,7 +28,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action
 from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
 
 NAME = "nearmetal-dead-man"
-ARMED = "/run/nearmetal/dead-man.json"
+ARMED = f"{store.DATA}/dead-man.json"
 AGENT = "/run/nearmetal/dead-man.pyz"
 PATIENCE = 60  # seconds to wait for the run that is being taken back
 
@@ -42,25 +43,57 @@ def arm(host: WritableHost, actions: Sequence[Action], seconds: int) -> None:
 
     Raises NearmetalError when that can't be arranged: then the actions must not be done.
     """
+    if waits(host):
+        raise NearmetalError(
+            "an earlier network change still waits to be confirmed: run `nearmetal confirm` on the host over a new"
+            " connection, or wait until it has taken itself back, and run again"
+        )
     unit = observe(host, ("unit",)).unit
     if unit is None or unit.python is None or not host.booted():
         raise NearmetalError(
             "no dead-man timer can be armed without systemd and a Python 3.8 at boot: confirm_within: 0"
         )
-    text = json.dumps([asdict(action) for action in actions]).encode()
-    store.replace_file(host, ARMED, text, mode=0o600, folder_mode=0o755)
+    armed = {"boot_id": host.boot_id(), "actions": [asdict(action) for action in actions]}
+    store.replace_file(host, ARMED, json.dumps(armed).encode(), mode=0o600, folder_mode=0o700)
     store.replace_file(host, AGENT, bundle.build(VERSION), mode=0o600, folder_mode=0o755)
     timer = ("systemd-run", "--quiet", "--collect", f"--unit={NAME}", f"--on-active={seconds}")
     host.command((*timer, "--timer-property=AccuracySec=1", unit.python, "-I", AGENT, "dead-man"))
 
 
+def waits(host: WritableHost) -> bool:
+    """Whether a change of this boot waits to be confirmed."""
+    boot_id, actions = _armed(host)
+    return bool(actions) and boot_id == host.boot_id()
+
+
 def confirm(host: WritableHost) -> bool:
     """The host is reachable: disarm. Whether anything was armed."""
-    if not host.exists(ARMED):
-        return False
+    with store.lock(host, PATIENCE):
+        if not waits(host):
+            return False
+        disarm(host)
+        return True
+
+
+def disarm(host: WritableHost) -> None:
+    """Stop the timer; the caller holds the lock."""
     host.command(("systemctl", "stop", f"{NAME}.timer"))
     _forget(host)
-    return True
+
+
+def unconfirmed(host: WritableHost) -> List[str]:
+    """The concerns with a change that nobody had confirmed when the host was rebooted."""
+    boot_id, actions = _armed(host)
+    return sorted({action.concern for action in actions}) if boot_id != host.boot_id() else []
+
+
+def expire(host: WritableHost, stored: StoredWanted) -> None:
+    """Want those concerns no longer; the caller holds the lock."""
+    concerns = unconfirmed(host)
+    for concern in concerns:
+        stored.put(concern, None, "", VERSION)
+    if concerns:
+        _forget(host)
 
 
 def fire(host: WritableHost) -> List[Action]:
@@ -69,7 +102,7 @@ def fire(host: WritableHost) -> List[Action]:
     Raises NearmetalError when something couldn't be put back.
     """
     with store.lock(host, PATIENCE):
-        actions = _armed(host)
+        _boot_id, actions = _armed(host)
         moved = [action for action in actions if lever(action.what).read(host, action.where) != action.before]
         if not moved:
             _forget(host)
@@ -87,16 +120,17 @@ def fire(host: WritableHost) -> List[Action]:
         return moved
 
 
-def _armed(host: WritableHost) -> List[Action]:
-    """What was armed, checked as if it came from a stranger."""
+def _armed(host: WritableHost) -> Tuple[str, List[Action]]:
+    """The boot in which something was armed, and what, checked as if it came from a stranger; empty for nothing."""
     data = store.read_file(host, ARMED)
     if data is None:
-        return []
+        return "", []
     try:
-        actions = [_action(raw) for raw in json.loads(data.decode("utf-8"))]
+        armed = json.loads(data.decode("utf-8"))
+        boot_id, actions = str(armed["boot_id"]), [_action(raw) for raw in armed["actions"]]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise NearmetalError(f"{ARMED} isn't what nearmetal armed ({str(error).splitlines()[0]})") from None
-    return actions
+    return boot_id, actions
 
 
 def _action(raw: Any) -> Action:
@@ -108,3 +142,4 @@ def _action(raw: Any) -> Action:
 def _forget(host: WritableHost) -> None:
     for path in (AGENT, ARMED):
         store.remove_file(host, path)
+    store.remove_empty_data(host)

@@ -91,10 +91,13 @@ def run(
     host.image = mode == BAKE
     with ExitStack() as stack:
         if not check:
-            stack.enter_context(store.lock(host, PATIENCE if mode == REPLAN else 0))
+            unit_runs = mode == REPLAN
+            stack.enter_context(store.lock(host, PATIENCE if unit_runs else 0, store.UNIT if unit_runs else ""))
         platform = observe(host, ("platform",)).platform
         journal = Journal(host, platform.instance_id if platform and not host.image else None)
         stored = StoredWanted(host)
+        if not check:
+            dead_man.expire(host, stored)
         requests = ask(_known(journal, stored))
         facts = seen(host, domains(requests))
         outcomes = plan_all(host, journal, stored, facts, requests, strict, mode, lenient)
@@ -102,14 +105,14 @@ def run(
         if not check and host.image:
             store.replace_file(host, BAKED, b"", mode=0o600, folder_mode=0o755)
         armed = dead_man.cuts_off([action for outcome in outcomes for action in outcome.plan.actions])
-        waits = confirm_within if armed else 0
-        if waits and not check:
+        waits = confirm_within if armed or dead_man.waits(host) else 0
+        if waits and armed and not check:
             dead_man.arm(host, armed, waits)
         if not check:
             outcomes = _do_all(host, journal, stored, requests, outcomes, roll_back_all, origin, mode)
             unit = _do_unit(host, journal, stored, origin) if mode != REPLAN else []
-        if waits and not check and not any(o.done and dead_man.cuts_off(o.plan.actions) for o in outcomes):
-            dead_man.confirm(host)  # each of them failed, and was taken back
+        if waits and armed and not check and not any(o.done and dead_man.cuts_off(o.plan.actions) for o in outcomes):
+            dead_man.disarm(host)  # each of them failed, and was taken back
             waits = 0
         return Run(facts, tuple(outcomes + unit), waits)
 

@@ -23,6 +23,9 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Nearme
 
 DATA = "/var/lib/nearmetal"
 LOCK = "/run/nearmetal/lock"
+UNIT = "unit"  # in the lock: held by the unit, which systemd ends after 30 s
+_UNIT_ENDS = 35.0
+_STALE = 0.5  # seconds until the lock's new holder has written who it is
 FINGERPRINT = "/run/nearmetal/fingerprint"
 MAX_BYTES = 1024 * 1024
 _LABEL = "security.selinux"
@@ -183,8 +186,11 @@ def _unlink(parent: int, name: str) -> None:
 
 
 @contextmanager
-def lock(host: WritableHost, patience: float = 0) -> Iterator[None]:
-    """Hold the host's one lock; a second run that gets it not within `patience` seconds is told of the first."""
+def lock(host: WritableHost, patience: float = 0, holder: str = "") -> Iterator[None]:
+    """Hold the host's one lock; a second run that gets it not within `patience` seconds is told of the first.
+
+    Everybody waits for the unit: it starts by itself, with the boot and with what a run changes.
+    """
     folder, name = os.path.split(LOCK)
     try:
         with directory(host, folder, create=0o755) as parent:
@@ -193,18 +199,20 @@ def lock(host: WritableHost, patience: float = 0) -> Iterator[None]:
     except OSError as error:
         raise explain(LOCK, error) from None
     with os.fdopen(descriptor, "r+b", buffering=0) as stream:
-        end = time.monotonic() + patience
+        started = time.monotonic()
         while not _locked(stream):
-            if time.monotonic() < end:
+            stream.seek(0)
+            pid, _space, other = stream.read(32).decode("ascii", "replace").strip().partition(" ")
+            if time.monotonic() - started < max(patience, _STALE, _UNIT_ENDS if other == UNIT else 0.0):
                 time.sleep(0.2)
                 continue
-            holder = stream.read(32).decode("ascii", "replace").strip()
             raise NearmetalError(
-                f"another nearmetal run (pid {holder or 'unknown'}) is changing this host: run again when it has ended"
+                f"another nearmetal run (pid {pid or 'unknown'}) is changing this host: run again when it has ended"
             )
         try:
+            stream.seek(0)
             stream.truncate(0)
-            stream.write(str(os.getpid()).encode())
+            stream.write(f"{os.getpid()} {holder}".encode())
         except OSError as error:
             raise explain(LOCK, error) from None
         yield

@@ -94,6 +94,36 @@ def test_what_nobody_confirms_is_put_back_and_not_wanted_any_more(host: FakeKern
 
 
 @pytest.mark.usefixtures("cutting")
+def test_a_reboot_before_anybody_confirmed_brings_the_old_values_for_good(
+    host: FakeKernel, call: Call, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call(tune.main, host, concerns={"clocksource": {"source": "auto"}}, confirm_within=90)
+    host.reboot("00000000-0000-4000-8000-000000000002")
+    capsys.readouterr()
+    assert command(["reapply"], host) == 0
+    assert current(host) == "xen", "the unit must not cut it off again"
+    assert "clocksource: nobody confirmed its network change before the reboot" in capsys.readouterr().out
+    assert not call(confirm.main, host)["changed"]
+    again = call(tune.main, host, concerns={"clocksource": {"source": "auto"}}, confirm_within=90)
+    assert (current(host), again["confirm_within"]) == ("tsc", 90)
+
+
+@pytest.mark.usefixtures("cutting")
+def test_a_second_run_before_anybody_confirmed_asks_to_confirm_the_first(host: FakeKernel, call: Call) -> None:
+    wanted = {"clocksource": {"source": "tsc"}}
+    call(tune.main, host, concerns=wanted, confirm_within=90)
+    again = call(tune.main, host, concerns=wanted, confirm_within=90)
+    assert not again["changed"]
+    assert again["confirm_within"] == 90, "who runs again reaches it anew, and keeps it"
+    other = call(tune.main, host, concerns={"clocksource": {"source": "hpet"}}, confirm_within=90)
+    assert other["failed"]
+    assert "still waits to be confirmed" in other["msg"]
+    assert current(host) == "tsc"
+    assert command(["dead-man"], host) == 0
+    assert current(host) == "xen", "the first run's way back is as it was"
+
+
+@pytest.mark.usefixtures("cutting")
 def test_a_timer_that_cannot_be_armed_stops_the_run_before_its_change(host: FakeKernel, call: Call) -> None:
     (Path(host.root) / "run/systemd/system/units").unlink()
     (Path(host.root) / "run/systemd/system").rmdir()

@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import json
 import os
+import time
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Callable, Dict
+from types import SimpleNamespace
+from typing import Any, Callable, Dict, List
 
 import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import store
 from ansible_collections.nearmetal.ec2.plugins.modules import clocksource, restore, tune
 
 from tests.support.fake_kernel import CLOCK, FakeKernel
@@ -215,13 +219,27 @@ def test_read_only_sys(host: FakeKernel, call: Call, check: bool) -> None:
 
 
 def test_a_second_run_at_the_same_time(host: FakeKernel, call: Call) -> None:
-    from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.store import lock
-
-    with lock(host):
+    with store.lock(host):
         failed = call(clocksource.main, host, source="tsc")
     assert str(os.getpid()) in failed["msg"]
     assert "another nearmetal run" in failed["msg"]
     assert current(host) == "xen"
+
+
+def test_a_run_waits_for_the_unit(host: FakeKernel, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    unit = ExitStack()
+    unit.enter_context(store.lock(host, holder=store.UNIT))
+    waited: List[float] = []
+
+    def sleep(seconds: float) -> None:
+        waited.append(seconds)
+        if sum(waited) > 20:
+            unit.close()
+
+    begin = time.monotonic()
+    monkeypatch.setattr(store, "time", SimpleNamespace(sleep=sleep, monotonic=lambda: begin + sum(waited)))
+    assert call(clocksource.main, host, source="tsc")["changed"]
+    assert current(host) == "tsc"
 
 
 def entry(**changes: Any) -> Dict[str, Any]:
