@@ -13,6 +13,7 @@ import json
 import os
 import re
 import tempfile
+from itertools import accumulate
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.capture import FORMAT, record_key
@@ -28,6 +29,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._words import in_wor
 
 LARGEST = 64 * 1024 * 1024
 _PATH = re.compile(r"(?:/[A-Za-z0-9_.:@+-]{1,255}){1,40}", re.ASCII)
+_DOTS = frozenset((".", ".."))
 _HEX = re.compile(r"(?:[0-9a-f]{2})*", re.ASCII)
 _WIDTH = 28  # of a value in the table
 
@@ -102,8 +104,10 @@ def _wrong(captured: Any) -> str:
         return "it doesn't say when and where it was made"
     files, links, drivers = captured["files"], captured["links"], captured["drivers"]
     paths = [*files, *links, *captured["folders"], *captured["read_only"]]
-    if not all(isinstance(path, str) and _PATH.fullmatch(path) and "/../" not in f"{path}/" for path in paths):
+    if not all(isinstance(path, str) and _PATH.fullmatch(path) and not _DOTS & set(path.split("/")) for path in paths):
         return "a path that is none"
+    if any(folder in links for path in paths for folder in accumulate(path.split("/")[:-1], "{}/{}".format)):
+        return "a path below a symbolic link"
     if not all(isinstance(text, str) and "\0" not in text for text in (*files.values(), *links.values())):
         return "a file that is no text"
     answers = [one for table in drivers.values() for one in (table.values() if isinstance(table, dict) else [0])]
@@ -113,21 +117,26 @@ def _wrong(captured: Any) -> str:
 
 
 def lay_out(captured: Mapping[str, Any], folder: str) -> CapturedHost:
-    """The captured host below an empty folder; links come last, so that nothing is written through one."""
+    """The captured host below an empty folder.
+
+    Every folder is there before the first link, and links come last: nothing is made through one, not even where
+    the file system takes two spellings for one name.
+    """
+    files, links = captured["files"], captured["links"]
     try:
-        for path in captured["folders"]:
+        for path in (*captured["folders"], *map(os.path.dirname, (*files, *links))):
             os.makedirs(folder + path, exist_ok=True)
-        for path, text in captured["files"].items():
-            os.makedirs(os.path.dirname(folder + path), exist_ok=True)
+        for path, text in files.items():
             if os.path.isdir(folder + path):
                 continue
             with open(folder + path, "xb") as stream:
                 stream.write(text.encode("utf-8", "replace"))
             if path in captured["read_only"]:
                 os.chmod(folder + path, 0o444)
-        for path, target in captured["links"].items():
-            os.makedirs(os.path.dirname(folder + path), exist_ok=True)
+        for path, target in links.items():
             os.symlink(target, folder + path)
+    except UnicodeError:
+        raise NearmetalError("the capture contradicts itself: a symbolic link that none can be") from None
     except OSError as error:
         raise NearmetalError(f"the capture contradicts itself: {os.strerror(error.errno or 0)}") from None
     return CapturedHost(folder, captured["machine"], captured["drivers"])

@@ -19,6 +19,8 @@ MAX_BYTES = 16 * 1024 * 1024
 
 # A chain of symbolic links this long is a loop (the kernel's MAXSYMLINKS).
 _MAX_LINKS = 40
+# Longer than any path may be (PATH_MAX): what has it as a part is never there, nor followed anywhere.
+_NOWHERE = "x" * 4096
 
 
 class Host:
@@ -165,7 +167,7 @@ class Host:
                 continue
             links += 1
             if links > _MAX_LINKS:
-                return "/".join([self.root, *done, part, part])
+                return "/".join([self.root, *done, _NOWHERE])
             if target.startswith("/"):
                 done = []
             todo.extend(target.split("/")[::-1])

@@ -37,6 +37,18 @@ def test_a_loop_of_links_cannot_be_read(host_of: Build) -> None:
     assert host.exists("/a")
 
 
+@pytest.mark.parametrize("links", [39, 40, 41])
+def test_a_chain_of_links_too_long_to_follow_leads_nowhere(links: int, host_of: Build, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("of this machine")
+    chain = {f"/l{number}": f"-> /l{number + 1}" for number in range(1, links)}
+    host = host_of({**chain, f"/l{links}": "-> /last/secret", "/last/secret": f"-> {tmp_path}"})
+    assert host.text("/l1") is None
+    assert host.text("/l1/secret") is None
+    assert host.names("/l1") == []
+    assert not host.exists("/l1/secret")
+    assert not host.fixed("/l1")
+
+
 def test_what_is_no_readable_file_is_none(host_of: Build) -> None:
     host = host_of({"/folder/file": "x", "/empty": " \n"})
     for path in ("/folder", "/absent", "/folder/file/below", "/with\0nul", "/" + "n" * 300):
