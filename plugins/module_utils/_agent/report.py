@@ -138,6 +138,12 @@ def _planned(host: WritableHost) -> Optional[str]:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
 
 
+def as_wanted(found: Dict[str, Any]) -> bool:
+    """Whether all that was wanted could be planned, holds, and waits for no boot."""
+    failed = any(concern["error"] for concern in found["concerns"])
+    return not (failed or found["drift"] or found["needs_reboot"])
+
+
 def render(found: Dict[str, Any], colour: bool = False) -> str:
     """At most 80 columns; what is long is cut, never wrapped."""
     lines = [_title(found), _summary(found), ""]

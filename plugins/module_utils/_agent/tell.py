@@ -30,7 +30,7 @@ def status(host: WritableHost, as_json: bool) -> int:
     else:
         colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
         say(report.render(found, colour))
-    return int(bool(found["drift"]))
+    return int(not report.as_wanted(found))
 
 
 def plan(host: WritableHost) -> int:

@@ -18,6 +18,7 @@ from ansible_collections.nearmetal.ec2.plugins.modules import clocksource, tune
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.boot_trees import debian
 from tests.support.fake_kernel import CLOCK, FakeKernel
 from tests.support.hosts import files_of
 
@@ -115,6 +116,27 @@ def test_an_image_whose_baker_had_no_use_for_a_file(
     assert command(["status"], copy) == 1, "a file that is gone is missed"
 
 
+def test_what_can_not_be_planned_is_not_as_wanted(host: FakeKernel, call: Call, status: Callable[..., str]) -> None:
+    call(tune.main, host, concerns={"clocksource": {"source": "tsc"}, "network_stack": {"somaxconn": 8192}})
+    Path(host.root, f"{CLOCK}/available_clocksource".lstrip("/")).write_text("kvm-clock acpi_pm\n")
+    shown = status(code=1)
+    assert "Can't be planned: clocksource" in shown
+    assert "this kernel doesn't offer tsc" in shown
+
+
+def test_what_waits_for_a_boot_is_not_yet_as_wanted(
+    tmp_path: Path, call: Call, capsys: pytest.CaptureFixture[str]
+) -> None:
+    host = debian(tmp_path)
+    wanted = {"clocksource": {"tsc_reliable": "enabled"}}
+    assert call(tune.main, host, concerns=wanted)["reboot_required"]
+    capsys.readouterr()
+    assert command(["status"], host) == 1
+    assert "Waits for the next boot: clocksource.tsc_reliable" in capsys.readouterr().out
+    Path(host.root, "proc/cmdline").write_text("root=/dev/vda1 ro tsc=reliable\n")
+    assert command(["status"], host) == 0
+
+
 def test_looking_changes_nothing(host: FakeKernel, call: Call, status: Callable[..., str]) -> None:
     call(tune.main, host, workload="base")
     before = {path: path.lstat().st_mtime_ns for path in Path(host.root).rglob("*")}
@@ -142,7 +164,7 @@ def test_as_json(host: FakeKernel, call: Call, status: Callable[..., str]) -> No
 def test_what_only_the_journal_knows_is_shown(host: FakeKernel, call: Call, status: Callable[..., str]) -> None:
     call(clocksource.main, host, source="tsc")
     (Path(host.root) / "var/lib/nearmetal/wanted.json").unlink()
-    shown = status()
+    shown = status(code=1)
     assert "by an earlier run" in shown
     assert "nothing is stored of what is wanted: only restore can take it back" in " ".join(shown.split())
 
