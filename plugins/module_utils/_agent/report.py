@@ -20,6 +20,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import R
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.stored import Stored, StoredWanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.unit_run import NAME as UNIT
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts, observe
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.unit import DISABLED
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding
 from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
 
@@ -201,7 +202,11 @@ def _value(knob: Dict[str, Any]) -> str:
 
 
 def _footer(found: Dict[str, Any]) -> Iterator[str]:
-    yield from _folded("Unit    ", _unit(found["unit"]))
+    unit = found["unit"]
+    yield from _folded("Unit    ", _unit(unit))
+    if unit.get("agent") is not None and unit.get("enabled") and not unit.get("switched_off"):
+        # Unfolded, to be copied: the folder isn't there until somebody needs it.
+        yield f"Off     mkdir -p {os.path.dirname(DISABLED)} && touch {DISABLED}"
     if found["others"]:
         yield from _folded("Others  ", f"{', '.join(found['others'])} run here; what they own is refused above")
     if found["drift"]:
@@ -216,7 +221,7 @@ def _unit(unit: Dict[str, Any]) -> str:
     if unit.get("switched_off"):
         return f"switched off by {unit['switched_off']}"
     planned = f"planned {_time(unit['planned'])}" if unit["planned"] else "hasn't planned since boot"
-    return f"{planned}; log: journalctl -u nearmetal; off: touch /etc/nearmetal/disabled"
+    return f"{planned}; log: journalctl -u nearmetal"
 
 
 def _time(text: Optional[str]) -> str:

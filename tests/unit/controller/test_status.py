@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import subprocess
 from pathlib import Path
 from typing import Any, Callable, Dict
 
@@ -68,8 +69,8 @@ clocksource                           tune, workload base · 2026-01-02 03:04 UT
   ok      source       tsc   (before nearmetal: acpi_pm)
   ok      persist      nearmetal.service
 
-Unit    planned 2026-01-02 03:04 UTC; log: journalctl -u nearmetal; off: touch
-        /etc/nearmetal/disabled
+Unit    planned 2026-01-02 03:04 UTC; log: journalctl -u nearmetal
+Off     mkdir -p /etc/nearmetal && touch /etc/nearmetal/disabled
 Undo    nearmetal restore clocksource, or all: nearmetal restore
 """
     )
@@ -135,6 +136,16 @@ def test_what_waits_for_a_boot_is_not_yet_as_wanted(
     assert "Waits for the next boot: clocksource.tsc_reliable" in capsys.readouterr().out
     Path(host.root, "proc/cmdline").write_text("root=/dev/vda1 ro tsc=reliable\n")
     assert command(["status"], host) == 0
+
+
+def test_the_switch_works_as_it_is_printed(host: FakeKernel, call: Call, status: Callable[..., str]) -> None:
+    call(tune.main, host, workload="base")
+    assert not Path(host.root, "etc/nearmetal").exists()
+    (line,) = [line for line in status().splitlines() if line.startswith("Off ")]
+    subprocess.run(["sh", "-ec", line[8:].replace("/etc/", f"{host.root}/etc/")], check=True, timeout=10)
+    shown = status()
+    assert "Unit    switched off by /etc/nearmetal/disabled" in shown
+    assert "\nOff " not in shown
 
 
 def test_looking_changes_nothing(host: FakeKernel, call: Call, status: Callable[..., str]) -> None:
