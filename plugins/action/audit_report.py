@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from ansible import constants as C
@@ -13,7 +14,7 @@ from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import callback_loader
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils import _plays as plays
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import document, summary
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import allowances, document, summary
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.collect import Collector, follows_contract
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.statuses import FAILABLE
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.write import write_all
@@ -79,7 +80,10 @@ def _collect(registered: list[str], task_vars: dict[str, Any]) -> Collector:
         collector.expect([name])
         collector.groups(name, told.get("group_names") or ())
         for found in map(told.get, registered):
-            if follows_contract(found):
+            samples = allowances.of_network_facts(found, time.time())
+            if samples:
+                collector.add_samples(name, samples)
+            elif follows_contract(found):
                 collector.add(name, found, failed=found.get("failed") is True)
             elif isinstance(found, dict) and found.get("failed") is True:
                 collector.failed(name, found.get("msg") or "failed")

@@ -154,7 +154,7 @@ class CallbackModule(DefaultCallback):
             return True
         samples = allowances.of_network_facts(result.result, time.time())
         if samples:
-            self._collector.add(result.host.get_name(), {"findings": [], "actions": [], "allowances": samples})
+            self._collector.add_samples(result.host.get_name(), samples)
             return not self._display.verbosity
         if not follows_contract(result.result):
             # The loop as a whole: its items were taken one by one.

@@ -18,6 +18,7 @@ options:
   result:
     description:
       - The names under which each host's results were registered; their findings are joined per host.
+        A result of M(nearmetal.ec2.network_facts) with a sample says whether limits of EC2 are hit.
     type: list
     elements: str
     default: [tune_result]

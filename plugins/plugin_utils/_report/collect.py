@@ -127,6 +127,10 @@ class Collector:
             host.notes.append("the host reported more than 256 KiB: the rest is left out")
         self.findings += sum(finding.status in ("would_change", "needs_reboot", "refused") for finding in findings)
 
+    def add_samples(self, name: str, samples: List[Dict[str, Any]]) -> None:
+        """What was measured of a host's allowances: see allowances.py."""
+        self.add(name, {"findings": [], "actions": [], "allowances": samples})
+
     def seen(self) -> int:
         """How many hosts reported, failed or were unreachable."""
         return sum(host.state != model.SILENT for host in self._hosts.values())

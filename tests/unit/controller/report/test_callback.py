@@ -5,54 +5,22 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pty
 import re
-import stat
 import subprocess
-from pathlib import Path
-from typing import Any, Dict
 
-import jsonschema
 import pytest
 
-from tests.support.fleet import GOOD_CLOCK, ROOT, SLOW_CLOCK, Fleet, finding, told
+from tests.support.fleet import GOOD_CLOCK, SLOW_CLOCK, Fleet, finding, told
+from tests.support.judged import checked, states, well
 
-FILES = {"report.json", "report.md", "report.html", "report.prom"}
-SCHEMA = json.loads((ROOT / "plugins/plugin_utils/_report/report.schema.json").read_text())
 MIXED = {
     "db1": {"told": told(SLOW_CLOCK, finding("numa", "refused", "balancing", reason="pinned by kubelet"))},
     "db2": {"told": told(GOOD_CLOCK, finding("numa", "ok", "balancing"))},
     "gone": {"fate": "unreachable"},
     "dead": {"fate": "dies"},
 }
-
-
-@pytest.fixture
-def fleet(tmp_path: Path) -> Fleet:
-    return Fleet(tmp_path)
-
-
-def checked(fleet: Fleet) -> Dict[str, Any]:
-    """The report, after the schema and the files' modes were judged."""
-    assert {path.name for path in fleet.reports.iterdir()} == FILES
-    assert all(stat.S_IMODE(path.stat().st_mode) == 0o600 for path in fleet.reports.iterdir())
-    assert stat.S_IMODE(fleet.reports.stat().st_mode) == 0o700
-    report = fleet.report()
-    jsonschema.Draft202012Validator(SCHEMA).validate(report)
-    return report
-
-
-def states(report: Dict[str, Any]) -> Dict[str, str]:
-    return {host["name"]: host["state"] for host in report["hosts"]}
-
-
-def well(run: "subprocess.CompletedProcess[str]") -> str:
-    """The output, when no callback stumbled: Ansible only warns of that and goes on."""
-    assert "dispatch" not in run.stderr
-    assert "Traceback" not in run.stdout + run.stderr
-    return run.stdout
 
 
 def test_mixed_fleet(fleet: Fleet) -> None:
@@ -199,29 +167,6 @@ def test_an_audit_in_a_playbook_of_ones_own_is_not_fixed_by_ours(fleet: Fleet) -
     assert "To change it: in site.yml, tune in place of audit\n" in well(fleet.run(playbook=str(play)))
 
 
-def test_fail_on(fleet: Fleet) -> None:
-    fleet.inventory({"db1": MIXED["db1"], "db2": MIXED["db2"]})
-    run = fleet.run("-e", '{"audit_fail_on": ["would_change", "refused"]}')
-    assert run.returncode == 2
-    assert "audit_fail_on: 2 findings on db1" in well(run)
-    assert checked(fleet)["fail_on"] == {"statuses": ["would_change", "refused"], "hosts": ["db1"], "findings": 2}
-
-
-def test_fail_on_passes_a_good_fleet(fleet: Fleet) -> None:
-    fleet.inventory({"db2": MIXED["db2"]})
-    run = fleet.run("-e", '{"audit_fail_on": ["would_change"]}')
-    assert run.returncode == 0
-    assert checked(fleet)["fail_on"] == {"statuses": ["would_change"], "hosts": [], "findings": 0}
-
-
-def test_fail_on_unknown_status(fleet: Fleet) -> None:
-    fleet.inventory({"db2": MIXED["db2"]})
-    run = fleet.run("-e", '{"audit_fail_on": ["changes"]}')
-    assert run.returncode == 2
-    assert "would_change" in well(run)
-    assert "changes" in run.stdout
-
-
 def test_without_the_callback_a_task_writes_the_reports(fleet: Fleet) -> None:
     fleet.inventory(MIXED)
     run = fleet.run("-e", '{"audit_fail_on": ["would_change"]}', callback="ansible.builtin.default")
@@ -252,15 +197,6 @@ def test_drift_since_an_earlier_report(fleet: Fleet) -> None:
         ("h1", "clocksource.source", "chrony")
     ]
     assert "clocksource.source: tsc (ok) → xen (would change), owner: chrony" in " ".join(well(run).split())
-
-
-def test_baseline_that_is_no_report(fleet: Fleet) -> None:
-    fleet.inventory({"h1": {"told": told(GOOD_CLOCK)}})
-    (fleet.folder / "other.json").write_text("{}")
-    run = fleet.run("-e", "audit_baseline=other.json")
-    assert run.returncode == 2
-    assert "other.json is not a report of version 1" in well(run)
-    assert states(checked(fleet)) == {"h1": "reported"}
 
 
 def test_report_directory_that_cannot_be_written(fleet: Fleet) -> None:

@@ -1,0 +1,39 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a run of a made-up fleet left behind, after its form was judged."""
+
+from __future__ import annotations
+
+import json
+import stat
+import subprocess
+from typing import Any, Dict
+
+import jsonschema
+
+from tests.support.fleet import ROOT, Fleet
+
+FILES = {"report.json", "report.md", "report.html", "report.prom"}
+SCHEMA = json.loads((ROOT / "plugins/plugin_utils/_report/report.schema.json").read_text())
+
+
+def checked(fleet: Fleet) -> Dict[str, Any]:
+    """The report, after the schema and the files' modes were judged."""
+    assert {path.name for path in fleet.reports.iterdir()} == FILES
+    assert all(stat.S_IMODE(path.stat().st_mode) == 0o600 for path in fleet.reports.iterdir())
+    assert stat.S_IMODE(fleet.reports.stat().st_mode) == 0o700
+    report = fleet.report()
+    jsonschema.Draft202012Validator(SCHEMA).validate(report)
+    return report
+
+
+def states(report: Dict[str, Any]) -> Dict[str, str]:
+    return {host["name"]: host["state"] for host in report["hosts"]}
+
+
+def well(run: "subprocess.CompletedProcess[str]") -> str:
+    """The output, when no callback stumbled: Ansible only warns of that and goes on."""
+    assert "dispatch" not in run.stderr
+    assert "Traceback" not in run.stdout + run.stderr
+    return run.stdout

@@ -1,0 +1,55 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The end of an audit: what fails the run, and which earlier report it is compared with."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.fleet import GOOD_CLOCK, SLOW_CLOCK, Fleet, finding, told
+from tests.support.judged import checked, states, well
+
+BAD = {"told": told(SLOW_CLOCK, finding("numa", "refused", "balancing", reason="pinned by kubelet"))}
+GOOD = {"told": told(GOOD_CLOCK, finding("numa", "ok", "balancing"))}
+
+
+def test_fail_on(fleet: Fleet) -> None:
+    fleet.inventory({"db1": BAD, "db2": GOOD})
+    run = fleet.run("-e", '{"audit_fail_on": ["would_change", "refused"]}')
+    assert run.returncode == 2
+    assert "audit_fail_on: 2 findings on db1" in well(run)
+    assert checked(fleet)["fail_on"] == {"statuses": ["would_change", "refused"], "hosts": ["db1"], "findings": 2}
+
+
+def test_fail_on_passes_a_good_fleet(fleet: Fleet) -> None:
+    fleet.inventory({"db2": GOOD})
+    run = fleet.run("-e", '{"audit_fail_on": ["would_change"]}')
+    assert run.returncode == 0
+    assert checked(fleet)["fail_on"] == {"statuses": ["would_change"], "hosts": [], "findings": 0}
+
+
+@pytest.mark.parametrize("callback", ["nearmetal.ec2.fleet", "ansible.builtin.default"])
+def test_fail_on_counts_the_limits_of_ec2(fleet: Fleet, callback: str) -> None:
+    over = {"allowances": {"ens5": {"pps_allowance_exceeded": 4211}}, "packets": {"ens5": 12_000_000}}
+    fleet.inventory({"h1": {"told": told(GOOD_CLOCK), **over}, "h2": {"told": told(GOOD_CLOCK)}})
+    run = fleet.run("--tags", "all,limits", "-e", '{"audit_fail_on": ["advice"]}', callback=callback)
+    assert checked(fleet)["fail_on"] == {"statuses": ["advice"], "hosts": ["h1"], "findings": 1}
+    assert run.returncode == 2, run.stdout
+
+
+def test_fail_on_unknown_status(fleet: Fleet) -> None:
+    fleet.inventory({"db2": GOOD})
+    run = fleet.run("-e", '{"audit_fail_on": ["changes"]}')
+    assert run.returncode == 2
+    assert "would_change" in well(run)
+    assert "changes" in run.stdout
+
+
+def test_baseline_that_is_no_report(fleet: Fleet) -> None:
+    fleet.inventory({"h1": {"told": told(GOOD_CLOCK)}})
+    (fleet.folder / "other.json").write_text("{}")
+    run = fleet.run("-e", "audit_baseline=other.json")
+    assert run.returncode == 2
+    assert "other.json is not a report of version 1" in well(run)
+    assert states(checked(fleet)) == {"h1": "reported"}
