@@ -81,10 +81,12 @@ def plan_all(
     mode: str,
     lenient: bool,
 ) -> List[Outcome]:
+    """An outcome per request; what stands in the way of a concern is that concern's error, and it has no actions."""
     outcomes = []
     for request in requests:
         try:
             outcome = plan_one(host, journal, stored, facts, request, mode)
+            in_the_way = obstacles(host, outcome.plan.actions)
         except NearmetalError as error:
             if not lenient:
                 raise
@@ -94,9 +96,10 @@ def plan_all(
         if strict and refused:
             first = refused[0]
             raise NearmetalError(f"{first.concern}.{first.knob} is refused, and strict is set: {first.reason}")
-        in_the_way = obstacles(host, outcome.plan.actions)
         if in_the_way:
-            raise NearmetalError("; ".join(in_the_way))
+            idle = replace(outcome.plan, actions=())
+            outcomes.append(Outcome(request.name, idle, keep=stored.get(request.name), error="; ".join(in_the_way)))
+            continue
         facts = project(facts, outcome.plan.actions)
         outcomes.append(outcome)
     demand_agreement(journal, [action for outcome in outcomes for action in outcome.plan.actions])

@@ -82,9 +82,10 @@ def run(
     nothing is stored). With `lenient` a concern that can't be planned is named in its
     outcome, and the others are planned. With `confirm_within` seconds a change that may
     cut the host off is taken back unless somebody confirms it. Raises NearmetalError
-    when a plan can't be made or done: nothing was changed then. A concern that fails
-    while it is done is taken back by itself and named in its outcome; concerns that
-    build on it aren't started; with `roll_back_all` the whole run is taken back.
+    when a plan can't be made: nothing was changed then. A concern in whose way something
+    stands is named in its outcome, one that fails while it is done is taken back by
+    itself; concerns that build on it aren't started; with `roll_back_all` the whole run
+    is taken back, or not begun.
     """
     if not host.is_root():
         raise NearmetalError("nearmetal needs root on the host to read its journal and to tune: set become: true")
@@ -154,6 +155,10 @@ def _do_all(
     origin: Origin,
     mode: str,
 ) -> List[Outcome]:
+    stopped = next((outcome.name for outcome in outcomes if outcome.error), "")
+    if stopped and roll_back_all:
+        note = f"not started: {stopped} can't be done, and the whole run is one"
+        return [replace(outcome, error=outcome.error or note) for outcome in outcomes]
     earlier, wanted_earlier = journal.entries(), stored.everything()
     results: List[Outcome] = []
     failed: Dict[str, str] = {}

@@ -1,0 +1,74 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What stands in the way of one concern is that concern's error: the others are planned and done."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Callable, Dict
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
+from ansible_collections.nearmetal.ec2.plugins.modules import restore, tune
+
+from tests.support.boot_trees import BootHost, debian
+
+Call = Callable[..., Dict[str, Any]]
+DROP_IN = "etc/default/grub.d/99-nearmetal.cfg"
+SOMAXCONN = "proc/sys/net/core/somaxconn"
+EDITED = "/etc/default/grub.d/99-nearmetal.cfg was changed by somebody"
+
+
+def wanted(tsc: str, somaxconn: int) -> Dict[str, Any]:
+    return {"clocksource": {"tsc_reliable": tsc}, "network_stack": {"somaxconn": somaxconn}}
+
+
+@pytest.fixture
+def host(tmp_path: Path, call: Call) -> BootHost:
+    """Tuned, and then somebody wrote a line of their own into our drop-in for GRUB."""
+    host = debian(tmp_path)
+    (tmp_path / SOMAXCONN).write_text("4096\n")
+    assert not call(tune.main, host, concerns=wanted("enabled", 8192)).get("failed")
+    with (tmp_path / DROP_IN).open("a") as drop_in:
+        drop_in.write('GRUB_TIMEOUT="9"\n')
+    return host
+
+
+def value(host: BootHost) -> str:
+    return Path(host.root, SOMAXCONN).read_text().strip()
+
+
+def test_restore_takes_the_others_back(host: BootHost, call: Call) -> None:
+    edited = Path(host.root, DROP_IN).read_text()
+    checked = call(restore.main, host, check=True)
+    assert value(host) == "8192"
+    done = call(restore.main, host)
+    for result in (checked, done):
+        assert result["failed"]
+        assert list(result["errors"]) == ["clocksource"]
+        assert EDITED in result["errors"]["clocksource"]
+    assert checked["diff"] == done["diff"]
+    assert (value(host), Path(host.root, DROP_IN).read_text()) == ("4096", edited)
+    Path(host.root, DROP_IN).unlink()
+    assert not call(restore.main, host).get("failed"), "the concern in whose way it stood is still known"
+    assert not Path(host.root, "var/lib/nearmetal").exists()
+
+
+def test_tune_does_the_others(host: BootHost, call: Call, capsys: pytest.CaptureFixture[str]) -> None:
+    done = call(tune.main, host, concerns=wanted("kernel", 9999))
+    assert list(done["errors"]) == ["clocksource"]
+    assert value(host) == "9999"
+    capsys.readouterr()
+    command(["status"], host)
+    shown = capsys.readouterr().out
+    assert "Waits for the next boot: clocksource.tsc_reliable" in shown, "what the last run wanted that could do it"
+
+
+def test_a_run_that_is_one_whole_is_not_begun(host: BootHost, call: Call) -> None:
+    host.written.clear()
+    done = call(tune.main, host, concerns=wanted("kernel", 9999), on_failure="rollback")
+    assert EDITED in done["errors"]["clocksource"]
+    assert "clocksource can't be done" in done["errors"]["network_stack"]
+    assert not done["changed"]
+    assert (value(host), host.written) == ("8192", [])
