@@ -12,6 +12,7 @@ from typing import Any
 from ansible.plugins.action.normal import ActionModule as NormalAction
 from ansible.template import is_trusted_as_template
 
+_CONFIRM = "nearmetal.ec2.confirm"
 _VARIABLE = re.compile(r"\{\{ (tune_\w+) \}\}")
 
 
@@ -38,6 +39,21 @@ class ActionModule(NormalAction):
         gc.disable()
         try:
             result: dict[str, Any] = super().run(tmp, task_vars)
+            if "confirm_within" in result and not self._task.check_mode:
+                result.update(self._confirmed(task_vars))
             return result
         finally:
             gc.enable()
+
+    def _confirmed(self, task_vars: dict[str, Any] | None) -> dict[str, Any]:
+        """What to add to the result when a new connection has shown that the host can still be reached.
+
+        Here and not in a task of its own, because another host's failure may end the play before that.
+        """
+        self._connection.reset()
+        told = self._execute_module(module_name=_CONFIRM, module_args={}, task_vars=task_vars)
+        self._remove_tmp_path(self._connection._shell.tmpdir)
+        if told.get("changed"):
+            return {}
+        why = told.get("msg", "") if told.get("failed") else "too late: the host has taken it back"
+        return {"failed": True, "msg": f"the network change could not be confirmed: {why}"}

@@ -13,7 +13,7 @@ version_added: 0.1.0
 description:
   - P(nearmetal.ec2.tune#module) with O(nearmetal.ec2.tune#module:confirm_within) arms a timer on the host before a
     change that could cut it off. This module disarms it. Run it over a new connection, after C(reset_connection).
-  - The role P(nearmetal.ec2.tune#role) does so by itself.
+  - The task of P(nearmetal.ec2.tune#module) does so by itself.
 options: {}
 extends_documentation_fragment:
   - nearmetal.ec2.attributes

@@ -22,6 +22,11 @@ options:
         V(cache), V(hpc), V(in_memory_database), V(jvm), V(low_latency), V(nvme_storage), V(packet_appliance),
         V(sap_hana), V(web). Each has a playbook of its name that spells it out.
     type: str
+  workload_concerns:
+    description:
+      - As O(concerns), for a playbook that spells a workload out; O(concerns) win.
+    type: dict
+    default: {}
   concerns:
     description:
       - Concern → its options, as in the module of that name. They win over the workload's.
@@ -74,8 +79,9 @@ options:
     default: false
   confirm_within:
     description:
-      - Seconds after which a network change that may cut the host off is taken back, unless M(nearmetal.ec2.confirm)
-        runs before, over a new connection. V(0) waits for nobody.
+      - Seconds after which a network change that may cut the host off is taken back, unless the host
+        can be reached over a new connection before. V(0) waits for nobody.
+      - With Ansible the task itself connects anew and confirms; without it M(nearmetal.ec2.confirm) does.
     type: int
     default: 0
   strict:
@@ -133,9 +139,9 @@ workload:
   type: str
   returned: always
 confirm_within:
-  description: Seconds in which M(nearmetal.ec2.confirm) must run, or the network change is taken back.
+  description: Seconds in which a new connection had to confirm the network change, or it was taken back.
   type: int
-  returned: when a change waits to be confirmed
+  returned: when a change had to be confirmed
 # The result contract: written by dev/contract.py.
 msg:
   description: One line, what was done or would be done.
@@ -208,7 +214,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.waivers im
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.module import run_and_exit
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import BAKE, TUNE
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import tune_requests
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import layered, tune_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Origin
 
 
@@ -217,6 +223,7 @@ def main(host: WritableHost | None = None) -> None:
     module = AnsibleModule(
         argument_spec={
             "workload": {"type": "str"},
+            "workload_concerns": {"type": "dict", "default": {}},
             "concerns": {"type": "dict", "default": {}},
             "exclude": {"type": "list", "elements": "str", "default": []},
             "waivers": {**OPTIONS["waivers"], "default": []},
@@ -231,11 +238,12 @@ def main(host: WritableHost | None = None) -> None:
     )
     params = module.params
     common = {option: params[option] for option in COMMON}
-    asked = {option: params[option] for option in ("workload", "concerns", "prune", "exclude", "waivers")}
+    asked = {option: params[option] for option in ("workload", "prune", "exclude", "waivers")}
+    concerns = layered(params["workload_concerns"], params["concerns"])
     run_and_exit(
         module,
         host or WritableHost(),
-        lambda known: tune_requests(common=common, on_host=known, **asked),
+        lambda known: tune_requests(concerns=concerns, common=common, on_host=known, **asked),
         strict=params["strict"],
         roll_back_all=params["on_failure"] == "rollback",
         origin=Origin("tune, workload {workload}".format(**params) if params["workload"] else "tune"),

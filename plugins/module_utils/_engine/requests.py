@@ -20,6 +20,16 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.registry 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.workload import values
 
 
+def layered(spelled_out: Mapping[str, Any], concerns: Mapping[str, Any]) -> Dict[str, Any]:
+    """Concern → options of a spelled-out workload, with those of the user's `concerns` above them."""
+    both = {**spelled_out, **concerns}
+    for name in spelled_out:
+        below, above = spelled_out[name] or {}, both[name] or {}
+        if isinstance(below, Mapping) and isinstance(above, Mapping):
+            both[name] = {**below, **above}
+    return both
+
+
 def tune_requests(
     workload: Optional[str],
     concerns: Mapping[str, Any],

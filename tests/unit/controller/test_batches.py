@@ -33,14 +33,17 @@ def fleet(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(fleet: Path, *words: str, **variables: Any) -> "subprocess.CompletedProcess[str]":
+def run(
+    fleet: Path, *words: str, playbook: str = "tune", strategy: str = "linear", **variables: Any
+) -> "subprocess.CompletedProcess[str]":
     environment: Dict[str, str] = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
     environment["ANSIBLE_COLLECTIONS_PATH"] = str(PROJECT / ".ansible/collections")
+    environment["ANSIBLE_STRATEGY"] = strategy
     command = [
         str(Path(sys.executable).with_name("ansible-playbook")),
         "-i",
         "hosts.json",
-        "nearmetal.ec2.tune",
+        f"nearmetal.ec2.{playbook}",
         *words,
     ]
     return subprocess.run(
@@ -73,6 +76,23 @@ def test_a_sick_host_stops_the_fleet_until_it_is_well(fleet: Path) -> None:
     done = run(fleet, **health, tune_health_on="controller")
     assert done.returncode == 0, done.stdout
     assert tuned(fleet) == "abc"
+
+
+def test_another_strategy_in_ansible_cfg_stops_the_fleet_too(fleet: Path) -> None:
+    done = run(fleet, strategy="free", tune_health_command="false", tune_health_timeout=1)
+    assert done.returncode == 2, done.stdout
+    assert tuned(fleet) == "a"
+
+
+def test_what_a_host_is_given_wins_over_the_playbook_of_a_workload(fleet: Path) -> None:
+    hosts = json.loads((fleet / "hosts.json").read_text())
+    hosts["all"]["hosts"]["b"]["tune_concerns"] = {"network_stack": {"somaxconn": 16384}}
+    (fleet / "hosts.json").write_text(json.dumps(hosts))
+    done = run(fleet, "--limit", "b", playbook="web")
+    assert done.returncode == 0, done.stdout
+    somaxconn, ports = (fleet / "b/root/proc/sys/net" / name for name in ("core/somaxconn", "ipv4/ip_local_port_range"))
+    assert somaxconn.read_text().strip() == "16384"
+    assert ports.read_text().split() == ["10240", "65535"], "the rest of the concern is the playbook's"
 
 
 def test_a_health_command_that_hangs_stops_the_fleet(fleet: Path) -> None:
@@ -122,3 +142,32 @@ def test_a_host_that_is_gone_stops_the_fleet(fleet: Path) -> None:
     limited = run(fleet, "--limit", "a,c")
     assert limited.returncode == 0, limited.stdout
     assert tuned(fleet) == "ac"
+
+
+MTU = {"tune_concerns": {"network_stack": {"mtu": 1500, "allow_disruptive": True}}}
+ARMED = "root/var/lib/nearmetal/dead-man.json"
+
+
+def test_a_network_change_stays_though_another_host_of_the_batch_fails(fleet: Path) -> None:
+    python = fleet / "c/python"
+    alive = python.rename(fleet / "c/alive")
+    python.write_text(DIES.format(python=alive))
+    python.chmod(0o755)
+    done = run(fleet, "-v", tune_serial=3, **MTU)
+    assert done.returncode == 2, done.stdout
+    assert (fleet / "b/root/sys/class/net/ens5/mtu").read_text() == "1500\n"
+    assert '"confirm_within": 120' in done.stdout, "its timer was armed"
+    assert not (fleet / "b" / ARMED).exists(), "it was reached anew"
+    assert (fleet / "c" / ARMED).exists(), "the one that died was not"
+
+
+def test_a_network_change_that_was_taken_back_meanwhile_stops_the_fleet(fleet: Path) -> None:
+    python = fleet / "a/python"
+    alive = python.rename(fleet / "a/alive")
+    # Ansible's second module on a host is the confirmation: by then the record is gone, as when the timer had fired.
+    python.write_text(f'#!/bin/sh\n[ ! -e {fleet}/a/{ARMED} ] || rm {fleet}/a/{ARMED}\nexec "{alive}" "$@"\n')
+    python.chmod(0o755)
+    done = run(fleet, **MTU)
+    assert done.returncode == 2, done.stdout
+    assert "could not be confirmed: too late" in done.stdout
+    assert not (fleet / "b/root/var/lib/nearmetal").exists()

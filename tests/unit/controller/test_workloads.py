@@ -26,15 +26,16 @@ def test_playbook_spells_the_workload_out(name: str) -> None:
         0,
         "nearmetal.ec2.tune",
     )
+    assert play["strategy"] == "linear", "another one doesn't stop at the first host that fails"
     assert play["serial"] == "{{ tune_serial | default('10%') }}"
     # A concern that only looks has nothing to spell out.
     chosen = {concern: options for concern, options in values(WORKLOADS[name]).items() if options}
-    assert variables == {"tune_workload": name, "tune_concerns": chosen}
+    assert variables == {"tune_workload": name, "tune_workload_concerns": chosen}
     for choices in WORKLOADS[name].values():
         for choice in choices.values():
             for source in choice.source.split(", "):
                 assert source in text, f"{name}.yml doesn't say that its reason is {source}"
-    spelled_out = tune_requests(name, variables["tune_concerns"], {})
+    spelled_out = tune_requests(name, variables["tune_workload_concerns"], {})
     assert spelled_out == tune_requests(name, {}, {})
 
 
