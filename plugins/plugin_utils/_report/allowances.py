@@ -61,6 +61,12 @@ def of_network_facts(result: Any, now: float) -> List[Dict[str, Any]]:
     return samples
 
 
+def of_interfaces(earlier: Iterable[Any], today: Iterable[Any]) -> List[Mapping[str, Any]]:
+    """The earlier samples to compare today's with; those of an interface without one today say nothing new."""
+    names = {sample["interface"] for sample in today if _usable(sample)}
+    return [sample for sample in earlier if _usable(sample) and sample["interface"] in names]
+
+
 def verdicts(samples: Iterable[Mapping[str, Any]]) -> List[Dict[str, Any]]:
     """One verdict per interface that has two samples: the difference of the last two.
 

@@ -167,7 +167,7 @@ class Collector:
 
     def _frozen(self, name: str, samples: Tuple[Mapping[str, Any], ...]) -> HostReport:
         host = self._hosts[name]
-        samples = (*samples, *host.allowances)[-SAMPLES:]
+        samples = (*allowances.of_interfaces(samples, host.allowances), *host.allowances)[-SAMPLES:]
         return HostReport(
             name=text(name, 255),
             state=host.state,

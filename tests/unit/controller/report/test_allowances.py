@@ -129,6 +129,19 @@ def test_a_baseline_brings_the_first_sample() -> None:
     assert values["pps_allowance_exceeded"] == 98312
 
 
+@pytest.mark.parametrize("today", [[], [sample(QUIET, 9000.0)], [sample(QUIET, 9000.0, "ens6")]])
+def test_what_a_baseline_found_is_not_found_again(today: Any) -> None:
+    found = reports.report(told(GOOD_CLOCK, allowances=[sample(QUIET, 1000.0), sample(BUSY, 1060.0)]))
+    assert [one.status for one in found.hosts[0].findings] == ["ok", "advice"]
+    later = reports.report(
+        told(GOOD_CLOCK, allowances=today), fail_on=["advice"], earlier=("2026-01-30T00:00:00Z", found.hosts)
+    )
+    # The counters of ens5 began anew, and count from nothing.
+    assert [one.status for one in later.hosts[0].findings] == ["ok"]
+    assert later.gate is not None
+    assert later.gate.hosts == ()
+
+
 def facts(seconds: int, pps: int, **more: Any) -> Dict[str, Any]:
     sample = {"seconds": seconds, "allowances": {"ens5": {"pps_allowance_exceeded": pps}}, **more}
     return {"ansible_facts": {"nearmetal": {"network": {"sample": sample}}}}
