@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import Any, Mapping
 
 from ansible import constants as C
 from ansible.errors import AnsibleActionFail
+from ansible.module_utils.common.validation import check_type_list
 from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import callback_loader
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
@@ -39,14 +40,16 @@ class ActionModule(ActionBase):
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """`{fail_on, baseline, hosts, findings, written}`; failed when `fail_on` was hit."""
         result: dict[str, Any] = super().run(tmp, task_vars)
-        _checked, options = self.validate_argument_spec(OPTIONS)
+        variables = task_vars or {}
         try:
+            self._task.args.update(_of_all_hosts(self._task.args, variables))
+            _checked, options = self.validate_argument_spec(OPTIONS)
             earlier = document.load(options["baseline"]) if options["baseline"] else None
             # The callback knows more: hosts that could not be reached, and the time.
             seen_by_callback = plays.CALLBACK == C.DEFAULT_STDOUT_CALLBACK
             # The variables of a whole fleet cost the controller more than anything else here.
             needed = options["fail_on"] or not seen_by_callback
-            collector = _collect(options["result"], task_vars or {}) if needed else Collector()
+            collector = _collect(options["result"], variables) if needed else Collector()
             blind_spots = () if seen_by_callback else (BLIND,)
             report = collector.report(plays.Clock().run("audit"), blind_spots, options["fail_on"], earlier)
             written = [] if seen_by_callback else write_all(report, _directory())
@@ -66,6 +69,28 @@ class ActionModule(ActionBase):
         if not seen_by_callback:
             self._display.warning(f"Not seen: {BLIND}.")
         return result
+
+
+def _of_all_hosts(given: Mapping[str, Any], task_vars: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments joined with what the inventory says of every host: the task runs once, with the first one's."""
+    fail_on = _list(given.get("fail_on"))
+    baselines = {str(given["baseline"]): "the play"} if given.get("baseline") else {}
+    for name in task_vars["ansible_play_hosts_all"]:
+        told = task_vars["hostvars"][name]
+        fail_on += _list(told.get("audit_fail_on"))
+        if told.get("audit_baseline"):
+            baselines[str(told["audit_baseline"])] = name
+    if len(baselines) > 1:
+        listed = " and ".join(f"{name} has {path}" for path, name in list(baselines.items())[:2])
+        raise NearmetalError(f"audit_baseline: a run is compared with one report, but {listed}: name one with -e")
+    return {"fail_on": list(dict.fromkeys(fail_on)), "baseline": next(iter(baselines), None)}
+
+
+def _list(value: Any) -> list[Any]:
+    try:
+        return list(check_type_list(value or []))
+    except TypeError:
+        raise NearmetalError("audit_fail_on: a list of statuses is wanted, such as [would_change, failed]") from None
 
 
 def _sentence(fail_on: list[str], findings: int, hosts: tuple[str, ...]) -> str:

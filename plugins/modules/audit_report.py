@@ -25,6 +25,7 @@ options:
   fail_on:
     description:
       - Fail when any host has a finding of one of these statuses. V(failed) is a concern that ended with an error.
+        The variable C(audit_fail_on) of every host of the play is added.
     type: list
     elements: str
     choices:
@@ -44,6 +45,7 @@ options:
   baseline:
     description:
       - The C(report.json) of an earlier run; what changed since is in the report. Relative to the working directory.
+        The variable C(audit_baseline) of any host of the play counts too; the run fails when they differ.
     type: path
 attributes:
   action:

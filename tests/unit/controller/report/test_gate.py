@@ -46,6 +46,13 @@ def test_fail_on_unknown_status(fleet: Fleet) -> None:
     assert "changes" in run.stdout
 
 
+def test_fail_on_that_is_no_list(fleet: Fleet) -> None:
+    fleet.inventory({"a": GOOD, "b": {**GOOD, "audit_fail_on": {"would_change": True}}})
+    run = fleet.run()
+    assert run.returncode == 2
+    assert "audit_fail_on: a list of statuses is wanted" in well(run)
+
+
 def test_baseline_that_is_no_report(fleet: Fleet) -> None:
     fleet.inventory({"h1": {"told": told(GOOD_CLOCK)}})
     (fleet.folder / "other.json").write_text("{}")
@@ -53,3 +60,48 @@ def test_baseline_that_is_no_report(fleet: Fleet) -> None:
     assert run.returncode == 2
     assert "other.json is not a report of version 1" in well(run)
     assert states(checked(fleet)) == {"h1": "reported"}
+
+
+@pytest.mark.parametrize("callback", ["nearmetal.ec2.fleet", "ansible.builtin.default"])
+def test_fail_on_of_any_host_counts_for_all(fleet: Fleet, callback: str) -> None:
+    fleet.inventory(
+        {"a": BAD, "b": {**GOOD, "audit_fail_on": ["refused"]}, "c": {**GOOD, "audit_fail_on": "failed,ok"}}
+    )
+    run = fleet.run(callback=callback)
+    assert checked(fleet)["fail_on"] == {
+        "statuses": ["refused", "failed", "ok"],
+        "hosts": ["a", "b", "c"],
+        "findings": 5,
+    }
+    assert run.returncode == 2, run.stdout
+
+
+def test_fail_on_of_a_host_that_is_not_audited_does_not_count(fleet: Fleet) -> None:
+    fleet.inventory({"a": BAD, "b": {**GOOD, "audit_fail_on": ["refused"]}})
+    assert fleet.run("--limit", "a").returncode == 0
+    assert checked(fleet)["fail_on"] is None
+
+
+def test_fail_on_of_the_command_line_replaces_those_of_the_hosts(fleet: Fleet) -> None:
+    fleet.inventory({"a": BAD, "b": {**GOOD, "audit_fail_on": ["refused"]}})
+    assert fleet.run("-e", '{"audit_fail_on": []}').returncode == 0
+    assert checked(fleet)["fail_on"] is None
+
+
+def test_baseline_of_any_host_counts_for_all(fleet: Fleet) -> None:
+    fleet.inventory({"a": GOOD, "b": {**GOOD, "audit_baseline": "old.json"}})
+    well(fleet.run())
+    (fleet.reports / "report.json").rename(fleet.folder / "old.json")
+    assert fleet.run().returncode == 0
+    assert checked(fleet)["drift"]["changes"] == []
+
+
+def test_baselines_that_differ_are_refused(fleet: Fleet) -> None:
+    fleet.inventory({"a": {**GOOD, "audit_baseline": "web.json"}, "b": {**BAD, "audit_baseline": "db.json"}, "c": GOOD})
+    run = fleet.run()
+    assert run.returncode == 2
+    sentence = (
+        "audit_baseline: a run is compared with one report, but a has web.json and b has db.json: name one with -e"
+    )
+    assert sentence in " ".join(well(run).split())
+    assert states(checked(fleet)) == {"a": "reported", "b": "reported", "c": "reported"}
