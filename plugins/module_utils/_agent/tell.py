@@ -8,16 +8,16 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import List, Optional, Sequence
+from typing import List, Optional, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import report
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.say import say
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import dead_man as engine_dead_man
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import REPLAN, Outcome
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import REPLAN, Outcome, Request
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import restore_requests, stored_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import contract
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Origin, run
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Known, Origin, run
 
 ORIGIN = Origin("nearmetal on the host")
 
@@ -38,11 +38,17 @@ def plan(host: WritableHost) -> int:
     return _say(run(host, stored_requests, check=True, mode=REPLAN, lenient=True).outcomes)
 
 
-def replan(host: WritableHost) -> bool:
-    """Plan anew and do it; whether every concern could be."""
+def replan(host: WritableHost, names: Sequence[str] = ()) -> Tuple[str, ...]:
+    """Plan these concerns anew, all of them when none is named, and do it; the names of those that could not be."""
     for concern in engine_dead_man.unconfirmed(host):
         say(f"<4>{concern}: nobody confirmed its network change before the reboot, so it isn't set again")
-    return _say(run(host, stored_requests, check=False, mode=REPLAN, lenient=True).outcomes) == 0
+
+    def ask(known: Known) -> List[Request]:
+        return [request for request in stored_requests(known) if not names or request.name in names]
+
+    outcomes = run(host, ask, check=False, mode=REPLAN, lenient=True).outcomes
+    _say(outcomes)
+    return tuple(outcome.name for outcome in outcomes if outcome.error)
 
 
 def restore(host: WritableHost, names: Optional[List[str]]) -> int:

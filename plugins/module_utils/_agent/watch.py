@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Optional
+from typing import Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.say import say
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import store
@@ -21,29 +21,34 @@ ROUNDS = 3
 def reapply(host: WritableHost, if_changed: bool) -> int:
     """Plan anew what the unit plans; with `if_changed` only when the fingerprint is another than planned for.
 
-    Returns 0 when every concern could be planned and done.
+    While it is the same, a concern that could not be planned or done is tried again,
+    alone: the others stay as the operator has them. Returns 0 when none is left.
     """
     off = switched_off(host)
     if off is not None:
         say(f"switched off by {off}: nothing is planned")
         return 0
-    seen = _planned_for(host)
-    for _round in range(ROUNDS):
+    seen, failed = _planned_for(host)
+    for again in range(ROUNDS):
         now = fingerprint(host)
-        if if_changed and now == seen:
-            return 0
+        same = if_changed and now == seen
+        if same and (again or not failed):
+            break
         from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import tell
 
-        if not tell.replan(host):
-            return 1
-        store.replace_file(host, store.FINGERPRINT, f"{now}\n".encode(), mode=0o600, folder_mode=0o755)
-        seen, if_changed = now, True
-    return 0
+        left = tell.replan(host, failed if same else ())
+        if left != failed or not same:
+            text = "".join(f"{line}\n" for line in (now, *left))
+            store.replace_file(host, store.FINGERPRINT, text.encode(), mode=0o600, folder_mode=0o755)
+        seen, failed, if_changed = now, left, True
+    return int(bool(failed))
 
 
-def _planned_for(host: WritableHost) -> Optional[str]:
+def _planned_for(host: WritableHost) -> Tuple[str, Tuple[str, ...]]:
+    """The fingerprint that was planned for, empty when none was, and the concerns that could not be."""
     try:
         data = store.read_file(host, store.FINGERPRINT)
     except NearmetalError:
-        return None  # whatever it is, it isn't what we planned for
-    return data.decode("ascii", "replace").strip() if data is not None else None
+        data = None  # whatever it is, it isn't what we planned for
+    lines = (data or b"").decode("ascii", "replace").split()
+    return (lines[0], tuple(lines[1:])) if lines else ("", ())

@@ -24,6 +24,7 @@ from tests.support.hosts import files_of, lay_out
 Call = Callable[..., Dict[str, Any]]
 ROOT = Path(__file__).resolve().parents[3]
 CURRENT = f"{CLOCK}/current_clocksource"
+AVAILABLE = f"{CLOCK}/available_clocksource"
 AGENT = "usr/local/lib/nearmetal/nearmetal.pyz"
 SERVICE = "etc/systemd/system/nearmetal.service"
 UNIT = {
@@ -212,6 +213,43 @@ def test_a_host_that_does_not_take_the_value_fails_the_unit(host: FakeKernel, ca
     host.moods.clear()
     assert command(["reapply", "--if-changed"], host) == 0, "a failed plan isn't remembered as planned"
     assert current(host) == "tsc"
+
+
+def test_a_concern_that_can_not_be_planned_is_tried_again_alone(
+    tmp_path: Path, call: Call, capsys: pytest.CaptureFixture[str]
+) -> None:
+    host = FakeKernel(tmp_path, files_of("nitro"))
+    somaxconn, offered = tmp_path / "proc/sys/net/core/somaxconn", tmp_path / AVAILABLE.lstrip("/")
+    sources = offered.read_text()
+    wanted = {
+        "clocksource": {"source": "kvm-clock"},
+        "network_stack": {"somaxconn": 8192},
+        "network_irq": {"rps": "auto"},
+    }
+    assert not call(tune.main, host, concerns=wanted).get("failed")
+    boot(host)
+    offered.write_text("tsc acpi_pm\n")
+    host.write_value(CURRENT, "tsc\n")
+    somaxconn.write_text("4096\n")
+    assert command(["reapply", "--if-changed"], host) == 1
+    assert somaxconn.read_text() == "8192\n", "the others are planned"
+    for _round in range(2):
+        somaxconn.write_text("1024\n")
+        capsys.readouterr()
+        assert command(["reapply", "--if-changed"], host) == 1, "the unit stays failed while it can't be planned"
+        said = capsys.readouterr().out
+        assert "doesn't offer kvm-clock" in said
+        assert len(said.splitlines()) == 1, "it is tried once, and alone"
+        assert somaxconn.read_text() == "1024\n", "the operator's hand between two events is left alone"
+    offered.write_text(sources)
+    assert command(["reapply", "--if-changed"], host) == 0
+    assert (current(host), somaxconn.read_text()) == ("kvm-clock", "1024\n")
+    host.write_value(CURRENT, "tsc\n")
+    assert command(["reapply", "--if-changed"], host) == 0
+    assert current(host) == "tsc", "nothing is left to try again"
+    (tmp_path / "sys/class/net/eth9").mkdir()
+    assert command(["reapply", "--if-changed"], host) == 0
+    assert (current(host), somaxconn.read_text()) == ("kvm-clock", "8192\n"), "a change plans all of it"
 
 
 def test_a_timer_that_does_not_start_takes_the_unit_back(host: FakeKernel, call: Call) -> None:
