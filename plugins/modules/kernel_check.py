@@ -17,8 +17,8 @@ description:
     the type's generation needs, and CPU time that others took (S0-09).
 options:
   minimum_kernel:
-    description: The oldest kernel version that is fine.
-    type: str
+    description: The oldest kernel version that is fine, in quotes, because YAML reads 5.10 as the number 5.1.
+    type: raw
     default: "3.10"
   maximum_steal_percent:
     description: How much CPU time since boot others may have taken.

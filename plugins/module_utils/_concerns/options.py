@@ -5,6 +5,7 @@
 
 The spec has the form of an Ansible argument spec, so that a state module hands
 the same data to Ansible. Here it serves `tune` and, on the host, stored wanted.
+`raw` is text that Ansible must not make of a number before it can be refused here.
 """
 
 from __future__ import annotations
@@ -73,6 +74,8 @@ def _scalar(name: str, kind: str, value: Any) -> Any:
         raise NearmetalError(f"{name} is a whole number, not {value!r}")
     if isinstance(value, bool):
         raise NearmetalError(f"{name} is a word, not a YAML boolean: put {value!r} in quotes if you mean the word")
-    if isinstance(value, (str, int, float)):
+    if isinstance(value, float):
+        raise NearmetalError(f"{name} is text, not the number {value}: put it in quotes, YAML reads 5.10 as 5.1")
+    if isinstance(value, (str, int)):
         return str(value)
     raise NearmetalError(f"{name} is a word, not {value!r}")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict
 
 import pytest
-from ansible_collections.nearmetal.ec2.plugins.modules import kernel_check
+from ansible_collections.nearmetal.ec2.plugins.modules import kernel_check, tune
 
 from tests.support.fake_kernel import FakeKernel
 from tests.support.hosts import files_of
@@ -38,3 +38,30 @@ def test_an_ena_driver_that_nitro_v4_resets(tmp_path: Path, call: Call, version:
     host = FakeKernel(tmp_path, {**files_of("nitro"), "/sys/module/ena/version": f"{version}\n"})
     findings = call(kernel_check.main, host)["findings"]
     assert [finding["status"] for finding in findings if finding["knob"] == "ena_driver"] == [status]
+
+
+@pytest.mark.parametrize("given", [5.1, 6.1, 3.0, 1e300])
+def test_a_version_without_quotes_is_refused(tmp_path: Path, call: Call, given: float) -> None:
+    """YAML has made it a number by then: 5.10 and 5.1 are the same, and nobody can tell which was meant."""
+    host = FakeKernel(tmp_path, files_of("nitro"))
+    said = f"kernel_check.minimum_kernel is text, not the number {given}: put it in quotes, YAML reads 5.10 as 5.1"
+    assert call(kernel_check.main, host, minimum_kernel=given)["msg"] == said
+    assert call(tune.main, host, concerns={"kernel_check": {"minimum_kernel": given}})["msg"] == said
+
+
+@pytest.mark.parametrize(
+    "given", ["5.x", "5.", ".5", "5.10-rc1", "5.10 ", "v5.10", "5,10", "5.10.0.1", "5.10\n", "x", "-5", "\u0665.1"]
+)
+def test_what_is_no_version_is_refused(tmp_path: Path, call: Call, given: str) -> None:
+    result = call(kernel_check.main, FakeKernel(tmp_path, files_of("nitro")), minimum_kernel=given)
+    assert "kernel_check.minimum_kernel is a version such as 5.10, not " in result["msg"]
+
+
+@pytest.mark.parametrize(
+    ("given", "status"),
+    [("6.1", "ok"), ("6.1.112", "ok"), (6, "ok"), ("6", "ok"), ("6.10", "advice"), ("6.1.113", "advice"), (7, "advice")],
+)
+def test_the_oldest_kernel_that_is_fine(tmp_path: Path, call: Call, given: Any, status: str) -> None:
+    result = call(kernel_check.main, FakeKernel(tmp_path, files_of("nitro")), minimum_kernel=given)
+    told = next(finding for finding in result["findings"] if finding["knob"] == "kernel")
+    assert (told["status"], told["wanted"]) == (status, str(given))

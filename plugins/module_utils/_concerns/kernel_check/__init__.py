@@ -27,7 +27,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding
 NAME = "kernel_check"
 
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
-    "minimum_kernel": {"type": "str", "default": "3.10"},
+    "minimum_kernel": {"type": "raw", "default": "3.10"},
     "maximum_steal_percent": {"type": "int", "default": 1},
     "instance_type": {"type": "str", "default": ""},
 }
@@ -40,11 +40,10 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
 
     Raises NearmetalError when minimum_kernel is no version.
     """
-    minimum = _numbers(str(wanted.get("minimum_kernel") or "3.10"))
+    asked = str(wanted.get("minimum_kernel") or "3.10")
+    minimum = _numbers(asked) if re.fullmatch(r"[0-9]{1,5}(?:\.[0-9]{1,5}){0,2}", asked, re.ASCII) else None
     if minimum is None:
-        raise NearmetalError(
-            f"kernel_check.minimum_kernel is a version such as 5.10, not {wanted.get('minimum_kernel')}"
-        )
+        raise NearmetalError(f"kernel_check.minimum_kernel is a version such as 5.10, not {asked!r}")
     shut = beside_the_point(NAME, "kernel", facts, wanted)
     platform, kernel = facts.platform, facts.kernel
     if shut or platform is None or kernel is None:
