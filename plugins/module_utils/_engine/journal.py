@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The journal: the original values, kept on the host until they are restored. PRIVATE to the collection.
 
-It is written before the first change. Its content is checked again at every
-use: it names levers and typed values, never paths or commands. An entry whose lever or
+It is written before the first change, and only what can be read again is written.
+Its content is checked at every use: it names levers and typed values, never paths or commands. An entry whose lever or
 place this version doesn't know is a newer one's: it stays as it is, and nothing is done with it.
 """
 
@@ -28,6 +28,14 @@ VERSION = 1
 _NEWER = re.compile(r"[a-z][a-z0-9_]{0,31}(\.[a-z][a-z0-9_]{0,31})?", re.ASCII)
 
 
+class _OtherVersion(NearmetalError):
+    """It has a format that only a newer nearmetal knows."""
+
+
+# What reading something else than a journal of ours may raise.
+_DAMAGE = (ValueError, KeyError, TypeError, RecursionError, NearmetalError)
+
+
 @dataclass(frozen=True)
 class Entry:
     """What one place was before nearmetal, and which values since then are ours."""
@@ -36,7 +44,7 @@ class Entry:
     knob: str
     what: str
     where: str
-    original: Value
+    original: Value  # None at runtime: not known, as only a boot brings it back
     ours: Tuple[Value, ...]  # the last one is wanted; more than one only after a run that was killed
     boot_id: str  # a runtime original of another boot is void
 
@@ -47,7 +55,12 @@ class Entry:
 
     def void(self, boot_id: str) -> bool:
         """Whether a reboot has made the original meaningless."""
-        return lever(self.what).scope == "runtime" and self.boot_id != boot_id
+        return lever(self.what).scope == "runtime" and (self.boot_id != boot_id or self.original is None)
+
+    def holds(self, now: Value) -> bool:
+        """Whether the place, which reads `now`, has a value of ours."""
+        moved = lever(self.what)
+        return any(moved.same(moved.remembered(now), value) for value in self.ours)
 
 
 class Journal:
@@ -85,25 +98,36 @@ class Journal:
         boot_id = self._host.boot_id()
         entries = dict(self._entries)
         for action in actions:
-            moved = lever(action.what)
-            entry = entries.get((action.what, action.where))
-            if entry is None or entry.void(boot_id):
-                original = moved.original(action.before)
-                if entry is not None and moved.remembered(action.before) in entry.ours:
-                    # A file of ours set it at boot: this boot's original is what the kernel would choose.
-                    original = moved.kernel_choice(self._host, action.where)
-                entry = Entry(action.concern, action.knob, action.what, action.where, original, (), boot_id)
-            intended = moved.remembered(action.after)
+            entry = self._started(entries.get((action.what, action.where)), action, boot_id)
+            intended = lever(action.what).remembered(action.after)
             ours = (*tuple(value for value in entry.ours if value != intended), intended)
             entries[entry.key] = replace(entry, ours=ours)
         self._save(entries)
 
+    def _started(self, entry: Optional[Entry], action: Action, boot_id: str) -> Entry:
+        """The entry of the action's place, with the original that holds in this boot."""
+        if entry is not None and not entry.void(boot_id):
+            return entry
+        moved = lever(action.what)
+        original = moved.original(action.before)
+        if entry is not None and entry.holds(action.before):
+            # A file of ours set it at boot: this boot's original is what the kernel would choose.
+            original = moved.kernel_choice(self._host, action.where)
+            if original is None:
+                return entry  # void, so restore says that the next boot brings it back
+        try:
+            moved.check(action.where, original)
+        except NearmetalError as error:
+            raise NearmetalError(f"what is there couldn't be put back ({error}): left as it is") from None
+        return Entry(action.concern, action.knob, action.what, action.where, original, (), boot_id)
+
     def settle(self, actions: Iterable[Action]) -> None:
         """The actions hold: keep only their last value; forget places that are back at their original."""
+        boot_id = self._host.boot_id()
         entries = dict(self._entries)
         for action in actions:
             entry = entries.pop((action.what, action.where), None)
-            if entry is not None and action.after != entry.original:
+            if entry is not None and (entry.void(boot_id) or action.after != entry.original):
                 entries[entry.key] = replace(entry, ours=(lever(action.what).remembered(action.after),))
         self._save(entries)
 
@@ -117,18 +141,19 @@ class Journal:
         self._save({entry.key: entry for entry in entries})
 
     def _save(self, entries: Dict[Tuple[str, str], Entry]) -> None:
-        """Put the entries on disk; only what is there counts."""
+        """Put the entries on disk; only what is there counts. NearmetalError when they couldn't be read again."""
         if not entries and not self._newer:
             store.remove_file(self._host, PATH)
             store.remove_empty_data(self._host)
             self._entries = entries
             return
-        content = {
-            "version": VERSION,
-            "instance": self._instance,
-            "entries": [*(asdict(entry) for entry in entries.values()), *self._newer],
-        }
-        data = json.dumps(content, indent=1, sort_keys=True).encode() + b"\n"
+        data = _written(self._instance, entries.values(), self._newer)
+        try:
+            readable = _written(*_read(data)) == data and len(data) <= store.MAX_BYTES
+        except _DAMAGE as error:
+            raise NearmetalError(f"{PATH} couldn't be read again ({_reason(error)}): it is left as it is") from None
+        if not readable:
+            raise NearmetalError(f"{PATH} would become one that can't be read again: it is left as it is")
         store.replace_file(self._host, PATH, data, mode=0o600, folder_mode=0o700)
         self._entries = entries
 
@@ -137,27 +162,36 @@ class Journal:
         if data is None:
             return
         try:
-            content = json.loads(data.decode("utf-8"))
-            version = content["version"]
-            if version == VERSION:
-                newer = [raw for raw in content["entries"] if _is_newer(raw)]
-                entries = [_entry(raw) for raw in content["entries"] if raw not in newer]
-                instance = content["instance"]
-        except (ValueError, KeyError, TypeError, RecursionError, NearmetalError) as error:
+            instance, entries, newer = _read(data)
+        except _OtherVersion:
+            raise
+        except _DAMAGE as error:
             raise NearmetalError(
                 f"{PATH} isn't a journal that nearmetal wrote ({_reason(error)}): nothing was changed;"
                 " if a newer one tuned this host, use that one; else look at it, and move it away to start anew,"
                 " which gives up the originals it holds"
             ) from None
-        if version != VERSION:
-            raise NearmetalError(
-                f"{PATH} has version {version!r}, this nearmetal writes version {VERSION}: use the newer one"
-            )
         if instance != self._instance:
             # An AMI was made of a tuned host: the runtime originals are another machine's.
             entries = [entry for entry in entries if lever(entry.what).scope == "boot"]
         self._entries = {entry.key: entry for entry in entries}
         self._newer = newer
+
+
+def _written(instance: Any, entries: Iterable[Entry], newer: List[Dict[str, Any]]) -> bytes:
+    content = {"version": VERSION, "instance": instance, "entries": [*map(asdict, entries), *newer]}
+    return json.dumps(content, indent=1, sort_keys=True).encode() + b"\n"
+
+
+def _read(data: bytes) -> Tuple[Any, List[Entry], List[Dict[str, Any]]]:
+    """The instance, the entries, and those of a newer nearmetal; one of _DAMAGE when it isn't a journal of ours."""
+    content = json.loads(data.decode("utf-8"))
+    version = content["version"]
+    if version != VERSION:
+        told = f"{PATH} has version {version!r}, this nearmetal writes version {VERSION}: use the newer one"
+        raise _OtherVersion(told)
+    newer = [raw for raw in content["entries"] if _is_newer(raw)]
+    return content["instance"], [_entry(raw) for raw in content["entries"] if raw not in newer], newer
 
 
 def _is_newer(raw: Any) -> bool:
@@ -177,10 +211,11 @@ def _entry(raw: Any) -> Entry:
     if not all(isinstance(text, str) and len(text) <= 256 for text in texts.values()):
         raise NearmetalError("an entry whose names are no short texts")
     moved = lever(texts["what"])
-    moved.check(texts["where"], raw["original"])
-    if moved.original(raw["original"]) != raw["original"]:
-        raise NearmetalError(f"an original of {texts['where']} that nearmetal never keeps")
-    ours = raw["ours"]
+    original, ours = raw["original"], raw["ours"]
     if not isinstance(ours, list) or not ours or len(ours) > 8:
         raise NearmetalError("an entry without values of ours")
-    return Entry(original=raw["original"], ours=tuple(ours), **texts)
+    unknown = original is None and moved.scope == "runtime"  # by a version that wrote what it couldn't read
+    moved.check(texts["where"], ours[-1] if unknown else original)
+    if moved.original(original) != original:
+        raise NearmetalError(f"an original of {texts['where']} that nearmetal never keeps")
+    return Entry(original=original, ours=tuple(ours), **texts)

@@ -120,6 +120,6 @@ def _by_reboot(entry: Entry, now: object) -> Finding:
         status="needs_reboot",
         where=entry.where,
         now=str(now),
-        reason="the original belongs to an earlier boot; the next boot brings back the kernel's own value",
+        reason="the original belongs to an earlier boot; the next boot brings back what the host has without nearmetal",
         reference="journal",
     )

@@ -1,0 +1,136 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Tuned, rebooted, and tuned again with another value: a file of ours had set the first one at boot."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any, Callable, Dict
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
+from ansible_collections.nearmetal.ec2.plugins.modules import clocksource, restore, tune
+
+from tests.support.fake_kernel import FakeKernel
+from tests.support.hosts import files_of
+
+Call = Callable[..., Dict[str, Any]]
+JOURNAL = "var/lib/nearmetal/journal.json"
+SECOND_BOOT, THIRD_BOOT = (f"{number * 8}-0000-0000-0000-000000000000" for number in "23")
+SOMAXCONN = "/proc/sys/net/core/somaxconn"
+THP = "/sys/kernel/mm/transparent_hugepage/enabled"
+
+# Concern, option → file, the kernel's own text, and two texts with the values that they stand for.
+PERSISTED = {
+    ("network_stack", "somaxconn"): (SOMAXCONN, "4096\n", {8192: "8192\n", 16384: "16384\n"}),
+    ("hugepages", "thp"): (
+        THP,
+        "[always] madvise never\n",
+        {"never": "always madvise [never]\n", "madvise": "always [madvise] never\n"},
+    ),
+}
+
+
+@pytest.fixture(params=sorted(PERSISTED), ids=lambda knob: knob[1])
+def knob(request: pytest.FixtureRequest) -> "tuple[str, str]":
+    found: "tuple[str, str]" = request.param
+    return found
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> FakeKernel:
+    return FakeKernel(tmp_path, files_of("nitro", {SOMAXCONN: "4096\n", THP: "[always] madvise never\n"}))
+
+
+def text(host: FakeKernel, path: str) -> str:
+    return (Path(host.root) / path.lstrip("/")).read_text()
+
+
+def boot(host: FakeKernel, boot_id: str, **files: str) -> None:
+    """Another boot, at which files of ours (path → text) are read."""
+    host.reboot(boot_id)
+    shutil.rmtree(Path(host.root) / "run/nearmetal", ignore_errors=True)
+    for path, content in files.items():
+        (Path(host.root) / path.lstrip("/")).write_text(content)
+
+
+def everything_works(host: FakeKernel, call: Call) -> None:
+    assert command(["reapply"], host) == 0
+    assert command(["status"], host) == 0
+    assert "failed" not in call(tune.main, host, concerns={"clocksource": {"source": "auto"}})
+
+
+def told(done: Dict[str, Any], name: str) -> Dict[str, Any]:
+    [finding] = [one for one in done["findings"] if one["knob"] == name]
+    return dict(finding)
+
+
+def test_another_value_after_a_reboot(host: FakeKernel, call: Call, knob: "tuple[str, str]") -> None:
+    concern, option = knob
+    path, own, (first, second) = PERSISTED[knob][0], PERSISTED[knob][1], PERSISTED[knob][2]
+    texts = PERSISTED[knob][2]
+    call(tune.main, host, concerns={concern: {option: first}})
+    boot(host, SECOND_BOOT, **{path: texts[first]})
+    for _again in range(2):
+        done = call(tune.main, host, concerns={concern: {option: second}})
+        assert "failed" not in done, done["msg"]
+    everything_works(host, call)
+    back = call(restore.main, host)
+    assert "failed" not in back
+    assert back["reboot_required"]
+    assert told(back, option)["status"] == "needs_reboot"
+    assert "next boot" in told(back, option)["reason"]
+    assert text(host, path) == texts[second], "what this boot would have had without us isn't known"
+    assert not any("nearmetal" in str(one.relative_to(host.root)) for one in Path(host.root, "etc").rglob("*"))
+    assert not (Path(host.root) / JOURNAL).exists()
+    boot(host, THIRD_BOOT, **{path: own})
+    again = call(restore.main, host)
+    assert not again["changed"]
+    assert not again["reboot_required"]
+
+
+def test_from_the_databases_huge_pages_to_the_caches(call: Call, tmp_path: Path) -> None:
+    host = FakeKernel(tmp_path, files_of("nitro_big"))
+    call(tune.main, host, workload="in_memory_database")
+    boot(host, SECOND_BOOT, **{THP: "always madvise [never]\n"})
+    assert "failed" not in call(tune.main, host, workload="cache")
+    assert not call(tune.main, host, workload="cache")["changed"]
+    assert command(["status"], host) == 0
+    assert command(["restore"], host) == 0
+
+
+def test_a_journal_that_an_earlier_version_spoilt_is_read(
+    host: FakeKernel, call: Call, knob: "tuple[str, str]"
+) -> None:
+    """It wrote null as the original of such a value, and refused to read it."""
+    concern, option = knob
+    path, texts = PERSISTED[knob][0], PERSISTED[knob][2]
+    first, second = texts
+    call(tune.main, host, concerns={concern: {option: first}})
+    place = Path(host.root) / JOURNAL
+    journal = json.loads(place.read_text())
+    for entry in journal["entries"]:
+        if entry["what"] != "files":
+            entry.update(original=None, boot_id=SECOND_BOOT)
+    place.write_text(json.dumps(journal))
+    boot(host, SECOND_BOOT, **{path: texts[first]})
+    everything_works(host, call)
+    assert "failed" not in call(tune.main, host, concerns={concern: {option: second}})
+    everything_works(host, call)
+    back = call(restore.main, host)
+    assert "failed" not in back
+    assert told(back, option)["status"] == "needs_reboot"
+    assert not (Path(host.root) / JOURNAL).exists()
+
+
+def test_a_value_that_could_not_be_put_back_is_not_changed(tmp_path: Path, call: Call) -> None:
+    qdisc = "/proc/sys/net/core/default_qdisc"
+    host = FakeKernel(tmp_path, files_of("nitro", {qdisc: "somebody's.own\n"}))
+    done = call(tune.main, host, concerns={"network_stack": {"qdisc": "fq"}, "clocksource": {"source": "kvm-clock"}})
+    assert "couldn't be put back" in done["errors"]["network_stack"]
+    assert text(host, qdisc) == "somebody's.own\n"
+    assert "failed" not in call(clocksource.main, host, source="tsc")
+    assert command(["restore"], host) == 0

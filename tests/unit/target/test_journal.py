@@ -1,0 +1,158 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The journal on disk: whatever was written, by whichever lever and over however many boots, is read again."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any, Dict, List, Tuple
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.journal import Journal
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.levers import LEVERS
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Value
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.hosts import files_of, lay_out
+
+BOOTS = tuple(f"{number}0000000-0000-0000-0000-000000000000" for number in range(1, 4))
+NIC, DISK = "0000:00:05.0", "0000:00:1f.0/n1"
+PER_RX, PER_TX = [{"rx-0": "0", "rx-1": "1"}, {"rx-0": "0-1"}, {}], [{"tx-0": "0"}, {"tx-0": "1"}, {}]
+CHOICES, SWITCH = ["always", "madvise", "never"], ["enabled", "disabled"]
+NUMBERS, TEXT_NUMBERS = [0, 64, 1024], ["0", "64", "1024", "999999999"]
+
+# Lever → a place of its kind, and values that are asked for there.
+KINDS: Dict[str, Tuple[str, List[Any]]] = {
+    "clock.current": ("", ["tsc", "kvm-clock", "hpet"]),
+    "smt.control": ("", ["on", "off"]),
+    "smt.offline": ("", ["", "1", "4-7"]),
+    "power.idle_disabled": ("", [{"state0": "", "state1": "0-3"}, {"state0": ""}]),
+    "power.governors": ("", [{"policy0": "performance"}, {"policy0": "powersave"}]),
+    "power.preferences": ("", [{"policy0": "performance"}, {"policy0": "balance_power"}]),
+    "power.turbo": ("", SWITCH),
+    "hugepages.thp": ("", CHOICES),
+    "hugepages.thp_defrag": ("", [*CHOICES, "defer+madvise"]),
+    "hugepages.thp_shmem": ("", CHOICES),
+    "hugepages.khugepaged_defrag": ("", SWITCH),
+    "hugepages.pages": ("2048kB", [{"node0": 0}, {"node0": 512, "node1": 512}]),
+    "hugepages.mounts": ("/mnt/huge", [None, "pagesize=2M", "pagesize=1G,gid=70,mode=1770"]),
+    "boot.arguments": ("tsc", [None, "tsc=reliable"]),
+    "network.queues": (NIC, NUMBERS),
+    "irqbalance.arguments": ("/etc/default/irqbalance", [None, "", "--banmod=ena"]),
+    "irqbalance.in_force": ("/etc/default/irqbalance", [None, "", "--banmod=ena"]),
+    "network.affinity": (NIC, PER_RX),
+    "network.rps": (NIC, PER_RX),
+    "network.rfs": (NIC, [{"rx-0": 4096}, {"rx-0": 0}]),
+    "network.xps": (NIC, PER_TX),
+    "network.bql": (NIC, [{"tx-0": 0}, {"tx-0": 3000}]),
+    "network.rings": (f"{NIC}/rx", NUMBERS),
+    "network.coalesce": (f"{NIC}/rx_usecs", NUMBERS),
+    "network.offloads": (f"{NIC}/tx-scatter-gather", [0, 1]),
+    "network.mtu": (NIC, [1500, 9001]),
+    "network.txqueuelen": (NIC, NUMBERS),
+    "block.io_timeout": (DISK, [*TEXT_NUMBERS, "4294967295"]),
+    "block.scheduler": (DISK, ["none", "mq-deadline"]),
+    "block.read_ahead_kb": (DISK, TEXT_NUMBERS),
+    "block.nr_requests": (DISK, TEXT_NUMBERS),
+    "block.nomerges": (DISK, ["0", "1", "2"]),
+    "block.rq_affinity": (DISK, ["0", "1", "2"]),
+    "sysctl": ("net.core.somaxconn", ["4096", "8192", "16384"]),
+    "files": ("/etc/sysctl.d/99-nearmetal-network_stack.conf", [None, "# one\n", "# two\n"]),
+    "unit.enabled": ("", [None, True]),
+    "unit.agent": ("", [None, "0.1.0 " + "a" * 64, "0.2.0 " + "b" * 64]),
+}
+# What a kernel or a file may answer that no lever can put back.
+STRANGE = (None, "", "\udcff", "x.y", "a" * 300, -1, 1 << 70, {}, {"rx-0": None}, {"a": {"b": [1]}})
+
+
+def test_every_lever_has_its_kind_here() -> None:
+    assert set(KINDS) == set(LEVERS)
+
+
+@st.composite
+def steps(draw: st.DrawFn) -> Tuple[str, Action, bool]:
+    """A boot, an action on one of few places, and whether the run lives to see that it holds."""
+    what = draw(st.sampled_from(sorted(KINDS)))
+    where, values = KINDS[what]
+    before: Value = draw(st.sampled_from([*values, *values, *STRANGE]))
+    action = Action("some", "knob", what, before, draw(st.sampled_from(values)), "a test", "none", where)
+    return draw(st.sampled_from(BOOTS)), action, draw(st.booleans())
+
+
+def on_boot(root: Path, boot_id: str, kind: str = "") -> WritableHost:
+    lay_out(root, {**(files_of(kind) if kind else {}), "/proc/sys/kernel/random/boot_id": boot_id + "\n"})
+    return WritableHost(str(root))
+
+
+@given(st.lists(steps(), min_size=1, max_size=12))
+def test_what_was_written_is_read_again(story: List[Tuple[str, Action, bool]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        for boot_id, action, lives in story:
+            host = on_boot(Path(folder), boot_id)
+            journal = Journal(host, "i-0123456789abcdef0")
+            earlier = journal.entries()
+            try:
+                journal.begin([action])
+            except NearmetalError:
+                assert Journal(host, "i-0123456789abcdef0").entries() == earlier, "refused, and yet written"
+                continue
+            if lives:
+                journal.settle([action])
+            assert Journal(host, "i-0123456789abcdef0").entries() == journal.entries()
+
+
+@given(st.sampled_from(sorted(KINDS)), st.data())
+def test_what_was_there_and_what_is_wanted_are_found_again(what: str, data: st.DataObject) -> None:
+    """An ordinary value of every lever is never refused, and restore knows both."""
+    where, values = KINDS[what]
+    before, after = data.draw(st.sampled_from(values)), data.draw(st.sampled_from(values))
+    with tempfile.TemporaryDirectory() as folder:
+        host = on_boot(Path(folder), BOOTS[0])
+        Journal(host, None).begin([Action("some", "knob", what, before, after, "a test", "none", where)])
+        [entry] = Journal(host, None).entries()
+        assert entry.original == LEVERS[what].original(before)
+        assert entry.ours == (LEVERS[what].remembered(after),)
+
+
+@pytest.mark.parametrize("what", sorted(what for what, one in LEVERS.items() if one.scope == "runtime"))
+@pytest.mark.parametrize("kind", ["metal", "xen_hvm"])
+def test_a_second_value_after_a_reboot(tmp_path: Path, kind: str, what: str) -> None:
+    """A file of ours has set the first one at boot, and what the kernel would choose isn't known, or is."""
+    where, values = KINDS[what]
+    first = on_boot(tmp_path, BOOTS[0], kind)
+    Journal(first, None).begin([Action("some", "knob", what, values[1], values[0], "a test", "none", where)])
+    second = on_boot(tmp_path, BOOTS[1], kind)
+    Journal(second, None).begin([Action("some", "knob", what, values[0], values[1], "a test", "none", where)])
+    [entry] = Journal(second, None).entries()
+    assert LEVERS[what].remembered(values[1]) in entry.ours
+    choice = LEVERS[what].kernel_choice(second, where)
+    assert entry.void(BOOTS[1]) if choice is None else entry.original == choice
+
+
+def test_a_name_that_could_not_be_read_again_is_not_written(tmp_path: Path) -> None:
+    host = on_boot(tmp_path, BOOTS[0])
+    with pytest.raises(NearmetalError, match=r"journal\.json couldn't be read again"):
+        Journal(host, None).begin([Action("some", "k" * 300, "smt.control", "on", "off", "a test", "none")])
+    assert Journal(host, None).entries() == []
+
+
+def test_more_bytes_than_are_read_are_not_written(tmp_path: Path) -> None:
+    """As on thousands of CPUs, after a few runs that were killed."""
+    host = on_boot(tmp_path, BOOTS[0])
+    table = {f"policy{number}": "powersave" for number in range(4096)}
+    refused = 0
+    for word in "abcdef":
+        for what in ("power.governors", "power.preferences"):
+            earlier = Journal(host, None).entries()
+            action = Action("some", "knob", what, table, dict.fromkeys(table, word * 32), "a test", "none")
+            try:
+                Journal(host, None).begin([action])
+            except NearmetalError:
+                refused += 1
+                assert Journal(host, None).entries() == earlier
+    assert 0 < refused < 12
