@@ -171,3 +171,16 @@ def test_a_network_change_that_was_taken_back_meanwhile_stops_the_fleet(fleet: P
     assert done.returncode == 2, done.stdout
     assert "could not be confirmed: too late" in done.stdout
     assert not (fleet / "b/root/var/lib/nearmetal").exists()
+
+
+def test_an_audit_does_not_wait_for_ever_for_a_host_that_hangs(fleet: Path) -> None:
+    os.mkfifo(fleet / "never")
+    python = fleet / "b/python"
+    python.write_text(f"#!/bin/sh\nread answer < {fleet}/never\n")
+    done = run(fleet, playbook="audit", audit_timeout=20)
+    assert done.returncode == 2, done.stdout
+    assert "Timed out after 20 second" in done.stdout
+    report = json.loads((fleet / "nearmetal-report/report.json").read_text())
+    states = {host["name"]: host["state"] for host in report["hosts"]}
+    assert (states.pop("b"), set(states)) == ("failed", {"a", "c"})
+    assert "failed" not in states.values()
