@@ -51,8 +51,10 @@ class ActionModule(ActionBase):
             needed = options["fail_on"] or not seen_by_callback
             collector = _collect(options["result"], variables) if needed else Collector()
             blind_spots = () if seen_by_callback else (BLIND,)
-            report = collector.report(plays.Clock().run("audit"), blind_spots, options["fail_on"], earlier)
-            written = [] if seen_by_callback else write_all(report, _directory())
+            directory = "" if seen_by_callback else _directory()
+            run = plays.Clock().run("audit")
+            report = collector.report(run, blind_spots, options["fail_on"], earlier, plays.near(directory))
+            written = [] if seen_by_callback else write_all(report, directory)
         except NearmetalError as error:
             raise AnsibleActionFail(str(error)) from None
         hosts = report.gate.hosts if report.gate else ()

@@ -195,11 +195,12 @@ class CallbackModule(DefaultCallback):
         run = self._clock.run(self._mode)
         earlier = self._gate.earlier()
         blind_spots = [self._gate.complaint] if self._gate.complaint else []
-        report = self._collector.report(run, blind_spots, self._gate.statuses, earlier)
+        directory = str(self.get_option("report_directory"))
+        report = self._collector.report(run, blind_spots, self._gate.statuses, earlier, plays.near(directory))
         color = None
         # Before anything is printed: whoever reads the terminal may have left (`| head`).
         try:
-            written = "Reports: " + plays.brief(write_all(report, str(self.get_option("report_directory"))))
+            written = "Reports: " + plays.brief(write_all(report, directory))
         except NearmetalError as error:
             written, color = f"✗ {error}", C.COLOR_ERROR
         self._tell("")

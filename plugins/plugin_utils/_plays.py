@@ -110,7 +110,7 @@ class Clock:
         """The run as of now."""
         inventory = [str(source) for source in context.CLIARGS.get("inventory") or ()]
         standard = [str(source) for source in C.DEFAULT_HOST_LIST]
-        inventory = [_near(source) for source in inventory if source not in standard]
+        inventory = [near(source) for source in inventory if source not in standard]
         command, beside = _again(mode, inventory)
         return Run(
             mode=mode,
@@ -132,9 +132,9 @@ def _again(mode: str, inventory: Iterable[str]) -> Tuple[Tuple[str, ...], str]:
     playbooks = [AUDITS.get(name, name) for name in started]
     looked = mode == "audit" and not line.get("check")
     if looked and not AUDITS.keys() >= set(started):
-        return (), f"in {', '.join(map(_near, started))}, tune in place of audit"
+        return (), f"in {', '.join(map(near, started))}, tune in place of audit"
     workload, complete = _extra(map(str, line.get("extra_vars") or ()))
-    words = [PROGRAM, *map(_near, playbooks)]
+    words = [PROGRAM, *map(near, playbooks)]
     words += [word for source in inventory for word in ("-i", source)]
     words += ["-e", f"tune_workload={workload}"] if workload else []
     for option, given, usual in (("--tags", "tags", ["all"]), ("--skip-tags", "skip_tags", [])):
@@ -171,8 +171,8 @@ def _stamp(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _near(source: str) -> str:
-    """An inventory as one would type it here."""
+def near(source: str) -> str:
+    """A path as one would type it here."""
     if not os.path.isabs(source):
         return source
     near = os.path.relpath(source)

@@ -59,7 +59,7 @@ def fleet(hosts: int, findings_per_concern: int = 2) -> Report:
             collected.unreachable(name, "Connection timed out")
         else:
             collected.add(name, told(*_findings(dice, findings_per_concern), platform=_platform(number)))
-    return collected.report(RUN)
+    return collected.report(RUN, directory="nearmetal-report")
 
 
 def _platform(number: int) -> Dict[str, str]:

@@ -149,6 +149,7 @@ class Collector:
         blind_spots: Iterable[str] = (),
         fail_on: Iterable[str] = (),
         earlier: Optional[Tuple[str, Tuple[HostReport, ...]]] = None,
+        directory: str = "",
     ) -> Report:
         """The report as of now, hosts by name; `earlier` is what document.load gives."""
         since, before = earlier or ("", ())
@@ -160,6 +161,7 @@ class Collector:
             blind_spots=tuple(blind_spots),
             gate=gate_of(hosts, tuple(fail_on)) if fail_on else None,
             drift=drift.compare(since, before, hosts, run.mode) if earlier else None,
+            directory=directory,
         )
 
     def _host(self, name: str) -> _Host:

@@ -122,6 +122,7 @@ class Report:
     blind_spots: Tuple[str, ...] = ()  # what the writer could not see, in sentences
     gate: Optional[Gate] = None
     drift: Optional[Mapping[str, Any]] = None  # see drift.py
+    directory: str = ""  # where it is written, as one would type it here
 
     def states(self) -> Dict[str, int]:
         """How many hosts are in each state."""

@@ -8,6 +8,9 @@ PRIVATE to the collection.
 
 from __future__ import annotations
 
+import hashlib
+import os
+import re
 import shlex
 from collections import Counter
 from dataclasses import dataclass
@@ -21,10 +24,12 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.headings imp
     heading_of,
     in_order,
 )
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import HostReport, Report, Run
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import HostReport, Report
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.statuses import FAILED, OPEN, ORDER, worst
 
-LIMIT = 3  # hosts that a command names; more are left to the inventory
+LIMIT = 3  # hosts that a command names; more stand in a file beside the reports
+HOSTS_FILE = re.compile(r"hosts-[0-9a-f]{12}\.txt")
+_PATH = re.compile(r"[^\s,:;\[\]]+")  # that --limit takes in one piece
 PROGRAM = "ansible-playbook"
 TUNE = "nearmetal.ec2.tune"
 VALUE = 60  # characters of a value beside a sentence
@@ -76,7 +81,7 @@ def top_findings(report: Report) -> List[Top]:
             if finding.status in OPEN:
                 key = (finding.concern, finding.knob, finding.status)
                 groups.setdefault(key, []).append((host.name, finding.__dict__))
-    tops = [_top(report.run, *key, told) for key, told in groups.items()]
+    tops = [_top(report, *key, told) for key, told in groups.items()]
     return sorted(
         tops,
         key=lambda top: (
@@ -117,14 +122,29 @@ def span(hosts: Tuple[str, ...], shown: int = LIMIT) -> str:
     return ", ".join(hosts[:shown]) + (f" and {rest:,} more" if rest > 0 else "")
 
 
-def fix_command(run: Run, hosts: Tuple[str, ...] = ()) -> str:
-    """The command that does what the run showed, for a few hosts by name; a sentence when no command would."""
+def fix_command(report: Report, hosts: Tuple[str, ...]) -> str:
+    """The command that does what the run showed, on these hosts and no others; a sentence when no command would."""
+    run = report.run
     if not run.command:
         return run.beside
-    limit = ",".join(hosts) if 0 < len(hosts) <= LIMIT else run.limit
-    words = shlex.join([*run.command, *(["--limit", limit] if limit else [])])
+    in_file = len(hosts) > LIMIT and _PATH.fullmatch(report.directory)
+    limit = f"@{os.path.join(report.directory, _hosts_file(hosts))}" if in_file else ",".join(hosts)
+    words = shlex.join([*run.command, "--limit", limit])
     # In brackets no shell takes it: it can't be run without what is missing.
     return f"{words} ({run.beside})" if run.beside else words
+
+
+def hosts_files(report: Report) -> Dict[str, str]:
+    """The files of host names that the fixes of this report need, by name.
+
+    What is in one never changes: a command of an older report finds its hosts, or no file.
+    """
+    named = {top.hosts for top in top_findings(report) if _hosts_file(top.hosts) in top.fix}
+    return {_hosts_file(hosts): "".join(f"{host}\n" for host in hosts) for hosts in named}
+
+
+def _hosts_file(hosts: Tuple[str, ...]) -> str:
+    return f"hosts-{hashlib.sha256(os.fsencode(','.join(hosts))).hexdigest()[:12]}.txt"
 
 
 def is_command(fix: str) -> bool:
@@ -132,7 +152,7 @@ def is_command(fix: str) -> bool:
     return fix.startswith(f"{PROGRAM} ")
 
 
-def _top(run: Run, concern: str, knob: str, status: str, told: List[Tuple[str, Mapping[str, Any]]]) -> Top:
+def _top(report: Report, concern: str, knob: str, status: str, told: List[Tuple[str, Mapping[str, Any]]]) -> Top:
     hosts = tuple(dict.fromkeys(name for name, _finding in told))
     reasons = Counter(str(finding["reason"]) for _name, finding in told)
     changes = {change_of(finding) for _name, finding in told}
@@ -147,15 +167,15 @@ def _top(run: Run, concern: str, knob: str, status: str, told: List[Tuple[str, M
         other_reasons=len(reasons) - 1,
         gain=next((str(finding["gain"]) for _name, finding in told if finding.get("gain")), ""),
         reference=str(example.get("reference") or ""),
-        fix=_fix(run, concern, status, hosts),
+        fix=_fix(report, concern, status, hosts),
     )
 
 
-def _fix(run: Run, concern: str, status: str, hosts: Tuple[str, ...]) -> str:
-    if status == "would_change" and concern in BY_API and TUNE in run.command:
+def _fix(report: Report, concern: str, status: str, hosts: Tuple[str, ...]) -> str:
+    if status == "would_change" and concern in BY_API and TUNE in report.run.command:
         return f"the role nearmetal.ec2.{concern}: see docs/cloud.md"
     if status == "would_change":
-        return fix_command(run, hosts)
+        return fix_command(report, hosts)
     return {
         "needs_reboot": f"reboot when it suits: {span(hosts)}",
         "needs_restart": f"restart the service when it suits: {span(hosts)}",

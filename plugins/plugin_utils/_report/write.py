@@ -9,7 +9,7 @@ import os
 from typing import List
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import document, html, markdown, prometheus
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import document, html, markdown, prometheus, summary
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import Report
 
 FORMS = (
@@ -21,13 +21,20 @@ FORMS = (
 
 
 def write_all(report: Report, directory: str) -> List[str]:
-    """Write every form into the directory (made with mode 0700); the paths, in order.
+    """Write every form into the directory (made with mode 0700), with what its commands need; the forms' paths.
 
     Raises NearmetalError when a file can't be written; those written before it stay.
     """
     try:
         os.makedirs(directory, mode=0o700, exist_ok=True)
-        return [_write(os.path.join(directory, name), form(report)) for name, form in FORMS]
+        needed = summary.hosts_files(report)
+        for name, text in needed.items():
+            _write(os.path.join(directory, name), text)
+        written = [_write(os.path.join(directory, name), form(report)) for name, form in FORMS]
+        for name in os.listdir(directory):
+            if summary.HOSTS_FILE.fullmatch(name) and name not in needed:
+                os.unlink(os.path.join(directory, name))
+        return written
     except OSError as error:
         raise NearmetalError(
             f"report_directory: can't write {error.filename or directory}: {error.strerror};"

@@ -9,6 +9,9 @@ import os
 import pty
 import re
 import subprocess
+import sys
+from pathlib import Path
+from typing import List
 
 import pytest
 
@@ -153,11 +156,39 @@ def test_the_fix_does_what_was_looked_at(fleet: Fleet, started: str, fix: str) -
     assert checked(fleet)["top"][0]["fix"] == f"ansible-playbook {fix}"
 
 
-def test_the_fix_of_many_hosts_stays_within_the_limit_and_the_workload(fleet: Fleet) -> None:
-    fleet.inventory({f"h{number}": MIXED["db1"] for number in range(5)})
-    well(fleet.run("--limit", "!h0", "-e", '{"tune_workload": "cache", "audit_fail_on": []}'))
-    fix = "ansible-playbook nearmetal.ec2.tune -i hosts.json -e tune_workload=cache --limit '!h0'"
-    assert checked(fleet)["top"][0]["fix"] == fix
+@pytest.mark.parametrize("callback", ["nearmetal.ec2.fleet", "ansible.builtin.default"])
+@pytest.mark.parametrize("folder", ["reports", "my reports: all, of them"])
+def test_the_fix_of_many_hosts_is_for_those_hosts(fleet: Fleet, callback: str, folder: str) -> None:
+    fleet.reports = fleet.folder / folder
+    good = MIXED["db2"]
+    fleet.inventory({"h0": MIXED["db1"], **{f"h{n}": good if n == 3 else MIXED["db1"] for n in range(1, 7)}})
+    only = '{"tune_workload": "cache", "audit_fail_on": []}'
+    run = fleet.run("--limit", "!h0", "-e", only, callback=callback, NEARMETAL_REPORT_DIRECTORY=str(fleet.reports))
+    well(run)
+    fix = checked(fleet)["top"][0]["fix"]
+    assert fix.startswith("ansible-playbook nearmetal.ec2.tune -i hosts.json -e tune_workload=cache --limit ")
+    assert callback == "ansible.builtin.default" or f"{fix}\n" in run.stdout
+    assert hosts_of(fleet, fix) == ["h1", "h2", "h4", "h5", "h6"]
+    # What was copied from an older report never tunes other hosts.
+    fleet.inventory({f"h{n}": MIXED["db1"] for n in range(7)})
+    well(fleet.run(callback=callback, NEARMETAL_REPORT_DIRECTORY=str(fleet.reports)))
+    assert hosts_of(fleet, fix) == ([] if folder == "reports" else ["h1", "h2", "h4", "h5", "h6"])
+    assert hosts_of(fleet, checked(fleet)["top"][0]["fix"]) == [f"h{n}" for n in range(7)]
+
+
+def hosts_of(fleet: Fleet, command: str) -> List[str]:
+    """The hosts that a pasted command is for; none when it is refused."""
+    environment = {**fleet.environment(), "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    listed = subprocess.run(
+        ["/bin/bash", "-c", f"{command} --list-hosts"],
+        cwd=fleet.folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return sorted(re.findall(r"^      (\S+)$", listed.stdout, re.M))
 
 
 def test_an_audit_in_a_playbook_of_ones_own_is_not_fixed_by_ours(fleet: Fleet) -> None:
