@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Dict, Iterable, Iterator, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import model
@@ -14,6 +15,7 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.summary impo
 
 OURS = "nearmetal.ec2"
 _PLATFORM = ("instance_type", "host_class", "kernel", "distribution", "distribution_version")
+_SHARE = re.compile(r"\d+(\.\d+)? %", re.ASCII)
 Key = Tuple[str, str, str]
 
 
@@ -81,7 +83,14 @@ def _same(was: Told, now: Told) -> bool:
     if {was.status, now.status} == {"changed", "ok"} and was.wanted is not None:
         # The kernel may have its own word for what was set (`off` for `disabled`).
         return was.wanted == now.wanted
+    if _measured(was.now) and _measured(now.now):
+        return was.status == now.status
     return _settled(was) == _settled(now)
+
+
+def _measured(value: Any) -> bool:
+    """Whether a value is a share of time, which no two looks find equal: what is set is never told in percent."""
+    return isinstance(value, str) and _SHARE.fullmatch(value) is not None
 
 
 def _settled(finding: Told) -> Tuple[Any, str]:

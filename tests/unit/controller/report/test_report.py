@@ -120,6 +120,23 @@ def test_what_a_run_set_is_no_drift_in_the_next_audit(tmp_path: Path, call: Call
     assert knob in {change["what"] for change in changes(tuned, untouched)}  # somebody put it back
 
 
+def test_a_measured_value_drifts_when_its_status_does(tmp_path: Path, call: Call) -> None:
+    told_ = []
+    for stolen in (1100, 2300, 90000):
+        times = {"/proc/stat": f"cpu  100000 0 100000 800000 0 0 0 {stolen} 0 0\n"}
+        host = FakeKernel(tmp_path / str(stolen), files_of("nitro", times))
+        told_.append(call(tune.main, host, check=True, workload="base"))
+    assert {one["now"] for result in told_ for one in result["findings"] if one["knob"] == "steal"} == {
+        "0.1 %",
+        "0.2 %",
+        "8.2 %",
+    }
+    assert changes(told_[0], told_[1]) == []
+    (gone, gained) = changes(told_[1], told_[2])
+    assert (gone["what"], gone["before"]) == ("kernel_check.steal", "0.2 % (ok)")
+    assert "EC2 doesn't oversubscribe CPUs" in gained["after"]
+
+
 def test_a_value_that_moved() -> None:
     assert changes(told(GOOD_CLOCK), told({**SLOW_CLOCK, "owner": "tuned"})) == [
         {
