@@ -11,9 +11,10 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from typing import Callable, Container, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Callable, Container, Dict, Iterator, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.owners import OwnersFacts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.sysctl import NUMA_BALANCING, ZONE_RECLAIM
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Value, Wanted
 
 REFERENCE = "docs/ownership.md"
@@ -49,6 +50,28 @@ _TUNED: Mapping[str, Sequence[str]] = {
     "sysctl": ("sysctl.{}",),
     "boot.arguments": ("cmdline.{}",),
 }
+# The knobs whose findings have the words of their actions → what those change: so a value that is ours already can be
+# held against what others set. A kernel parameter's finding names it, or it is here.
+_IN_WORDS: Mapping[str, str] = {
+    "clocksource.source": "clock.current",
+    "cpu_power.governor": "power.governors",
+    "cpu_power.energy_performance_preference": "power.preferences",
+    "cpu_power.turbo": "power.turbo",
+    "hugepages.thp": "hugepages.thp",
+    "hugepages.thp_defrag": "hugepages.thp_defrag",
+    "hugepages.thp_shmem": "hugepages.thp_shmem",
+    "block_storage.scheduler": "block.scheduler",
+    "block_storage.read_ahead_kb": "block.read_ahead_kb",
+    "network_irq.queues": "network.queues",
+    "network_stack.rx_ring": "network.rings",
+    "network_stack.tx_ring": "network.rings",
+    "network_stack.adaptive_rx": "network.coalesce",
+    "network_stack.rx_usecs": "network.coalesce",
+    "network_stack.tx_usecs": "network.coalesce",
+    "network_stack.mtu": "network.mtu",
+    "network_stack.txqueuelen": "network.txqueuelen",
+}
+_PARAMETERS: Mapping[str, str] = {"numa.balancing": NUMA_BALANCING, "numa.zone_reclaim_mode": ZONE_RECLAIM}
 # Words of tuned's that mean a value of ours.
 _MEANS: Mapping[str, Mapping[str, str]] = {
     "cpu.no_turbo": {"1": "disabled", "true": "disabled", "0": "enabled", "false": "enabled"},
@@ -89,8 +112,9 @@ def guarded(owners: OwnersFacts, plan_of: Callable[[Wanted], Plan], wanted: Want
     """The plan without what somebody else owns, each such knob refused by its owner's name.
 
     The others are planned as if those had not been asked for, so that what is kept for
-    the next boot holds them alone. With `owner_conflict: take_over` the plan stays, and
-    the owner is named as advice.
+    the next boot holds them alone. A knob that has our value, but not the owner's, is
+    owned as well: when the owner starts again it has theirs. With `owner_conflict:
+    take_over` the plan stays, and the owner is named as advice.
     """
     plan = plan_of(wanted)
     if owners.immutable is not None:
@@ -100,6 +124,10 @@ def guarded(owners: OwnersFacts, plan_of: Callable[[Wanted], Plan], wanted: Want
         owner = _owner(owners, action) if action.after is not None else None
         if owner is not None:
             owned.setdefault(_key(action), (action, owner))
+    for held in _held(owners, plan):
+        owner = _setter(owners, held)
+        if owner is not None:
+            owned.setdefault(_key(held), (held, owner))
     if not owned:
         return plan
     if wanted.get("owner_conflict") == "take_over":
@@ -154,10 +182,35 @@ def _unpersisted(finding: Finding, plan: Plan) -> bool:
     return any(action.what == "files" and action.where == finding.where for action in plan.actions)
 
 
+def _held(owners: OwnersFacts, plan: Plan) -> Iterator[Action]:
+    """What the plan finds as wanted already, as the action that would have brought it."""
+    for finding in plan.findings:
+        name = f"{finding.concern}.{finding.knob}"
+        where = _PARAMETERS.get(name, finding.where)
+        parameter = where and (where in owners.sysctl or f"sysctl.{where}" in owners.tuned)
+        what = "sysctl" if parameter else _IN_WORDS.get(name)
+        if what is not None and finding.status == "ok" and finding.wanted is not None:
+            yield Action(
+                concern=finding.concern,
+                knob=finding.knob,
+                what=what,
+                before=finding.now,
+                after=finding.wanted,
+                reason=finding.reason,
+                reference=finding.reference,
+                where=where,
+            )
+
+
 def _owner(owners: OwnersFacts, action: Action) -> Optional[Owner]:
     """Who owns what the action changes; None for nobody."""
     if owners.kubelet and (action.what.startswith(_KUBELET) or _is_kubelets_sysctl(action)):
         return Owner("kubelet", "kubelet owns it on this Kubernetes node: set it in the node's own configuration")
+    return _setter(owners, action)
+
+
+def _setter(owners: OwnersFacts, action: Action) -> Optional[Owner]:
+    """Who is told to set what the action changes to another value; None for nobody."""
     for setting in _TUNED.get(action.what, ()):
         name = setting.format(action.where)
         told = _of_tuned(owners.tuned, name)

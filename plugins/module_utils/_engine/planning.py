@@ -145,10 +145,19 @@ def plan_one(
 
 def _managed(concern: Concern, plan: Plan, entry: Entry) -> bool:
     """Whether the plan still manages what the journal entry is about."""
-    told = [finding for finding in plan.findings if finding.knob == entry.knob and finding.status in MANAGED]
+    told = [
+        finding
+        for finding in plan.findings
+        if finding.knob == entry.knob and (finding.status in MANAGED or _left_to_owner(finding))
+    ]
     if not concern.by_place:
         return bool(told)
     return any(entry.where in _places(finding) for finding in told)
+
+
+def _left_to_owner(finding: Finding) -> bool:
+    """Whether somebody else owns a knob that has our value still: it is left alone, and the way back is kept."""
+    return finding.status == "refused" and finding.owner not in ("", OURS) and finding.now == finding.wanted
 
 
 def _places(finding: Finding) -> Tuple[str, ...]:
