@@ -25,6 +25,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERS
 PATH = f"{store.DATA}/journal.json"
 VERSION = 1
 
+_MOST_OURS = 8  # of one place, after runs that were killed
 _NEWER = re.compile(r"[a-z][a-z0-9_]{0,31}(\.[a-z][a-z0-9_]{0,31})?", re.ASCII)
 
 
@@ -59,8 +60,17 @@ class Entry:
 
     def holds(self, now: Value) -> bool:
         """Whether the place, which reads `now`, has a value of ours."""
+        return any(self._reads(now, value) for value in self.ours)
+
+    def adding(self, intended: Value, now: Value) -> Entry:
+        """With one more value of ours. Of runs that were killed the last ones are kept, and what is there `now`."""
+        others = [value for value in self.ours if value != intended]
+        others.sort(key=lambda value: self._reads(now, value))
+        return replace(self, ours=(*others, intended)[-_MOST_OURS:])
+
+    def _reads(self, now: Value, value: Value) -> bool:
         moved = lever(self.what)
-        return any(moved.same(moved.remembered(now), value) for value in self.ours)
+        return moved.same(moved.remembered(now), value)
 
 
 class Journal:
@@ -99,9 +109,7 @@ class Journal:
         entries = dict(self._entries)
         for action in actions:
             entry = self._started(entries.get((action.what, action.where)), action, boot_id)
-            intended = lever(action.what).remembered(action.after)
-            ours = (*tuple(value for value in entry.ours if value != intended), intended)
-            entries[entry.key] = replace(entry, ours=ours)
+            entries[entry.key] = entry.adding(lever(action.what).remembered(action.after), action.before)
         self._save(entries)
 
     def _started(self, entry: Optional[Entry], action: Action, boot_id: str) -> Entry:
@@ -212,7 +220,7 @@ def _entry(raw: Any) -> Entry:
         raise NearmetalError("an entry whose names are no short texts")
     moved = lever(texts["what"])
     original, ours = raw["original"], raw["ours"]
-    if not isinstance(ours, list) or not ours or len(ours) > 8:
+    if not isinstance(ours, list) or not ours:
         raise NearmetalError("an entry without values of ours")
     unknown = original is None and moved.scope == "runtime"  # by a version that wrote what it couldn't read
     moved.check(texts["where"], ours[-1] if unknown else original)

@@ -39,7 +39,7 @@ def plan_restore(host: WritableHost, entries: Sequence[Entry], reason: str) -> W
             continue
         now = moved.read(host, entry.where)
         target = moved.kernel_choice(host, entry.where) if entry.void(boot_id) else entry.original
-        if not any(moved.same(moved.remembered(now), value) for value in entry.ours):
+        if not entry.holds(now):
             if not entry.void(boot_id) and now != entry.original:
                 findings.append(_left_alone(entry, now))
             forget.append(entry)

@@ -156,3 +156,30 @@ def test_more_bytes_than_are_read_are_not_written(tmp_path: Path) -> None:
                 refused += 1
                 assert Journal(host, None).entries() == earlier
     assert 0 < refused < 12
+
+
+def test_many_killed_runs_with_as_many_values(tmp_path: Path) -> None:
+    """Each was killed before it wrote, but for the first; what is there is known as ours, and so is what was wanted."""
+    host = on_boot(tmp_path, BOOTS[0])
+    present, where = "4096", "net.core.somaxconn"
+    for number in range(20):
+        wanted = str(8192 + number)
+        Journal(host, None).begin([Action("some", "knob", "sysctl", present, wanted, "a test", "none", where)])
+        present = "8192"
+        [entry] = Journal(host, None).entries()
+        assert entry.original == "4096"
+        assert entry.ours[-1] == wanted
+        assert entry.holds("8192")
+        assert not entry.holds("4096")
+    assert len(entry.ours) < 10, "it grows with each killed run"
+
+
+def test_a_journal_with_too_many_values_is_read(tmp_path: Path) -> None:
+    """As killed runs of an earlier version left it."""
+    host = on_boot(tmp_path, BOOTS[0])
+    Journal(host, None).begin([Action("some", "knob", "smt.control", "on", "off", "a test", "none")])
+    place = tmp_path / "var/lib/nearmetal/journal.json"
+    place.write_text(place.read_text().replace('"off"', ", ".join(f'"{number}"' for number in range(9))))
+    [entry] = Journal(host, None).entries()
+    assert entry.holds("0")
+    assert entry.holds("8")
