@@ -35,7 +35,8 @@ options:
   exclude:
     description:
       - Knobs that are left out, whoever asks for them, as C(concern.option), such as V(cpu_power.idle).
-        What an earlier run had set is taken back.
+        What an earlier run had set is taken back. Checks of P(nearmetal.ec2.kernel_check#module) and
+        P(nearmetal.ec2.blkfront_check#module) too, such as V(kernel_check.steal).
     type: list
     elements: str
     default: []

@@ -149,4 +149,10 @@ def _finding(knob: str, status: str, reason: str, now: Any, reference: str = "ec
     return Finding(NAME, knob, status, reason, now=now, reference=reference)
 
 
-CONCERN = Concern(name=NAME, options=OPTIONS, domains=("platform", "blkfront"), plan=plan)
+CONCERN = Concern(
+    name=NAME,
+    options=OPTIONS,
+    domains=("platform", "blkfront"),
+    plan=plan,
+    checks=(GRANTS, INDIRECT, KERNEL, SEGMENTS, QUEUES),
+)

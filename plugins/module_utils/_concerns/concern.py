@@ -24,3 +24,6 @@ class Concern:
     # Its findings say which places they are about, as keys of `now` or by `where`: a place that none of them names any
     # more is taken back by itself, although its knob is still managed elsewhere.
     by_place: bool = False
+    # Knobs of its findings that are no options of its own: what it looks at, or a suboption's. On any host, so that a
+    # waiver of one that isn't here is told from a misspelt one.
+    checks: Tuple[str, ...] = ()

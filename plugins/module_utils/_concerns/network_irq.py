@@ -302,4 +302,5 @@ CONCERN = Concern(
     plan=plan,
     after=("smt",),
     by_place=True,
+    checks=("compute_cpus", "irq_hotspot", "irqbalance"),
 )

@@ -249,4 +249,5 @@ CONCERN = Concern(
     domains=("platform", "topology", "network", "sysctl", "boot", "files", "unit"),
     plan=plan,
     by_place=True,
+    checks=("bql", "ena_bql", "ena_express", "ena_large_llq", "ena_lpc_size", "gro", "txqueuelen"),
 )

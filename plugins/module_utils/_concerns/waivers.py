@@ -35,14 +35,16 @@ Concerns = Mapping[str, Concern]
 
 
 def excluded(given: Sequence[Any], concerns: Concerns) -> Dict[str, Set[str]]:
-    """Concern → the options to leave out. Raises NearmetalError for what is no `concern.option`."""
+    """Concern → the options, or of one that only looks the checks, to leave out.
+
+    Raises NearmetalError for what is no `concern.knob`.
+    """
     found: Dict[str, Set[str]] = {}
     for position, name in enumerate(given):
         concern, knob = _split(f"exclude[{position}]", name, concerns)
-        knobs = _knobs(concerns[concern])
+        knobs = _managed(concerns[concern]) or concerns[concern].checks
         if knob not in knobs:
-            have = f"has {', '.join(knobs)}" if knobs else "has none, it only looks"
-            raise NearmetalError(f"exclude[{position}]: {concern} has no knob {knob!r}; it {have}")
+            raise NearmetalError(f"exclude[{position}]: {concern} has no knob {knob!r}; it has {', '.join(knobs)}")
         found.setdefault(concern, set()).add(knob)
     return found
 
@@ -109,10 +111,12 @@ def _waived(finding: Finding, waiver: Mapping[str, str]) -> Finding:
 def _told(concern: Concern, waiver: Mapping[str, str], plan: Plan, today: str) -> Tuple[Finding, ...]:
     """What is to be said of a waiver that is over, or that can't ever have meant anything."""
     knob = waiver["knob"]
-    seen = {finding.knob for finding in plan.findings}
-    if knob not in concern.options and knob not in seen:
-        reason = f"a waiver names {concern.name}.{knob}, of which nothing is said on this host; look at its spelling"
-    elif waiver["expires"] < today and knob in seen:
+    if knob not in knobs_of(concern):
+        reason = (
+            f"a waiver names {concern.name}.{knob}, but {concern.name} has no knob {knob!r}: look at its spelling,"
+            " or remove it"
+        )
+    elif waiver["expires"] < today and any(finding.knob == knob for finding in plan.findings):
         reason = "its waiver expired on {expires} ({reason}), so it is managed again: renew it or remove it".format(
             **waiver
         )
@@ -134,6 +138,12 @@ def _split(where: str, name: Any, concerns: Concerns) -> Tuple[str, str]:
     return concern, knob
 
 
-def _knobs(concern: Concern) -> List[str]:
+def knobs_of(concern: Concern) -> List[str]:
+    """Everything that a finding of the concern may be about, on any host."""
+    how = [option for option in ("method", "persist") if option in concern.options]
+    return [*_managed(concern), *concern.checks, *how]
+
+
+def _managed(concern: Concern) -> List[str]:
     """What can be managed or left out; the other options say how."""
     return [option for option, rule in concern.options.items() if "default" not in rule]

@@ -37,7 +37,7 @@ OURS = "nearmetal.ec2"
 class Request:
     """One concern and what is wanted of it now, or was when it was stored; neither takes it back.
 
-    With `stays`, a sentence, it is left as it is, and the sentence says why.
+    With `stays`, a sentence, it is left as it is, and the sentence says why. Of `unasked` checks nothing is said.
     """
 
     name: str
@@ -45,6 +45,7 @@ class Request:
     wanted: Optional[Wanted] = None
     stored: Optional[Stored] = None
     stays: str = ""
+    unasked: AbstractSet[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -127,6 +128,7 @@ def plan_one(
         owners = replace(owners, immutable=None)
     today = time.strftime("%Y-%m-%d", time.gmtime())
     plan = plan_waived(request.concern, wanted, partial(_unowned, owners, partial(request.concern.plan, facts)), today)
+    plan = replace(plan, findings=tuple(told for told in plan.findings if told.knob not in request.unasked))
     plan = _named(plan, {entry.knob for entry in entries})
     touched = {(action.what, action.where) for action in plan.actions}
     dropped = [entry for entry in entries if not _managed(request.concern, plan, entry) and entry.key not in touched]

@@ -75,7 +75,8 @@ def tune_requests(
             for option, value in theirs.items()
             if option in options and users.get(option, value) == value
         }
-        requests.append(Request(concern.name, concern, Wanted(options, by)))
+        unasked = left_out.get(concern.name, set()).intersection(concern.checks)
+        requests.append(Request(concern.name, concern, Wanted(options, by), unasked=unasked))
     if not requests:
         raise NearmetalError("nothing to tune: name a workload or concerns")
     named = {request.name for request in requests}

@@ -11,9 +11,13 @@ from typing import Any, Callable, Dict, List, Tuple
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import command
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.waivers import knobs_of
 from ansible_collections.nearmetal.ec2.plugins.modules import restore, tune
 
+from tests.support import hosts
 from tests.support.fake_kernel import FakeKernel
+from tests.support.fresh_host import fresh
 from tests.support.hosts import files_of
 
 Call = Callable[..., Dict[str, Any]]
@@ -93,12 +97,26 @@ def test_a_waived_refusal_does_not_fail_a_strict_run(tmp_path: Path, call: Call)
     assert "smt: waived: until" in result["msg"]
 
 
-def test_a_waiver_that_means_nothing_is_told(host: FakeKernel, call: Call) -> None:
-    asked = {"concerns": {"kernel_check": {}}, "check": True}
-    told = statuses(call(tune.main, host, waivers=[waiver("kernel_check.distro")], **asked), "kernel_check.distro")
-    assert told == [
-        ("advice", "a waiver names kernel_check.distro, of which nothing is said on this host; look at its spelling")
+@pytest.mark.parametrize("knob", ["kernel_check.distro", "kernel_check.maximum_steal_percent", "hugepages.transparent"])
+def test_a_waiver_that_means_nothing_is_told(knob: str, host: FakeKernel, call: Call) -> None:
+    concern, name = knob.split(".")
+    asked = {"concerns": {"kernel_check": {}, "hugepages": {"thp": "never"}}, "check": True}
+    assert statuses(call(tune.main, host, waivers=[waiver(knob)], **asked), knob) == [
+        ("advice", f"a waiver names {knob}, but {concern} has no knob {name!r}: look at its spelling, or remove it")
     ]
+
+
+FLEET_WIDE = [f"{concern.name}.{knob}" for concern in CONCERNS for knob in knobs_of(concern)]
+
+
+@pytest.mark.parametrize("name", hosts.names())
+def test_a_waiver_of_what_this_host_lacks_gives_no_advice(name: str, tmp_path: Path, call: Call) -> None:
+    """The same waivers, in group_vars of all, reach hosts of every class."""
+    asked = {"concerns": {concern.name: {} for concern in CONCERNS}, "workload": "low_latency", "check": True}
+    host = fresh(tmp_path, name)
+    result = call(tune.main, host, waivers=[waiver(knob) for knob in FLEET_WIDE], **asked)
+    assert "failed" not in result, result["msg"]
+    assert [one for one in result["findings"] if "a waiver names" in one["reason"]] == []
 
 
 def test_the_unit_heeds_the_waiver(host: FakeKernel, call: Call, capsys: pytest.CaptureFixture[str]) -> None:
@@ -130,6 +148,16 @@ def test_a_workload_without_what_it_excludes(host: FakeKernel, call: Call) -> No
     assert "network_irq.policy" in knobs
 
 
+@pytest.mark.parametrize("name", ["nitro", "xen_hvm", "container"])
+def test_a_check_that_is_excluded_is_not_made(name: str, tmp_path: Path, call: Call) -> None:
+    host = fresh(tmp_path, name)
+    checks = ["kernel_check.steal", "kernel_check.kernel", "blkfront_check.persistent_grants"]
+    before = call(tune.main, host, check=True, workload="base")["findings"]
+    after = call(tune.main, host, check=True, workload="base", exclude=checks)["findings"]
+    assert after == [one for one in before if f"{one['concern']}.{one['knob']}" not in checks]
+    assert after != before
+
+
 MODERATION = {"network_stack": {"adaptive_rx": "disabled", "rx_usecs": 0, "tx_usecs": 0}}
 
 
@@ -157,7 +185,10 @@ SENTENCES = [
     ({"exclude": ["cpu_power"]}, "exclude[0] is concern.knob, such as cpu_power.idle, not 'cpu_power'"),
     ({"exclude": ["power.idle"]}, "exclude[0]: concern 'power' is unknown; there are "),
     ({"exclude": ["numa.persist"]}, "exclude[0]: numa has no knob 'persist'; it has balancing, zone_reclaim_mode, "),
-    ({"exclude": ["kernel_check.steal"]}, "exclude[0]: kernel_check has no knob 'steal'; it has none, it only looks"),
+    (
+        {"exclude": ["kernel_check.minimum_kernel"]},
+        "exclude[0]: kernel_check has no knob 'minimum_kernel'; it has kernel, distribution, virtualization, ",
+    ),
     ({"waivers": [waiver("idle")]}, "waivers[0].knob is concern.knob, such as cpu_power.idle, not 'idle'"),
     ({"waivers": [waiver("power.idle")]}, "waivers[0].knob: concern 'power' is unknown; there are "),
     (

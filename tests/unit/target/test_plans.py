@@ -17,6 +17,7 @@ from typing import Any, Dict, List, Sequence
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.options import COMMON, validate
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.waivers import knobs_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import observe, project
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
@@ -47,6 +48,9 @@ def test_plan(path: Path, tmp_path: Path) -> None:
     compare([action.as_dict() for action in plan.actions], case["plan"]["actions"])
     compare([finding.as_dict() for finding in plan.findings], case["plan"]["findings"])
     assert all(finding.status in STATUSES and finding.reason for finding in plan.findings)
+    assert {finding.knob for finding in plan.findings} <= set(knobs_of(concern)), (
+        "a waiver of it would be called misspelt"
+    )
     assert all(action.reason and action.reference for action in plan.actions)
     after = concern.plan(project(facts, plan.actions), wanted)
     assert after.actions == (), "the plan doesn't see its own result"

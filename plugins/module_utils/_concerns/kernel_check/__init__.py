@@ -176,4 +176,10 @@ def _finding(knob: str, status: str, reason: str, now: Optional[str], goal: Opti
     return Finding(NAME, knob, status, reason, now=now, wanted=goal, reference=reference)
 
 
-CONCERN = Concern(name=NAME, options=OPTIONS, domains=("platform", "kernel"), plan=plan)
+CONCERN = Concern(
+    name=NAME,
+    options=OPTIONS,
+    domains=("platform", "kernel"),
+    plan=plan,
+    checks=("kernel", "distribution", "virtualization", "network_driver", "ena_driver", "steal"),
+)
