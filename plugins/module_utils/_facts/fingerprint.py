@@ -21,7 +21,7 @@ _COUNTERS = re.compile(r"^\s*([0-9]+):[\s0-9]*", re.ASCII)
 
 
 def fingerprint(host: Host) -> str:
-    """A digest of CPUs, nodes, NICs, whether they are up, queues, disks, interrupts by number and name, irqbalance."""
+    """A digest of CPUs, nodes, NICs and their resets, queues, disks, interrupts by number and name, irqbalance."""
     digest = hashlib.sha256()
     for line in _shape(host):
         digest.update(line.encode("utf-8", "replace") + b"\n")
@@ -34,8 +34,10 @@ def _shape(host: Host) -> Iterator[str]:
     yield f"irqbalance {irqbalance.running(host)}"
     for name in host.names("/sys/class/net"):
         if _real(host, f"/sys/class/net/{name}"):
-            # One that is down is left alone; bringing it up is no event either.
-            yield f"{name} {nic.is_up(host, name)} {' '.join(host.names(f'/sys/class/net/{name}/queues'))}"
+            # One that is down is left alone; bringing it up is no event either. A driver that resets its device may
+            # give new interrupts the old numbers, with affinities of its own; but first it takes the carrier away.
+            resets = host.line(f"/sys/class/net/{name}/carrier_changes")
+            yield f"{name} {nic.is_up(host, name)} {resets} {' '.join(host.names(f'/sys/class/net/{name}/queues'))}"
     for name in host.names("/sys/block"):
         if _real(host, f"/sys/block/{name}"):
             yield f"{name} {' '.join(host.names(f'/sys/block/{name}/mq'))}"

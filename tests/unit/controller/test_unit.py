@@ -16,7 +16,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command impor
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import restore_requests, tune_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import contract
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Origin, run
-from ansible_collections.nearmetal.ec2.plugins.modules import clocksource, numa, restore, tune
+from ansible_collections.nearmetal.ec2.plugins.modules import clocksource, network_irq, numa, restore, tune
 
 from tests.support.fake_kernel import CLOCK, FakeKernel
 from tests.support.hosts import files_of, lay_out
@@ -171,6 +171,29 @@ def test_the_timer_plans_only_what_changed(host: FakeKernel, call: Call) -> None
         host.write_value(CURRENT, "hpet\n")
         assert command(["reapply", "--if-changed"], host) == 0
         assert current(host) == source, "a NIC came, was brought up, and carries traffic: the last is no change"
+
+
+def test_a_reset_that_gives_the_same_interrupts_is_noticed(tmp_path: Path, call: Call) -> None:
+    host = FakeKernel(tmp_path, files_of("xen_hvm_4_sockets"))
+    (nic,) = [path for path in (tmp_path / "sys/class/net").iterdir() if (path / "queues").exists()]
+    placed = [tmp_path / f"proc/irq/{number}/smp_affinity_list" for number in (25, 26)]
+    carrier = nic / "carrier_changes"
+    carrier.write_text("2\n")
+    assert not call(network_irq.main, host, policy="auto").get("failed")
+    assert command(["reapply", "--if-changed"], host) == 0
+    wanted = [path.read_text() for path in placed]
+
+    def then(changes: int) -> "list[str]":
+        carrier.write_text(f"{changes}\n")
+        for path in placed:
+            path.write_text("0-15\n")
+        assert command(["reapply", "--if-changed"], host) == 0
+        return [path.read_text() for path in placed]
+
+    assert "0-15\n" not in wanted
+    assert then(2) == ["0-15\n"] * 2, "nothing happened: the operator's hand is left alone"
+    assert then(4) == wanted, "its driver took the carrier away and gave it back"
+    assert then(4) == ["0-15\n"] * 2
 
 
 @pytest.mark.parametrize("switch", ["file", "argument"])
