@@ -24,6 +24,7 @@ GATES: "dict[str, Gate]" = {
     "licence": files.licence,
     "no-traces": files.no_traces,
     "nothing-ignored": files.nothing_ignored,
+    "citations": files.citations,
     "contract-is-fresh": files.contract_is_fresh,
 }
 

@@ -19,6 +19,9 @@ SPDX = "SPDX-License-Identifier: GPL-3.0-or-later"
 GENERATED = ("changelogs/changelog.yaml",)
 # Traces of a machine or a way of working that mean nothing to a reader. Written so that they don't match themselves.
 TRACES = re.compile(r"/[w]ork/|/[r]oot/\.(cache|pyenv|ansible|local)|\.[l]ibrary\b|/tmp/[t]eam|\b[f]arm-|\b[s]ubagent")
+# Where the concerns' facts come from, and how a finding cites one of its sections.
+SOURCES = "docs/ec2.md"
+CITED = re.compile(r"\bec2\.md ((?:[a-z]+ )?[0-9]+(?:\.[0-9]+)*)")
 UNFINISHED = re.compile(r"\b([T]ODO|[F]IXME|[X]XX)\b")
 # Keys by which a tool is told not to look.
 LOOK_AWAY = re.compile(r"ignore|exclude|disable_error|skip|norecursedirs|deselect|omit", re.IGNORECASE)
@@ -73,6 +76,18 @@ def _look_away(value: Any, path: str = "") -> "Iterator[str]":
             yield from _look_away(inner, path)
     elif isinstance(value, str) and LOOK_AWAY_WORDS.search(value):
         yield f"{path}: {value}"
+
+
+def citations(copy: Copy) -> "list[str]":
+    """A section of docs/ec2.md that is cited as a source is there to be read."""
+    guide = copy.text(SOURCES) if SOURCES in copy.names else ""
+    sections = set(re.findall(r"^#+ ([0-9.]+) ", guide, re.MULTILINE))
+    problems = []
+    for name in copy.having(".py", ".yml", ".md", ".json", ".csv"):
+        for number, line in enumerate(copy.text(name).splitlines(), 1):
+            missing = [cited for cited in CITED.findall(line) if cited not in sections]
+            problems += [f"{name}:{number}: {SOURCES} has no section {cited}" for cited in missing]
+    return problems
 
 
 def contract_is_fresh(copy: Copy) -> "list[str]":

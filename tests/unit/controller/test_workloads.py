@@ -13,7 +13,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests imp
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.registry import OWN, WORKLOADS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.workload import values
 
-PLAYBOOKS = Path(__file__).resolve().parents[3] / "playbooks"
+ROOT = Path(__file__).resolve().parents[3]
+PLAYBOOKS = ROOT / "playbooks"
 
 
 @pytest.mark.parametrize("name", sorted(set(WORKLOADS) - {"base"}))
@@ -45,6 +46,13 @@ def test_every_choice_has_a_reason_and_a_source() -> None:
             for choice in choices.values():
                 assert choice.reason
                 assert choice.source
+
+
+def test_the_section_that_a_workload_cites_speaks_of_it() -> None:
+    section = (ROOT / "docs/ec2.md").read_text(encoding="utf-8").split("\n## 4 ")[1].split("\n## ")[0]
+    for name, workload in OWN.items():
+        sources = ", ".join(choice.source for choices in workload.values() for choice in choices.values())
+        assert f"| `{name}` |" in section or "ec2.md 4" not in sources, name
 
 
 def test_what_all_have_in_common_is_written_once() -> None:
