@@ -65,6 +65,7 @@ class CallbackModule(DefaultCallback):
         self._clock = plays.Clock()
         self._mode = ""  # audit | tune | restore; empty while no play is ours
         self._gate = plays.GateTask()
+        self._ours = False  # whether the play has tasks of ours
         self._begun = False  # whether any task of ours met a host
 
     def set_options(self, task_keys: Any = None, var_options: Any = None, direct: Any = None) -> None:
@@ -77,18 +78,26 @@ class CallbackModule(DefaultCallback):
 
     def v2_playbook_on_play_start(self, play: Any) -> None:
         mode = plays.mode_of(play)
+        self._play, self._ours = play, False
         if mode:
-            self._mode = plays.stronger(self._mode, mode)
-            self._collector.expect(plays.hosts_of(play))
-            self._play = play
+            self._join(mode)
         else:
             self._progress.erase()
             super().v2_playbook_on_play_start(play)
 
+    def _join(self, mode: str) -> None:
+        """The play is ours: all its hosts are in the report."""
+        self._ours = True
+        self._mode = plays.stronger(self._mode, mode)
+        self._collector.expect(plays.hosts_of(self._play))
+
     def v2_runner_on_start(self, host: Any, task: Any) -> None:
         if plays.is_ours(task):
             self._begun = True
-            self._mode = plays.stronger(self._mode, plays.mode_of_task(task))
+            mode = plays.mode_of_task(task)
+            self._mode = plays.stronger(self._mode, mode)
+            if mode and not self._ours:
+                self._join(mode)
             self._collector.groups(host.get_name(), [group.get_name() for group in host.get_groups()])
             self._progress.show(self._collector, self._mode)
         super().v2_runner_on_start(host, task)
@@ -111,18 +120,17 @@ class CallbackModule(DefaultCallback):
             if not ignore_errors:
                 self._tell_failed(result)
             return
-        if self._gate.take(result):
-            return
-        if self._mode and not ignore_errors:
+        if self._ours and not ignore_errors:
             self._collector.failed(name, f"{result.task_name}: {result.result.get('msg', 'failed')}")
-        if self._mode and plays.is_ours(result.task) and not self._display.verbosity:
+        if self._ours and plays.is_ours(result.task) and not self._display.verbosity:
             self._tell_failed(result)
             return
         self._progress.erase()
         super().v2_runner_on_failed(result, ignore_errors=ignore_errors)
 
     def v2_runner_on_unreachable(self, result: Any) -> None:
-        if not self._mode:
+        if not self._ours:
+            self._progress.erase()
             super().v2_runner_on_unreachable(result)
             return
         name, message = result.host.get_name(), text(result.result.get("msg", "")).removeprefix("Task failed: ")
@@ -157,7 +165,10 @@ class CallbackModule(DefaultCallback):
             self._collector.add_samples(result.host.get_name(), samples)
             return not self._display.verbosity
         if not follows_contract(result.result):
-            # The loop as a whole: its items were taken one by one.
+            # The loop as a whole: its items were taken one by one, but for those that told nothing.
+            lost = plays.lost_in_loop(result.result)
+            if failed and lost:
+                self._collector.failed(result.host.get_name(), lost)
             return "results" in result.result and bool(self._mode)
         if result.warnings or result.deprecations:
             self._progress.erase()
@@ -187,6 +198,7 @@ class CallbackModule(DefaultCallback):
                 super().v2_playbook_on_stats(stats)
             self._tell(no_task, C.COLOR_ERROR)
             return
+        self._collector.rescued([name for name, count in stats.failures.items() if count])
         self._finish()
         if stats.custom and self.get_option("show_custom_stats"):
             self._tell(self._dump_results(stats.custom, indent=1))

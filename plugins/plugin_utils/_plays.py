@@ -12,7 +12,7 @@ import shutil
 import time
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
 
 import yaml
 from ansible import constants as C
@@ -21,6 +21,7 @@ from ansible.parsing.splitter import parse_kv
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import document
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.clean import text
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.collect import follows_contract
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import HostReport, Run
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.summary import PROGRAM, TUNE
 
@@ -65,6 +66,12 @@ def no_task() -> str:
     if tags:
         return f"No report written: no task of {OURS[:-1]} in this run has these tags: {text(', '.join(tags))}"
     return f"No report written: --skip-tags leaves no task of {OURS[:-1]} in this run: {text(', '.join(skipped))}"
+
+
+def lost_in_loop(result: Mapping[str, Any]) -> str:
+    """Why the last item of a loop that failed without telling anything did; empty when there is none."""
+    items = [item for item in result.get("results") or () if isinstance(item, Mapping) and item.get("failed") is True]
+    return next((str(item.get("msg") or "failed") for item in reversed(items) if not follows_contract(item)), "")
 
 
 def stronger(so_far: str, mode: str) -> str:

@@ -9,7 +9,7 @@ PRIVATE to the collection.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
+from typing import Any, Container, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import STATUSES
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import allowances, drift, model
@@ -56,6 +56,7 @@ class _Host:
     groups: Tuple[str, ...] = ()
     state: str = model.SILENT
     message: str = ""
+    told: Optional[str] = None  # the line of the last result
     budget: Budget = field(default_factory=Budget)
     platform: Dict[str, Any] = field(default_factory=dict)
     workload: str = ""
@@ -95,6 +96,12 @@ class Collector:
         host = self._host(name)
         host.state, host.message = model.FAILED, text(message)
 
+    def rescued(self, failed: Container[str]) -> None:
+        """Only these hosts failed for Ansible: of others the play rescued the failure, and what they told counts."""
+        for name, host in self._hosts.items():
+            if host.state == model.FAILED and host.told is not None and name not in failed:
+                host.state, host.message = model.REPORTED, host.told
+
     def add(self, name: str, result: Mapping[str, Any], failed: bool = False) -> None:
         """One result of a state module. What it says about a concern replaces what was said before."""
         host = self._host(name)
@@ -116,10 +123,10 @@ class Collector:
         host.reboot_reasons += budget.texts(result.get("reboot_reasons"))
         samples = result.get("allowances")
         host.allowances += [budget.value(sample) for sample in samples] if isinstance(samples, list) else []
-        message = budget.text(result.get("msg") or "")
+        host.told = budget.text(result.get("msg") or "")
         if failed or host.state != model.FAILED:
             # The module's own line tells of the concerns that went well too.
-            host.message = model.sentence_of(host.errors) if failed and errors else message
+            host.message = model.sentence_of(host.errors) if failed and errors else host.told
             host.state = model.FAILED if failed else model.REPORTED
         if strange:
             host.notes.append(f"{strange} findings or actions were not of the agreed form and are left out")

@@ -1,0 +1,76 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Plays and tasks of others beside ours: what becomes of a host there, and which of it is in the report."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from tests.support.fleet import GOOD_CLOCK, SLOW_CLOCK, Fleet, told
+from tests.support.judged import checked, states, well
+
+
+def played(fleet: Fleet, text: str) -> "subprocess.CompletedProcess[str]":
+    """A run of a playbook of one's own, with this text."""
+    (fleet.folder / "site.yml").write_text(text)
+    run = fleet.run(playbook="site.yml")
+    well(run)
+    return run
+
+
+RESCUED = """
+- hosts: all
+  gather_facts: false
+  tasks:
+    - block:
+        - {task}
+      rescue:
+        - ansible.builtin.debug: {{msg: went on}}
+    - nearmetal.ec2.tune:
+      check_mode: true
+      when: told.findings | length > 0
+"""
+
+
+@pytest.mark.parametrize("task", ["ansible.builtin.fail: {msg: mine}", "nearmetal.ec2.tune: {workload: base}"])
+def test_a_rescued_host_did_not_fail(fleet: Fleet, task: str) -> None:
+    ill = told(errors={"smt": "busy"}, msg="smt: busy")
+    fleet.inventory({"h1": {"told": ill, "fate": "fails"} if "tune" in task else {"told": told(SLOW_CLOCK)}})
+    assert played(fleet, RESCUED.format(task=task)).returncode == 0
+    (host,) = checked(fleet)["hosts"]
+    assert (host["state"], host["message"]) == ("reported", ill["msg"] if "tune" in task else "as told")
+    assert host["errors"] == ({"smt": "busy"} if "tune" in task else {})
+    assert 'nearmetal_host_reported{host="h1"} 1' in (fleet.reports / "report.prom").read_text()
+
+
+def test_a_module_of_ours_that_died_told_nothing_whoever_rescues_it(fleet: Fleet) -> None:
+    fleet.inventory({"h1": {"fate": "dies", "told": {"findings": []}}})
+    assert played(fleet, RESCUED.format(task="nearmetal.ec2.tune:")).returncode == 0
+    assert states(checked(fleet)) == {"h1": "failed"}
+
+
+@pytest.mark.parametrize(
+    ("task", "variables"),
+    [
+        ("ansible.builtin.fail: {msg: mine}", {}),
+        ("ansible.builtin.ping:", {"ansible_host": "127.0.0.1", "ansible_port": 1}),
+    ],
+)
+def test_what_fails_in_a_play_of_others_is_theirs(fleet: Fleet, task: str, variables: "dict[str, object]") -> None:
+    fleet.inventory({"h0": {"told": told(GOOD_CLOCK)}, "h1": {"told": told(GOOD_CLOCK), **variables}, "h2": variables})
+    text = "- import_playbook: nearmetal.ec2.audit\n  vars: {target: 'h0,h1'}\n"
+    run = played(fleet, f"{text}- hosts: h1,h2\n  gather_facts: false\n  tasks:\n    - {task}\n")
+    assert run.returncode in (2, 4)
+    assert states(checked(fleet)) == {"h0": "reported", "h1": "reported"}
+    assert "h2" in run.stdout
+
+
+def test_a_loop_of_ours_that_failed_is_no_silence(fleet: Fleet) -> None:
+    fleet.inventory({"h1": {"told": {"failed": True, "msg": "broken arguments"}}, "h2": {"told": told(GOOD_CLOCK)}})
+    text = "- hosts: all\n  gather_facts: false\n  tasks:\n    - nearmetal.ec2.tune:\n      loop: [1, 2]\n"
+    assert played(fleet, text).returncode == 2
+    assert states(checked(fleet)) == {"h1": "failed", "h2": "reported"}
+    assert checked(fleet)["hosts"][0]["message"] == "broken arguments"
