@@ -267,11 +267,11 @@ def _same(theirs: str, ours: Value) -> bool:
 
     tuned's `>2048` is satisfied by anything from there on, `<2048` by anything up to there.
     """
-    values = set(map(str, ours.values())) if isinstance(ours, Mapping) else {str(ours)}
+    values = {" ".join(str(value).split()) for value in (ours.values() if isinstance(ours, Mapping) else (ours,))}
     bound = theirs[1:].strip()
     if theirs[:1] in "<>" and all(value.isdecimal() for value in (bound, *values)):
         return all(int(value) >= int(bound) if theirs[0] == ">" else int(value) <= int(bound) for value in values)
-    return values == {theirs}
+    return values == {" ".join(theirs.split())}
 
 
 def _is_kubelets_sysctl(action: Action) -> bool:

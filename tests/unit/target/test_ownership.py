@@ -33,6 +33,7 @@ governor=schedutil   # the site's own
 [sysctl]
 net.core.somaxconn = 2048
 vm.dirty_ratio =>20
+net.ipv4.tcp_rmem = "4096	131072  16777216"
 [bootloader]
 cmdline_site=+nosmt clocksource=hpet
 [variables]
@@ -93,6 +94,7 @@ def test_a_profile_is_what_it_and_its_parents_set(tmp_path: Path) -> None:
         "vm.transparent_hugepages": "never",
         "sysctl.net.core.somaxconn": "2048",
         "sysctl.vm.dirty_ratio": ">20",
+        "sysctl.net.ipv4.tcp_rmem": "4096\t131072  16777216",
         "cmdline.nosmt": "nosmt",
         "cmdline.clocksource": "clocksource=hpet",
     }
@@ -144,6 +146,8 @@ def test_profiles_that_lead_nowhere_or_in_a_circle_end(tmp_path: Path, include: 
         (action("sysctl", "40", "vm.dirty_ratio"), None),
         (action("power.governors", {"0": "schedutil"}), None),
         (action("sysctl", "2048", "net.core.somaxconn"), None),
+        (action("sysctl", "4096 131072 16777216", "net.ipv4.tcp_rmem"), None),
+        (action("sysctl", "4096 131072 33554432", "net.ipv4.tcp_rmem"), "tuned sets sysctl.net.ipv4.tcp_rmem"),
         (action("sysctl", "1", "net.ipv4.tcp_autocorking"), None),
         (action("sysctl", None, "net.core.somaxconn"), None),
     ],
