@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Dict, Iterable, List, Optional, Tuple
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
@@ -23,6 +23,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action,
 from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION as NEARMETAL
 
 PATH = f"{store.DATA}/journal.json"
+# What a host that becomes an image had at run time: for its own way back, and in no image.
+ASIDE = "/run/nearmetal/journal.json"
 VERSION = 1
 
 _MOST_OURS = 8  # of one place, after runs that were killed
@@ -73,6 +75,19 @@ class Entry:
         return moved.same(moved.remembered(now), value)
 
 
+@dataclass(frozen=True)
+class _Content:
+    """What one file holds."""
+
+    instance: Optional[str] = None  # whose originals these are
+    entries: Sequence[Entry] = ()
+    newer: Sequence[Dict[str, Any]] = ()  # entries of levers or places that this version doesn't know
+
+    def of(self, scope: str) -> List[Entry]:
+        """The entries that hold for a boot, or outlive it."""
+        return [entry for entry in self.entries if lever(entry.what).scope == scope]
+
+
 class Journal:
     """The entries of one host, in the order in which they were made."""
 
@@ -80,7 +95,8 @@ class Journal:
         self._host = host
         self._instance = instance
         self._entries: Dict[Tuple[str, str], Entry] = {}
-        self._newer: List[Dict[str, Any]] = []  # entries of levers that this version doesn't know
+        self._newer: Sequence[Dict[str, Any]] = ()
+        self._aside = _Content()
         self._load()
 
     def entries(self, concern: Optional[str] = None) -> List[Entry]:
@@ -148,58 +164,83 @@ class Journal:
         """Go back to an earlier state: a failed concern was rolled back."""
         self._save({entry.key: entry for entry in entries})
 
+    def set_aside(self) -> None:
+        """The host becomes an image: from now on nothing on its disk tells of what it had at run time, or who it is."""
+        if self._aside.entries:
+            _write(self._host, ASIDE, self._aside, folder_mode=0o755)
+        self._save(self._entries)
+
     def _save(self, entries: Dict[Tuple[str, str], Entry]) -> None:
         """Put the entries on disk; only what is there counts. NearmetalError when they couldn't be read again."""
-        if not entries and not self._newer:
+        if entries or self._newer:
+            content = _Content(self._instance, list(entries.values()), self._newer)
+            _write(self._host, PATH, content, folder_mode=0o700)
+        else:
             store.remove_file(self._host, PATH)
             store.remove_empty_data(self._host)
-            self._entries = entries
-            return
-        data = _written(self._instance, entries.values(), self._newer)
-        try:
-            readable = _written(*_read(data)) == data and len(data) <= store.MAX_BYTES
-        except _DAMAGE as error:
-            raise NearmetalError(f"{PATH} couldn't be read again ({_reason(error)}): it is left as it is") from None
-        if not readable:
-            raise NearmetalError(f"{PATH} would become one that can't be read again: it is left as it is")
-        store.replace_file(self._host, PATH, data, mode=0o600, folder_mode=0o700)
         self._entries = entries
+        if self._aside.entries and not self._host.image:
+            store.remove_file(self._host, ASIDE)  # it is all in one place again
+            self._aside = _Content()
 
     def _load(self) -> None:
-        data = store.read_file(self._host, PATH)
-        if data is None:
-            return
-        try:
-            instance, entries, newer = _read(data)
-        except _OtherVersion:
-            raise
-        except _DAMAGE as error:
-            raise NearmetalError(
-                f"{PATH} isn't a journal that nearmetal wrote ({_reason(error)}): nothing was changed;"
-                " if a newer one tuned this host, use that one; else look at it, and move it away to start anew,"
-                " which gives up the originals it holds"
-            ) from None
-        if instance != self._instance:
-            # An AMI was made of a tuned host: the runtime originals are another machine's.
-            entries = [entry for entry in entries if lever(entry.what).scope == "boot"]
+        kept = _read(self._host, PATH)
+        self._newer = kept.newer
+        entries = kept.of("boot")
+        if self._host.image:
+            self._aside = replace(kept, entries=kept.of("runtime"), newer=())
+            entries = [replace(entry, boot_id="") for entry in entries]
+        else:
+            self._aside = _read(self._host, ASIDE)
+            if kept.instance == self._instance:  # else an AMI was made of a tuned host: they are another machine's
+                entries = list(kept.entries)
+            if self._aside.instance == self._instance:
+                entries = [*self._aside.of("runtime"), *entries]
         self._entries = {entry.key: entry for entry in entries}
-        self._newer = newer
 
 
-def _written(instance: Any, entries: Iterable[Entry], newer: List[Dict[str, Any]]) -> bytes:
-    content = {"version": VERSION, "instance": instance, "entries": [*map(asdict, entries), *newer]}
-    return json.dumps(content, indent=1, sort_keys=True).encode() + b"\n"
+def _write(host: WritableHost, path: str, content: _Content, folder_mode: int) -> None:
+    data = _rendered(content)
+    try:
+        readable = _rendered(_parsed(path, data)) == data and len(data) <= store.MAX_BYTES
+    except _DAMAGE as error:
+        raise NearmetalError(f"{path} couldn't be read again ({_reason(error)}): it is left as it is") from None
+    if not readable:
+        raise NearmetalError(f"{path} would become one that can't be read again: it is left as it is")
+    store.replace_file(host, path, data, mode=0o600, folder_mode=folder_mode)
 
 
-def _read(data: bytes) -> Tuple[Any, List[Entry], List[Dict[str, Any]]]:
-    """The instance, the entries, and those of a newer nearmetal; one of _DAMAGE when it isn't a journal of ours."""
-    content = json.loads(data.decode("utf-8"))
-    version = content["version"]
+def _read(host: WritableHost, path: str) -> _Content:
+    data = store.read_file(host, path)
+    if data is None:
+        return _Content()
+    try:
+        return _parsed(path, data)
+    except _OtherVersion:
+        raise
+    except _DAMAGE as error:
+        raise NearmetalError(
+            f"{path} isn't a journal that nearmetal wrote ({_reason(error)}): nothing was changed;"
+            " if a newer one tuned this host, use that one; else look at it, and move it away to start anew,"
+            " which gives up the originals it holds"
+        ) from None
+
+
+def _rendered(content: _Content) -> bytes:
+    entries = [*map(asdict, content.entries), *content.newer]
+    whole = {"version": VERSION, "instance": content.instance, "entries": entries}
+    return json.dumps(whole, indent=1, sort_keys=True).encode() + b"\n"
+
+
+def _parsed(path: str, data: bytes) -> _Content:
+    """What it holds; one of _DAMAGE when it isn't a journal of ours."""
+    raw = json.loads(data.decode("utf-8"))
+    version = raw["version"]
     if version != VERSION:
-        told = f"{PATH} has version {version!r}, this nearmetal writes version {VERSION}: use the newer one"
+        told = f"{path} has version {version!r}, this nearmetal writes version {VERSION}: use the newer one"
         raise _OtherVersion(told)
-    newer = [raw for raw in content["entries"] if _is_newer(raw)]
-    return content["instance"], [_entry(raw) for raw in content["entries"] if raw not in newer], newer
+    newer = [one for one in raw["entries"] if _is_newer(one)]
+    return _Content(raw["instance"], [_entry(one) for one in raw["entries"] if one not in newer], newer)
 
 
 def _is_newer(raw: Any) -> bool:

@@ -105,6 +105,7 @@ def run(
         unit = _plan_unit(host, journal, stored, outcomes, origin) if mode != REPLAN else []
         if not check and host.image:
             store.replace_file(host, BAKED, b"", mode=0o600, folder_mode=0o755)
+            journal.set_aside()
         armed = dead_man.cuts_off([action for outcome in outcomes for action in outcome.plan.actions])
         waits = confirm_within if armed or dead_man.waits(host) else 0
         if waits and armed and not check:

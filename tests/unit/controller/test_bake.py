@@ -1,0 +1,109 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A host that was tuned already becomes an image: nothing of it goes along, and it can itself be taken back."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any, Callable, Dict
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
+from ansible_collections.nearmetal.ec2.plugins.modules import restore, tune
+
+from tests.support.fake_kernel import CLOCK, FakeKernel
+from tests.support.hosts import files_of
+
+Call = Callable[..., Dict[str, Any]]
+CURRENT = f"{CLOCK}/current_clocksource"
+SOMAXCONN = "/proc/sys/net/core/somaxconn"
+THP = "/sys/kernel/mm/transparent_hugepage/enabled"
+SECOND_BOOT = "99999999-0000-0000-0000-000000000000"
+CLOCK_AUTO = {"clocksource": {"source": "auto"}}
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> FakeKernel:
+    return FakeKernel(tmp_path, files_of("nitro", {CURRENT: "acpi_pm\n", SOMAXCONN: "4096\n"}))
+
+
+def text(host: FakeKernel, path: str) -> str:
+    return (Path(host.root) / path.lstrip("/")).read_text().strip()
+
+
+def disk(host: FakeKernel) -> Dict[str, bytes]:
+    """Every file that an image of the host has."""
+    root = Path(host.root)
+    names = {str(path.relative_to(root)): path for path in root.rglob("*") if path.is_file()}
+    return {name: path.read_bytes() for name, path in names.items() if name.split("/")[0] not in ("run", "proc", "sys")}
+
+
+def copy_of(host: FakeKernel, **files: str) -> None:
+    """Start another instance from an image of the host; files (path → text) are what it sets at boot."""
+    host.reboot(SECOND_BOOT)
+    shutil.rmtree(Path(host.root) / "run/nearmetal")
+    for path, content in {"/sys/devices/virtual/dmi/id/board_asset_tag": "i-0fedcba9876543210\n", **files}.items():
+        (Path(host.root) / path.lstrip("/")).write_text(content)
+
+
+@pytest.mark.parametrize("runs", [1, 2])
+def test_an_image_of_a_tuned_host_has_nothing_of_it(host: FakeKernel, call: Call, runs: int) -> None:
+    before = disk(host)
+    call(tune.main, host, concerns=CLOCK_AUTO)
+    for _run in range(runs):
+        call(tune.main, host, bake=True, concerns=CLOCK_AUTO)
+    kept = b"".join(data for path, data in disk(host).items() if path.startswith("var/lib/nearmetal"))
+    for own in (b"i-0123456789abcdef0", b"11111111-2222-3333-4444-555555555555", b"acpi_pm"):
+        assert own not in kept
+    assert text(host, CURRENT) == "tsc"
+    call(restore.main, host)
+    assert text(host, CURRENT) == "acpi_pm", "the baker itself can be taken back"
+    assert disk(host) == before
+    assert not call(restore.main, host)["changed"]
+
+
+def test_a_bake_of_more_than_was_tuned_is_taken_back_as_a_whole(host: FakeKernel, call: Call) -> None:
+    before = disk(host)
+    call(tune.main, host, concerns=CLOCK_AUTO)
+    call(tune.main, host, bake=True, concerns={"network_stack": {"somaxconn": 8192}})
+    assert text(host, SOMAXCONN) == "4096"
+    back = call(restore.main, host)
+    assert "acpi_pm" in back["msg"]
+    assert text(host, CURRENT) == "acpi_pm"
+    assert disk(host) == before
+
+
+def test_tuned_between_two_bakes(host: FakeKernel, call: Call) -> None:
+    before = disk(host)
+    call(tune.main, host, concerns=CLOCK_AUTO)
+    call(tune.main, host, bake=True, concerns=CLOCK_AUTO)
+    call(tune.main, host, concerns={"network_stack": {"somaxconn": 8192}})
+    call(tune.main, host, bake=True, concerns=CLOCK_AUTO)
+    kept = b"".join(data for path, data in disk(host).items() if path.startswith("var/lib/nearmetal"))
+    assert b"i-0123456789abcdef0" not in kept
+    assert command(["restore", "network_stack"], host) == 0
+    assert text(host, SOMAXCONN) == "4096"
+    assert command(["restore"], host) == 0
+    assert text(host, CURRENT) == "acpi_pm"
+    assert disk(host) == before
+
+
+def test_checking_a_bake_moves_no_original(host: FakeKernel, call: Call) -> None:
+    call(tune.main, host, concerns=CLOCK_AUTO)
+    tuned = disk(host)
+    call(tune.main, host, check=True, bake=True, concerns=CLOCK_AUTO)
+    assert disk(host) == tuned
+
+
+def test_a_copy_knows_no_original_of_its_baker(host: FakeKernel, call: Call) -> None:
+    call(tune.main, host, concerns=CLOCK_AUTO)
+    call(tune.main, host, bake=True, concerns=CLOCK_AUTO)
+    offered = Path(host.root) / f"{CLOCK}/available_clocksource".lstrip("/")
+    offered.write_text(offered.read_text().strip() + " jiffies\n")
+    copy_of(host, **{CURRENT: "jiffies\n"})
+    assert command(["reapply", "--if-changed"], host) == 0
+    assert text(host, CURRENT) == "tsc"
+    assert command(["restore"], host) == 0
+    assert text(host, CURRENT) == "jiffies"
