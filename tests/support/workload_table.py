@@ -3,15 +3,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """docs/workload_status.csv: per workload, host class and knob the status that a fresh host should have.
 
-The table was written after the rules for host classes, not printed by the code; where
-they disagree, one of them is wrong and somebody has to find out which.
+Checks are the same for every workload: `base` has their rows, and an empty cell where
+nothing is said. The table was written after the rules for host classes, not printed by
+the code; where they disagree, one of them is wrong and somebody has to find out which.
 """
 
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Dict, FrozenSet, Iterable, Tuple
+from typing import Any, Callable, Dict, FrozenSet, Iterable, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import tune_requests
@@ -22,27 +24,42 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action,
 PATH = Path(__file__).resolve().parents[2] / "docs" / "workload_status.csv"
 DOMAINS = tuple(sorted({"platform"}.union(*(concern.domains for concern in CONCERNS))))
 
-# They change nothing, so nothing is refused to them, and the table has no row of theirs.
+# They change nothing, so nothing is refused to them; what they look at are checks.
 LOOKS = ("kernel_check", "blkfront_check")
+# When the table was written: later another distribution may have lost its support.
+DAY = "2026-11-22"
 
 # workload → knob as concern.option → class → statuses
 Table = Dict[str, Dict[str, Dict[str, FrozenSet[str]]]]
 
 
 def read() -> Table:
-    """The table; a cell of two NICs that differ has both statuses, joined by a plus."""
+    """What is tuned; a cell of two NICs that differ has both statuses, joined by a plus."""
+    return _rows(lambda concern: concern not in LOOKS)
+
+
+def read_checks() -> Dict[str, Dict[str, FrozenSet[str]]]:
+    """What is only looked at, for every workload."""
+    (checks,) = _rows(LOOKS.__contains__).values()
+    return checks
+
+
+def _rows(wanted: Callable[[str], bool]) -> Table:
     table: Table = {}
     with PATH.open(encoding="utf-8", newline="") as stream:
         for row in csv.DictReader(stream):
             workload, concern, knob = row.pop("workload"), row.pop("concern"), row.pop("knob")
-            cells = {name: frozenset(cell.split("+")) for name, cell in row.items()}
+            if not wanted(concern):
+                continue
+            cells = {name: frozenset(cell.split("+") if cell else ()) for name, cell in row.items()}
             table.setdefault(workload, {})[f"{concern}.{knob}"] = cells
     return table
 
 
 def look(host: Host) -> Facts:
-    """All that the concerns want to know of a host."""
-    return observe(host, DOMAINS)
+    """All that the concerns want to know of a host, on the day of the table."""
+    facts = observe(host, DOMAINS)
+    return replace(facts, kernel=replace(facts.kernel, today=DAY)) if facts.kernel is not None else facts
 
 
 def planned(facts: Facts, workload: str, **common: Any) -> Tuple[Tuple[Action, ...], Tuple[Finding, ...]]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Dict, FrozenSet
 
 import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.registry import WORKLOADS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.workload import values
@@ -20,6 +21,7 @@ from tests.support.fresh_host import fresh
 from tests.support.hosts import CPU, built, lay_out
 
 TABLE = workload_table.read()
+CHECKS = workload_table.read_checks()
 # Class of the table → host of tests/hosts.
 HOSTS = {
     "xen_pv": "xen_pv",
@@ -39,6 +41,25 @@ CLOCK = "/sys/devices/system/clocksource/clocksource0"
 DMI = "/sys/devices/virtual/dmi/id"
 APPLIES = frozenset(("ok", "would_change"))
 CLOSED = ("not_ec2", "container")
+
+
+def test_the_table_has_a_row_for_every_check() -> None:
+    looks = [concern for concern in CONCERNS if concern.name in workload_table.LOOKS]
+    assert set(CHECKS) == {f"{concern.name}.{check}" for concern in looks for check in concern.checks}
+    assert all(set(cells) == set(HOSTS) for cells in CHECKS.values())
+
+
+@pytest.mark.parametrize("kind", HOSTS)
+def test_a_host_is_told_the_checks_of_its_class(kind: str, tmp_path: Path) -> None:
+    facts = workload_table.look(fresh(tmp_path, HOSTS[kind]))
+    expected = {knob: cells[kind] for knob, cells in CHECKS.items() if cells[kind]}
+    for workload in WORKLOADS:
+        told: Dict[str, FrozenSet[str]] = {}
+        for one in workload_table.planned(facts, workload)[1]:
+            if one.concern in workload_table.LOOKS:
+                knob = f"{one.concern}.{one.knob}"
+                told[knob] = told.get(knob, frozenset()) | {one.status}
+        assert told == expected, workload
 
 
 def test_the_table_has_a_row_for_every_value() -> None:
