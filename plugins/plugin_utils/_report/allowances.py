@@ -31,6 +31,8 @@ LIMITS = {
 }
 AVAILABLE = "conntrack_allowance_available"
 INTERFACE = 64  # characters; Linux allows 15
+LARGEST = 2**64  # of a counter or clock: what two of them differ by is a number that JSON knows
+SHORTEST = 0.001  # seconds between two samples that a rate is told for
 
 
 def budget_ns(packets_per_second: float) -> float:
@@ -129,7 +131,7 @@ def _usable(sample: Any) -> bool:
 
 
 def _number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and -LARGEST < value < LARGEST
 
 
 def _count(sample: Mapping[str, Any], name: str) -> int:
@@ -137,7 +139,7 @@ def _count(sample: Mapping[str, Any], name: str) -> int:
 
 
 def _rate(before: Mapping[str, Any], after: Mapping[str, Any], seconds: float) -> Optional[float]:
-    if seconds <= 0 or not _number(before.get("packets")) or not _number(after.get("packets")):
+    if seconds < SHORTEST or not _number(before.get("packets")) or not _number(after.get("packets")):
         return None
     packets = float(after["packets"]) - float(before["packets"])
     return round(packets / seconds, 1) if packets >= 0 else None

@@ -16,6 +16,7 @@ from typing import Any, Dict, Mapping, Tuple
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import STATUSES
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import allowances, model, summary
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.clean import Budget, text
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.headings import HEADINGS, OTHER, heading_of
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import HostReport, Report, Told
 
@@ -60,7 +61,7 @@ def _host(host: HostReport) -> Dict[str, Any]:
 
 def dump(report: Report) -> str:
     """The text of report.json."""
-    return json.dumps(document(report), ensure_ascii=False, indent=1, default=str) + "\n"
+    return json.dumps(document(report), ensure_ascii=False, indent=1, default=str, allow_nan=False) + "\n"
 
 
 def load(path: str) -> Tuple[str, Tuple[HostReport, ...]]:
@@ -96,8 +97,8 @@ def _loaded(plain: Mapping[str, Any]) -> HostReport:
         name=str(plain["name"]),
         state=plain["state"],
         platform=dict(plain["platform"]),
-        errors=dict(plain["errors"]),
+        errors={text(concern): text(why) for concern, why in plain["errors"].items()},
         actions=tuple(plain["actions"]),
-        allowances=tuple(plain["allowances"]),
+        allowances=tuple(map(Budget().value, plain["allowances"])),
         findings=findings,
     )

@@ -9,13 +9,16 @@ The judges are others' parsers: CommonMark's, Python's HTML parser, Prometheus's
 from __future__ import annotations
 
 import json
+import math
 import unicodedata
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any, Dict, Iterator, List, Tuple
 
 import jsonschema
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import (
+    allowances,
     document,
     html,
     markdown,
@@ -223,6 +226,47 @@ def test_identity_of_a_host_stays_on_it() -> None:
         told(GOOD_CLOCK, platform={"instance_id": "i-0123456789", "serial": "ec2abc", "kernel": "6"})
     )
     assert report.hosts[0].platform == {"kernel": "6"}
+
+
+# What a clock, a counter or a driver could never tell, or only once.
+NUMBERS = (-1e308, 1e308, 5e-324, float("inf"), float("nan"), 10**400, -(10**400), 2**63, -5, 0, 10**10, 1.5)
+SAMPLES = st.fixed_dictionaries(
+    {
+        "interface": st.just("ens5"),
+        "seconds": st.sampled_from(NUMBERS),
+        "packets": st.sampled_from(NUMBERS),
+        "counters": st.dictionaries(st.sampled_from(sorted(allowances.LIMITS)), st.sampled_from(NUMBERS)),
+    }
+)
+
+
+@given(st.lists(SAMPLES, max_size=3), st.lists(SAMPLES, max_size=3))
+def test_no_number_of_a_host_breaks_the_json(before: List[Any], today: List[Any]) -> None:
+    earlier = reports.report(told(allowances=before)).hosts
+    report = reports.report(told(allowances=today), earlier=("2026-01-01T00:00:00Z", earlier))
+    SCHEMA.validate(json.loads(document.dump(report), parse_constant=_refused))
+    for family in text_string_to_metric_families(prometheus.render(report)):
+        assert all(math.isfinite(sample.value) for sample in family.samples)
+
+
+def _refused(constant: str) -> None:
+    raise AssertionError(f"{constant} is no JSON")
+
+
+@given(st.sampled_from(NUMBERS), st.sampled_from(NUMBERS))
+def test_facts_with_any_number_make_a_valid_report(seconds: Any, number: Any) -> None:
+    sample = {"seconds": seconds, "packets": {"e": number}, "allowances": {"e": {"pps_allowance_exceeded": number}}}
+    found = {"ansible_facts": {"nearmetal": {"network": {"sample": sample}}}}
+    report = reports.report(told(allowances=allowances.of_network_facts(found, 1769860800.0)))
+    SCHEMA.validate(json.loads(document.dump(report), parse_constant=_refused))
+
+
+def test_an_earlier_report_with_numbers_beyond_json_makes_a_valid_one(tmp_path: Path) -> None:
+    told_ = told(allowances=[{"interface": "ens5", "seconds": 5, "packets": 0, "counters": {}, "more": 7}])
+    path = tmp_path / "report.json"
+    path.write_text(document.dump(reports.report(told_)).replace('"more": 7', '"more": 1e999'))
+    report = reports.report(told_, earlier=document.load(str(path)))
+    SCHEMA.validate(json.loads(document.dump(report), parse_constant=_refused))
 
 
 JUNK = st.recursive(
