@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import sys
 from pathlib import Path
 from typing import Dict, Iterable, Optional
 
@@ -36,7 +35,7 @@ class BootHost(FakeKernel):
         for tool in tools:
             (root / "usr/sbin").mkdir(parents=True, exist_ok=True)
             stand_in = "grub-" + tool[len("grub2-") :] if tool.startswith("grub2-") else tool
-            _install(stand_in, root / "usr/sbin" / tool)
+            shutil.copy(STAND_INS / stand_in, root / "usr/sbin" / tool)
 
     def output(self, argv: "list[str] | tuple[str, ...]", timeout: float = 60) -> bytes:
         self.commands.append(" ".join(argv))
@@ -68,14 +67,16 @@ class BootHost(FakeKernel):
         return "BOOT_IMAGE=(hd0,gpt1)/vmlinuz " + line.replace(" $tuned_params", "")
 
 
-def _install(stand_in: str, program: Path) -> None:
-    """A shell script as it is; a Python one below the interpreter that runs the tests."""
-    script = STAND_INS / f"{stand_in}.py"
-    if script.exists():
-        program.write_text(f"#!{sys.executable}\n{script.read_text()}")
-        program.chmod(0o755)
-    else:
-        shutil.copy(STAND_INS / stand_in, program)
+def everything(host: FakeKernel) -> Dict[str, bytes]:
+    """Every file of the host but the lock, what is stored as wanted, and what the kernel shows."""
+    root = Path(host.root)
+    return {
+        str(path.relative_to(root)): path.read_bytes()
+        for path in sorted(root.rglob("*"))
+        if path.is_file()
+        and path.name not in ("lock", "wanted.json")
+        and not str(path.relative_to(root)).startswith("proc/")
+    }
 
 
 def debian(root: Path, foreign: str = QUOTED, changes: Optional[Dict[str, str]] = None) -> BootHost:
@@ -121,7 +122,6 @@ def rhel_without_bls(root: Path) -> BootHost:
     place = root / "boot/loader/entries/0123-4.18.0.conf"
     place.parent.mkdir(parents=True)
     place.write_text(bls_entry("4.18.0", "root=/dev/unused"))
-    _install("grubby", root / "usr/sbin/grubby")
     return host
 
 
@@ -143,7 +143,7 @@ def rhel(root: Path, release: int) -> BootHost:
     }
     if release > 8:
         files["/etc/kernel/cmdline"] = line + "\n"
-    return BootHost(root, files, ["grubby"])
+    return BootHost(root, files, [])
 
 
 def bls_entry(version: str, options: str) -> str:

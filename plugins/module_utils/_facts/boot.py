@@ -14,6 +14,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import platfo
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import (
     boot_entry,
+    boot_line,
     boot_record,
     cmdline,
     grub_config,
@@ -30,7 +31,7 @@ BLOCK_BEGIN = "# BEGIN nearmetal.ec2: its kernel arguments. Take them back with 
 BLOCK_JOINED = " The line above had no end: it ends with this block only."
 BLOCK_END = "# END nearmetal.ec2"
 ENTRIES = "/boot/loader/entries"
-# RHEL 9 and later give this to kernels that are installed later.
+# RHEL 9 and later give this to kernels that are installed later; where it is missing, the running kernel's arguments.
 KERNEL_CMDLINE = "/etc/kernel/cmdline"
 VARIABLE = "GRUB_CMDLINE_LINUX_DEFAULT"
 TOOLS = ("/usr/sbin", "/usr/bin", "/sbin", "/bin")
@@ -154,22 +155,30 @@ def block(text: str) -> Optional[str]:
     return text[begin - 1 if joined else begin : end + len(BLOCK_END) + 1]
 
 
-def read_entries(host: Host, provider: str, config: Optional[str] = None) -> Tuple[BootEntry, ...]:
-    """The entries that the provider's files hold; `config` is a grub.cfg that isn't in its place yet."""
+def read_entries(host: Host, provider: str, new: Optional[Mapping[str, str]] = None) -> Tuple[BootEntry, ...]:
+    """The entries that the provider's files hold; `new` are texts that aren't in their places yet."""
+    new = new or {}
     if provider == "bls":
-        return _bls_entries(host)
-    text = config if config is not None else host.text(config_path(host, provider)) or ""
+        return _bls_entries(host, new)
+    path = config_path(host, provider)
+    text = new[path] if path in new else host.text(path) or ""
     found = [entry for entry in grub_config.entries(text) if not entry.recovery]
     return tuple(BootEntry(grub_config.release(one.kernel), one.kernel, one.arguments, one.initrds) for one in found)
 
 
-def _bls_entries(host: Host) -> Tuple[BootEntry, ...]:
-    variables = boot_entry.environment(host.text(environment_path(host)) or "")
+def entry_names(host: Host) -> List[str]:
+    """The files of entries, less those for rescue."""
+    return [name for name in host.names(ENTRIES) if name.endswith(".conf") and "-0-rescue" not in name]
+
+
+def _bls_entries(host: Host, new: Mapping[str, str]) -> Tuple[BootEntry, ...]:
+    def text(path: str) -> str:
+        return new[path] if path in new else host.text(path) or ""
+
+    variables = boot_entry.environment(text(environment_path(host)))
     found: List[BootEntry] = []
-    for name in host.names(ENTRIES):
-        if not name.endswith(".conf") or "-0-rescue" in name:
-            continue
-        entry = boot_entry.parse(host.text(f"{ENTRIES}/{name}") or "")
+    for name in entry_names(host):
+        entry = boot_entry.parse(text(f"{ENTRIES}/{name}"))
         kernel = entry.get("linux", ("",))[-1]
         initrds = tuple(word for line in entry.get("initrd", ()) for word in line.split() if not word.startswith("$"))
         arguments = boot_entry.arguments(entry.get("options", ()), variables)
@@ -200,7 +209,7 @@ def _provider(host: Host, loader: Optional[str]) -> Optional[str]:
         return "debian" if tool(host, "grub-mkconfig") else None
     # Entries may lie there unused: GRUB reads them when its configuration says blscfg (GRUB_ENABLE_BLSCFG).
     if loader == "grub_bls" and "blscfg" in (host.text(config_path(host, "mkconfig")) or ""):
-        return "bls" if tool(host, "grubby") else None
+        return "bls"
     return "mkconfig" if host.exists(config_path(host, "mkconfig")) and tool(host, "grub2-mkconfig") else None
 
 
@@ -209,7 +218,8 @@ def _configured(host: Host, provider: Optional[str]) -> Optional[Tuple[str, ...]
         return _appended(host.text(DROP_IN))
     if provider == "mkconfig":
         return _appended(block(host.text(DEFAULTS) or ""))
-    line = host.text(KERNEL_CMDLINE) if provider == "bls" else None
+    text = host.text(KERNEL_CMDLINE) if provider == "bls" else None
+    line = boot_line.read(boot_line.KERNEL_CMDLINE, text or "")
     return cmdline.tokens(line) if line is not None else None
 
 
@@ -227,8 +237,9 @@ def _arguments(
     found: Dict[str, Value] = {}
     before = record.before or {}
     for name in sorted({*record.arguments, *before}):
-        text = record.arguments.get(name, before.get(name, ""))
-        if record.before is not None and before.get(name) != record.arguments.get(name):
+        text = record.texts()[name][-1]
+        wanted = (text,) if name in record.arguments else ()
+        if record.before is not None and before.get(name, ()) != wanted:
             found[name] = {"argument": text, "unfinished": True}
             continue
         tokens = kernel_arguments.ours(text)

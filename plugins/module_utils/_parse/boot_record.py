@@ -4,8 +4,9 @@
 """What nearmetal remembers of its own kernel arguments. PRIVATE to the collection.
 
 Every boot loader keeps ours among everybody else's, so the record says which they
-are. While a run is changing them it also says what they were, so that a run that
-died half-way is seen as such.
+are, and where one of the same text was there before ours: that one stays when ours
+goes. While a run is changing them it also says what they were, and what earlier runs
+wanted that died half-way: any of these may stand in a file.
 """
 
 from __future__ import annotations
@@ -23,10 +24,18 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class Record:
-    """Argument → its text, as wanted; `before` is what it was until a run that hasn't ended."""
+    """Argument → its text, as wanted; `before` is what it may have been until a run that hasn't ended."""
 
     arguments: Mapping[str, str] = field(default_factory=dict)
-    before: Optional[Mapping[str, str]] = None
+    before: Optional[Mapping[str, Tuple[str, ...]]] = None
+    theirs: Mapping[str, Tuple[str, ...]] = field(default_factory=dict)  # a text of ours → files that had it before us
+
+    def texts(self) -> Dict[str, Tuple[str, ...]]:
+        """Argument → every text of ours that may stand in a file, the one wanted last."""
+        found = dict(self.before or {})
+        for name, text in self.arguments.items():
+            found[name] = (*(each for each in found.get(name, ()) if each != text), text)
+        return found
 
     def tokens(self) -> Tuple[str, ...]:
         """Ours, in the order in which they stand on the command line."""
@@ -40,9 +49,11 @@ def flat(arguments: Mapping[str, str]) -> Tuple[str, ...]:
 
 def write(record: Record) -> str:
     """The record as its file's text."""
-    content = {"version": VERSION, "arguments": dict(record.arguments)}
+    content: Dict[str, Any] = {"version": VERSION, "arguments": dict(record.arguments)}
     if record.before is not None:
-        content["before"] = dict(record.before)
+        content["before"] = {name: list(texts) for name, texts in record.before.items()}
+    if record.theirs:
+        content["theirs"] = {text: list(paths) for text, paths in record.theirs.items()}
     return json.dumps(content, indent=1, sort_keys=True) + "\n"
 
 
@@ -58,7 +69,11 @@ def parse(text: Optional[str]) -> Record:
         if content["version"] != VERSION:
             raise NearmetalError(f"it has version {content['version']!r}, this nearmetal writes {VERSION}")
         before = content.get("before")
-        return Record(_arguments(content["arguments"]), None if before is None else _arguments(before))
+        return Record(
+            {name: _text(name, text) for name, text in content["arguments"].items()},
+            None if before is None else {name: _texts(name, texts) for name, texts in before.items()},
+            {_text("theirs", text): _paths(paths) for text, paths in content.get("theirs", {}).items()},
+        )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, NearmetalError) as error:
         raise NearmetalError(
             f"{PATH} isn't a record that this nearmetal wrote ({str(error).splitlines()[0]}):"
@@ -66,11 +81,20 @@ def parse(text: Optional[str]) -> Record:
         ) from None
 
 
-def _arguments(raw: Any) -> Dict[str, str]:
-    found: Dict[str, str] = {}
-    for name, text in raw.items():
-        if not kernel_arguments.NAME.fullmatch(name) or not isinstance(text, str) or len(text) > 1024:
-            raise NearmetalError("a name or a text that is no kernel argument")
-        kernel_arguments.ours(text)
-        found[name] = text
-    return found
+def _text(name: str, text: Any) -> str:
+    if not kernel_arguments.NAME.fullmatch(name) or not isinstance(text, str) or len(text) > 1024:
+        raise NearmetalError("a name or a text that is no kernel argument")
+    kernel_arguments.ours(text)
+    return text
+
+
+def _texts(name: str, raw: Any) -> Tuple[str, ...]:
+    if not isinstance(raw, list) or not raw:
+        raise NearmetalError("what was before is no list of texts")
+    return tuple(_text(name, text) for text in raw)
+
+
+def _paths(raw: Any) -> Tuple[str, ...]:
+    if not isinstance(raw, list) or not all(isinstance(path, str) for path in raw):
+        raise NearmetalError("files that are no list of names")
+    return tuple(raw)

@@ -9,7 +9,7 @@ from typing import Tuple
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import boot_entry, cmdline, grub_config
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import boot_entry, boot_line, cmdline, grub_config
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.kernel_arguments import (
     Asked,
     agree,
@@ -116,6 +116,31 @@ def test_taking_ours_away_again_leaves_what_was_there(foreign: Tuple[str, ...], 
     merged = merge(foreign, mine)
     assert without(merged, mine) == foreign
     assert all(in_force(merged, (token,)) for token in mine if [t[:2] for t in mine].count(token[:2]) == 1)
+
+
+@given(line=st.text(st.characters(exclude_characters="\n-"), max_size=60), last=st.booleans())
+def test_what_is_not_ours_stays_to_the_byte(line: str, last: bool) -> None:
+    ours_there = boot_line.append(line, ("hugepagesz=1G", "hugepages=4", "nosmt"))
+    told = {"smt": ("nosmt",), "hugepages": ("hugepages=2", "hugepagesz=1G hugepages=4")}
+    assert boot_line.foreign(ours_there, told, last=last) == line or '"' in line
+
+
+@pytest.mark.parametrize(
+    ("line", "left"),
+    [
+        ("ro nosmt quiet", "ro quiet"),
+        ("nosmt  nosmt=force -- x", "nosmt=force -- x"),
+        ("ro nosmt -- emergency", "ro -- emergency"),
+        ("ro  quiet", "ro  quiet"),
+    ],
+)
+def test_ours_that_somebody_moved(line: str, left: str) -> None:
+    assert boot_line.foreign(line, {"nosmt": ("nosmt",)}, last=False) == left
+
+
+def test_where_nobody_knows_whether_it_was_written_only_the_last_word_is_ours() -> None:
+    assert boot_line.foreign("x=1 x=2", {"x": ("x=1",)}, last=True) == "x=1 x=2"
+    assert boot_line.foreign("x=1 x=2", {"x": ("x=1", "x=2")}, last=True) == "x=1"
 
 
 CONFIG = """

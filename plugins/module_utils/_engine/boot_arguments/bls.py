@@ -1,33 +1,33 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""RHEL 8 to 10, Amazon Linux 2023: entries of the Boot Loader Specification, by grubby. PRIVATE to the collection.
+"""RHEL 8 to 10, Amazon Linux 2023: entries of the Boot Loader Specification. PRIVATE to the collection.
 
-grubby knows RHEL 8's grubenv and the differences of its releases; grub.cfg, which
-is a stub on EFI partitions, is never written.
+We write the lines that grubby would write. grubby itself keeps one value per
+argument, takes it from every entry, whoever put it there, makes /etc/kernel/cmdline
+out of any entry, and syncs nothing. grub.cfg, which is a stub on EFI partitions, is
+never written.
 """
 
 from __future__ import annotations
 
-from typing import Dict, List, Mapping, Tuple
+import re
+from typing import Dict, Iterator, List, Mapping, Pattern, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import store
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.boot_arguments.provider import (
-    SECONDS,
-    Provider,
-    judge,
-)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.boot_arguments import swap
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.boot_arguments.provider import Provider, judge
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import boot
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cmdline, kernel_arguments
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.boot_record import flat
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import boot_line, cmdline, kernel_arguments
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.boot_record import Record, flat
 
-Line = Tuple[str, ...]
+Texts = Dict[str, str]  # file → its content
 
 
 class Bls(Provider):
-    """One call of grubby for all kernels, then a look at what it did to what isn't ours."""
+    """One line per file: judged before anything is written, then renamed to its place."""
 
     def obstacle(self, host: WritableHost) -> str:
         for path in (boot.ENTRIES, "/etc"):
@@ -35,78 +35,105 @@ class Bls(Provider):
                 return f"{path} is read-only here, so kernel arguments can't be set"
         return ""
 
-    def realise(self, host: WritableHost, arguments: Mapping[str, str], before: Mapping[str, str]) -> None:
-        mine, gone = flat(arguments), tuple(token for token in flat(before) if token not in flat(arguments))
-        foreign = _foreign(host, mine + gone)
-        for text in arguments.values():
-            _demand_room(text, foreign)
-        files = {path: store.read_file(host, path) for path in _touched(host)}
-        try:
-            _grubby(host, mine, gone)
-            _kernel_cmdline(host, mine, gone)
-            judge(host, boot.read_entries(host, "bls"), arguments)
-            _demand_untouched(foreign, _foreign(host, mine + gone))
-        except NearmetalError:
-            _back(host, files)
-            raise
+    def theirs(self, host: WritableHost, known: Record, arguments: Mapping[str, str]) -> Dict[str, Tuple[str, ...]]:
+        lines = {path: _foreign(path, line, known) for path, _place, _text, line in _places(host)}
+        return {
+            text: tuple(path for path, line in lines.items() if _in_force(line, text)) for text in arguments.values()
+        }
+
+    def stays(self, host: WritableHost, text: str, record: Record) -> bool:
+        grubs = [path for path, _place, _text, _line in _places(host) if path.startswith("/boot/")]
+        return all(path in record.theirs.get(text, ()) for path in grubs)
+
+    def realise(self, host: WritableHost, record: Record) -> None:
+        old, new = {}, {}
+        for path, place, text, line in _places(host):
+            foreign = _foreign(path, line, record)
+            lacking = {name: each for name, each in record.arguments.items() if not _in_force(foreign, each)}
+            wanted = boot_line.append(foreign, flat(lacking)) if lacking else foreign
+            if wanted != line:
+                old[path], new[path] = text, _padded(path, text, boot_line.write(place, text, wanted))
+        judge(host, boot.read_entries(host, "bls", new), record.arguments, _device(host))
+        _write(host, old, new)
+        if not record.arguments:
+            _remove_copies(host)
 
 
-def _grubby(host: WritableHost, mine: Line, gone: Line) -> None:
-    argv = [str(boot.tool(host, "grubby")), "--update-kernel=ALL"]
-    argv += [f"--remove-args={' '.join(gone)}"] if gone else []
-    argv += [f"--args={' '.join(mine)}"] if mine else []
-    if len(argv) > 2:
-        host.command(argv, SECONDS)
+def _places(host: WritableHost) -> Iterator[Tuple[str, Pattern[str], str, str]]:
+    """File, where in it, its text, the arguments there. Entries for rescue are left out: ours stay out of them."""
+    places = [(f"{boot.ENTRIES}/{name}", boot_line.ENTRY) for name in boot.entry_names(host)]
+    places.append((boot.environment_path(host), boot_line.ENVIRONMENT))
+    places.append((boot.KERNEL_CMDLINE, boot_line.KERNEL_CMDLINE))
+    places.append((boot.DEFAULTS, boot_line.DEFAULTS))
+    for path, place in places:
+        text = (store.read_file(host, path) or b"").decode("utf-8", "surrogateescape")
+        line = boot_line.read(place, text)
+        if line is not None:
+            yield path, place, text, line
 
 
-def _kernel_cmdline(host: WritableHost, mine: Line, gone: Line) -> None:
-    """Newer releases of grubby write it themselves, older ones don't."""
-    line = host.text(boot.KERNEL_CMDLINE)
-    if line is None:
-        return
-    tokens = cmdline.tokens(line)
-    wanted = kernel_arguments.merge(kernel_arguments.without(tokens, mine + gone), mine)
-    if wanted != tokens:
-        data = (" ".join(wanted) + "\n").encode()
-        store.replace_file(host, boot.KERNEL_CMDLINE, data, host.mode(boot.KERNEL_CMDLINE), 0o755)
+def _foreign(path: str, line: str, record: Record) -> str:
+    """What isn't ours: all but the texts that weren't there before us."""
+    ours = {
+        name: tuple(text for text in texts if path not in record.theirs.get(text, ()))
+        for name, texts in record.texts().items()
+    }
+    return boot_line.foreign(line, ours, last=record.before is not None)
 
 
-def _foreign(host: WritableHost, mine: Line) -> Dict[str, Line]:
-    """Entry → what isn't ours in it."""
-    return {entry.name: kernel_arguments.without(entry.arguments, mine) for entry in boot.read_entries(host, "bls")}
+def _in_force(line: str, text: str) -> bool:
+    return kernel_arguments.in_force(cmdline.tokens(line), kernel_arguments.ours(text))
 
 
-def _demand_room(text: str, foreign: Mapping[str, Line]) -> None:
-    """grubby keeps one value per argument: it would replace somebody else's, or ours by ours."""
-    tokens = kernel_arguments.ours(text)
-    if len(kernel_arguments.names(tokens)) < len(tokens):
-        raise NearmetalError(f"grubby keeps one value per argument, so it can't set {text}: add it by hand")
-    for name, line in foreign.items():
-        there = kernel_arguments.same(line, tokens)
-        if there and not kernel_arguments.in_force(line, tokens):
-            raise NearmetalError(
-                f"{name} boots with {' '.join(there)}, which isn't ours, and {text} is wanted: take it away first,"
-                f" with grubby --update-kernel=ALL --remove-args='{' '.join(there)}'"
-            )
+def _padded(path: str, old: str, new: str) -> str:
+    """GRUB's environment block has one size for ever, filled up with #."""
+    if not path.endswith("/grubenv"):
+        return new
+    bare = new.rstrip("#")
+    if len(bare.encode("utf-8", "surrogateescape")) > len(old.encode("utf-8", "surrogateescape")):
+        raise NearmetalError(f"{path} has no room left for our arguments: remove some of your own from kernelopts")
+    return bare + "#" * (len(old) - len(bare))
 
 
-def _demand_untouched(before: Mapping[str, Line], after: Mapping[str, Line]) -> None:
-    for name, line in before.items():
-        if after.get(name) != line:
-            raise NearmetalError(f"grubby changed more of the arguments of {name} than asked for: left as it was")
+def _device(host: WritableHost) -> str:
+    """The disk that GRUB puts before the kernel's name, at its longest: (hd0,gpt2), or what this boot had."""
+    images = cmdline.values(cmdline.tokens(host.text("/proc/cmdline") or ""), "BOOT_IMAGE")
+    found = re.match(r"\([^)]*\)", (images[-1] if images else None) or "")
+    return max("(hd0,gpt128)", found.group() if found else "", key=len)
 
 
-def _touched(host: WritableHost) -> List[str]:
-    """Every file that a grubby of some release writes."""
-    entries = [f"{boot.ENTRIES}/{name}" for name in host.names(boot.ENTRIES) if name.endswith(".conf")]
-    return [*entries, boot.environment_path(host), boot.KERNEL_CMDLINE, boot.DEFAULTS]
+def _write(host: WritableHost, old: Texts, new: Texts) -> None:
+    """First all that needs space, then the renames. GRUB's files keep their old one beside."""
+    grubs = [path for path in new if path.startswith("/boot/")]
+    done: List[str] = []
+    try:
+        for path in grubs:
+            _put(host, f"{path}.nearmetal-new", new[path], host.mode(path))
+        for path in new:
+            if path in grubs:
+                swap.publish(host, path, f"{path}.nearmetal-new", keep_old=True)
+            else:
+                _put(host, path, new[path], host.mode(path))
+            done.append(path)
+    except NearmetalError:
+        for path in grubs:
+            store.remove_file(host, f"{path}.nearmetal-new")
+        for path in reversed(done):
+            if path in grubs:
+                swap.take_back(host, path)
+            else:
+                _put(host, path, old[path], host.mode(path))
+        raise
 
 
-def _back(host: WritableHost, files: "Dict[str, bytes | None]") -> None:
-    for path, data in files.items():
-        if store.read_file(host, path) == data:
-            continue
-        if data is None:
+def _put(host: WritableHost, path: str, text: str, mode: int) -> None:
+    store.replace_file(host, path, text.encode("utf-8", "surrogateescape"), mode, 0o755)
+
+
+def _remove_copies(host: WritableHost) -> None:
+    """Of entries that a kernel's removal took with it, too."""
+    copies = [f"{boot.ENTRIES}/{name}" for name in host.names(boot.ENTRIES)]
+    copies += [boot.environment_path(host) + end for end in (".nearmetal-old", ".nearmetal-new")]
+    for path in copies:
+        if path.endswith((".nearmetal-old", ".nearmetal-new")):
             store.remove_file(host, path)
-        else:
-            store.replace_file(host, path, data, host.mode(path), 0o755)

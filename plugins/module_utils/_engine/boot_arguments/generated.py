@@ -19,7 +19,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.boot_argumen
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import boot
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.boot_record import flat
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.boot_record import Record
 
 
 class Generated(Provider):
@@ -46,11 +46,11 @@ class Generated(Provider):
                 return f"{path} is read-only here, so kernel arguments can't be set"
         return ""
 
-    def realise(self, host: WritableHost, arguments: Mapping[str, str], before: Mapping[str, str]) -> None:
+    def realise(self, host: WritableHost, record: Record) -> None:
         files = swap.Swap(host)
         try:
-            files.put(*self.defaults(host, flat(arguments)))
-            self._generate(host, arguments)
+            files.put(*self.defaults(host, record.tokens()))
+            self._generate(host, record.arguments)
         except NearmetalError:
             files.back()
             raise
@@ -61,7 +61,7 @@ class Generated(Provider):
         beside = f"{path}.nearmetal-new"
         try:
             made = host.output([str(boot.tool(host, self.make))], SECONDS)
-            judge(host, boot.read_entries(host, self.name, made.decode("utf-8", "replace")), arguments)
+            judge(host, boot.read_entries(host, self.name, {path: made.decode("utf-8", "replace")}), arguments)
             store.replace_file(host, beside, made, mode=host.mode(path), folder_mode=0o755)
             host.command([str(boot.tool(host, self.check)), beside], SECONDS)
             swap.publish(host, path, beside, keep_old=bool(arguments))

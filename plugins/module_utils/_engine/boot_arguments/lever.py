@@ -53,7 +53,6 @@ class BootArguments(Lever):
         if not values:
             return
         known = boot_record.parse(host.text(boot_record.PATH, limit=65536))
-        before = {**known.arguments, **(known.before or {})}
         arguments = dict(known.arguments)
         for where, value in values.items():
             arguments.pop(where, None)
@@ -62,13 +61,15 @@ class BootArguments(Lever):
                 arguments[where] = str(text)
         kernel_arguments.agree(kernel_arguments.Asked(where, text) for where, text in sorted(arguments.items()))
         provider = _provider(host)
-        _save(host, Record(arguments, before))
+        theirs = provider.theirs(host, known, arguments)
+        changing = Record(arguments, known.texts(), {**known.theirs, **theirs})
+        _save(host, changing)
         try:
-            provider.realise(host, arguments, before)
+            provider.realise(host, changing)
         except NearmetalError:
             _save(host, known)
             raise
-        _save(host, Record(arguments))
+        _save(host, Record(arguments, theirs={text: files for text, files in theirs.items() if files}))
 
     def obstacle(self, host: WritableHost, where: str) -> str:
         facts = boot.observe(host)
@@ -85,6 +86,10 @@ class BootArguments(Lever):
     def pending(self, host: WritableHost, where: str, value: Value) -> str:
         facts = boot.observe(host)
         there = facts.now(where)
+        if value is None and facts.provider is not None:
+            record = boot_record.parse(host.text(boot_record.PATH, limit=65536))
+            if PROVIDERS[facts.provider].stays(host, record.arguments.get(where, ""), record):
+                return ""
         if facts.booted(str(value)) if value is not None else not there:
             return ""
         return f"the running kernel was booted with {there or 'no ' + where}; the next boot changes that"

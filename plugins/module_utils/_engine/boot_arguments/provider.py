@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import posixpath
 from abc import ABC, abstractmethod
-from typing import Mapping, Sequence
+from typing import Dict, Mapping, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.boot import BootEntry
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cmdline, kernel_arguments
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.boot_record import Record
 
 # Under emulation with 2 CPUs grub-mkconfig took 12 s; a host that needs 5 minutes for it is in trouble.
 SECONDS = 300
@@ -28,15 +29,23 @@ class Provider(ABC):
         """Why it can't be done here, known before anything is changed; empty when nothing stands in the way."""
 
     @abstractmethod
-    def realise(self, host: WritableHost, arguments: Mapping[str, str], before: Mapping[str, str]) -> None:
-        """Make `arguments` ours on every kernel's command line, and nothing of `before` that isn't in them.
+    def realise(self, host: WritableHost, record: Record) -> None:
+        """Make `record.arguments` ours on every kernel's command line, and nothing else that was.
 
         Raises NearmetalError with the files as they were.
         """
 
+    def theirs(self, host: WritableHost, known: Record, arguments: Mapping[str, str]) -> Dict[str, Tuple[str, ...]]:
+        """Text of each argument → the files in which somebody else has it already; where ours have a file, none."""
+        return {}
 
-def judge(host: WritableHost, entries: Sequence[BootEntry], arguments: Mapping[str, str]) -> None:
-    """Each entry can boot, and has what is ours.
+    def stays(self, host: WritableHost, text: str, record: Record) -> bool:
+        """Whether every kernel boots with a text of ours without us, because somebody else has it there too."""
+        return False
+
+
+def judge(host: WritableHost, entries: Sequence[BootEntry], arguments: Mapping[str, str], device: str = "") -> None:
+    """Each entry can boot, and has what is ours; `device` is what GRUB puts before a kernel's name.
 
     Raises NearmetalError that names the entry.
     """
@@ -47,7 +56,7 @@ def judge(host: WritableHost, entries: Sequence[BootEntry], arguments: Mapping[s
             if not _boot_file(host, path):
                 raise NearmetalError(f"the boot entry of {entry.name} names {path}, which isn't there: left as it was")
         _demand_root(host, entry)
-        excess = kernel_arguments.too_long(entry.kernel, entry.arguments)
+        excess = kernel_arguments.too_long(device + entry.kernel, entry.arguments)
         if excess:
             raise NearmetalError(
                 f"the command line of {entry.name} would be {excess} bytes too long, and the kernel would cut it off"

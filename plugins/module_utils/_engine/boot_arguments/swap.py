@@ -95,6 +95,17 @@ def publish(host: WritableHost, path: str, beside: str, keep_old: bool) -> None:
         raise store.explain(path, error) from None
 
 
+def take_back(host: WritableHost, path: str) -> None:
+    """Undo a `publish` that kept the old file; a rename needs no space."""
+    folder, name = os.path.split(path)
+    try:
+        with store.directory(host, folder) as parent:
+            os.rename(f"{name}.nearmetal-old", name, src_dir_fd=parent, dst_dir_fd=parent)
+            _settle(parent)
+    except OSError as error:
+        raise store.explain(path, error) from None
+
+
 def _settle(folder: int) -> None:
     """Put what happened in this directory on the disk, in its place and not only in the journal."""
     os.fsync(folder)

@@ -1,0 +1,67 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The line of a file that holds kernel arguments: what isn't ours stays to the byte. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import re
+from typing import Mapping, Optional, Pattern, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cmdline, kernel_arguments
+
+# Where the arguments stand. An entry with $kernelopts has them in the environment block.
+ENTRY = re.compile(r"^options[ \t]+((?!.*\$\{?kernelopts).*)$", re.MULTILINE)
+ENVIRONMENT = re.compile(r"^kernelopts=(.*)$", re.MULTILINE)
+DEFAULTS = re.compile(r'^GRUB_CMDLINE_LINUX="(.*)"[ \t]*$', re.MULTILINE)
+KERNEL_CMDLINE = re.compile(r"^(?![ \t]*#)(.*\S.*)$", re.MULTILINE)
+
+
+def read(place: Pattern[str], text: str) -> Optional[str]:
+    """The arguments; None when the file has no such line. Of several the last one counts."""
+    found = list(place.finditer(text))
+    return found[-1].group(1) if found else None
+
+
+def write(place: Pattern[str], text: str, line: str) -> str:
+    """The file with other arguments in that line."""
+    start, end = [found.span(1) for found in place.finditer(text)][-1]
+    return text[:start] + line + text[end:]
+
+
+def append(line: str, tokens: Tuple[str, ...]) -> str:
+    """The line with ours: last, but before a "--", because init gets what follows."""
+    there = cmdline.tokens(line)
+    if "--" in there:
+        return " ".join(kernel_arguments.merge(there, tokens))
+    return " ".join((line, *tokens))
+
+
+def foreign(line: str, ours: Mapping[str, Tuple[str, ...]], last: bool) -> str:
+    """The line less ours, of which one text per argument stands there at most.
+
+    With `last` only what has the last word can be ours, as where it isn't known whether it was ever written.
+    """
+    there = cmdline.tokens(line)
+    gone: Tuple[str, ...] = ()
+    for name in sorted(ours):
+        texts = [kernel_arguments.ours(text) for text in ours[name]]
+        found = [
+            tokens
+            for tokens in texts
+            if (kernel_arguments.in_force(there, tokens) if last else set(tokens) <= set(there))
+        ]
+        gone += max(found, key=lambda tokens: (_place(there, tokens[-1]), len(tokens)), default=())
+    return _less(line, there, gone)
+
+
+def _place(there: Tuple[str, ...], token: str) -> int:
+    return max((place for place, each in enumerate(there) if each == token), default=-1)
+
+
+def _less(line: str, there: Tuple[str, ...], gone: Tuple[str, ...]) -> str:
+    end = " ".join(("", *gone))
+    if line.endswith(end):
+        return line[: len(line) - len(end)]
+    left = kernel_arguments.without(there, gone)
+    return " ".join(left) if left != there else line
