@@ -215,15 +215,15 @@ def _provider(host: Host, loader: Optional[str]) -> Optional[str]:
 
 def _configured(host: Host, provider: Optional[str]) -> Optional[Tuple[str, ...]]:
     if provider == "debian":
-        return _appended(host.text(DROP_IN))
+        return appended(host.text(DROP_IN))
     if provider == "mkconfig":
-        return _appended(block(host.text(DEFAULTS) or ""))
+        return appended(block(host.text(DEFAULTS) or ""))
     text = host.text(KERNEL_CMDLINE) if provider == "bls" else None
     line = boot_line.read(boot_line.KERNEL_CMDLINE, text or "")
     return cmdline.tokens(line) if line is not None else None
 
 
-def _appended(text: Optional[str]) -> Tuple[str, ...]:
+def appended(text: Optional[str]) -> Tuple[str, ...]:
     """What a file or block of ours appends to the variable."""
     begin = f'{VARIABLE}="${VARIABLE} '
     lines = [line for line in (text or "").splitlines() if line.startswith(begin) and line.endswith('"')]

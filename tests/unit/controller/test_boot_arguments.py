@@ -293,6 +293,36 @@ def test_a_foreign_line_without_its_newline_stays_so(tmp_path: Path, call: Call)
     assert read(host, "etc/default/grub") == before
 
 
+def test_a_line_of_somebody_in_our_block_stays(tmp_path: Path, call: Call) -> None:
+    host = amazon_2(tmp_path)
+    call(clocksource.main, host, tsc_reliable="enabled")
+    text = read(host, "etc/default/grub")
+    theirs = 'GRUB_CMDLINE_LINUX_DEFAULT="$GRUB_CMDLINE_LINUX_DEFAULT audit=1"\n'
+    write(host, "etc/default/grub", text.replace("# END", theirs + "# END"))
+    before = everything(host)
+    failed = call(tune.main, host, concerns={"clocksource": {"tsc_reliable": "kernel"}})
+    assert "was changed by somebody: move that behind the block" in failed["msg"]
+    assert call(restore.main, host)["failed"]
+    assert everything(host) == before
+    write(host, "etc/default/grub", text + theirs)
+    call(restore.main, host)
+    assert "audit=1" in host.boot()
+    assert "tsc=reliable" not in host.boot()
+
+
+@pytest.mark.parametrize(("root", "name"), [("LABEL=/", r"\x2f"), ("LABEL=a+b@c", "a+b@c"), ("PARTLABEL=é~", r"é\x7e")])
+def test_a_label_is_as_udev_writes_it(tmp_path: Path, call: Call, root: str, name: str) -> None:
+    host = debian(tmp_path)
+    write(host, "etc/stand-in-root-device", root)
+    folder = tmp_path / "dev/disk" / ("by-label" if root.startswith("LABEL") else "by-partlabel")
+    folder.mkdir(parents=True)
+    (folder / name).touch()
+    call(clocksource.main, host, tsc_reliable="enabled")
+    assert host.boot().endswith("tsc=reliable")
+    (folder / name).rename(folder / "another")
+    assert "which no disk has" in call(restore.main, host)["msg"]
+
+
 STRANGERS = {
     "menu.lst": (
         {"/boot/grub/menu.lst": "kernel /boot/vmlinuz root=/dev/xvda1\n"},

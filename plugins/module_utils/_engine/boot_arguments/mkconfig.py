@@ -21,14 +21,37 @@ class Mkconfig(Generated):
     make = "grub2-mkconfig"
     check = "grub2-script-check"
 
+    def obstacle(self, host: WritableHost) -> str:
+        try:
+            block = boot.block(host.text(boot.DEFAULTS) or "")
+        except NearmetalError as error:
+            return str(error)
+        if block is not None and not _as_written(block):
+            return (
+                f"the block of nearmetal in {boot.DEFAULTS} was changed by somebody: move that behind the block,"
+                " then run again"
+            )
+        return super().obstacle(host)
+
     def defaults(self, host: WritableHost, tokens: Tuple[str, ...]) -> Tuple[str, Optional[str]]:
         data = store.read_file(host, boot.DEFAULTS)
         if data is None:
             raise NearmetalError(f"{boot.DEFAULTS} is missing, so grub2-mkconfig has nothing to read: put it back")
         text = data.decode("utf-8", "surrogateescape")
-        text = text.replace(boot.block(text) or "", "", 1)
+        ours = boot.block(text) or ""
+        head, _ours, rest = text.partition(ours) if ours else (text, "", "")
+        # The line end that the block brought stays when somebody has put lines behind the block.
+        text = head + ("\n" if rest and ours.startswith("\n") else "") + rest
         if not tokens:
             return boot.DEFAULTS, text
-        whole = text.endswith("\n") or not text
-        begin = boot.BLOCK_BEGIN if whole else f"\n{boot.BLOCK_BEGIN}{boot.BLOCK_JOINED}"
-        return boot.DEFAULTS, f"{text}{begin}\n{append(tokens)}{boot.BLOCK_END}\n"
+        return boot.DEFAULTS, text + _block(tokens, joined=bool(text) and not text.endswith("\n"))
+
+
+def _block(tokens: Tuple[str, ...], joined: bool) -> str:
+    begin = f"\n{boot.BLOCK_BEGIN}{boot.BLOCK_JOINED}" if joined else boot.BLOCK_BEGIN
+    return f"{begin}\n{append(tokens)}{boot.BLOCK_END}\n"
+
+
+def _as_written(block: str) -> bool:
+    """Whether it is what we would write for the arguments in it."""
+    return block == _block(boot.appended(block), joined=block.startswith("\n"))
