@@ -84,5 +84,13 @@ def _demand_root(host: WritableHost, entry: BootEntry) -> None:
     kind, equals, name = roots[-1].partition("=")
     folder = f"/dev/disk/{_BY.get(kind, '')}"
     there = host.names(folder) if equals and kind in _BY else []
-    if there and name.lower() not in (each.lower() for each in there):
+    if there and _as_udev_writes(name).lower() not in (each.lower() for each in there):
         raise NearmetalError(f"the boot entry of {entry.name} has root={roots[-1]}, which no disk has: left as it was")
+
+
+def _as_udev_writes(name: str) -> str:
+    """udev escapes what a file name or a shell could trip over: the label / is \\x2f."""
+    plain = "#+-.:=@_"
+    return "".join(
+        each if each.isalnum() or each in plain or ord(each) > 127 else f"\\x{ord(each):02x}" for each in name
+    )
