@@ -177,6 +177,16 @@ class CallbackModule(DefaultCallback):
         self._progress.show(self._collector, self._mode)
         return True
 
+    def _handle_warnings(self, res: Any) -> None:
+        result = self._current_task_result
+        if result and plays.is_ours(result.task):
+            # A host wrote them, as it did the rest.
+            for warning in result.warnings if res.pop("warnings", None) else ():
+                self._display.warning(text(warning.event.msg))
+            for deprecation in result.deprecations if res.pop("deprecations", None) else ():
+                self._display.deprecated(text(deprecation.event.msg))
+        super()._handle_warnings(res)
+
     # --- the end ---
 
     def v2_playbook_on_no_hosts_matched(self) -> None:

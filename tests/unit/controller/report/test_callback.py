@@ -11,7 +11,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import List
+from typing import List, Tuple
 
 import pytest
 
@@ -289,6 +289,18 @@ def test_the_name_of_a_host_is_no_command_to_the_terminal(fleet: Fleet) -> None:
     assert "owned" not in shown
     assert not {"\x1b", "\x07", "\x9b"} & set(shown)
     checked(fleet)
+
+
+@pytest.mark.parametrize("options", [(), ("-v",)])
+def test_a_warning_of_a_host_is_no_command_to_the_terminal(fleet: Fleet, options: Tuple[str, ...]) -> None:
+    bad = "\x1b]0;owned\x07\x1b[2J\x9b31m\r"
+    aged = {"msg": f"an old{bad} option", "version": f"9{bad}", "collection_name": "nearmetal.ec2"}
+    fleet.inventory({"h1": {"told": told(GOOD_CLOCK, warnings=[f"a clock{bad} went back"], deprecations=[aged])}})
+    run = fleet.run(*options, ANSIBLE_DEPRECATION_WARNINGS="True")
+    assert "a clock31m  went back" in well(run) + run.stderr
+    assert "an old31m  option" in run.stdout + run.stderr
+    assert "owned" not in run.stdout + run.stderr
+    assert not {"\x1b", "\x07", "\x9b", "\r"} & set(run.stdout + run.stderr)
 
 
 def test_tasks_of_others_look_as_ever(fleet: Fleet) -> None:
