@@ -36,7 +36,7 @@ options:
 
 import sys
 import time
-from typing import Any, Optional
+from typing import Any, Callable, List, Optional, Tuple
 
 from ansible import constants as C
 from ansible import context
@@ -49,6 +49,8 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.clean import
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.collect import Collector, follows_contract
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.progress import Progress
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.write import write_all
+
+Tell = Callable[[str, str], None]
 
 
 class CallbackModule(DefaultCallback):
@@ -66,6 +68,7 @@ class CallbackModule(DefaultCallback):
         self._mode = ""  # audit | tune | restore; empty while no play is ours
         self._gate = plays.GateTask()
         self._ours = False  # whether the play has tasks of ours
+        self._lost: List[Tuple[Tell, str, str]] = []  # hosts of a play before it was known to be ours
         self._begun = False  # whether any task of ours met a host
 
     def set_options(self, task_keys: Any = None, var_options: Any = None, direct: Any = None) -> None:
@@ -78,7 +81,7 @@ class CallbackModule(DefaultCallback):
 
     def v2_playbook_on_play_start(self, play: Any) -> None:
         mode = plays.mode_of(play)
-        self._play, self._ours = play, False
+        self._play, self._ours, self._lost = play, False, []
         if mode:
             self._join(mode)
         else:
@@ -90,6 +93,8 @@ class CallbackModule(DefaultCallback):
         self._ours = True
         self._mode = plays.stronger(self._mode, mode)
         self._collector.expect(plays.hosts_of(self._play))
+        for tell, name, message in self._lost:
+            tell(name, message)
 
     def v2_runner_on_start(self, host: Any, task: Any) -> None:
         if plays.is_ours(task):
@@ -120,8 +125,8 @@ class CallbackModule(DefaultCallback):
             if not ignore_errors:
                 self._tell_failed(result)
             return
-        if self._ours and not ignore_errors:
-            self._collector.failed(name, f"{result.task_name}: {result.result.get('msg', 'failed')}")
+        if not ignore_errors:
+            self._lose(self._collector.failed, name, f"{result.task_name}: {result.result.get('msg', 'failed')}")
         if self._ours and plays.is_ours(result.task) and not self._display.verbosity:
             self._tell_failed(result)
             return
@@ -129,14 +134,20 @@ class CallbackModule(DefaultCallback):
         super().v2_runner_on_failed(result, ignore_errors=ignore_errors)
 
     def v2_runner_on_unreachable(self, result: Any) -> None:
+        name, message = result.host.get_name(), text(result.result.get("msg", "")).removeprefix("Task failed: ")
+        self._lose(self._collector.unreachable, name, message)
         if not self._ours:
             self._progress.erase()
             super().v2_runner_on_unreachable(result)
             return
-        name, message = result.host.get_name(), text(result.result.get("msg", "")).removeprefix("Task failed: ")
-        self._collector.unreachable(name, message)
         self._tell(f"✗ {text(name, NAME)}: unreachable: {message}", C.COLOR_UNREACHABLE)
         self._progress.show(self._collector, self._mode)
+
+    def _lose(self, tell: Tell, name: str, message: str) -> None:
+        if self._ours:
+            tell(name, message)
+        else:
+            self._lost.append((tell, name, message))
 
     def v2_runner_item_on_ok(self, result: Any) -> None:
         if not self._take(result):

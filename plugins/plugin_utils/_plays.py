@@ -27,12 +27,13 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.summary impo
 
 OURS = "nearmetal.ec2."
 RESTORE = "nearmetal.ec2.restore"
+AUDIT = "nearmetal.ec2.audit"
 REPORT = "nearmetal.ec2.audit_report"
 # They tell no findings, so a play of them alone has nothing to report.
 NO_FINDINGS = (REPORT, "nearmetal.ec2.capture", "nearmetal.ec2.confirm")
 CALLBACK = "nearmetal.ec2.fleet"
 # The playbooks that look at what another one changes.
-AUDITS = {"nearmetal.ec2.audit": TUNE, "nearmetal.ec2.cloud_audit": TUNE}
+AUDITS = {AUDIT: TUNE, "nearmetal.ec2.cloud_audit": TUNE}
 _WORKLOAD = re.compile(r"[a-z0-9_]{1,64}", re.ASCII)
 
 
@@ -51,9 +52,21 @@ def mode_of_task(task: Any) -> str:
     return "audit" if task.check_mode else "tune"
 
 
+def _mode_of_role(task: Any) -> str:
+    """The mode of an include_role of ours, whose tasks nobody knows before it runs; empty for any other task."""
+    role = str(task.args.get("name") or task.args.get("role") or "") if task.action in C._ACTION_INCLUDE_ROLE else ""
+    if not role.startswith(OURS):
+        return ""
+    if role in (AUDIT, RESTORE):
+        return role[len(OURS) :]
+    applied = task.args.get("apply")
+    looks = task.check_mode or (isinstance(applied, dict) and applied.get("check_mode") is True)
+    return "audit" if looks else "tune"
+
+
 def mode_of(play: Any) -> str:
     """The mode of the play's first task that changes or audits hosts; empty when it has none."""
-    modes = (mode_of_task(task) for block in play.compile() for task in _tasks(block))
+    modes = (mode_of_task(task) or _mode_of_role(task) for block in play.compile() for task in _tasks(block))
     return next((mode for mode in modes if mode), "")
 
 

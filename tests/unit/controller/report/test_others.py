@@ -74,3 +74,31 @@ def test_a_loop_of_ours_that_failed_is_no_silence(fleet: Fleet) -> None:
     assert played(fleet, text).returncode == 2
     assert states(checked(fleet)) == {"h1": "failed", "h2": "reported"}
     assert checked(fleet)["hosts"][0]["message"] == "broken arguments"
+
+
+INCLUDED = """
+- hosts: all
+  gather_facts: {gathers}
+  tasks:
+    - ansible.builtin.fail: {{msg: before}}
+      when: inventory_hostname == 'h3'
+    - ansible.builtin.{include}
+"""
+HOW = ("include_role: {name: nearmetal.ec2.audit}", "include_tasks: tasks.yml")
+
+
+@pytest.mark.parametrize("include", HOW)
+def test_hosts_that_were_lost_before_an_include_are_in_the_report(fleet: Fleet, include: str) -> None:
+    fleet.inventory({f"h{number}": {"told": told(GOOD_CLOCK)} for number in (1, 2, 3)})
+    (fleet.folder / "tasks.yml").write_text("- nearmetal.ec2.tune:\n  check_mode: true\n")
+    assert played(fleet, INCLUDED.format(include=include, gathers=False)).returncode == 2
+    report = checked(fleet)
+    assert report["run"]["mode"] == "audit"
+    assert states(report) == {"h1": "reported", "h2": "reported", "h3": "failed"}
+    assert report["hosts"][2]["message"] == "ansible.builtin.fail: before"
+
+
+def test_when_all_are_lost_before_an_include_of_ours_that_is_the_report(fleet: Fleet) -> None:
+    fleet.inventory({f"h{number}": {"ansible_host": "127.0.0.1", "ansible_port": 1} for number in (1, 2)})
+    assert played(fleet, INCLUDED.format(include=HOW[0], gathers=True)).returncode == 4
+    assert states(checked(fleet)) == {"h1": "unreachable", "h2": "unreachable"}
