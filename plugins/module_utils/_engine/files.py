@@ -11,6 +11,7 @@ import re
 from typing import Iterable, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import store
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.at_boot import set_by_file
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.block import set_by_rules
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.lever import Lever
@@ -90,6 +91,10 @@ class NativeFile(Lever):
     def also(self, host: WritableHost, where: str) -> Iterable[Tuple[str, str]]:
         present = self.read(host, where)
         return set_by_rules(host, str(present)) if where.endswith(".rules") and present is not None else ()
+
+    def at_boot(self, host: WritableHost, where: str) -> Iterable[Tuple[str, str]]:
+        present = self.read(host, where)
+        return set_by_file(host, present) if isinstance(present, str) and where.endswith(".conf") else ()
 
     def original(self, before: Value) -> Value:
         return None  # a file of ours that is there without a journal is a leftover, nobody's original

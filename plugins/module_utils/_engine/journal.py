@@ -13,12 +13,13 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Set, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.levers import LEVERS, lever
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.unit import BAKED
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Value
 from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION as NEARMETAL
 
@@ -97,6 +98,7 @@ class Journal:
         self._entries: Dict[Tuple[str, str], Entry] = {}
         self._newer: Sequence[Dict[str, Any]] = ()
         self._aside = _Content()
+        self._at_boot: Set[Tuple[str, str]] = set()
         self._load()
 
     def entries(self, concern: Optional[str] = None) -> List[Entry]:
@@ -122,6 +124,7 @@ class Journal:
     def begin(self, actions: Iterable[Action]) -> None:
         """Remember where each action starts and what it intends, on disk, before anything is changed."""
         boot_id = self._host.boot_id()
+        self._at_boot = set_at_boot(self._host, self._entries.values())
         entries = dict(self._entries)
         for action in actions:
             entry = self._started(entries.get((action.what, action.where)), action, boot_id)
@@ -134,11 +137,12 @@ class Journal:
             return entry
         moved = lever(action.what)
         original = moved.original(action.before)
-        if entry is not None and entry.holds(action.before):
+        if entry.holds(action.before) if entry is not None else (action.what, action.where) in self._at_boot:
             # A file of ours set it at boot: this boot's original is what the kernel would choose.
             original = moved.kernel_choice(self._host, action.where)
-            if original is None:
+            if original is None and entry is not None:
                 return entry  # void, so restore says that the next boot brings it back
+            return Entry(action.concern, action.knob, action.what, action.where, original, (), boot_id)
         try:
             moved.check(action.where, original)
         except NearmetalError as error:
@@ -196,7 +200,16 @@ class Journal:
                 entries = list(kept.entries)
             if self._aside.instance == self._instance:
                 entries = [*self._aside.of("runtime"), *entries]
+            if self._host.exists(BAKED):  # so its files are younger than this boot
+                entries = [replace(entry, boot_id=entry.boot_id or self._host.boot_id()) for entry in entries]
         self._entries = {entry.key: entry for entry in entries}
+
+
+def set_at_boot(host: WritableHost, entries: Iterable[Entry]) -> Set[Tuple[str, str]]:
+    """Lever and place of what still has a value that a file of ours, older than this boot, gave it at boot."""
+    boot_id = host.boot_id()
+    old = [entry for entry in entries if entry.boot_id != boot_id]
+    return {place for entry in old for place in lever(entry.what).at_boot(host, entry.where)}
 
 
 def _write(host: WritableHost, path: str, content: _Content, folder_mode: int) -> None:

@@ -69,6 +69,10 @@ class Lever(ABC):
         """Levers and places that hold a value because of what is here, although no run of ours wrote it there."""
         return ()
 
+    def at_boot(self, host: WritableHost, where: str) -> Iterable[Tuple[str, str]]:
+        """Levers and places that still hold what was set at boot because of what is here."""
+        return ()
+
     def kernel_choice(self, host: WritableHost, where: str) -> Value:
         """What the kernel would choose by itself; None when that takes a reboot to learn."""
         return None

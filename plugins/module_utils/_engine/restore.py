@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Dict, List, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.journal import Entry
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.journal import Entry, set_at_boot
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.levers import lever, way_back
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan
 
@@ -69,9 +69,11 @@ def plan_restore(host: WritableHost, entries: Sequence[Entry], reason: str) -> W
 
 
 def set_elsewhere(host: WritableHost, entries: Sequence[Entry]) -> Tuple[Entry, ...]:
-    """What our files set on devices that came after our last run, as if the journal knew of it.
+    """What our files set although no run of ours did, as if the journal knew of it.
 
-    Their original is the kernel's own choice: nobody else had them before.
+    That is on devices that came after our last run, whose original is the kernel's own
+    choice: nobody else had them before. And at the boot of a host that was started from
+    an image.
     """
     known = {entry.key for entry in entries}
     boot_id = host.boot_id()
@@ -84,6 +86,12 @@ def set_elsewhere(host: WritableHost, entries: Sequence[Entry]) -> Tuple[Entry, 
                 ours = moved.remembered(moved.read(host, where))
                 knob = what.rpartition(".")[2]
                 found[what, where] = Entry(entry.concern, knob, what, where, original, (ours,), boot_id)
+        for what, where in set_at_boot(host, (entry,)) - known:
+            moved = lever(what)
+            ours = moved.remembered(moved.read(host, where))
+            knob = (where or what).rpartition(".")[2]
+            original = moved.kernel_choice(host, where)
+            found[what, where] = Entry(entry.concern, knob, what, where, original, (ours,), boot_id)
     return tuple(found.values())
 
 

@@ -107,3 +107,72 @@ def test_a_copy_knows_no_original_of_its_baker(host: FakeKernel, call: Call) -> 
     assert text(host, CURRENT) == "tsc"
     assert command(["restore"], host) == 0
     assert text(host, CURRENT) == "jiffies"
+
+
+def baked_copy(host: FakeKernel, call: Call) -> None:
+    """Another instance, at whose boot files of the image set what its kernel chooses otherwise."""
+    call(tune.main, host, bake=True, concerns={"network_stack": {"somaxconn": 8192}, "hugepages": {"thp": "never"}})
+    copy_of(host, **{SOMAXCONN: "8192\n", THP: "always madvise [never]\n"})
+    assert command(["reapply", "--if-changed"], host) == 0
+
+
+def test_restore_on_a_copy_says_what_only_its_next_boot_brings_back(host: FakeKernel, call: Call) -> None:
+    before = disk(host)
+    baked_copy(host, call)
+    back = call(restore.main, host)
+    assert back["reboot_required"]
+    waits = {(one["knob"], one["now"]) for one in back["findings"] if one["status"] == "needs_reboot"}
+    assert waits == {("somaxconn", "8192"), ("thp", "never")}
+    assert disk(host) == before
+
+
+def test_another_value_on_a_copy_has_no_original_either(host: FakeKernel, call: Call) -> None:
+    before = disk(host)
+    baked_copy(host, call)
+    call(tune.main, host, concerns={"network_stack": {"somaxconn": 16384}})
+    assert command(["status"], host) == 0
+    back = call(restore.main, host)
+    assert back["reboot_required"]
+    assert text(host, SOMAXCONN) == "16384", "8192 was the image's, and 4096 isn't known"
+    assert disk(host) == before
+
+
+@pytest.mark.parametrize("bakes", [0, 1])
+def test_what_a_host_had_by_itself_waits_for_no_boot(host: FakeKernel, call: Call, bakes: int) -> None:
+    """The file says what the host had anyway: nothing that runs was changed, on the baker neither."""
+    call(tune.main, host, concerns={"network_stack": {"somaxconn": 4096}})
+    for _bake in range(bakes):
+        call(tune.main, host, bake=True, concerns={"network_stack": {"somaxconn": 4096}})
+    back = call(restore.main, host)
+    assert back["changed"]
+    assert not back["reboot_required"]
+    call(tune.main, host, concerns={"network_stack": {"somaxconn": 4096}})
+    call(tune.main, host, concerns={"network_stack": {"somaxconn": 8192}})
+    assert not call(restore.main, host)["reboot_required"]
+    assert text(host, SOMAXCONN) == "4096"
+
+
+METAL = {
+    "clocksource": {"source": "hpet"},
+    "smt": {"threads": "disabled"},
+    "cpu_power": {"governor": "performance", "energy_performance_preference": "performance", "turbo": "disabled"},
+    "numa": {"balancing": "disabled"},
+    "hugepages": {"thp": "never", "khugepaged_defrag": "disabled"},
+}
+
+
+def test_a_copy_of_every_kind_of_file(tmp_path: Path, call: Call) -> None:
+    """All that files set at the boot of a copy is taken back, or said to wait for the next boot."""
+    host = FakeKernel(tmp_path, files_of("metal"))
+    before = disk(host)
+    call(tune.main, host, concerns=METAL)
+    values = {path: text(host, path) + "\n" for path, _word in host.written}
+    call(tune.main, host, bake=True, concerns=METAL)
+    copy_of(host, **values)
+    told = call(restore.main, host)
+    assert disk(host) == before
+    left = {(one["knob"], one["status"]) for one in told["findings"] if one["knob"] not in ("persist", "agent")}
+    known = {(knob, "changed") for knob in ("current", "control", "turbo")}
+    unknown = ("governors", "preferences", "numa_balancing", "thp", "khugepaged_defrag")
+    assert left == known | {(knob, "needs_reboot") for knob in unknown}
+    assert text(host, CURRENT) == "tsc"
