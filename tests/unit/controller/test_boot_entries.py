@@ -263,3 +263,42 @@ def test_the_disk_before_the_kernel_counts_for_the_length(tmp_path: Path, call: 
     failed = call(clocksource.main, host, tsc_reliable="enabled")
     assert "bytes too long" in failed["errors"]["clocksource"]
     assert everything(host) == before
+
+
+class KilledError(BaseException):
+    """The run ends here, and nothing of it runs any more."""
+
+
+@pytest.mark.parametrize("release", [8, 9])
+def test_killed_at_any_rename(tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch, release: int) -> None:
+    rename, left = os.rename, [0]
+
+    def counted(*names: Any, **named: Any) -> None:
+        left[0] -= 1
+        if left[0] == 0:
+            raise KilledError
+        rename(*names, **named)
+
+    monkeypatch.setattr(os, "rename", counted)
+    ended = False
+    for step in range(1, 40):
+        root = tmp_path / str(step)
+        root.mkdir()
+        host = two_kernels(root, release)
+        edit(host, GRUBENV if release == 8 else ENTRY, " ro ", " ro nvme_core.io_timeout=600 ")
+        before = everything(host)
+        call(block_storage.main, host, io_timeout="600000", method="boot")
+        left[0] = step
+        try:
+            call(block_storage.main, host, io_timeout="900000", method="boot")
+            ended = True
+        except KilledError:
+            pass
+        left[0] = 0
+        call(restore.main, host)
+        there = {path: data for path, data in everything(host).items() if not path.startswith("var/lib/nearmetal/.")}
+        assert there == before, f"killed at rename {step}"
+        if ended:
+            break
+    assert ended
+    assert step > 5

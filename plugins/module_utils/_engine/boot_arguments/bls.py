@@ -11,6 +11,7 @@ never written.
 
 from __future__ import annotations
 
+import os
 import re
 from typing import Dict, Iterator, List, Mapping, Pattern, Tuple
 
@@ -131,9 +132,13 @@ def _put(host: WritableHost, path: str, text: str, mode: int) -> None:
 
 
 def _remove_copies(host: WritableHost) -> None:
-    """Of entries that a kernel's removal took with it, too."""
-    copies = [f"{boot.ENTRIES}/{name}" for name in host.names(boot.ENTRIES)]
-    copies += [boot.environment_path(host) + end for end in (".nearmetal-old", ".nearmetal-new")]
-    for path in copies:
-        if path.endswith((".nearmetal-old", ".nearmetal-new")):
-            store.remove_file(host, path)
+    """Of entries that a kernel's removal took with it too, and what a run left that was killed."""
+    places = [(boot.ENTRIES, r".*\.conf")]
+    for path in (boot.environment_path(host), boot.KERNEL_CMDLINE, boot.DEFAULTS):
+        folder, name = os.path.split(path)
+        places.append((folder, re.escape(name)))
+    for folder, name in places:
+        copies = re.compile(rf"\.?{name}\.nearmetal-(old|new)(\.new)?|\.{name}\.new")
+        for each in host.names(folder):
+            if copies.fullmatch(each):
+                store.remove_file(host, f"{folder}/{each}")
