@@ -65,3 +65,11 @@ def test_the_captures_are_where_the_playbook_says(given: str, folder: str, place
 def test_check_mode_claims_no_capture(place: Path) -> None:
     assert "The captures are in" not in run(place, "--check")
     assert not list((place / "here").iterdir())
+
+
+def test_a_host_that_is_named_like_a_path_stays_in_the_folder(place: Path) -> None:
+    (variables,) = json.loads((place / "hosts.json").read_text())["all"]["hosts"].values()
+    (place / "hosts.json").write_text(json.dumps({"all": {"hosts": {"../../home/a b": variables}}}))
+    run(place)
+    assert [path.name for path in (place / "here/nearmetal-capture").iterdir()] == [".._.._home_a_b.json"]
+    assert not list((place / "home").glob("a*"))
