@@ -83,8 +83,10 @@ def no_task() -> str:
 
 def lost_in_loop(result: Mapping[str, Any]) -> str:
     """Why the last item of a loop that failed without telling anything did; empty when there is none."""
-    items = [item for item in result.get("results") or () if isinstance(item, Mapping) and item.get("failed") is True]
-    return next((str(item.get("msg") or "failed") for item in reversed(items) if not follows_contract(item)), "")
+    items = [item for item in result.get("results") or () if isinstance(item, Mapping) and not follows_contract(item)]
+    # Since 2.21 Ansible keeps of a failed item only the exception.
+    failed = [item for item in items if item.get("failed") is True or "exception" in item]
+    return str(failed[-1].get("msg") or "failed") if failed else ""
 
 
 def stronger(so_far: str, mode: str) -> str:
