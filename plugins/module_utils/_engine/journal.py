@@ -138,11 +138,10 @@ class Journal:
         moved = lever(action.what)
         original = moved.original(action.before)
         if entry.holds(action.before) if entry is not None else (action.what, action.where) in self._at_boot:
-            # A file of ours set it at boot: this boot's original is what the kernel would choose.
+            # A file of ours set it at boot: this boot's original is what the kernel would choose, if that is known.
+            ours = entry.ours if entry is not None else (moved.remembered(action.before),)
             original = moved.kernel_choice(self._host, action.where)
-            if original is None and entry is not None:
-                return entry  # void, so restore says that the next boot brings it back
-            return Entry(action.concern, action.knob, action.what, action.where, original, (), boot_id)
+            return Entry(action.concern, action.knob, action.what, action.where, original, ours, boot_id)
         try:
             moved.check(action.where, original)
         except NearmetalError as error:
@@ -276,7 +275,7 @@ def _entry(raw: Any) -> Entry:
     original, ours = raw["original"], raw["ours"]
     if not isinstance(ours, list) or not ours:
         raise NearmetalError("an entry without values of ours")
-    unknown = original is None and moved.scope == "runtime"  # by a version that wrote what it couldn't read
+    unknown = original is None and moved.scope == "runtime"
     moved.check(texts["where"], ours[-1] if unknown else original)
     if moved.original(original) != original:
         raise NearmetalError(f"an original of {texts['where']} that nearmetal never keeps")
