@@ -8,6 +8,7 @@ The host stands behind a path that loses every packet while its interface has an
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import time
@@ -40,11 +41,14 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
         yield running
 
 
-def tune(host: Host, folder: Path) -> "tuple[int, str]":
-    """Ask for jumbo frames on the only interface; the exit code and what was said."""
+def cut_off(host: Host, folder: Path, confirm_within: int) -> None:
+    """Ask for jumbo frames on the only interface, which the path can't carry."""
+    host.put(PATH_OF_1500.encode(), "/root/path-of-1500")
+    host.run("systemd-run --quiet --unit=path-of-1500 sh /root/path-of-1500")
     hosts = folder / "hosts.ini"
     hosts.write_text(inventory.ansible([host]), encoding="utf-8")
-    wanted = '{"tune_concerns": {"network_stack": {"mtu": 9000, "allow_disruptive": true}}}'
+    concerns = {"network_stack": {"mtu": 9000, "allow_disruptive": True}}
+    wanted = json.dumps({"tune_concerns": concerns, "tune_confirm_within": confirm_within})
     done = subprocess.run(
         ["ansible-playbook", "-i", str(hosts), "nearmetal.ec2.tune", "-e", wanted],
         stdout=subprocess.PIPE,
@@ -54,27 +58,35 @@ def tune(host: Host, folder: Path) -> "tuple[int, str]":
         env={**os.environ, "ANSIBLE_SSH_ARGS": f"{' '.join(NOTICED)} -o ControlMaster=auto -o ControlPersist=60s"},
         check=False,
     )
-    return done.returncode, done.stdout
+    assert done.returncode != 0, done.stdout
+    assert "UNREACHABLE" in done.stdout.upper(), done.stdout
 
 
 def test_a_host_that_is_cut_off_comes_back_with_its_old_values(host: Host, tmp_path: Path) -> None:
-    host.put(PATH_OF_1500.encode(), "/root/path-of-1500")
-    host.run("systemd-run --quiet --unit=path-of-1500 sh /root/path-of-1500")
     begin = time.monotonic()
-    code, said = tune(host, tmp_path)
-    assert code != 0, said
-    assert "UNREACHABLE" in said.upper(), said
-    # Nothing reaches it until its own timer fires: 120 s by default.
+    cut_off(host, tmp_path, confirm_within=120)
+    # Nothing reaches it until its own timer fires.
     assert process.wait_until(lambda: reachable(host), 300.0, 2.0), host.stuck("it stays cut off")
-    cut_off = time.monotonic() - begin
-    print(f"reachable again {cut_off:.0f} s after tune was started")
+    took = time.monotonic() - begin
+    print(f"reachable again {took:.0f} s after tune was started")
     log = host.run("journalctl -b --no-pager -o short-monotonic -u 'nearmetal*'")
     assert host.run(MTU).strip() == "1500", log
     assert "nobody confirmed" in log
-    assert cut_off > 100.0, "it came back before its time"
+    assert took > 100.0, "it came back before its time"
     assert "network_stack" not in host.run("nearmetal status"), "it is not wanted any more"
     host.run("nearmetal reapply")
     assert host.run(MTU).strip() == "1500", "the unit must not cut it off again"
+
+
+def test_a_host_that_is_cut_off_and_reset_comes_back_for_good(host: Host, tmp_path: Path) -> None:
+    cut_off(host, tmp_path, confirm_within=1200)
+    assert not reachable(host)
+    with host.monitor() as monitor:
+        monitor.execute("system_reset")
+    host.reached()
+    log = host.run("nearmetal reapply; journalctl -b --no-pager -u 'nearmetal*'")
+    assert host.run(MTU).strip() == "1500", log
+    assert "nobody confirmed its network change before the reboot" in log
 
 
 def reachable(host: Host) -> bool:
