@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Dict, Mapping, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.block import ATTRIBUTES, BlockFacts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.block import ATTRIBUTES, BlockFacts, valid
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.disk import (
     DISK,
     HEAD,
@@ -85,6 +85,9 @@ def _asked(where: str, given: Mapping[str, Any]) -> Dict[str, str]:
             continue
         if knob in _MOST and not 0 <= value <= _MOST[knob]:
             raise NearmetalError(f"{NAME}.{where}{knob} is 0 to {_MOST[knob]}, not {value}")
+        if knob == "scheduler" and not valid(knob, value):
+            # It becomes text of a udev rule, which may start programs.
+            raise NearmetalError(f"{NAME}.{where}scheduler is the name of a scheduler, such as none, not {value!r}")
         found[knob] = str(value)
     return found
 
