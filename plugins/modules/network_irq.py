@@ -94,7 +94,8 @@ options:
         type: str
   allow_disruptive:
     description:
-      - Change O(queues) of an interface that has the default route. Its traffic stops for a moment.
+      - Change O(queues) of an interface that carries the default route, itself or
+        below a bond, bridge or VLAN. Its traffic stops for a moment.
     type: bool
     default: false
   restart_irqbalance:

@@ -177,7 +177,8 @@ options:
     choices: [enabled, disabled]
   allow_disruptive:
     description:
-      - Change rings or the MTU of an interface that has the default route. Its traffic stops for a moment.
+      - Change rings or the MTU of an interface that carries the default route, itself or
+        below a bond, bridge or VLAN. Its traffic stops for a moment.
     type: bool
     default: false
   persist:

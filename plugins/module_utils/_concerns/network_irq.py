@@ -119,7 +119,7 @@ def _queues(network: NetworkFacts, chosen: Tuple[Choice, ...], wanted: Wanted) -
             plans.append(Plan(findings=(knob.told(one, "not_applicable", sentence, now),)))
             continue
         goal = most if asked == "max" else int(asked)
-        if goal != now and one.name in network.default_route and not wanted.get("allow_disruptive"):
+        if goal != now and network.carries_default(one) and not wanted.get("allow_disruptive"):
             reason = (
                 "it carries the default route, and the change stops its traffic for a moment: allow_disruptive: true"
             )

@@ -121,7 +121,7 @@ def _rings(network: NetworkFacts, choice: Choice, wanted: Wanted) -> Plan:
             takes, by = f"1 to {most[field]}, or max", wanted.wanted_by(f"{field}_ring")
             return _impossible(knobs[field], one.name, f"{field}_ring", text, takes, by)
         goal[field] = most[field] if text == "max" else int(text)
-    if {**now, **goal} != now and one.name in network.default_route and not wanted.get("allow_disruptive"):
+    if {**now, **goal} != now and network.carries_default(one) and not wanted.get("allow_disruptive"):
         reason = "it carries the default route, and new rings stop its traffic for a moment: allow_disruptive: true"
         told = tuple(knob.told(one, "refused", reason, now[field], goal[field]) for field, knob in knobs.items())
         return Plan(findings=told)
@@ -201,7 +201,7 @@ def _numbers(network: NetworkFacts, choice: Choice, wanted: Wanted) -> Plan:
             takes = f"{_MTU_LEAST} to {_MTU_MOST}"
             return _impossible(knob, one.name, "mtu", mtu, takes, wanted.wanted_by("mtu"))
         now = network.mtu.get(one.place)
-        if mtu != now and one.name in network.default_route and not wanted.get("allow_disruptive"):
+        if mtu != now and network.carries_default(one) and not wanted.get("allow_disruptive"):
             reason = (
                 "it carries the default route; where ICMP is dropped connections would hang: allow_disruptive: true"
             )
@@ -217,7 +217,7 @@ def _mtu_limits(network: NetworkFacts, choice: Choice, knob: Knob, wanted: Wante
     told = []
     if mtu > _MTU_EXPRESS:
         told.append(knob.told(one, "advice", f"ENA Express takes frames up to {_MTU_EXPRESS} bytes"))
-    if mtu > _MTU_INTERNET and one.name in network.default_route and wanted.get("mtu_probing") in (None, "disabled"):
+    if mtu > _MTU_INTERNET and network.carries_default(one) and wanted.get("mtu_probing") in (None, "disabled"):
         reason = (
             f"an internet gateway or VPN passes {_MTU_INTERNET} bytes: let ICMP type 3 code 4 in, or set"
             " mtu_probing: on_black_hole"

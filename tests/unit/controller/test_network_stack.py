@@ -109,6 +109,18 @@ def test_the_interface_of_the_default_route_is_spared_until_told(module: Any, tm
     ]
 
 
+@pytest.mark.parametrize("upper", ["bond0", "br0", "ens5.10"])
+def test_the_interface_below_the_one_of_the_default_route_is_spared_too(upper: str, tmp_path: Path, call: Call) -> None:
+    folder = f"/sys/class/net/{upper}"
+    above = {f"{folder}/type": "1\n", f"{folder}/mtu": "9001\n", f"{folder}/lower_ens5/mtu": "9001\n"}
+    host = ena(tmp_path, **{"/proc/net/route": ROUTE.replace("ens5", upper), **above})
+    call(network_stack.main, host, persist=False, rx_ring="max", mtu=1500)
+    call(network_irq.main, host, persist=False, queues="max")
+    assert host.nics.orders == {"ens6": [0x11, 0x3D]}
+    assert (tmp_path / "sys/class/net/ens5/mtu").read_text() == "9001\n"
+    assert (tmp_path / "sys/class/net/ens6/mtu").read_text() == "1500\n"
+
+
 def test_rings_beyond_the_driver_name_what_it_takes(tmp_path: Path, call: Call) -> None:
     assert "1 to 16384, or max" in call(network_stack.main, ena(tmp_path), rx_ring="65536")["msg"]
 
