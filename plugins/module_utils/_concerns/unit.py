@@ -35,7 +35,9 @@ REFERENCE = "docs/unit.md"
 _HEAD = f"{MARK}: the unit that plans anew. Taken back with the concerns that need it, don't edit.\n"
 
 # Sockets of AF_UNIX and AF_NETLINK carry every ethtool call; without the others nothing leaves the host. A network
-# namespace of its own (PrivateNetwork) would hide the very NICs that are tuned.
+# namespace of its own (PrivateNetwork) would hide the very NICs that are tuned, as ProtectHome=yes would hide a disk
+# that is mounted at /home, and ProtectKernelModules= the schedulers that are modules: no capability and no system call
+# is left to load one anyway.
 _SERVICE = """[Unit]
 Description=Plan anew, for this boot and this size, what nearmetal.ec2 decides by itself
 ConditionPathExists={agent}
@@ -55,10 +57,9 @@ UMask=0077
 NoNewPrivileges=yes
 ProtectSystem=strict
 ReadWritePaths=/run -/var/lib/nearmetal -/etc/nearmetal
-ProtectHome=yes
+ProtectHome=read-only
 PrivateTmp=yes
 ProtectControlGroups=yes
-ProtectKernelModules=yes
 ProtectHostname=yes
 ProtectClock=yes
 RestrictAddressFamilies=AF_UNIX AF_NETLINK
