@@ -37,8 +37,9 @@ options:
     choices: [kernel, enabled, disabled]
   pages:
     description:
-      - Reserved huge pages. Refused on hosts below 4 GiB, beyond 80 percent of the memory, and beyond what is available
-        (10,000 pages of 2 MiB, as S0-32 has them, are 19.5 GiB).
+      - Reserved huge pages. Refused on hosts below 4 GiB, beyond 80 percent of the memory, and where they would leave
+        less than 512 MiB or 5 percent of the memory available (10,000 pages of 2 MiB, as S0-32 has them, are 19.5 GiB).
+      - Pages of sizes that aren't listed, whoever reserved them, count among the 80 percent.
     type: list
     elements: dict
     suboptions:

@@ -96,6 +96,18 @@ def test_at_boot_and_back(tmp_path: Path, call: Call) -> None:
     assert "huge" not in host.boot()
 
 
+def test_what_our_argument_reserved_does_not_count_against_the_next_one(tmp_path: Path, call: Call) -> None:
+    """10 of 16 GiB in pages of 1 GiB; asked for as pages of 2 MiB instead, they aren't beside those."""
+    host = debian(tmp_path)
+    call(hugepages.main, host, pages=[{"size": "1G", "count": 10}], method="boot")
+    host.boot()
+    for node in (0, 1):
+        host.write_value(NODE.format(node).replace("2048kB", "1048576kB"), "5\n")
+    other = call(hugepages.main, host, pages=[{"size": "2M", "count": 5120}], method="boot")
+    assert {one["status"] for one in other["findings"]} == {"changed", "needs_reboot"}, other["findings"]
+    assert "hugepagesz=2M hugepages=5120" in host.boot()
+
+
 def test_what_a_boot_did_not_give_is_said(tmp_path: Path, call: Call) -> None:
     """The kernel boots with as many pages as it finds room for and goes on."""
     host = debian(tmp_path)

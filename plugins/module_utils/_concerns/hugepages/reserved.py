@@ -24,8 +24,12 @@ GIB = 1024**3
 
 # An instance of 4 GiB shows about 3.7 GiB of MemTotal.
 SMALLEST = int(3.5 * GIB)
-# Of MemTotal: what all reserved pages together may take.
+# Of MemTotal: what all reserved pages together may take, whoever reserved them.
 SHARE = 80
+# What stays available beyond them, the larger of the two: a login, a package manager and this collection's next run
+# need memory although nothing else grows, and running programs' own memory grows with the host's. Chosen, not measured.
+RESERVE = 512 * 1024 * 1024
+RESERVE_SHARE = 5
 # Larger ones need contiguous memory that is there at boot only.
 LARGEST_AT_RUNTIME = 512 * 1024
 # Linux b5389086ad7b; before, the number ended at the colon.
@@ -166,19 +170,36 @@ def _guard(facts: Facts, pages: HugepageFacts, requests: List[_Request], wanted:
     memory, available = pages.memory or 0, pages.available
     if memory < SMALLEST and any(request.count for request in requests):
         return _finding("refused", f"this host has {_gib(memory)}: below 4 GiB every page is needed")
-    total = sum(request.bytes for request in requests)
+    others = _others(facts, pages, requests, wanted)
+    total = sum(request.bytes for request in requests) + others
     told = " and ".join(f"{request.count} pages of {request.size}" for request in requests)
-    if total * 100 > memory * SHARE:
-        return _finding("refused", f"{told} are {_gib(total)}: more than {SHARE} % of the {_gib(memory)} here")
+    told = f"{told} beside {_gib(others)} reserved in other sizes" if others else told
     more = sum(request.more for request in requests)
-    if wanted.get("method") != "boot" and more > 0 and (available is None or more > available):
-        left = "unknown" if available is None else _gib(available)
-        return _finding("refused", f"{told} are {_gib(total)}, {_gib(more)} more than now, but available are {left}")
+    # A full host may always give memory back.
+    if total * 100 > memory * SHARE and (more > 0 or wanted.get("method") != "runtime"):
+        return _finding("refused", f"{told} are {_gib(total)}: more than {SHARE} % of the {_gib(memory)} here")
+    reserve = max(RESERVE, memory * RESERVE_SHARE // 100)
+    if wanted.get("method") != "boot" and more > 0 and (available is None or more + reserve > available):
+        left = f"unknown; {_gib(reserve)}" if available is None else f"{_gib(available)}, of which {_gib(reserve)}"
+        reason = f"{told} are {_gib(total)}, {_gib(more)} more than now, but available are {left} stay for later starts"
+        return _finding("refused", reason)
     shared = host_class(facts, wanted) == "xen_pv" or bool(facts.platform is not None and facts.platform.burstable)
     if shared and more > 0 and not wanted.get("allow_unverified"):
         reason = "on burstable types and on Xen PV memory is small or moved by the hypervisor; allow_unverified: true"
         return _finding("refused", reason)
     return None
+
+
+def _others(facts: Facts, pages: HugepageFacts, requests: List[_Request], wanted: Wanted) -> int:
+    """Bytes in sizes that nobody asks for here; an argument of ours goes with the next boot, and what it reserved."""
+    asked = {request.size for request in requests}
+    ours = facts.boot.arguments.get("hugepages") if facts.boot is not None and wanted.get("method") == "boot" else None
+    gone = str(ours or "").split()
+    return sum(
+        sum(counts.values()) * int(size[:-2]) * 1024
+        for size, counts in pages.pages.items()
+        if size not in asked and f"hugepagesz={short(int(size[:-2]))}" not in gone
+    )
 
 
 def _runtime(request: _Request, wanted: Wanted) -> Plan:
