@@ -86,10 +86,12 @@ class Wanted:
     """The validated options of one concern. An option left out is unmanaged.
 
     `by` says per option who wants it: `user` or `workload`; an option not listed is the user's.
+    With `stored` an earlier run checked them against the host, which may have changed since.
     """
 
     options: Mapping[str, Any] = field(default_factory=dict)
     by: Mapping[str, str] = field(default_factory=dict)
+    stored: bool = False
 
     def get(self, option: str) -> Any:
         """The option's value; None when it was left out."""

@@ -30,12 +30,13 @@ class Choice:
 def choices(concern: str, network: NetworkFacts, wanted: Wanted, knobs: Sequence[str]) -> Tuple[Choice, ...]:
     """Per NIC the value of each knob: that of `interfaces` for its name (or a bond or VLAN above it), else the common.
 
-    Raises NearmetalError for an interface that the host doesn't have, or that has no hardware below it.
+    Raises NearmetalError for an interface that the host doesn't have, or that has no hardware below it; one that went
+    since an earlier run is left out (`gone` tells it).
     """
     named: Dict[str, Dict[str, Any]] = {}
     for entry in wanted.get("interfaces") or ():
         below = network.below(entry["name"])
-        if not below:
+        if not below and not wanted.stored:
             here = ", ".join(one.name for one in network.nics) or "none"
             raise NearmetalError(
                 f"{concern}.interfaces: no hardware is behind an interface {entry['name']!r}; this host has {here}"
@@ -46,13 +47,25 @@ def choices(concern: str, network: NetworkFacts, wanted: Wanted, knobs: Sequence
     return tuple(Choice(one, {**common, **named.get(one.name, {})}) for one in network.nics)
 
 
-def cpu_list(name: str, text: str, topology: TopologyFacts) -> Tuple[int, ...]:
-    """The online CPUs that an option lists; NearmetalError names the option and what would be allowed."""
+def gone(concern: str, network: NetworkFacts, wanted: Wanted) -> Plan:
+    """What to say of interfaces that an earlier run named, and that aren't there any more."""
+    names = [entry["name"] for entry in wanted.get("interfaces") or () if not network.below(entry["name"])]
+    told = [Finding(concern, "interfaces", "not_applicable", f"{name} isn't here any more: left out") for name in names]
+    return Plan(findings=tuple(told))
+
+
+def cpu_list(name: str, text: str, topology: TopologyFacts, stored: bool = False) -> Tuple[int, ...]:
+    """The online CPUs that an option lists; NearmetalError names the option and what would be allowed.
+
+    Of a list that an earlier run was given (`stored`), those that are left; maybe none.
+    """
     online = topology.cpus_online or ()
     try:
         found = cpus(text)
     except NearmetalError as error:
         raise NearmetalError(f"{name}: {error}") from None
+    if stored:
+        return tuple(cpu for cpu in found if cpu in online)
     missing = [str(cpu) for cpu in found if cpu not in online]
     if missing or not found:
         what = f"CPU {', '.join(missing)} isn't online" if missing else "it names no CPU"

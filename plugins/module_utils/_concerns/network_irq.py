@@ -23,6 +23,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.network_ch
     Knob,
     choices,
     cpu_list,
+    gone,
     joined,
     knob_maker,
 )
@@ -96,7 +97,7 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
     told = tuple(
         Finding(NAME, "interfaces", "advice", f"{one.name} is down: nothing to place", where=one.place) for one in down
     )
-    return joined([everything, kept, Plan(findings=told + _hotspot(network))])
+    return joined([everything, kept, gone(NAME, network, wanted), Plan(findings=told + _hotspot(network))])
 
 
 def _queues(network: NetworkFacts, chosen: Tuple[Choice, ...], wanted: Wanted) -> Tuple[Plan, Dict[str, int]]:
@@ -112,6 +113,8 @@ def _queues(network: NetworkFacts, chosen: Tuple[Choice, ...], wanted: Wanted) -
         if not most or now is None:
             plans.append(Plan(findings=(knob.told(one, "not_applicable", f"{one.driver} has a fixed number", now),)))
             continue
+        if wanted.stored and asked.isdigit() and asked.isascii() and int(asked) > most:
+            asked = "max"  # an earlier run was on a host that took more
         if asked != "max" and not (asked.isdigit() and asked.isascii() and 0 < int(asked) <= most):
             sentence = f"network_irq.queues: {one.name} can't have {asked!r} queues; it takes 1 to {most}, or max"
             if wanted.wanted_by("queues") != "workload":
@@ -194,6 +197,8 @@ def _stop(
         return knob.told(one, "refused", "a burstable type has few vCPUs, and pinning takes them from the scheduler")
     if host_class(facts, wanted) == "xen_pv" and policy == "auto":
         return knob.told(one, "refused", "on Xen PV the event channels follow the vCPUs; policy: spread does it")
+    if policy != "kernel" and not _allowed(network, topology, wanted):
+        return knob.told(one, "not_applicable", f"none of irq_cpus ({wanted.get('irq_cpus')}) is online any more")
     if policy == "dedicated" and wanted.get("irq_cpus") is None and len(topology.cores or ()) < CORES_PER_DEDICATED:
         reason = f"fewer than {CORES_PER_DEDICATED} cores: one for interrupts alone is too many; irq_cpus says which"
         return knob.told(one, "refused", reason)
@@ -227,11 +232,7 @@ def _assign(
     counts: Mapping[str, int],
     wanted: Wanted,
 ) -> Dict[str, Dict[int, int]]:
-    online = frozenset(topology.cpus_online or ())
-    allowed = online - frozenset(cpus(network.isolated)) or online
-    if wanted.get("irq_cpus") is not None:
-        allowed = frozenset(cpu_list("network_irq.irq_cpus", wanted.get("irq_cpus"), topology))
-    few = allowed
+    few = allowed = _allowed(network, topology, wanted)
     if wanted.get("irq_cpus") is None:
         few = dedicated(topology, allowed, [one.node for one, policy in ours if policy == "dedicated"])
     found: Dict[str, Dict[int, int]] = {}
@@ -243,6 +244,14 @@ def _assign(
         ]
         found.update(spread(topology, usable, demands))
     return found
+
+
+def _allowed(network: NetworkFacts, topology: TopologyFacts, wanted: Wanted) -> FrozenSet[int]:
+    """The CPUs that may get interrupts; none when those of an earlier run are gone."""
+    if wanted.get("irq_cpus") is not None:
+        return frozenset(cpu_list("network_irq.irq_cpus", wanted.get("irq_cpus"), topology, wanted.stored))
+    online = frozenset(topology.cpus_online or ())
+    return online - frozenset(cpus(network.isolated)) or online
 
 
 def dedicated(topology: TopologyFacts, allowed: FrozenSet[int], nodes: List[Optional[int]]) -> FrozenSet[int]:

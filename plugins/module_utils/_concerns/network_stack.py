@@ -16,6 +16,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.network_ch
     Choice,
     Knob,
     choices,
+    gone,
     joined,
     knob_maker,
 )
@@ -94,7 +95,7 @@ def _interfaces(facts: Facts, wanted: Wanted) -> Plan:
         return Plan()
     if network is None or not network.nics:
         return Plan(findings=(Finding(NAME, "interfaces", "unknown", "this host shows no NIC"),))
-    plans: List[Plan] = []
+    plans: List[Plan] = [gone(NAME, network, wanted)]
     for choice in choices(NAME, network, wanted, PER_NIC):
         plans += [_rings(network, choice, wanted), _coalesce(network, choice, wanted)]
         plans += [_offloads(network, choice, wanted), _bql(network, choice, wanted), _numbers(network, choice, wanted)]
@@ -117,10 +118,13 @@ def _rings(network: NetworkFacts, choice: Choice, wanted: Wanted) -> Plan:
         return Plan(findings=told)
     goal: Dict[str, int] = {}
     for field, text in asked.items():
-        if text != "max" and not (text.isdigit() and text.isascii() and 0 < int(text) <= most[field]):
+        number = int(text) if text.isdigit() and text.isascii() else 0
+        if text == "max" or (wanted.stored and number > most[field]):  # an earlier run was on a host that took more
+            number = most[field]
+        if not 0 < number <= most[field]:
             takes, by = f"1 to {most[field]}, or max", wanted.wanted_by(f"{field}_ring")
             return _impossible(knobs[field], one.name, f"{field}_ring", text, takes, by)
-        goal[field] = most[field] if text == "max" else int(text)
+        goal[field] = number
     if {**now, **goal} != now and network.carries_default(one) and not wanted.get("allow_disruptive"):
         reason = "it carries the default route, and new rings stop its traffic for a moment: allow_disruptive: true"
         told = tuple(knob.told(one, "refused", reason, now[field], goal[field]) for field, knob in knobs.items())

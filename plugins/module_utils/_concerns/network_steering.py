@@ -73,13 +73,13 @@ def plan_steering(facts: Facts, scene: Scene, chosen: Tuple[Choice, ...], wanted
     for choice in chosen:
         helpers, why = _helpers(facts, scene, choice)
         if choice.get("rps") is not None:
-            plans.append(_rps(scene, choice, rps, helpers, why))
+            plans.append(_rps(scene, choice, rps, helpers, why, wanted.stored))
         if choice.get("rfs") is not None:
             change, number = _rfs(scene, choice, rfs, bool(helpers), why)
             plans.append(change)
             entries.append(number)
         if choice.get("xps") is not None:
-            plans.append(_xps(scene, choice, xps))
+            plans.append(_xps(scene, choice, xps, wanted.stored))
     if entries:
         plans.append(_entries(facts, rfs, max(entries)))
     return joined(plans)
@@ -102,7 +102,7 @@ def _helpers(facts: Facts, scene: Scene, choice: Choice) -> Tuple[Tuple[int, ...
     return found, f"{queues} queue{'s' * (queues != 1)} for {online} CPUs: those of its node without interrupts help"
 
 
-def _rps(scene: Scene, choice: Choice, knob: Knob, helpers: Tuple[int, ...], why: str) -> Plan:
+def _rps(scene: Scene, choice: Choice, knob: Knob, helpers: Tuple[int, ...], why: str, stored: bool) -> Plan:
     one, asked = choice.nic, choice.get("rps")
     queues = scene.counts.get(one.place, 0)
     present = scene.network.rps.get(one.place, {})
@@ -111,7 +111,8 @@ def _rps(scene: Scene, choice: Choice, knob: Knob, helpers: Tuple[int, ...], why
     if asked == "kernel":
         helpers, why = (), "the kernel's own choice: off"
     elif asked != "auto":
-        helpers, why = cpu_list("network_irq.rps", asked, scene.topology), "the CPUs that were asked for"
+        helpers = cpu_list("network_irq.rps", asked, scene.topology, stored)
+        why = "the CPUs that were asked for" if helpers else f"off: none of {asked} is online any more"
         if queues >= len(scene.topology.cpus_online or ()):
             reason = "each CPU has a queue already; RPS would only add interrupts between CPUs"
             return Plan(findings=(knob.told(one, "refused", reason, dict(present), asked),))
@@ -150,7 +151,7 @@ def _entries(facts: Facts, knob: Knob, number: int) -> Plan:
     )
 
 
-def _xps(scene: Scene, choice: Choice, knob: Knob) -> Plan:
+def _xps(scene: Scene, choice: Choice, knob: Knob, stored: bool) -> Plan:
     one, asked = choice.nic, choice.get("xps")
     queues = scene.counts.get(one.place, 0)
     online = tuple(scene.topology.cpus_online or ())
@@ -169,7 +170,7 @@ def _xps(scene: Scene, choice: Choice, knob: Knob) -> Plan:
         reason = "a CPU sends through the queue whose interrupt is nearest to it"
     else:
         shares = dict.fromkeys(range(queues), ())
-        for position, cpu in enumerate(cpu_list("network_irq.xps", asked, scene.topology)):
+        for position, cpu in enumerate(cpu_list("network_irq.xps", asked, scene.topology, stored)):
             shares[position % queues] = (*shares[position % queues], cpu)
         reason = "the CPUs that were asked for, in the order of the queues"
     goal = {f"tx-{queue}": listed(shares[queue]) for queue in range(queues)}

@@ -137,7 +137,9 @@ def guarded(owners: OwnersFacts, plan_of: Callable[[Wanted], Plan], wanted: Want
         )
         return Plan(plan.actions, plan.findings + told, plan.replan)
     everywhere = {knob for knob, place in owned if not place}
-    rest = plan_of(Wanted({name: value for name, value in wanted.options.items() if name not in everywhere}, wanted.by))
+    rest = plan_of(
+        replace(wanted, options={name: value for name, value in wanted.options.items() if name not in everywhere})
+    )
     actions = tuple(action for action in rest.actions if not _taken(owned, action))
     files = not any((action.knob, "") in owned for action in rest.actions)  # else one holds what isn't to be set
     told = tuple(

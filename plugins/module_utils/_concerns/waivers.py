@@ -94,7 +94,7 @@ def plan_waived(concern: Concern, wanted: Wanted, plan_of: Callable[[Wanted], Pl
     if not holding:
         return Plan(plan.actions, (*plan.findings, *_flat(told)), plan.replan)
     others = {option: value for option, value in wanted.options.items() if option not in holding}
-    rest = plan_of(Wanted(others, wanted.by))
+    rest = plan_of(replace(wanted, options=others))
     actions = tuple(action for action in rest.actions if action.knob not in holding)
     left = tuple(_waived(finding, holding[finding.knob]) for finding in plan.findings if finding.knob in holding)
     findings = tuple(finding for finding in rest.findings if finding.knob not in holding)

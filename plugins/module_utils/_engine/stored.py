@@ -60,7 +60,7 @@ class Stored:
             options = validate(concern.name, {**COMMON, **waivers.OPTIONS, **concern.options}, self.options)
         except NearmetalError as error:
             raise NearmetalError(f"{PATH}: {error}; run tune again") from None
-        return Wanted(options, self.by)
+        return Wanted(options, self.by, stored=True)
 
 
 class StoredWanted:

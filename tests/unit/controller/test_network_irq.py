@@ -21,6 +21,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import r
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import native_files, network_sample
 from ansible_collections.nearmetal.ec2.plugins.modules import network_facts, network_irq, restore
 
+from tests.support.fake_cpus import numbers
 from tests.support.fake_kernel import FakeKernel
 from tests.support.fake_nics import nic_files
 from tests.support.hosts import files_of, lay_out
@@ -272,3 +273,39 @@ def test_queues_that_somebody_took_away_do_not_stop_the_way_back(tmp_path: Path,
     assert pins(host, "ens5")[:2] == ["0-15"] * 2
     assert pins(host, "ens6") == ["0-15"] * 4
     assert not (tmp_path / "var/lib/nearmetal").exists()
+
+
+SMALLER: Dict[str, Dict[str, Any]] = {
+    "an interface gone": {"interfaces": [{"name": "ens6", "xps": "kernel"}], "gone": "ens6", "ens5": "0-7"},
+    "irq_cpus, some gone": {"irq_cpus": "6-15", "online": "0-7", "ens5": "6-7"},
+    "irq_cpus, all gone": {"irq_cpus": "8-15", "online": "0-7", "rps": "2,12", "ens5": ""},
+    "helpers gone": {"rps": "2,12", "xps": "0-15", "online": "0-7", "ens5": "0-7"},
+    "fewer queues": {"queues": "8", "most": 4, "ens5": "0-15"},
+}
+
+
+@pytest.mark.parametrize("case", SMALLER)
+def test_the_unit_goes_on_with_what_another_size_of_the_host_has(case: str, tmp_path: Path, call: Call) -> None:
+    host = FakeKernel(tmp_path, files_of("nitro_big"))
+    host.nics.channels = {"ens5": [8, 4], "ens6": [8, 4]}
+    options = dict(SMALLER[case])
+    lost, online, most = options.pop("gone", ""), options.pop("online", "0-15"), options.pop("most", 8)
+    allowed = options.pop("ens5")
+    assert "failed" not in call(network_irq.main, host, policy="spread", **options)
+    host.reboot("22222222-2222-3333-4444-555555555555")
+    for path in (tmp_path / "proc/irq").glob("*/smp_affinity_list"):
+        path.write_text("0-15\n")
+    (tmp_path / "sys/devices/system/cpu/online").write_text(f"{online}\n")
+    if most < 8:
+        for name in ("ens5", "ens6"):
+            host.set_driver(name, struct.pack("=9I", 0x3D, 0, 0, 0, 0, 0, 0, 0, most))
+            host.nics.channels[name] = [most, most]
+    if lost:
+        (tmp_path / f"sys/class/net/{lost}").rename(tmp_path / lost)
+    (outcome,) = run(host, stored_requests, check=False, mode=REPLAN, lenient=True).outcomes
+    assert outcome.done, outcome.error
+    placed = [int(cpu) for cpu in pins(host, "ens5")[:4] if cpu.isdigit()]
+    assert (len(placed), set(placed) <= set(numbers(allowed))) == (4 if allowed else 0, True)
+    assert any(lost in told.reason and told.knob == "interfaces" for told in outcome.plan.findings) or not lost
+    if "rps" in options:
+        assert read(host, "/sys/class/net/ens5/queues/rx-0/rps_cpus") == "00000004"

@@ -9,6 +9,9 @@ from pathlib import Path
 from typing import Any, Callable, Dict
 
 import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import REPLAN
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import stored_requests
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import run
 from ansible_collections.nearmetal.ec2.plugins.modules import network_irq, network_stack, restore
 
 from tests.support.fake_kernel import FakeKernel
@@ -156,3 +159,14 @@ def test_byte_queue_limits_of_each_queue_are_lifted_and_come_back(tmp_path: Path
     assert all((one / "limit_min").read_text() == (one / "limit_max").read_text() for one in limits)
     call(restore.main, host)
     assert everything(host) == before
+
+
+def test_the_unit_goes_on_without_an_interface_and_with_the_rings_of_a_smaller_type(tmp_path: Path, call: Call) -> None:
+    host = ena(tmp_path)
+    call(network_stack.main, host, rx_ring="8192", interfaces=[{"name": "ens6", "mtu": 1500}])
+    host.reboot("22222222-2222-3333-4444-555555555555")
+    host.nics.rings["ens5"] = [4096, 1024, 1024, 1024]
+    (tmp_path / "sys/class/net/ens6").rename(tmp_path / "ens6")
+    (outcome,) = run(host, stored_requests, check=False, mode=REPLAN, lenient=True).outcomes
+    assert outcome.done, outcome.error
+    assert host.nics.rings["ens5"] == [4096, 1024, 4096, 1024]
