@@ -38,6 +38,9 @@ NODES_AT_BOOT = (5, 16)
 _SIZE = re.compile(r"([0-9]{1,7})\s*(k|m|g)(?:i?b)?", re.ASCII | re.IGNORECASE)
 _UNITS = {"k": 1, "m": 1024, "g": 1024 * 1024}
 
+# Size → place → pages.
+_Table = Mapping[str, Mapping[str, int]]
+
 
 @dataclass(frozen=True)
 class _Request:
@@ -92,7 +95,7 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
     method = wanted.get("method")
     requests: List[_Request] = []
     for number, entry in enumerate(asked):
-        request = _request(pages, f"hugepages.pages[{number}]", entry, method, wanted)
+        request = _request(facts, pages, f"hugepages.pages[{number}]", entry, wanted)
         if isinstance(request, Finding):
             return Plan(findings=(request,))
         requests.append(request)
@@ -123,7 +126,7 @@ def short(kib: int) -> str:
 
 
 def _request(
-    pages: HugepageFacts, name: str, entry: Mapping[str, Any], method: str, wanted: Wanted
+    facts: Facts, pages: HugepageFacts, name: str, entry: Mapping[str, Any], wanted: Wanted
 ) -> "_Request | Finding":
     size = size_of(str(entry["size"]))
     if size not in pages.pages:
@@ -137,7 +140,7 @@ def _request(
     if percent is not None:
         if not 0 <= percent <= SHARE:
             raise NearmetalError(f"{name}.percent_of_memory is from 0 to {SHARE}, not {percent}")
-        if method != "runtime":
+        if wanted.get("method") != "runtime":
             raise NearmetalError(
                 f"{name}.percent_of_memory: a kernel argument carries no number that depends on the size of the host;"
                 " give count, or use method: runtime"
@@ -148,16 +151,22 @@ def _request(
     if amount < 0:
         raise NearmetalError(f"{name}.count is 0 or more, not {amount}")
     now = pages.pages[size]
-    chosen = _places(name, str(entry.get("nodes") or "spread"), now)
+    nodes = str(entry.get("nodes") or "spread")
+    chosen = _with_memory(facts, now) if nodes == "spread" else _places(name, nodes, now)
     each, rest = divmod(amount, len(chosen))
     after = dict.fromkeys(now, 0)
     after.update({place: each + (number < rest) for number, place in enumerate(chosen)})
-    return _Request(size, now, after, entry.get("nodes") not in (None, "spread"))
+    return _Request(size, now, after, nodes != "spread")
+
+
+def _with_memory(facts: Facts, now: Mapping[str, int]) -> List[str]:
+    """Where pages are spread: a node may have CPUs alone."""
+    nodes = facts.topology.nodes if facts.topology is not None else ()
+    empty = {f"node{node.id}" for node in nodes if node.memory == 0}
+    return [place for place in now if place not in empty] or list(now)
 
 
 def _places(name: str, nodes: str, now: Mapping[str, int]) -> List[str]:
-    if nodes == "spread":
-        return list(now)
     chosen = [f"node{number.strip()}" for number in nodes.split(",")]
     for place in chosen:
         if place not in now:
@@ -170,7 +179,8 @@ def _guard(facts: Facts, pages: HugepageFacts, requests: List[_Request], wanted:
     memory, available = pages.memory or 0, pages.available
     if memory < SMALLEST and any(request.count for request in requests):
         return _finding("refused", f"this host has {_gib(memory)}: below 4 GiB every page is needed")
-    others = _others(facts, pages, requests, wanted)
+    stay = _staying(facts, pages, requests, wanted)
+    others = _bytes(stay)
     total = sum(request.bytes for request in requests) + others
     told = " and ".join(f"{request.count} pages of {request.size}" for request in requests)
     told = f"{told} beside {_gib(others)} reserved in other sizes" if others else told
@@ -178,6 +188,9 @@ def _guard(facts: Facts, pages: HugepageFacts, requests: List[_Request], wanted:
     # A full host may always give memory back.
     if total * 100 > memory * SHARE and (more > 0 or wanted.get("method") != "runtime"):
         return _finding("refused", f"{told} are {_gib(total)}: more than {SHARE} % of the {_gib(memory)} here")
+    crowded = _crowded_node(facts, pages, requests, stay, wanted)
+    if crowded is not None:
+        return crowded
     reserve = max(RESERVE, memory * RESERVE_SHARE // 100)
     if wanted.get("method") != "boot" and more > 0 and (available is None or more + reserve > available):
         left = f"unknown; {_gib(reserve)}" if available is None else f"{_gib(available)}, of which {_gib(reserve)}"
@@ -190,15 +203,45 @@ def _guard(facts: Facts, pages: HugepageFacts, requests: List[_Request], wanted:
     return None
 
 
-def _others(facts: Facts, pages: HugepageFacts, requests: List[_Request], wanted: Wanted) -> int:
-    """Bytes in sizes that nobody asks for here; an argument of ours goes with the next boot, and what it reserved."""
+def _crowded_node(
+    facts: Facts, pages: HugepageFacts, requests: List[_Request], stay: _Table, wanted: Wanted
+) -> Optional[Finding]:
+    """A node has no more pages than its own memory, however much the others have."""
+    # Without chosen nodes the kernel spreads them itself as it boots, past nodes that are full.
+    placed = {request.size: request.after for request in requests if request.nodes or wanted.get("method") != "boot"}
+    for node in facts.topology.nodes if facts.topology is not None else ():
+        place = f"node{node.id}"
+        after = _bytes({**stay, **placed}, place)
+        more = after > _bytes(pages.pages, place) or wanted.get("method") != "runtime"
+        if node.memory is None or not more or after * 100 <= node.memory * (100 - RESERVE_SHARE):
+            continue
+        reason = (
+            f"{place} has {_gib(node.memory)}, of which {_gib(node.memory * RESERVE_SHARE // 100)} stay for its own"
+            f" programs; it would have {_gib(after)} of reserved pages: ask for fewer, or name other nodes"
+        )
+        return _finding("refused", reason)
+    return None
+
+
+def _staying(facts: Facts, pages: HugepageFacts, requests: List[_Request], wanted: Wanted) -> _Table:
+    """The sizes that nobody asks for here; an argument of ours goes with the next boot, and what it reserved."""
     asked = {request.size for request in requests}
     ours = facts.boot.arguments.get("hugepages") if facts.boot is not None and wanted.get("method") == "boot" else None
     gone = str(ours or "").split()
-    return sum(
-        sum(counts.values()) * int(size[:-2]) * 1024
+    return {
+        size: counts
         for size, counts in pages.pages.items()
         if size not in asked and f"hugepagesz={short(int(size[:-2]))}" not in gone
+    }
+
+
+def _bytes(table: _Table, place: str = "") -> int:
+    """What the pages of all sizes are, at one place or everywhere."""
+    return sum(
+        count * int(size[:-2]) * 1024
+        for size, counts in table.items()
+        for where, count in counts.items()
+        if place in ("", where)
     )
 
 
