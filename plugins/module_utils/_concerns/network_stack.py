@@ -24,6 +24,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.network_sy
     NAME,
     advice,
     argspec,
+    left_to_the_unit,
     plan_sysctls,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
@@ -84,7 +85,10 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
     shut = closed(NAME, knobs[0], facts, wanted)
     if shut:
         return Plan(files.actions, shut + files.findings)
-    plans = [_interfaces(facts, wanted), plan_sysctls(facts, wanted), network_ena.plan_parameters(facts, wanted)]
+    interfaces, parameters = _interfaces(facts, wanted), plan_sysctls(facts, wanted)
+    kept = wanted.get("persist") and (interfaces.findings or left_to_the_unit(parameters))
+    lasting = by_unit(NAME, facts) if kept else Plan()
+    plans = [interfaces, lasting, parameters, network_ena.plan_parameters(facts, wanted)]
     plans.append(Plan(findings=_tw_recycle(wanted) + advice(facts, wanted) + network_ena.express(facts, wanted)))
     return joined(plans)
 
@@ -99,10 +103,7 @@ def _interfaces(facts: Facts, wanted: Wanted) -> Plan:
     for choice in choices(NAME, network, wanted, PER_NIC):
         plans += [_rings(network, choice, wanted), _coalesce(network, choice, wanted)]
         plans += [_offloads(network, choice, wanted), _bql(network, choice, wanted), _numbers(network, choice, wanted)]
-    found = joined(plans)
-    if found.findings and wanted.get("persist"):
-        return joined([found, by_unit(NAME, facts)])
-    return found
+    return joined(plans)
 
 
 def _rings(network: NetworkFacts, choice: Choice, wanted: Wanted) -> Plan:

@@ -29,6 +29,7 @@ class Rule:
     words: Tuple[str, ...] = ()  # their position is the kernel's number
     text: bool = False
     also: Tuple[str, ...] = ()  # keys that get the same value
+    by_memory: bool = False  # whether it fits follows from the host's memory, so no file may set it on another type
     reason: str = ""
     reference: str = "S4-16; ec2.md 2.10"
 
@@ -67,7 +68,11 @@ RULES: Mapping[str, Rule] = {
         "net.ipv4.tcp_congestion_control", text=True, reason="how a connection finds its speed; opt-in"
     ),
     "min_free_kbytes": Rule(
-        "vm.min_free_kbytes", 1024, reason="memory kept free so that packets find a page", reference="ec2.md 2.8"
+        "vm.min_free_kbytes",
+        1024,
+        by_memory=True,
+        reason="memory kept free so that packets find a page",
+        reference="ec2.md 2.8",
     ),
 }
 # At most this share of the memory is kept free for packets: more is missing elsewhere.
@@ -104,7 +109,8 @@ def plan_sysctls(facts: Facts, wanted: Wanted) -> Plan:
             if stop is not None:
                 plans.append(Plan(findings=(replace(knob.told(None, *stop, now, goal), where=key),)))
                 continue
-            kept[key] = goal
+            if not rule.by_memory:
+                kept[key] = goal
             status = "ok" if now == goal else "would_change"
             told = replace(knob.told(None, status, rule.reason, now, goal), where=key)
             actions = () if now == goal else (knob.action(key, now, goal, rule.reason),)
@@ -112,6 +118,12 @@ def plan_sysctls(facts: Facts, wanted: Wanted) -> Plan:
     path, text = sysctl_d(NAME, kept)
     lasting = text if kept and wanted.get("persist") else None
     return joined([*plans, plan_file(NAME, facts, path, lasting, "user")])
+
+
+def left_to_the_unit(parameters: Plan) -> bool:
+    """Whether the plan for the parameters has one that no file sets at boot."""
+    names = [name for name, rule in RULES.items() if rule.by_memory]
+    return any(told.knob in names and told.status in ("ok", "would_change") for told in parameters.findings)
 
 
 def advice(facts: Facts, wanted: Wanted) -> Tuple[Finding, ...]:
@@ -130,7 +142,7 @@ def _stop(facts: Facts, name: str, key: str, now: Optional[str], goal: str) -> O
     """Status and reason for a parameter that isn't to be set."""
     if now is None:
         return "not_applicable", f"this kernel has no {key}"
-    if name == "min_free_kbytes" and _too_much(facts, int(goal)):
+    if RULES[name].by_memory and _too_much(facts, int(goal)):
         return "refused", f"{goal} kB is more than {_MOST_FREE:.0%} of this host's memory"
     return None
 

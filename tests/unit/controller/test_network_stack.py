@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict
 
 import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import REPLAN
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import stored_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import run
@@ -85,6 +86,28 @@ def test_parameters_are_set_again_at_boot_by_a_file_that_goes_with_them(tmp_path
     call(restore.main, host)
     assert not path.exists()
     assert (tmp_path / "proc/sys/net/core/somaxconn").read_text() == "4096\n"
+
+
+@pytest.mark.parametrize(("kilobytes", "found"), [(64000000, "131072"), (2000000, "67584")])
+def test_memory_kept_free_fits_the_type_that_the_disk_is_started_as(
+    tmp_path: Path, call: Call, kilobytes: int, found: str
+) -> None:
+    host = ena(tmp_path)
+    number, memory = tmp_path / "proc/sys/vm/min_free_kbytes", tmp_path / "proc/meminfo"
+    assert number.read_text() == "67584\n"
+    call(network_stack.main, host, min_free_kbytes=131072, somaxconn=8192)
+    assert number.read_text() == "131072\n"
+    host.reboot("99999999-0000-0000-0000-000000000000")
+    memory.write_text(f"MemTotal:       {kilobytes} kB\n")
+    number.write_text("67584\n")
+    # What systemd-sysctl does.
+    for line in (tmp_path / "etc/sysctl.d/99-nearmetal-network_stack.conf").read_text().splitlines()[1:]:
+        key, _equals, value = line.partition(" = ")
+        (tmp_path / "proc/sys" / key.replace(".", "/")).write_text(f"{value}\n")
+    assert command(["reapply", "--if-changed"], host) == 0
+    assert number.read_text() == f"{found}\n"
+    call(restore.main, host)
+    assert number.read_text() == "67584\n"
 
 
 def test_a_driver_that_refuses_takes_the_whole_concern_back(tmp_path: Path, call: Call) -> None:
