@@ -62,7 +62,7 @@ instances:
   description:
     - Instance id → C(facts), C(type) (as RV(nearmetal.ec2.instance_type_info#module:instance_types)), C(findings).
     - C(facts.host_class) is V(xen_pv), V(xen_hvm), V(nitro), V(metal) or V(unknown).
-    - C(facts.events) and C(facts.spot_notice) are what AWS has scheduled.
+    - C(facts.events) and C(facts.spot_notice) are what AWS has scheduled; C(facts.unasked) says why it is not known.
   type: dict
   returned: success
 failed_instances:

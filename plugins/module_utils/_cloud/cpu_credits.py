@@ -104,8 +104,8 @@ def _owed(facts: CreditFacts) -> str:
 
 
 def _refusal(instance: InstanceFacts, then: str, wanted: Mapping[str, Any]) -> Optional[str]:
-    if instance.doomed:
-        return instance.doomed
+    if instance.untouchable:
+        return instance.untouchable
     if then == "unlimited" and instance.tenancy == "host":
         return "an instance on a Dedicated Host can't be unlimited"
     if not wanted.get("allow_cost"):

@@ -85,8 +85,8 @@ def _refusal(
     wanted: Mapping[str, Any],
 ) -> Optional[str]:
     """Why the attribute may not be set now; None when it may."""
-    if instance.doomed:
-        return instance.doomed
+    if instance.untouchable:
+        return instance.untouchable
     if host is None:
         return (
             f"the host was not asked whether its image has {attribute.driver}: give hosts, without it it is unreachable"

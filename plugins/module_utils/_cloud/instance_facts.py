@@ -67,13 +67,19 @@ class InstanceFacts:
     interfaces: Tuple[InterfaceFacts, ...]
     events: Tuple[str, ...]  # scheduled and not past: "system-reboot not before 2026-01-01T00:00:00+00:00"
     spot_notice: Optional[str]
+    unasked: Optional[str]  # why events or spot notice could not be asked for, when they were to be
 
     @property
     def doomed(self) -> Optional[str]:
-        """Why nothing may be changed now: AWS is about to touch the instance itself."""
+        """What AWS is about to do to the instance itself."""
         if self.spot_notice:
             return f"spot notice: {self.spot_notice}"
         return f"scheduled event: {self.events[0]}" if self.events else None
+
+    @property
+    def untouchable(self) -> Optional[str]:
+        """Why nothing may be changed now: AWS is about to touch it, or nobody knows whether AWS is."""
+        return self.doomed or self.unasked
 
     def as_dict(self) -> Dict[str, Any]:
         """The facts as plain JSON data."""
@@ -98,8 +104,12 @@ def instance_facts(
     kind: Optional[TypeFacts],
     status: Optional[Raw] = None,
     spot: Optional[Raw] = None,
+    unasked: Optional[str] = None,
 ) -> InstanceFacts:
-    """The facts in one instance of DescribeInstances; `status` and `spot` are other answers about it."""
+    """The facts in one instance of DescribeInstances; `status` and `spot` are other answers about it.
+
+    `unasked` says why one of these two was to be asked for and is missing.
+    """
     cpu, place = answer.get("CpuOptions", {}), answer.get("Placement", {})
     tags = {tag.get("Key"): tag.get("Value") for tag in answer.get("Tags", ())}
     interfaces = tuple(_interface(each) for each in answer.get("NetworkInterfaces", ()))
@@ -134,6 +144,7 @@ def instance_facts(
         interfaces=tuple(sorted(interfaces, key=lambda each: (each.card, each.device_index or 0))),
         events=_events(status or {}),
         spot_notice=_spot_notice(spot or {}),
+        unasked=unasked,
     )
 
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Mapping
+from typing import Any, Dict, List, Mapping, Optional
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.api import Answers, Cloud, Located
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.instance_facts import InstanceFacts, instance_facts
@@ -55,6 +55,7 @@ def observe(options: Mapping[str, Any], with_status: bool = False) -> Observatio
             types.get(there.answer.get("InstanceType", "")),
             statuses.one(each),
             spot.one(each),
+            _unasked(each, statuses, spot) if with_status else None,
         )
         for each, there in found.items()
     }
@@ -62,3 +63,14 @@ def observe(options: Mapping[str, Any], with_status: bool = False) -> Observatio
     seen.keep_failures(statuses)
     seen.keep_failures(spot)
     return seen
+
+
+def _unasked(instance_id: str, statuses: Answers, spot: Answers) -> Optional[str]:
+    """Why it is not known what AWS has scheduled for an instance. Each has a status; only spot ones have a request."""
+    if instance_id in spot.failed:
+        lost, permission = spot.failed[instance_id], "ec2:DescribeSpotInstanceRequests"
+    elif statuses.one(instance_id) is None:
+        lost, permission = statuses.failed.get(instance_id, "AWS left it out"), "ec2:DescribeInstanceStatus"
+    else:
+        return None
+    return f"it is not known what AWS has scheduled for it, which takes the permission {permission}: {lost}"

@@ -223,6 +223,18 @@ def test_a_scheduled_event_refuses_the_change(run: Any, aws: FakeAws) -> None:
     assert told(result, instance)["specification"] == "refused"
 
 
+@pytest.mark.parametrize("operation", ["DescribeInstanceStatus", "DescribeSpotInstanceRequests"])
+def test_without_a_word_on_what_aws_has_scheduled_the_mode_stays(run: Any, aws: FakeAws, operation: str) -> None:
+    instance = burstable(aws, InstanceLifecycle="spot")
+    aws.fault(operation, "UnauthorizedOperation")
+    result = run("cpu_credits", instance_ids=[instance], specification="unlimited", allow_cost=True)
+    assert told(result, instance)["specification"] == "refused"
+    assert any(f"the permission ec2:{operation}: " in each["reason"] for each in result["findings"])
+    assert aws.credits[instance] == "standard"
+    looked = run("cpu_credits", instance_ids=[instance])
+    assert told(looked, instance)["specification"] == "ok"
+
+
 def test_one_that_fails_is_named_and_the_others_are_changed(run: Any, aws: FakeAws) -> None:
     gone, there = burstable(aws, 1), burstable(aws, 2)
     aws.forget_after("DescribeInstanceCreditSpecifications", gone)

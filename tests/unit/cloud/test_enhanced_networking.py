@@ -128,6 +128,31 @@ def test_what_aws_is_about_to_touch_is_left_alone(run: Any, aws: FakeAws, kind: 
     assert calls(aws) == []
 
 
+@pytest.mark.parametrize("kind", ["UnauthorizedOperation", "RequestLimitExceeded", "cut"])
+def test_without_a_word_on_what_aws_has_scheduled_nothing_is_stopped(run: Any, aws: FakeAws, kind: str) -> None:
+    instance = aws.add(1, "r4.large", EnaSupport=False)
+    aws.statuses[instance] = {"Events": [{"Code": "system-reboot", "Description": "soon"}]}
+    aws.fault("DescribeInstanceStatus", kind)
+    options = {"instance_ids": [instance], "ena": "enabled", "allow_stop": True, "hosts": [host(instance)]}
+    result = run("enhanced_networking", **options)
+    assert told(result, instance, "ena") == "refused"
+    assert "ec2:DescribeInstanceStatus" in next(each["reason"] for each in result["findings"] if each["knob"] == "ena")
+    assert calls(aws) == []
+    assert run("enhanced_networking", strict=True, **options)["failed"]
+    looked = run("enhanced_networking", instance_ids=[instance], hosts=[host(instance)])
+    assert (told(looked, instance, "ena"), told(looked, instance, "driver")) == ("advice", "advice")
+
+
+def test_an_instance_that_aws_says_no_status_of_is_not_stopped(
+    run: Any, aws: FakeAws, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    instance = aws.add(1, "r4.large", EnaSupport=False)
+    monkeypatch.setattr(aws, "DescribeInstanceStatus", lambda _request, _caller: {"InstanceStatuses": []})
+    result = run("enhanced_networking", instance_ids=[instance], ena="enabled", allow_stop=True, hosts=[host(instance)])
+    assert told(result, instance, "ena") == "refused"
+    assert calls(aws) == []
+
+
 def test_named_instance_store_may_be_lost(run: Any, aws: FakeAws) -> None:
     instance = aws.add(1, "i3.large", EnaSupport=False)
     options = {"ena": "enabled", "allow_stop": True, "hosts": [host(instance)], "instance_store_loss": [instance]}

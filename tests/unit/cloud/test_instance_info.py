@@ -110,6 +110,14 @@ def test_scheduled_events_and_spot_notices_are_said_and_past_ones_are_not(run: A
     assert told[past] == told[calm] == []
 
 
+def test_events_that_could_not_be_asked_for_leave_the_rest_complete(run: Any, aws: FakeAws) -> None:
+    instance = aws.add(1)
+    aws.fault("DescribeInstanceStatus", "UnauthorizedOperation")
+    result = run("instance_info", instance_ids=[instance])
+    assert statuses(result, instance) == {"virtualization": "ok", "generation": "advice", "": "unknown"}
+    assert "ec2:DescribeInstanceStatus" in result["instances"][instance]["facts"]["unasked"]
+
+
 def test_a_thousand_instances_cost_few_calls_although_one_id_is_unknown(run: Any, aws: FakeAws) -> None:
     ids = [aws.add(number, "m5.large" if number % 2 else "c4.large") for number in range(1, 1001)]
     result = run("instance_info", instance_ids=[*ids, "i-0000000000ffffff"])
