@@ -150,6 +150,10 @@ class FakeNics:
         elif path.endswith(("/rps_cpus", "/xps_cpus")):
             bits = int(value.replace(",", ""), 16)
             width = len(numbers(self._read("/sys/devices/system/cpu/possible")))
+            if path.endswith("/rps_cpus") and bits:
+                bits &= ~sum(1 << cpu for cpu in self._isolated())
+                if not bits:
+                    raise OSError(errno.EINVAL, "no housekeeping CPU", path)
             self._write(path, mask([cpu for cpu in range(width) if bits >> cpu & 1], width))
         elif path.endswith("/rps_flow_cnt") or path == "/proc/sys/net/core/rps_sock_flow_entries":
             flows = int(value)
@@ -159,6 +163,12 @@ class FakeNics:
         else:
             return False
         return True
+
+    def _isolated(self) -> List[int]:
+        """Those that rps_cpumask_housekeeping() leaves out since Linux 5.9; without nohz_full= its file has no list."""
+        paths = [self.root / f"sys/devices/system/cpu/{name}" for name in ("isolated", "nohz_full")]
+        texts = [path.read_text().strip() for path in paths if path.exists()]
+        return sorted({cpu for text in texts if text not in ("", "(null)") for cpu in numbers(text)})
 
     def driver(self, device: str, record: bytes) -> bytes:
         """Answer an ethtool record; OSError for what this driver can't do."""

@@ -122,7 +122,7 @@ def _rings(network: NetworkFacts, choice: Choice, wanted: Wanted) -> Plan:
         number = int(text) if text.isdigit() and text.isascii() else 0
         if text == "max" or (wanted.stored and number > most[field]):  # an earlier run was on a host that took more
             number = most[field]
-        if not 0 < number <= most[field]:
+        if text != "max" and not 0 < number <= most[field]:
             takes, by = f"1 to {most[field]}, or max", wanted.wanted_by(f"{field}_ring")
             return _impossible(knobs[field], one.name, f"{field}_ring", text, takes, by)
         goal[field] = number

@@ -116,6 +116,10 @@ def _rps(scene: Scene, choice: Choice, knob: Knob, helpers: Tuple[int, ...], why
         if queues >= len(scene.topology.cpus_online or ()):
             reason = "each CPU has a queue already; RPS would only add interrupts between CPUs"
             return Plan(findings=(knob.told(one, "refused", reason, dict(present), asked),))
+        idle = listed(set(helpers) & set(cpus(scene.network.isolated)))
+        if idle:
+            reason = f"isolcpus= or nohz_full= keeps CPU {idle} free of work: the kernel gives it no packets"
+            return Plan(findings=(knob.told(one, "refused", reason, dict(present), asked),))
     goal = {f"rx-{queue}": listed(helpers) for queue in range(queues)}
     return knob.change(one, _of(present, goal), goal, why)
 

@@ -33,7 +33,7 @@ class NetworkFacts:
     default_route: Tuple[str, ...]  # interfaces that have one
     default_affinity: Optional[str]  # where the kernel lets a new interrupt go
     irqbalance: bool  # its daemon runs, and moves interrupts every 10 s
-    isolated: Optional[str]  # CPUs that the command line keeps free of work (isolcpus=)
+    isolated: Optional[str]  # CPUs that the command line keeps free of work (isolcpus=, nohz_full=)
     load: Mapping[int, float]  # CPU → share of its time in interrupts since boot, 0 to 1
     drivers: Mapping[str, str]  # place → driver's version
     affinity: Mapping[str, Table]
@@ -124,7 +124,7 @@ def observe(host: Host) -> NetworkFacts:
         default_route=_default_route(host),
         default_affinity=_list(default),
         irqbalance=_irqbalance(host),
-        isolated=host.line("/sys/devices/system/cpu/isolated"),
+        isolated=_isolated(host),
         load=_load(host),
         drivers={place: one.version for place, one in settings.items() if one.version is not None},
         affinity={place: wanted(table) for place, table in affinities.items()},
@@ -278,6 +278,14 @@ def _irqbalance(host: Host) -> bool:
     """Whether its service has a process, by its control group of either version; nothing is forked to ask."""
     groups = ("/sys/fs/cgroup", "/sys/fs/cgroup/systemd")
     return any(host.line("{}/system.slice/irqbalance.service/cgroup.procs".format(group)) for group in groups)
+
+
+def _isolated(host: Host) -> Optional[str]:
+    """Those of both lists; without nohz_full= some kernels write "(null)" for no list."""
+    texts = [host.line("/sys/devices/system/cpu/{}".format(name)) for name in ("isolated", "nohz_full")]
+    if texts == [None, None]:
+        return None
+    return listed({cpu for text in texts if text not in (None, "(null)") for cpu in cpus(text)})
 
 
 def _load(host: Host) -> Dict[int, float]:

@@ -309,3 +309,22 @@ def test_the_unit_goes_on_with_what_another_size_of_the_host_has(case: str, tmp_
     assert any(lost in told.reason and told.knob == "interfaces" for told in outcome.plan.findings) or not lost
     if "rps" in options:
         assert read(host, "/sys/class/net/ens5/queues/rx-0/rps_cpus") == "00000004"
+
+
+@pytest.mark.parametrize("quiet", ["isolated", "nohz_full"])
+def test_no_packet_is_given_to_cpus_that_the_command_line_keeps_free(quiet: str, tmp_path: Path, call: Call) -> None:
+    files = {"/sys/devices/system/cpu/isolated": "\n", "/sys/devices/system/cpu/nohz_full": "(null)\n"}
+    host = FakeKernel(tmp_path, files_of("xen_pv", {"/sys/hypervisor/guest_type": "HVM\n", **files}))
+    assert read(host, "/sys/devices/system/cpu/online") == "0-1"
+    assert call(network_irq.main, host, policy="spread", rps="1", persist=False)["changed"]
+    call(restore.main, host)
+    (tmp_path / f"sys/devices/system/cpu/{quiet}").write_text("1\n")
+    result = call(network_irq.main, host, policy="spread", rps="0-1", persist=False)
+    assert [(told["knob"], told["status"]) for told in result["findings"]][:2] == [
+        ("policy", "changed"),
+        ("rps", "refused"),
+    ]
+    assert "CPU 1" in result["findings"][1]["reason"]
+    assert pins(host, "eth0") + pins(host, "vif0") == ["0", "0"]
+    assert "failed" not in call(network_irq.main, host, policy="spread", rps="auto", persist=False)
+    assert read(host, "/sys/class/net/eth0/queues/rx-0/rps_cpus") == "00000000"
