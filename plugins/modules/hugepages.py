@@ -56,7 +56,10 @@ options:
         description: How much of the host's memory instead, planned anew when the host has another size. Not at boot.
         type: int
       nodes:
-        description: V(spread) over all NUMA nodes, or their numbers such as V(0,1).
+        description:
+          - V(spread) over all NUMA nodes, or their numbers such as V(0,1).
+          - Entries of one size with other nodes each give each node its own count. A node that two of them name is an
+            error.
         type: str
         default: spread
   mount:

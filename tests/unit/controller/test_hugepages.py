@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any, Callable, Dict
 
 import pytest
+import yaml
 from ansible_collections.nearmetal.ec2.plugins.modules import hugepages, restore
 
 from tests.support.boot_trees import debian
@@ -17,6 +19,7 @@ from tests.support.hosts import files_of
 
 Call = Callable[..., Dict[str, Any]]
 NODE = "/sys/devices/system/node/node{}/hugepages/hugepages-2048kB/nr_hugepages"
+GUIDE = (Path(__file__).resolve().parents[3] / "docs" / "hugepages.md").read_text("utf-8")
 PAGES = [{"size": "2M", "count": 1024}]
 
 
@@ -73,6 +76,15 @@ def test_pages_move_between_nodes_without_needing_both(host: FakeKernel, call: C
     host.memory.asked.clear()
     call(hugepages.main, host, pages=[{"size": "2M", "count": 1024, "nodes": "1"}])
     assert host.memory.asked == [NODE.format(0) + " 0", NODE.format(1) + " 1024"]
+    call(restore.main, host)
+    assert reserved(host) == ["0", "0"]
+
+
+def test_each_node_has_its_own_count(host: FakeKernel, call: Call) -> None:
+    [example] = [yaml.safe_load(block) for block in re.findall(r"^```yaml\n(.*?)^```$", GUIDE, re.M | re.S)]
+    wanted = {"pages": example["hugepages_pages"]}
+    assert [call(hugepages.main, host, **wanted)["changed"] for _time in (1, 2)] == [True, False]
+    assert reserved(host) == ["512", "1024"]
     call(restore.main, host)
     assert reserved(host) == ["0", "0"]
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.boot_argument import Argument, plan_argument
@@ -44,12 +44,12 @@ _Table = Mapping[str, Mapping[str, int]]
 
 @dataclass(frozen=True)
 class _Request:
-    """One entry of `pages`: so many pages of a size, per place."""
+    """So many pages of a size, per place: one entry of `pages`, or several that each name nodes."""
 
     size: str  # as the kernel names it: 2048kB
     now: Mapping[str, int]
     after: Dict[str, int]
-    nodes: bool  # whether the user chose nodes
+    nodes: Tuple[str, ...]  # the places that the user chose; empty: spread
 
     @property
     def kib(self) -> int:
@@ -93,12 +93,15 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
     if pages is None or not pages.pages or pages.memory is None:
         return Plan(findings=(_finding("not_applicable", "this kernel has no reserved huge pages"),))
     method = wanted.get("method")
-    requests: List[_Request] = []
+    by_size: Dict[str, _Request] = {}
     for number, entry in enumerate(asked):
-        request = _request(facts, pages, f"hugepages.pages[{number}]", entry, wanted)
+        name = f"hugepages.pages[{number}]"
+        request = _request(facts, pages, name, entry, wanted)
         if isinstance(request, Finding):
             return Plan(findings=(request,))
-        requests.append(request)
+        earlier = by_size.get(request.size)
+        by_size[request.size] = _merged(name, earlier, request) if earlier is not None else request
+    requests = list(by_size.values())
     stop = _guard(facts, pages, requests, wanted)
     if stop is not None:
         return Plan(findings=(stop,))
@@ -152,11 +155,23 @@ def _request(
         raise NearmetalError(f"{name}.count is 0 or more, not {amount}")
     now = pages.pages[size]
     nodes = str(entry.get("nodes") or "spread")
-    chosen = _with_memory(facts, now) if nodes == "spread" else _places(name, nodes, now)
+    named = _places(name, nodes, now) if nodes != "spread" else ()
+    chosen = named or _with_memory(facts, now)
     each, rest = divmod(amount, len(chosen))
     after = dict.fromkeys(now, 0)
     after.update({place: each + (number < rest) for number, place in enumerate(chosen)})
-    return _Request(size, now, after, nodes != "spread")
+    return _Request(size, now, after, named)
+
+
+def _merged(name: str, earlier: _Request, request: _Request) -> _Request:
+    """Two entries of one size, each on nodes of its own."""
+    if not earlier.nodes or not request.nodes or set(earlier.nodes) & set(request.nodes):
+        raise NearmetalError(
+            f"{name}: pages of {request.size} are asked for above too: entries of one size each name nodes,"
+            " and no node twice"
+        )
+    after = {place: count + request.after[place] for place, count in earlier.after.items()}
+    return replace(earlier, after=after, nodes=earlier.nodes + request.nodes)
 
 
 def _with_memory(facts: Facts, now: Mapping[str, int]) -> List[str]:
@@ -166,9 +181,11 @@ def _with_memory(facts: Facts, now: Mapping[str, int]) -> List[str]:
     return [place for place in now if place not in empty] or list(now)
 
 
-def _places(name: str, nodes: str, now: Mapping[str, int]) -> List[str]:
-    chosen = [f"node{number.strip()}" for number in nodes.split(",")]
+def _places(name: str, nodes: str, now: Mapping[str, int]) -> Tuple[str, ...]:
+    chosen = tuple(f"node{number.strip()}" for number in nodes.split(","))
     for place in chosen:
+        if chosen.count(place) > 1:
+            raise NearmetalError(f"{name}.nodes: {place} is named twice")
         if place not in now:
             raise NearmetalError(f"{name}.nodes: there is no {place}; there are {' '.join(now)}; write 0,1 or spread")
     return chosen
@@ -271,7 +288,7 @@ def _at_boot(facts: Facts, requests: List[_Request], wanted: Wanted) -> Plan:
     tokens: List[str] = []
     for request in requests:
         counts = str(request.count)
-        if request.nodes:
+        if request.nodes and request.count:
             counts = ",".join(f"{place[4:]}:{count}" for place, count in request.after.items() if count)
             if version is not None and version < NODES_AT_BOOT:
                 return Plan(findings=(_no_nodes(f"hugepages={counts}", version, wanted),))
