@@ -54,7 +54,16 @@ class _Batch:
         self.target, self.ids, self.patience, self.outcome = target, ids, patience, outcome
 
     def run(self, found: Mapping[str, Located], requests: Requests) -> None:
-        running = [each for each in self.ids if found[each].answer["State"]["Name"] == "running"]
+        """Nothing is done when an instance isn't what the plan was made for: the batch may have waited for hours."""
+        planned = {each: found[each].answer["State"]["Name"] for each in self.ids}
+        now = self._states(self.ids)
+        moved = [each for each in self.ids if now.get(each) != planned[each]]
+        for each in moved:
+            state = f"is {now[each]} now" if each in now else "could not be looked at again"
+            self._fail([each], f"it was {planned[each]} and {state}: nothing was done to it; run again")
+        if moved:
+            return
+        running = [each for each in self.ids if planned[each] == "running"]
         error = self._error("stop_instances", InstanceIds=running) if running else None
         if error is not None:
             self._fail(running, self._explain("stop_instances", error))

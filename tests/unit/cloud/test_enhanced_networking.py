@@ -177,6 +177,36 @@ def test_one_instance_after_the_other_and_none_after_a_failure(run: Any, aws: Fa
     assert result["left_stopped"] == []
 
 
+@pytest.mark.parametrize(("before", "meanwhile"), [("running", "stopped"), ("stopped", "running")])
+def test_an_instance_that_somebody_stopped_or_started_meanwhile_is_left_alone(
+    run: Any, aws: FakeAws, monkeypatch: pytest.MonkeyPatch, before: str, meanwhile: str
+) -> None:
+    ids = [aws.add(number, "r4.large", EnaSupport=False) for number in range(1, 4)]
+    aws.instances[ids[1]]["State"] = {"Code": 0, "Name": before}
+    modify = aws.ModifyInstanceAttribute
+
+    def while_the_first_is_worked_on(request: Any, caller: Any) -> Any:
+        aws.instances[ids[1]]["State"] = {"Code": 0, "Name": meanwhile}
+        return modify(request, caller)
+
+    monkeypatch.setattr(aws, "ModifyInstanceAttribute", while_the_first_is_worked_on)
+    hosts = [host(each) for each in ids]
+    result = run("enhanced_networking", instance_ids=ids, ena="enabled", allow_stop=True, hosts=hosts)
+    assert calls(aws) == list(CHANGING)
+    assert f"it was {before} and is {meanwhile} now" in result["msg"]
+    assert aws.instances[ids[1]]["State"]["Name"] == meanwhile
+    assert [told(result, each, "ena") for each in ids] == ["changed", "unknown", "unknown"]
+    assert result["left_stopped"] == []
+
+
+def test_what_can_not_be_looked_at_again_is_not_stopped(run: Any, aws: FakeAws) -> None:
+    instance = aws.add(1, "r4.large", EnaSupport=False)
+    aws.fault("DescribeInstances", "UnauthorizedOperation", first=1)
+    result = run("enhanced_networking", instance_ids=[instance], ena="enabled", allow_stop=True, hosts=[host(instance)])
+    assert "could not be looked at again: nothing was done to it" in result["failed_instances"][instance]
+    assert calls(aws) == []
+
+
 def test_several_at_once_are_stopped_in_one_call(run: Any, aws: FakeAws) -> None:
     ids = [aws.add(number, "r4.large", EnaSupport=False) for number in range(1, 4)]
     hosts = [host(each) for each in ids]
