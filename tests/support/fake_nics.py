@@ -137,6 +137,7 @@ class FakeNics:
         self.orders: Dict[str, List[int]] = {}  # interface → commands that changed its driver
         self.stubborn: Dict[str, str] = {}  # interface → errno name of every change by its driver
         self.statistics: Dict[str, Dict[str, int]] = {}
+        self.features: Dict[str, Dict[str, bool]] = {}  # interface → each feature that can be switched: on or off
 
     def take(self, path: str, text: str) -> bool:
         """Take a value written to a file of a NIC; False for a file that is none."""
@@ -181,6 +182,10 @@ class FakeNics:
                 raise OSError(getattr(errno, self.stubborn[device]), "the driver refuses", device)
             self.orders.setdefault(device, []).append(command)
             return {0x3D: self._set_channels, 0x11: self._set_rings, 0x0F: self._set_coalesce}[command](device, record)
+        if device in self.features and (command in (0x3A, 0x3B) or (command, record[4:8][0]) == (0x1B, 4)):
+            return self._features(device, command, record)
+        if command == 0x37 and device in self.features and struct.unpack_from("=8xQ", record) == (1 << 4,):
+            return struct.pack("=IIQI", command, 0, 1 << 4, len(self.features[device]))
         if command in (0x37, 0x1B, 0x1D) and device in self.statistics:
             return self._statistics(device, command, record)
         raise OSError(errno.EOPNOTSUPP, "Operation not supported", device)
@@ -255,6 +260,21 @@ class FakeNics:
             names = b"".join(name.encode().ljust(32, b"\0") for name in counters)
             return struct.pack("=III", command, 1, len(counters)) + names
         return struct.pack(f"=II{len(counters)}Q", command, len(counters), *counters.values())
+
+    def _features(self, device: str, command: int, record: bytes) -> bytes:
+        """Their names, their state, or a change; all of them in one block of 32 bits."""
+        features = self.features[device]
+        if command == 0x1B:
+            names = b"".join(name.encode().ljust(32, b"\0") for name in features)
+            return struct.pack("=III", command, 4, len(features)) + names
+        if command == 0x3B:
+            valid, asked = struct.unpack_from("=8x2I", record)
+            for bit, name in enumerate(features):
+                if valid >> bit & 1:
+                    features[name] = bool(asked >> bit & 1)
+            return record
+        active = sum(on << bit for bit, on in enumerate(features.values()))
+        return struct.pack("=6I", command, 1, (1 << len(features)) - 1, active, active, 0)
 
     def _known(self, table: Dict[str, List[int]], device: str) -> List[int]:
         if device not in table:

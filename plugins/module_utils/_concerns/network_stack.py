@@ -33,12 +33,12 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.network impor
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Value, Wanted
 
 _SWITCH: Mapping[str, Any] = {"type": "str", "choices": ["enabled", "disabled"]}
-# option → the kernel's name of the offload, and what it does.
+# option → the kernel's names of the offload, and what it does.
 _OFFLOADS = {
-    "gro": ("rx-gro", "the kernel handles many packets of a connection as one"),
-    "tso": ("tx-tcp-segmentation", "the NIC cuts a large send into frames"),
-    "gso": ("tx-generic-segmentation", "a large send is cut into frames as late as possible"),
-    "lro": ("rx-lro", "the NIC joins packets; never on a host that forwards them"),
+    "gro": (("rx-gro",), "the kernel handles many packets of a connection as one"),
+    "tso": (("tx-tcp-segmentation", "tx-tcp6-segmentation"), "the NIC cuts a large send into frames"),
+    "gso": (("tx-generic-segmentation",), "a large send is cut into frames as late as possible"),
+    "lro": (("rx-lro",), "the NIC joins packets; never on a host that forwards them"),
 }
 _PER_NIC: Mapping[str, Mapping[str, Any]] = {
     "rx_ring": {"type": "str"},
@@ -168,12 +168,13 @@ def _offloads(network: NetworkFacts, choice: Choice, wanted: Wanted) -> Plan:
     for option, asked in (choice.get("offloads") or {}).items():
         if asked is None:
             continue
-        name, why = _OFFLOADS[option]
+        names, why = _OFFLOADS[option]
         knob, goal = make(option, "network.offloads", "S0-38; ec2.md 2.8", of="offloads"), asked == "enabled"
-        if now and (name not in now or (name in network.fixed.get(one.place, ()) and now[name] != goal)):
-            plans.append(Plan(findings=(knob.told(one, "not_applicable", f"{one.driver} can't switch {name}"),)))
-        else:
-            plans.append(_fields(choice, {name: knob}, now, {name: goal}, why))
+        for name in [name for name in names if name in now] or names[:1]:
+            if now and (name not in now or (name in network.fixed.get(one.place, ()) and now[name] != goal)):
+                plans.append(Plan(findings=(knob.told(one, "not_applicable", f"{one.driver} can't switch {name}"),)))
+            else:
+                plans.append(_fields(choice, {name: knob}, now, {name: goal}, why))
     return joined(plans)
 
 

@@ -193,3 +193,16 @@ def test_the_unit_goes_on_without_an_interface_and_with_the_rings_of_a_smaller_t
     (outcome,) = run(host, stored_requests, check=False, mode=REPLAN, lenient=True).outcomes
     assert outcome.done, outcome.error
     assert host.nics.rings["ens5"] == [4096, 1024, 4096, 1024]
+
+
+def test_large_sends_are_cut_by_the_kernel_for_both_versions_of_ip(tmp_path: Path, call: Call) -> None:
+    host = ena(tmp_path)
+    on = {"tx-tcp-segmentation": True, "tx-generic-segmentation": True, "tx-tcp6-segmentation": True}
+    host.nics.features = {name: dict(on) for name in ("ens5", "ens6")}
+    applied = call(network_stack.main, host, offloads={"tso": "disabled"}, persist=False)
+    assert not applied.get("failed"), applied["msg"]
+    off = {"tx-tcp-segmentation": False, "tx-generic-segmentation": True, "tx-tcp6-segmentation": False}
+    assert host.nics.features == {"ens5": off, "ens6": off}
+    assert not call(network_stack.main, host, offloads={"tso": "disabled"}, persist=False)["changed"]
+    call(restore.main, host)
+    assert host.nics.features == {"ens5": on, "ens6": on}
