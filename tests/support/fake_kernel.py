@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import errno
 from pathlib import Path
-from typing import Dict, List, Sequence, Tuple
+from typing import Dict, List, Optional, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
@@ -72,11 +72,16 @@ class FakeKernel(WritableHost):
             raise OSError(getattr(errno, mood), mood, path)
         if not (Path(self.root) / path.lstrip("/")).exists():
             raise OSError(errno.ENOENT, "No such file or directory", path)
+        if self.power.parked(path, self.cpus.online):
+            raise OSError(errno.EBUSY, "Device or resource busy", path)
         self.written.append((path, text))
         if mood == "half":
             raise OSError(errno.EIO, "the kernel took only a part of the value", path)
         if mood != "ignores":
             self._take(path, text)
+
+    def _bytes(self, path: str, limit: int, records: bool) -> Optional[bytes]:
+        return None if self.power.parked(path, self.cpus.online) else super()._bytes(path, limit, records)
 
     def _driver(self, device: str, record: bytes) -> bytes:
         return self.nics.driver(device, record)

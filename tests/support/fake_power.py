@@ -8,6 +8,9 @@ from __future__ import annotations
 import errno
 import re
 from pathlib import Path
+from typing import AbstractSet
+
+from tests.support.fake_cpus import numbers
 
 CPU = "/sys/devices/system/cpu"
 PERFORMANCE = "performance"
@@ -21,6 +24,16 @@ class Power:
         folder = root / CPU.lstrip("/")
         patterns = ("cpu*/cpuidle/state*/disable", "cpufreq/policy*/*", "cpufreq/boost", "intel_pstate/no_turbo")
         self._start = {file: file.read_text() for pattern in patterns for file in folder.glob(pattern)}
+
+    def parked(self, path: str, online: AbstractSet[int]) -> bool:
+        """Whether it is a file of a policy whose CPUs are all offline: the directory stays.
+
+        Since 5.19 show() and store() of drivers/cpufreq/cpufreq.c answer EBUSY there.
+        """
+        policy = re.match(rf"{CPU}/cpufreq/policy\d+/", path)
+        if policy is None:
+            return False
+        return not online.intersection(numbers((self._root / policy[0].lstrip("/") / "related_cpus").read_text()))
 
     def take(self, path: str, text: str) -> bool:
         """Whether the file is one of ours; then the order was done, or OSError raised."""

@@ -30,6 +30,8 @@ def frequency_files(
     for cpu in range(cpus):
         folder = f"{CPU}/cpufreq/policy{cpu}"
         words: Dict[str, str] = {
+            "affected_cpus": str(cpu),
+            "related_cpus": str(cpu),
             "scaling_driver": driver,
             "scaling_governor": governors[0],
             "scaling_available_governors": " ".join(governors) + " ",

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from typing import Callable, List, Sequence
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
@@ -37,15 +38,19 @@ def apply(
     actions: Sequence[Action],
     left: Callable[[], Sequence[Action]],
     remember: Callable[[], None] = _nothing,
-) -> None:
+) -> List[Action]:
     """Do the actions of one concern as a whole: all of them hold afterwards, or none was done.
 
     `left` looks again: it observes the host anew and returns what is still to do.
     `remember` stores what else the run leaves behind, as a part of the whole.
+    Returns what was done, which brings back also what came to a place after it was planned.
     Raises NearmetalError, with everything taken back, when a write fails or the
     kernel didn't take a value.
     """
     earlier = journal.entries()
+    actions = [
+        replace(action, before=lever(action.what).whole(host, action.where, action.before)) for action in actions
+    ]
     done: List[Action] = []
     try:
         if actions:
@@ -66,6 +71,7 @@ def apply(
         with suppress(NearmetalError):  # an entry too many does no harm: its place is back at the original
             journal.reset(earlier)
         raise NearmetalError(f"{error}; what this concern had changed was taken back") from None
+    return done
 
 
 def roll_back(host: WritableHost, done: Sequence[Action]) -> str:

@@ -133,9 +133,9 @@ class Journal:
 
     def _started(self, entry: Optional[Entry], action: Action, boot_id: str) -> Entry:
         """The entry of the action's place, with the original that holds in this boot."""
-        if entry is not None and not entry.void(boot_id):
-            return entry
         moved = lever(action.what)
+        if entry is not None and not entry.void(boot_id):
+            return replace(entry, original=moved.whole(self._host, action.where, entry.original))
         original = moved.original(action.before)
         if entry.holds(action.before) if entry is not None else (action.what, action.where) in self._at_boot:
             # A file of ours set it at boot: this boot's original is what the kernel would choose, if that is known.
@@ -156,7 +156,17 @@ class Journal:
             entry = entries.pop((action.what, action.where), None)
             if entry is not None and (entry.void(boot_id) or action.after != entry.original):
                 entries[entry.key] = replace(entry, ours=(lever(action.what).remembered(action.after),))
+            elif entry is not None:
+                entries.update((left.key, left) for left in self._parked(entry, action))
         self._save(entries)
+
+    def _parked(self, entry: Entry, action: Action) -> Iterable[Entry]:
+        """What a way back couldn't reach: the part that went with our value."""
+        moved = lever(entry.what)
+        original = moved.parked(self._host, entry.where, entry.original)
+        ours = (moved.parked(self._host, entry.where, value) for value in entry.ours if value != action.after)
+        theirs = tuple(value for value in ours if value not in (None, original))
+        return (replace(entry, original=original, ours=theirs),) if theirs else ()
 
     def forget(self, entries: Iterable[Entry]) -> None:
         """These places are no longer ours."""

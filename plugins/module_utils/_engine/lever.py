@@ -85,6 +85,14 @@ class Lever(ABC):
         """What restore brings back, given the value before our first change."""
         return before
 
+    def whole(self, host: WritableHost, where: str, value: Value) -> Value:
+        """A value from before our change, with what came to the place since it was read."""
+        return value
+
+    def parked(self, host: WritableHost, where: str, value: Value) -> Value:
+        """The part of a value that the place has and nobody can read or set for now; None when there is none."""
+        return None
+
     def remembered(self, value: Value) -> Value:
         """What the journal keeps of a value of ours, enough to recognise it again."""
         return value

@@ -76,11 +76,15 @@ class IdleDisabled(_Placeless):
 
 
 class FrequencyTable(_Placeless):
-    """One word per frequency domain, in its file `name`."""
+    """One word per frequency domain, in its file `name`.
+
+    Domains go and come with their CPUs; one that comes back has the word that it went with.
+    """
 
     def __init__(self, what: str, name: str) -> None:
         super().__init__(what)
         self.name = name
+        self.first = name == "scaling_governor"  # the governor performance fixes the preference
 
     def _fits(self, value: Value) -> bool:
         if not isinstance(value, Mapping) or not 0 < len(value) <= 4096:
@@ -99,8 +103,25 @@ class FrequencyTable(_Placeless):
     def write(self, host: WritableHost, where: str, value: Value) -> None:
         now = power.table(host, power.frequency_domains(host), self.name)
         for domain, word in value.items() if isinstance(value, Mapping) else ():
-            if now.get(domain) != word:
+            if now.get(domain, word) != word:
                 _put(host, f"{power.folder(domain)}/{self.name}", word)
+
+    def same(self, now: Value, value: Value) -> bool:
+        if not isinstance(now, Mapping) or not isinstance(value, Mapping):
+            return now == value
+        both = [domain for domain in value if domain in now]
+        return bool(both) and all(now[domain] == value[domain] for domain in both)
+
+    def whole(self, host: WritableHost, where: str, value: Value) -> Value:
+        now = self.read(host, where)
+        return {**now, **value} if isinstance(now, Mapping) and isinstance(value, Mapping) else value
+
+    def parked(self, host: WritableHost, where: str, value: Value) -> Value:
+        if not isinstance(value, Mapping):
+            return None
+        here = power.frequency_domains(host)
+        away = (domain for domain in value if domain not in here and host.exists(power.folder(domain)))
+        return {domain: value[domain] for domain in away} or None
 
 
 class Turbo(_Placeless):

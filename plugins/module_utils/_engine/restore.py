@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Dict, List, Sequence, Tuple
+from typing import Dict, List, Mapping, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.journal import Entry, set_at_boot
@@ -38,9 +38,15 @@ def plan_restore(host: WritableHost, entries: Sequence[Entry], reason: str) -> W
             forget.append(entry)
             continue
         now = moved.read(host, entry.where)
-        target = moved.kernel_choice(host, entry.where) if entry.void(boot_id) else entry.original
+        if entry.void(boot_id):
+            target = moved.kernel_choice(host, entry.where)
+        elif entry.original is not None and moved.parked(host, entry.where, entry.original) == entry.original:
+            findings.append(_out_of_reach(entry))
+            continue
+        else:
+            target = moved.whole(host, entry.where, entry.original)
         if not entry.holds(now):
-            if not entry.void(boot_id) and now != entry.original:
+            if not entry.void(boot_id) and now != target:
                 findings.append(_left_alone(entry, now))
             forget.append(entry)
         elif entry.void(boot_id) and target is None:
@@ -117,6 +123,19 @@ def _left_alone(entry: Entry, now: object) -> Finding:
         now=str(now),
         wanted=entry.original,
         reason=f"somebody set {now} after nearmetal did: left alone; before nearmetal it was {entry.original}",
+        reference="journal",
+    )
+
+
+def _out_of_reach(entry: Entry) -> Finding:
+    places = ", ".join(entry.original) if isinstance(entry.original, Mapping) else entry.where
+    return Finding(
+        concern=entry.concern,
+        knob=entry.knob,
+        status="advice",
+        where=entry.where,
+        wanted=entry.original,
+        reason=f"{places}: all CPUs are offline; the journal keeps what was there: restore again when they are online",
         reference="journal",
     )
 

@@ -180,8 +180,7 @@ def _do_all(
             together.demand(request.name)
             _shared, own = split(outcome.plan.actions)
             look = partial(_look_again, host, journal, stored, request, mode)
-            apply(host, journal, own, look, partial(_remember, journal, stored, outcome, origin))
-            done += own
+            done += apply(host, journal, own, look, partial(_remember, journal, stored, outcome, origin))
             results.append(replace(outcome, done=True))
         except NearmetalError as error:
             failed[request.name] = str(error)

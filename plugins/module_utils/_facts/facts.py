@@ -124,6 +124,8 @@ def project(facts: Facts, actions: Iterable[Action]) -> Facts:
         if domain == "smt" and facts.topology is not None:
             threads, cpus = smt.settled(before, after, facts.topology)
             facts = replace(facts, smt=threads, topology=cpus)
+            if facts.power is not None:
+                facts = replace(facts, power=power.settled(facts.power, cpus.cpus_online or ()))
     return facts
 
 

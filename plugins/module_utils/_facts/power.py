@@ -10,8 +10,8 @@ there or they aren't (ec2.md 2.2).
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from dataclasses import dataclass, replace
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import CPU
@@ -53,9 +53,10 @@ class PowerFacts:
     idle_cpus: str  # CPUs that have idle states, as a kernel list
     idle_arguments: Tuple[str, ...]  # of the kernel: idle=, intel_idle.max_cstate=, processor.max_cstate=
     frequency_driver: Optional[str]  # intel_pstate, intel_cpufreq, acpi-cpufreq, amd-pstate-epp
-    governors: Optional[Mapping[str, str]]  # frequency domain → governor
+    frequency_cpus: Mapping[str, str]  # frequency domain → its CPUs, offline ones too, as a kernel list
+    governors: Optional[Mapping[str, str]]  # frequency domain → governor; "": not known before its CPU is there
     governors_offered: Tuple[str, ...]  # by every domain
-    preferences: Optional[Mapping[str, str]]  # frequency domain → energy_performance_preference
+    preferences: Optional[Mapping[str, str]]  # frequency domain → energy_performance_preference; "" as above
     preferences_offered: Tuple[str, ...]
     turbo: Optional[str]  # enabled | disabled; None: this host has no such switch
 
@@ -64,7 +65,7 @@ class PowerFacts:
         plain: Dict[str, Any] = dict(self.__dict__)
         if self.idle_states is not None:
             plain["idle_states"] = [state.__dict__ for state in self.idle_states]
-        for name in ("idle_disabled", "governors", "preferences"):
+        for name in ("idle_disabled", "frequency_cpus", "governors", "preferences"):
             plain[name] = dict(plain[name]) if plain[name] is not None else None
         for name in ("idle_arguments", "governors_offered", "preferences_offered"):
             plain[name] = list(plain[name])
@@ -87,6 +88,7 @@ def observe(host: Host) -> PowerFacts:
         idle_cpus=cpulist.render(cpus),
         idle_arguments=tuple(f"{name}={value}" for name in names for value in cmdline.values(arguments, name)),
         frequency_driver=host.line(f"{folder(domains[0])}/scaling_driver") if domains else None,
+        frequency_cpus=table(host, domains, "related_cpus"),
         governors=governors or None,
         governors_offered=_offered(host, domains, "scaling_available_governors"),
         preferences=preferences or None,
@@ -124,11 +126,15 @@ def kernel_choice(host: Host) -> Optional[Dict[str, str]]:
 
 
 def frequency_domains(host: Host) -> Tuple[str, ...]:
-    """The frequency domains: policies, or CPUs of their own on an old kernel."""
+    """The frequency domains: policies, or CPUs of their own on an old kernel.
+
+    A policy whose CPUs are all offline keeps its directory, and is none: it reads
+    EBUSY, before Linux 5.19 no affected CPU, and takes nothing.
+    """
     policies = tuple(name for name in host.names(CPUFREQ) if DOMAIN.fullmatch(name))
     if not policies:
         policies = tuple(name for name in host.names(CPU) if DOMAIN.fullmatch(name) and host.exists(folder(name)))
-    return tuple(sorted(policies, key=_number))
+    return tuple(sorted((name for name in policies if host.line(folder(name) + "/affected_cpus")), key=_number))
 
 
 def folder(domain: str) -> str:
@@ -140,6 +146,24 @@ def table(host: Host, domains: Tuple[str, ...], name: str) -> Dict[str, str]:
     """Frequency domain → the word in its file `name`, where it has one."""
     words = ((domain, host.line(f"{folder(domain)}/{name}")) for domain in domains)
     return {domain: word for domain, word in words if word is not None}
+
+
+def settled(before: PowerFacts, online: Iterable[int]) -> PowerFacts:
+    """The facts as they will be once these CPUs are online, and no others.
+
+    A CPU that comes brings a domain, whose words aren't known before it is there.
+    """
+    alive = set(online)
+    known = {domain: cpulist.parse(cpus) for domain, cpus in before.frequency_cpus.items()}
+    came = sorted(alive.difference(*known.values())) if known else []
+    kind = next((re.sub("[0-9]", "", domain) for domain in known), "")
+    cpus = {domain: before.frequency_cpus[domain] for domain, theirs in known.items() if alive.intersection(theirs)}
+    cpus.update((f"{kind}{cpu}", str(cpu)) for cpu in came)
+
+    def left(words: Optional[Mapping[str, str]]) -> Optional[Mapping[str, str]]:
+        return {domain: words.get(domain, "") for domain in cpus} if words is not None else None
+
+    return replace(before, frequency_cpus=cpus, governors=left(before.governors), preferences=left(before.preferences))
 
 
 def turbo(host: Host) -> Optional[str]:

@@ -89,7 +89,8 @@ def _table(
     if dict(present) == after:
         return Plan(findings=(_finding(knob, "ok", reason, _words(present), asked),))
     what = "power.governors" if knob == "governor" else "power.preferences"
-    return _change(wanted, knob, what, dict(present), after, reason, _words(present), asked)
+    before = {domain: word for domain, word in present.items() if word}
+    return _change(wanted, knob, what, before, after, reason, _words(before), asked)
 
 
 def _turbo(power: Optional[PowerFacts], wanted: Wanted, asked: str) -> Plan:

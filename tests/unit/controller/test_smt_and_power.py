@@ -1,0 +1,112 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""SMT off and the words of frequency domains: a policy whose CPUs are all offline answers EBUSY, and keeps its word."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Callable, Dict
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.modules import cpu_power, restore, smt, tune
+
+from tests.support.fake_kernel import FakeKernel
+from tests.support.hosts import files_of
+
+Call = Callable[..., Dict[str, Any]]
+CPU = "/sys/devices/system/cpu"
+CONTROL = f"{CPU}/smt/control"
+SMT = {"threads": "disabled"}
+POWER = {"governor": "performance", "energy_performance_preference": "performance"}
+
+
+@pytest.fixture(params=[{}, {CONTROL: None}], ids=["with smt/control", "without"])
+def host(request: pytest.FixtureRequest, tmp_path: Path) -> FakeKernel:
+    """A metal instance of 8 cores, a policy per thread."""
+    return FakeKernel(tmp_path, files_of("metal", request.param))
+
+
+def everything(host: FakeKernel) -> Dict[str, str]:
+    root = Path(host.root)
+    return {
+        str(path): path.read_text()
+        for path in root.rglob("*")
+        if path.is_file() and path.name not in ("lock", ".kept")  # what the fake kernel itself remembers
+    }
+
+
+def governors(host: FakeKernel) -> str:
+    """The first letter of each policy's governor, those that are parked too."""
+    folder = Path(host.root) / CPU.lstrip("/") / "cpufreq"
+    return "".join((folder / f"policy{cpu}/scaling_governor").read_text()[:2] for cpu in range(16))
+
+
+def test_both_in_one_run_as_check_mode_promised(host: FakeKernel, call: Call) -> None:
+    before = everything(host)
+    both = {"smt": SMT, "cpu_power": POWER}
+    checked = call(tune.main, host, check=True, concerns=both)
+    applied = call(tune.main, host, concerns=both)
+    assert not applied.get("failed"), applied["msg"]
+    assert applied["diff"] == checked["diff"]
+    assert governors(host) == "pe" * 8 + "po" * 8
+    assert [call(tune.main, host, check=check, concerns=both)["changed"] for check in (True, False)] == [False, False]
+    assert not call(restore.main, host).get("failed")
+    assert everything(host) == before
+
+
+@pytest.mark.parametrize("order", [("cpu_power", "smt"), ("smt", "cpu_power"), None])
+@pytest.mark.parametrize("threads_first", [True, False])
+def test_restore_in_any_order(host: FakeKernel, call: Call, threads_first: bool, order: Any) -> None:
+    before = everything(host)
+    steps = [(smt.main, SMT), (cpu_power.main, POWER)]
+    for main, options in steps if threads_first else steps[::-1]:
+        result = call(main, host, **options)
+        assert not result.get("failed"), result["msg"]
+    for name in order or (None,):
+        asked = {"concerns": [name]} if name else {}
+        promised = call(restore.main, host, check=True, **asked)
+        restored = call(restore.main, host, **asked)
+        assert not restored.get("failed"), restored["msg"]
+        assert restored["diff"] == promised["diff"]
+    assert not any("somebody" in finding["reason"] for finding in restored["findings"])
+    if order == ("cpu_power", "smt") and not threads_first:
+        # The second threads were parked with our word when cpu_power went back.
+        assert governors(host) == "po" * 8 + "pe" * 8
+        assert call(restore.main, host)["changed"]
+    assert everything(host) == before
+
+
+def test_what_is_parked_waits_for_its_cpus(host: FakeKernel, call: Call) -> None:
+    call(cpu_power.main, host, **POWER)
+    call(smt.main, host, **SMT)
+    call(restore.main, host, concerns=["cpu_power"])
+    again = call(restore.main, host, concerns=["cpu_power"])
+    assert not again["changed"]
+    told = {finding["knob"]: finding["reason"] for finding in again["findings"] if finding["status"] == "advice"}
+    assert "policy8" in told["governor"]
+    assert "restore again" in told["governor"]
+
+
+def test_threads_that_come_get_the_word_too_and_lose_it_again(host: FakeKernel, call: Call) -> None:
+    before = everything(host)
+    call(tune.main, host, concerns={"smt": SMT, "cpu_power": POWER})
+    both = {"smt": {"threads": "enabled"}, "cpu_power": POWER}
+    checked = call(tune.main, host, check=True, concerns=both)
+    applied = call(tune.main, host, concerns=both)
+    assert not applied.get("failed"), applied["msg"]
+    assert applied["diff"] == checked["diff"]
+    assert governors(host) == "pe" * 16
+    assert not call(tune.main, host, concerns=both)["changed"]
+    restored = call(restore.main, host)
+    assert not restored.get("failed"), restored["msg"]
+    assert everything(host) == before
+
+
+def test_a_failure_takes_back_the_threads_that_came(host: FakeKernel, call: Call) -> None:
+    call(smt.main, host, **SMT)
+    host.moods[f"{CPU}/cpufreq/policy15/scaling_governor"] = "EIO"
+    failed = call(tune.main, host, concerns={"smt": {"threads": "enabled"}, "cpu_power": POWER})
+    assert failed["failed"]
+    assert "way back failed" not in failed["msg"]
+    assert governors(host) == "po" * 16
