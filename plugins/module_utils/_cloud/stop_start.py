@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Mapping, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.api import Located
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.session import Target, error_code
@@ -32,19 +32,25 @@ class Outcome:
 def change_stopped(found: Mapping[str, Located], requests: Requests, at_once: int, patience: int) -> Outcome:
     """Carry out the requests, `at_once` instances at a time; after a failure no further one is stopped.
 
-    `patience` is how many seconds a stop or a start may take.
+    `patience` is how many seconds a stop or a start may take. Each instance is in `done` or in `failed` afterwards.
     """
     outcome = Outcome()
-    waiting = list(requests)
-    while waiting:
-        batch, waiting = waiting[:at_once], waiting[at_once:]
-        for target in {found[each].target.name: found[each].target for each in batch}.values():
-            part = [each for each in batch if found[each].target is target]
-            _Batch(target, part, patience, outcome).run(found, requests)
+    for target, part in _batches(found, list(requests), at_once):
+        _Batch(target, part, patience, outcome).run(found, requests)
         if outcome.failed:
-            outcome.failed.update(dict.fromkeys(waiting, "not begun, because another instance failed before it"))
             break
+    for each in requests:
+        if each not in outcome.done:
+            outcome.failed.setdefault(each, "not begun, because another instance failed before it")
     return outcome
+
+
+def _batches(found: Mapping[str, Located], ids: List[str], at_once: int) -> Iterator[Tuple[Target, List[str]]]:
+    """The instances of one account and region that are changed together."""
+    for start in range(0, len(ids), at_once):
+        batch = ids[start : start + at_once]
+        for target in {found[each].target.name: found[each].target for each in batch}.values():
+            yield target, [each for each in batch if found[each].target is target]
 
 
 class _Batch:

@@ -215,6 +215,30 @@ def test_several_at_once_are_stopped_in_one_call(run: Any, aws: FakeAws) -> None
     assert all(aws.instances[each]["EnaSupport"] for each in ids)
 
 
+def test_after_a_failure_no_instance_of_another_region_is_stopped(run: Any, aws: FakeAws) -> None:
+    regions = ["eu-west-1", "us-east-1"]
+    here, there = (aws.add(number, "r4.large", EnaSupport=False, region=regions[number]) for number in (0, 1))
+    aws.fault("ModifyInstanceAttribute", "UnauthorizedOperation")
+    options = {"ena": "enabled", "allow_stop": True, "regions": regions, "stop_at_once": 2}
+    result = run("enhanced_networking", instance_ids=[here, there], hosts=[host(here), host(there)], **options)
+    assert [request["InstanceIds"] for operation, request in aws.requests if operation == "StopInstances"] == [[here]]
+    assert "UnauthorizedOperation" in result["msg"]
+    assert "not begun" in result["failed_instances"][there]
+
+
+@pytest.mark.parametrize("kind", ["OperationNotPermitted", "cut"])
+def test_a_refused_stop_leaves_no_word_out_on_the_rest_of_its_batch(run: Any, aws: FakeAws, kind: str) -> None:
+    running, stopped = (aws.add(number, "r4.large", EnaSupport=False) for number in (1, 2))
+    aws.instances[stopped]["State"] = {"Code": 80, "Name": "stopped"}
+    aws.fault("StopInstances", kind)
+    hosts = [host(running), host(stopped)]
+    options = {"ena": "enabled", "allow_stop": True, "stop_at_once": 2}
+    result = run("enhanced_networking", instance_ids=[running, stopped], hosts=hosts, **options)
+    assert "stop_instances: " in result["failed_instances"][running]
+    assert "not begun" in result["failed_instances"][stopped]
+    assert aws.instances[stopped]["State"]["Name"] == "stopped"
+
+
 def test_an_instance_that_never_stops_is_named(run: Any, aws: FakeAws) -> None:
     instance = aws.add(1, "r4.large", EnaSupport=False)
     aws.stuck.append(instance)
