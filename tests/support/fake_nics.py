@@ -191,8 +191,10 @@ class FakeNics:
         raise OSError(errno.EOPNOTSUPP, "Operation not supported", device)
 
     def _who(self, device: str, record: bytes) -> bytes:
-        driver = (self.root / f"sys/class/net/{device}/device/driver").resolve().name
-        return record[:4] + driver.encode().ljust(32, b"\0") + b"2.13.0g".ljust(32, b"\0") + record[68:]
+        return record[:4] + self._driver(device).encode().ljust(32, b"\0") + b"2.13.0g".ljust(32, b"\0") + record[68:]
+
+    def _driver(self, device: str) -> str:
+        return (self.root / f"sys/class/net/{device}/device/driver").resolve().name
 
     def _channels(self, device: str, record: bytes) -> bytes:
         most, now = self._known(self.channels, device)
@@ -207,7 +209,10 @@ class FakeNics:
 
     def _set_rings(self, device: str, record: bytes) -> bytes:
         _command, *found = struct.unpack("=9I", record)
-        self.rings[device][2:] = [found[4], found[7]]
+        asked = [found[4], found[7]]
+        if self._driver(device) == "ena":  # ena_set_ringparam(): at least 256, then rounddown_pow_of_two()
+            asked = [max(power for power in (1 << bit for bit in range(8, 20)) if power <= max(n, 256)) for n in asked]
+        self.rings[device][2:] = asked
         return record
 
     def _set_coalesce(self, device: str, record: bytes) -> bytes:

@@ -70,6 +70,8 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
 _COALESCE = ("adaptive_rx", "rx_usecs", "tx_usecs")
 # Its driver knows microseconds and nothing else (supported_coalesce_params in ixgbevf/ethtool.c).
 _NEVER_ADAPTS = ("ixgbevf",)
+# ena_set_ringparam() raises less to ENA_MIN_RING_SIZE, and rounds down to a power of two.
+_ENA_LEAST_RING = 256
 _MTU_LEAST, _MTU_MOST, _MTU_EXPRESS, _MTU_INTERNET = 1280, 9001, 8900, 1500
 
 
@@ -125,13 +127,18 @@ def _rings(network: NetworkFacts, choice: Choice, wanted: Wanted) -> Plan:
         if text != "max" and not 0 < number <= most[field]:
             takes, by = f"1 to {most[field]}, or max", wanted.wanted_by(f"{field}_ring")
             return _impossible(knobs[field], one.name, f"{field}_ring", text, takes, by)
-        goal[field] = number
+        goal[field] = _power_of_two(number) if one.driver == "ena" else number
     if {**now, **goal} != now and network.carries_default(one) and not wanted.get("allow_disruptive"):
         reason = "it carries the default route, and new rings stop its traffic for a moment: allow_disruptive: true"
         told = tuple(knob.told(one, "refused", reason, now[field], goal[field]) for field, knob in knobs.items())
         return Plan(findings=told)
     why = "more descriptors outlast longer bursts; traffic stops for a moment"
     return _fields(choice, knobs, now, goal, why)
+
+
+def _power_of_two(number: int) -> int:
+    """What ENA's driver makes of a number of descriptors."""
+    return 1 << max(number, _ENA_LEAST_RING).bit_length() - 1
 
 
 def _coalesce(network: NetworkFacts, choice: Choice, wanted: Wanted) -> Plan:

@@ -151,6 +151,20 @@ def test_rings_beyond_the_driver_name_what_it_takes(tmp_path: Path, call: Call) 
     assert "1 to 16384, or max" in call(network_stack.main, ena(tmp_path), rx_ring="65536")["msg"]
 
 
+@pytest.mark.parametrize(("asked", "has"), [("5000", 4096), ("8191", 4096), ("100", 256), ("max", 16384)])
+def test_rings_of_ena_are_the_power_of_two_that_its_driver_makes_of_the_number(
+    asked: str, has: int, tmp_path: Path, call: Call
+) -> None:
+    host = ena(tmp_path)
+    checked = call(network_stack.main, host, check=True, rx_ring=asked, persist=False)
+    applied = call(network_stack.main, host, rx_ring=asked, persist=False)
+    assert "failed" not in applied, applied["msg"]
+    assert checked["diff"] == applied["diff"]
+    assert host.nics.rings["ens5"][2] == has
+    assert host.nics.orders == {"ens5": [0x11], "ens6": [0x11]}
+    assert not call(network_stack.main, host, rx_ring=asked, persist=False)["changed"]
+
+
 def test_fields_of_one_table_are_one_order_to_the_driver_and_each_is_taken_back_by_itself(
     tmp_path: Path, call: Call
 ) -> None:
