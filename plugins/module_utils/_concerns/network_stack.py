@@ -214,7 +214,15 @@ def _numbers(network: NetworkFacts, choice: Choice, wanted: Wanted) -> Plan:
             takes = f"{_MTU_LEAST} to {_MTU_MOST}"
             return _impossible(knob, one.name, "mtu", mtu, takes, wanted.wanted_by("mtu"))
         now = network.mtu.get(one.place)
-        if mtu != now and network.carries_default(one) and not wanted.get("allow_disruptive"):
+        above = network.above(one)
+        if mtu != now and above:
+            # vlan_device_event() of net/8021q/vlan.c: what lies above is lowered with it, and never raised again.
+            reason = (
+                f"{', '.join(above)} above it would keep another MTU, or not get its own back: set all of them where"
+                " the distribution sets the network up"
+            )
+            plans.append(Plan(findings=(knob.told(one, "refused", reason, now, mtu),)))
+        elif mtu != now and network.carries_default(one) and not wanted.get("allow_disruptive"):
             reason = (
                 "it carries the default route; where ICMP is dropped connections would hang: allow_disruptive: true"
             )

@@ -66,6 +66,10 @@ class NetworkFacts:
             seen += [lower for lower in self.uppers.get(one, ()) if lower not in seen]
         return tuple(one.name for one in self.nics if one.name in seen)
 
+    def above(self, one: Nic) -> Tuple[str, ...]:
+        """The bonds, bridges and VLANs that this NIC carries."""
+        return tuple(name for name in self.uppers if one.name != name and one.name in self.below(name))
+
     def carries_default(self, one: Nic) -> bool:
         """Whether a default route goes through this NIC, itself or by a bond, bridge or VLAN above it."""
         return any(one.name in self.below(name) for name in self.default_route)
