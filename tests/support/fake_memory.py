@@ -4,7 +4,8 @@
 """Huge pages of the fake kernel, after the kernel's admin-guide/mm/transhuge and hugetlbpage.
 
 A request for reserved pages is met as far as memory allows, without any error. `room`
-is how many pages a file can have, `compacted` how many after compact_memory.
+is how many pages a file can have, `compacted` how many after compact_memory. `free` is a node's free memory in kB,
+which pages of all sizes share; a node that isn't in it has always enough.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ class Memory:
         }
         self.room: Dict[str, int] = {}
         self.compacted: Dict[str, int] = {}
+        self.free: Dict[str, int] = {}
         self.asked: List[str] = []
 
     def take(self, path: str, text: str) -> bool:
@@ -66,8 +68,14 @@ class Memory:
 
     def _reserve(self, path: str, count: int) -> None:
         self.asked.append(f"{path} {count}")
+        file = self._root / path.lstrip("/")
         got = min(count, self.room.get(path, count))
-        (self._root / path.lstrip("/")).write_text(f"{got}\n")
+        node, size = file.parent.parent.parent.name, int(re.findall(r"\d+", file.parent.name)[0])
+        if node in self.free:
+            had = int(file.read_text())
+            got = min(got, had + self.free[node] // size)
+            self.free[node] -= (got - had) * size
+        file.write_text(f"{got}\n")
 
     def boot(self) -> None:
         """All is as the kernel chooses."""

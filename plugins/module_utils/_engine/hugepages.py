@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import re
-from typing import Dict, Mapping
+from typing import Dict, List, Mapping, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.lever import Lever
@@ -62,6 +62,8 @@ class KhugepagedDefrag(Transparent):
 class Reserved(Lever):
     """Reserved pages of the size `where`: a table of node → count."""
 
+    grouped = True
+
     def check(self, where: str, value: Value) -> None:
         if not hugepages.SIZE.fullmatch(where):
             raise NearmetalError(f"{where!r} is no size of huge pages")
@@ -76,26 +78,38 @@ class Reserved(Lever):
         return hugepages.reserved(host, where)
 
     def write(self, host: WritableHost, where: str, value: Value) -> None:
-        """Free first, then reserve; a request that memory's fragments meet only in part is repeated once, compacted."""
-        wanted: Dict[str, int] = dict(value) if isinstance(value, Mapping) else {}
-        now = hugepages.reserved(host, where)
-        for place, count in sorted(wanted.items(), key=lambda item: item[1] - now.get(item[0], 0)):
-            if now.get(place) == count:
-                continue
-            _put(host, hugepages.file_of(where, place), str(count))
-            if hugepages.reserved(host, where).get(place, 0) < count and host.exists(COMPACT):
-                _put(host, COMPACT, "1")
-                _put(host, hugepages.file_of(where, place), str(count))
-            got = hugepages.reserved(host, where).get(place, 0)
-            if got < count:
-                raise NearmetalError(
-                    f"asked for {count} huge pages of {where} on {place}, the kernel gave {got} even after compaction:"
-                    " free memory there, or reserve them at boot with method: boot"
-                )
+        self.write_all(host, {where: value})
+
+    def write_all(self, host: WritableHost, values: Mapping[str, Value]) -> None:
+        """Free first, then reserve: what one size or node gives back is what another takes."""
+        steps: List[Tuple[int, str, str, int]] = []
+        for size, value in values.items():
+            now = hugepages.reserved(host, size)
+            wanted: Dict[str, int] = dict(value) if isinstance(value, Mapping) else {}
+            for place, count in wanted.items():
+                steps.append(((count - now.get(place, 0)) * int(size[:-2]), size, place, count))
+        for more, size, place, count in sorted(steps):
+            if more:
+                _reserve(host, size, place, count)
 
     def obstacle(self, host: WritableHost, where: str) -> str:
         path = hugepages.file_of(where, next(iter(hugepages.reserved(host, where))))
         return "" if host.writable(path) else f"{path} can't be written here: run on the host itself"
+
+
+def _reserve(host: WritableHost, size: str, place: str, count: int) -> None:
+    """A request that memory's fragments meet only in part is repeated once, compacted."""
+    path = hugepages.file_of(size, place)
+    _put(host, path, str(count))
+    if hugepages.reserved(host, size).get(place, 0) < count and host.exists(COMPACT):
+        _put(host, COMPACT, "1")
+        _put(host, path, str(count))
+    got = hugepages.reserved(host, size).get(place, 0)
+    if got < count:
+        raise NearmetalError(
+            f"asked for {count} huge pages of {size} on {place}, the kernel gave {got} even after compaction:"
+            " free memory there, or reserve them at boot with method: boot"
+        )
 
 
 def _put(host: WritableHost, path: str, text: str) -> None:

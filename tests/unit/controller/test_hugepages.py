@@ -80,6 +80,23 @@ def test_pages_move_between_nodes_without_needing_both(host: FakeKernel, call: C
     assert reserved(host) == ["0", "0"]
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_what_gives_memory_back_comes_first(host: FakeKernel, call: Call, order: int) -> None:
+    """5 GiB of node 0 are pages of 1 GiB and 1 GiB is free, so 4 GiB of smaller pages need theirs; there and back."""
+    large = NODE.format(0).replace("2048kB", "1048576kB")
+    host.write_value(large, "5\n")
+    host.memory.free["node0"] = 1024 * 1024
+    before = everything(host)
+    wanted = [{"size": "2M", "count": 2048, "nodes": "0"}, {"size": "1G", "count": 1, "nodes": "0"}][::order]
+    applied = call(hugepages.main, host, pages=wanted)
+    assert not applied.get("failed"), applied["msg"]
+    assert reserved(host) == ["2048", "0"]
+    assert host.line(large) == "1"
+    back = call(restore.main, host)
+    assert not back.get("failed"), back["msg"]
+    assert everything(host) == before
+
+
 def test_each_node_has_its_own_count(host: FakeKernel, call: Call) -> None:
     [example] = [yaml.safe_load(block) for block in re.findall(r"^```yaml\n(.*?)^```$", GUIDE, re.M | re.S)]
     wanted = {"pages": example["hugepages_pages"]}
