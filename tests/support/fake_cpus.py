@@ -74,6 +74,8 @@ class Cpus:
             raise OSError(errno.EINVAL, "Invalid argument", path)
         if now == "forceoff":
             raise OSError(errno.EPERM, "Operation not permitted", path)
+        if now == order:
+            return  # kernel/cpu.c looks no further, whoever took single CPUs offline meanwhile
         file.write_text(order + "\n")
         for cpu, known in self._topology.items():
             first = numbers(known["thread_siblings_list"])[0]

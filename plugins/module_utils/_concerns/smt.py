@@ -10,6 +10,7 @@ are second threads is what the kernel lists; nothing is computed from numbers.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Mapping, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.boot_argument import Argument, plan_argument
@@ -122,10 +123,11 @@ def _locked(threads: SmtFacts, off: bool) -> Optional[Finding]:
 
 def _runtime(threads: SmtFacts, cpus: TopologyFacts, asked: str, off: bool, wanted: Wanted) -> Plan:
     second = seconds(cpus) or ()
-    if threads.control is not None:
+    if threads.control is not None and (off or not _one_by_one(threads, cpus)):
         what, before, after = "smt.control", threads.control, "off" if off else "on"
         done = before == after or (off and before == "forceoff")
     else:
+        threads = replace(threads, control=None)  # it has no say here
         what, before = "smt.offline", threads.offline or ""
         after = together(before, *map(str, second)) if off else ""
         if asked == "kernel" and threads.maxcpus is not None:
@@ -148,6 +150,15 @@ def _runtime(threads: SmtFacts, cpus: TopologyFacts, asked: str, off: bool, want
         reference=REFERENCE,
     )
     return Plan((action,), (_finding("would_change", reason, threads, goal),))
+
+
+def _one_by_one(threads: SmtFacts, cpus: TopologyFacts) -> bool:
+    """Whether cores lack a thread while smt/control says on, so that to write on does nothing.
+
+    A core whose threads are all offline is somebody's choice of cores, and not of threads.
+    """
+    widths = [len(core) for core in cpus.cores or ()]
+    return threads.control == "on" and bool(threads.offline) and min(widths, default=2) < max([2, *widths])
 
 
 def _unswitchable(threads: SmtFacts, cpus: TopologyFacts, wanted: Wanted, off: bool) -> Optional[Finding]:

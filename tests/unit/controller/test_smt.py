@@ -90,6 +90,20 @@ def test_restore_leaves_what_nosmt_asks_for(tmp_path: Path, call: Call) -> None:
     assert online(host) == "0-3"
 
 
+def test_threads_that_were_taken_offline_one_by_one_come_back(tmp_path: Path, call: Call) -> None:
+    """smt/control says on all the while, and to write on once more does nothing."""
+    host = FakeKernel(tmp_path, files_of("nitro"))
+    for cpu in (5, 6):
+        host.write_value(f"{CPU}/cpu{cpu}/online", "0\n")
+    checked = call(smt.main, host, check=True, threads="enabled")
+    applied = call(smt.main, host, threads="enabled")
+    assert online(host) == "0-7"
+    assert [checked["changed"], applied["changed"]] == [True, True]
+    assert not call(smt.main, host, threads="enabled")["changed"]
+    call(restore.main, host)
+    assert online(host) == "0-4,7"
+
+
 def test_what_depends_on_cpus_is_planned_on_the_cpus_that_will_be_there(tmp_path: Path) -> None:
     for name, changes in SHAPES.items():
         root = tmp_path / name.replace("/", " ")
