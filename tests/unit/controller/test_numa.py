@@ -114,8 +114,13 @@ def test_no_shell_command_of_root_is_made_of_a_name(tmp_path: Path, call: Call) 
 
 def drop_ins(host: FakeKernel, services: List[Dict[str, str]], call: Call) -> Dict[str, str]:
     """Unit → drop-in, as systemd makes them with the generator on this host's /sys."""
-    root, out = Path(host.root), Path(host.root) / "run/generated"
     call(numa.main, host, services=services)
+    return generated(host)
+
+
+def generated(host: FakeKernel) -> Dict[str, str]:
+    """The drop-ins of the generator that lies on the host."""
+    root, out = Path(host.root), Path(host.root) / "run/generated"
     script = (root / GENERATOR).read_text().replace("/sys/", f"{root}/sys/")
     subprocess.run(["/bin/sh", "-eu", "-c", script, "generator", str(out)], check=True, capture_output=True)
     return {path.parent.name[:-2]: path.read_text() for path in out.glob("*.d/90-nearmetal-numa.conf")}
@@ -140,8 +145,27 @@ def test_the_drop_ins_follow_the_size_that_the_host_has_at_boot(tmp_path: Path, 
 def test_a_node_that_a_smaller_size_lacks_keeps_no_service_from_starting(tmp_path: Path, call: Call) -> None:
     host = FakeKernel(tmp_path, files_of("metal"))
     call(numa.main, host, services=[*SERVICES, {"unit": "web.service", "nodes": "0"}])
-    script = (tmp_path / GENERATOR).read_text().replace("/sys/", f"{tmp_path}/sys/")
     (tmp_path / "sys/devices/system/node/node1/cpulist").unlink()
-    out = tmp_path / "run/generated"
-    subprocess.run(["/bin/sh", "-eu", "-c", script, "generator", str(out)], check=True, capture_output=True)
-    assert [path.name for path in out.iterdir()] == ["web.service.d"]
+    assert set(generated(host)) == {"web.service"}
+
+
+def test_a_node_without_memory_keeps_no_service_from_starting(tmp_path: Path, call: Call) -> None:
+    """The kernel refuses a memory policy of none (EINVAL), and systemd then doesn't start the service (242)."""
+    host = FakeKernel(tmp_path, {**files_of("metal"), "/sys/bus/pci/devices/0000:00:1f.0/numa_node": "1\n"})
+    services = [
+        *SERVICES,
+        {"unit": "nic.service", "near_device": "0000:00:1f.0"},
+        {"unit": "web.service", "nodes": "0"},
+    ]
+    call(numa.main, host, services=services)
+    (tmp_path / "sys/devices/system/node/node1/meminfo").write_text("Node 1 MemTotal:             0 kB\n")
+    assert set(generated(host)) == {"web.service"}
+
+
+def test_a_node_without_cpus_binds_memory_alone(tmp_path: Path, call: Call) -> None:
+    """An empty CPUAffinity= would take back what the unit itself says."""
+    host = FakeKernel(tmp_path, files_of("metal"))
+    (tmp_path / "sys/devices/system/node/node1/cpulist").write_text("\n")
+    assert drop_ins(host, SERVICES, call) == {"db.service": "[Service]\nNUMAPolicy=bind\nNUMAMask=1\n"}
+    start(host, "0-15", "bind:1")
+    assert set(told(call(numa.main, host, services=SERVICES))) == {"ok"}

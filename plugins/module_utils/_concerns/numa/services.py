@@ -6,13 +6,14 @@
 A drop-in on disk that names a node would keep the service from starting (exit
 code 242) once the host is a smaller one without that node. So what lies on disk
 is a generator (systemd.generator(7)): it asks the kernel for the node, its CPUs
-and the device's node at each boot, and makes no drop-in for a node that isn't there.
+and the device's node at each boot, and makes no drop-in for a node that isn't there
+or has no memory.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Set, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.join import joined
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
@@ -45,18 +46,24 @@ _NUMACTL = {"bind": "membind", "preferred": "preferred", "interleave": "interlea
 
 _SCRIPT = f"""#!/bin/sh
 {MARK} (concern numa): restore with state: restored, don't edit
-# systemd runs this at each boot and each reload. A node that isn't there binds nothing: the service starts as it did.
+# systemd runs this at each boot and each reload. A node that isn't there, or has no memory, binds nothing: the
+# service starts as it did. A node without CPUs binds memory alone.
 out=$1
+memory() {{
+    [ "${{4:-0}}" != 0 ]  # Node 1 MemTotal: 8388608 kB
+}}
 bind() {{
     mask='' cpus=''
     for number in $3; do
         [ -r "/sys/devices/system/node/node$number/cpulist" ] || return 0
+        memory $(/bin/cat "/sys/devices/system/node/node$number/meminfo") || return 0
         # Not by read: dash asks for single bytes, to which the kernel answers that there are none.
         mask="$mask $number" cpus="$cpus $(/bin/cat "/sys/devices/system/node/node$number/cpulist")"
     done
+    cpus=$(echo $cpus)
     /bin/mkdir -p "$out/$1.d"
-    printf '[Service]\\nNUMAPolicy=%s\\nNUMAMask=%s\\nCPUAffinity=%s\\n' "$2" "${{mask# }}" "${{cpus# }}" \\
-        > "$out/$1.d/90-nearmetal-numa.conf"
+    printf '[Service]\\nNUMAPolicy=%s\\nNUMAMask=%s\\n' "$2" "${{mask# }}" > "$out/$1.d/90-nearmetal-numa.conf"
+    [ -z "$cpus" ] || printf 'CPUAffinity=%s\\n' "$cpus" >> "$out/$1.d/90-nearmetal-numa.conf"
 }}
 near() {{
     [ -r "/sys/bus/pci/devices/$3/numa_node" ] || return 0
@@ -126,6 +133,9 @@ def _binding(name: str, unit: str, entry: Mapping[str, Any], facts: Facts, wante
         if absent or not nodes:
             sentence = f"{name}.nodes: {entry['nodes']!r} isn't here; this host has nodes {shown(here)}"
             return _forced(sentence, unit, wanted)
+        empty = _without_memory(facts, nodes)
+        if empty:
+            return _forced(f"{name}.nodes: {entry['nodes']!r}: {empty}", unit, wanted)
         if policy == "preferred" and len(nodes) != 1:
             raise NearmetalError(f"{name} ({unit}): policy preferred takes one node, not {entry['nodes']}")
         numbers = " ".join(map(str, nodes))
@@ -136,7 +146,17 @@ def _binding(name: str, unit: str, entry: Mapping[str, Any], facts: Facts, wante
         return _forced(f"{name}.{option}: there is no {entry[option]} on this host's PCI bus", unit, wanted)
     if device.node is None:
         return _finding("not_applicable", f"the kernel names no node for {entry[option]} ({device.address})", unit)
+    empty = _without_memory(facts, (device.node,))
+    if empty:
+        return _finding("not_applicable", f"{entry[option]} ({device.address}): {empty}", unit)
     return _Binding(unit, policy, (device.node,), f"near '{unit}' {policy} {device.address}")
+
+
+def _without_memory(facts: Facts, nodes: Tuple[int, ...]) -> str:
+    """Why no memory policy can name these nodes; empty when one can."""
+    known = facts.topology.nodes if facts.topology is not None else ()
+    empty = [node.id for node in known if node.id in nodes and node.memory == 0]
+    return f"node {shown(empty)} has no memory to take" if empty else ""
 
 
 def _forced(sentence: str, unit: str, wanted: Wanted) -> Finding:
@@ -174,9 +194,8 @@ def _told(facts: Facts, one: _Binding, written: bool) -> List[Finding]:
     now = _now(process) if process is not None else None
     findings = []
     if not written:
-        findings.append(
-            _finding("would_change", f"{_REASONS[one.policy]}, from its next start on", one.unit, now, goal)
-        )
+        reason = _REASONS[one.policy] if _cpus(facts, one) else "its memory comes from there, which has no CPUs"
+        findings.append(_finding("would_change", f"{reason}, from its next start on", one.unit, now, goal))
     if process is None:
         absent = numa is not None and _file_of(one.unit) not in numa.units
         if written:
@@ -201,13 +220,19 @@ _REASONS = {
 }
 
 
+def _cpus(facts: Facts, one: _Binding) -> Set[int]:
+    """The nodes' CPUs that are online; none of nodes of memory only."""
+    nodes = facts.topology.nodes if facts.topology is not None else ()
+    return {cpu for node in nodes if node.id in one.nodes for cpu in node.cpus}
+
+
 def _bound(facts: Facts, process: Process, one: _Binding) -> bool:
     """Whether it runs on the nodes' CPUs alone and its memory has the policy; a CPU that is offline doesn't count."""
-    nodes = facts.topology.nodes if facts.topology is not None else ()
     online = set(facts.topology.cpus_online or ()) if facts.topology is not None else set()
-    theirs = {cpu for node in nodes if node.id in one.nodes for cpu in node.cpus}
+    theirs = _cpus(facts, one)
     allowed = set(listed(process.cpus or "")) & online
-    return bool(allowed) and allowed <= theirs and process.policy == (_KERNELS[one.policy], one.nodes)
+    there = not theirs or (bool(allowed) and allowed <= theirs)
+    return there and process.policy == (_KERNELS[one.policy], one.nodes)
 
 
 def _now(process: Process) -> str:
