@@ -56,7 +56,12 @@ def plan(facts: Facts, wanted: Wanted) -> Tuple[Plan, Dict[str, str]]:
             lines[f"{pages.folder}/{name}"] = _word(pages, knob, asked)
         plans.append(one)
     if at_boot:
-        plans.append(_argument(facts, wanted))
+        asked = wanted.get("thp")
+        stop = _stop(pages, wanted, "thp", asked) if asked != "kernel" else None
+        if stop is None:
+            plans.append(_argument(facts, wanted))
+        elif wanted.get("method") == "boot":  # with both it is among the plans already
+            plans.append(Plan(findings=(stop,)))
     return joined(*plans), lines
 
 
@@ -74,15 +79,19 @@ def _word(pages: HugepageFacts, knob: str, asked: str) -> str:
     return words[asked != "enabled"]
 
 
-def _one(pages: Optional[HugepageFacts], wanted: Wanted, knob: str, asked: str) -> Plan:
+def _stop(pages: Optional[HugepageFacts], wanted: Wanted, knob: str, asked: str) -> Optional[Finding]:
+    """Why the kernel can't have the word, or shouldn't, now or at boot.
+
+    Raises NearmetalError when the word is forced and this kernel doesn't offer it.
+    """
     now: Optional[str] = getattr(pages, knob) if pages is not None else None
     if pages is None or now is None:
-        return Plan(findings=(_finding(knob, "not_applicable", "this kernel has no such setting", None, asked),))
+        return _finding(knob, "not_applicable", "this kernel has no such setting", None, asked)
     offered = getattr(pages, f"{knob}_offered", ("enabled", "disabled"))
     if asked not in offered:
         sentence = f"hugepages.{knob}: this kernel doesn't offer {asked}; it offers {' '.join(offered)}"
         if wanted.wanted_by(knob) == "workload":
-            return Plan(findings=(_finding(knob, "not_applicable", sentence, now, asked),))
+            return _finding(knob, "not_applicable", sentence, now, asked)
         raise NearmetalError(sentence)
     large = pages.thp_size is not None and pages.thp_size >= HUGE and asked == "always"
     if large and now != asked and not wanted.get("allow_unverified"):
@@ -90,7 +99,15 @@ def _one(pages: Optional[HugepageFacts], wanted: Wanted, knob: str, asked: str) 
             "this kernel's huge page is 512 MiB (it has pages of 64 KiB): small processes would grow by that;"
             " allow_unverified: true does it"
         )
-        return Plan(findings=(_finding(knob, "refused", reason, now, asked),))
+        return _finding(knob, "refused", reason, now, asked)
+    return None
+
+
+def _one(pages: Optional[HugepageFacts], wanted: Wanted, knob: str, asked: str) -> Plan:
+    stop = _stop(pages, wanted, knob, asked)
+    if stop is not None:
+        return Plan(findings=(stop,))
+    now = getattr(pages, knob)
     reason = REASONS.get(asked, "asked for by name")
     if now == asked:
         return Plan(findings=(_finding(knob, "ok", reason, now, asked),))
