@@ -268,9 +268,10 @@ def dedicated(topology: TopologyFacts, allowed: FrozenSet[int], nodes: List[Opti
 
 
 def labels(one: Nic, queues: int) -> Tuple[str, ...]:
-    """The names of a NIC's interrupts when it has so many queues."""
-    kinds = sorted({vector.kind for vector in one.vectors})
-    return tuple(str(queue) if kind == "both" else f"{kind}-{queue}" for queue in range(queues) for kind in kinds)
+    """The names of a NIC's interrupts when it has so many queues; a queue may have none, if it shares another's."""
+    kinds, present = sorted({vector.kind for vector in one.vectors}), {vector.label for vector in one.vectors}
+    names = {str(queue) if kind == "both" else f"{kind}-{queue}": queue for queue in range(queues) for kind in kinds}
+    return tuple(name for name, queue in names.items() if name in present or queue >= len(one.rx))
 
 
 def table(one: Nic, found: Mapping[int, int]) -> Dict[str, str]:

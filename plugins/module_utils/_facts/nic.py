@@ -97,7 +97,7 @@ def _nic(host: Host, found: Interrupts, by_name: Dict[str, Tuple[Vector, ...]], 
     vectors = _vectors(found, by_name, owned, (name, place, place.replace("vif-", "vif"), _parent(host, folder)))
     if not vectors and driver not in PCI_DRIVERS:
         bare = [line.number for line in found.lines if line.number >= 0 and name in line.names]
-        vectors = tuple(Vector(number, irq_name.BOTH, 0) for number in bare)
+        vectors = tuple(Vector(number, irq_name.BOTH, queue) for queue, number in enumerate(sorted(bare)))
     live = {"rx": set(rx), "tx": set(tx), "both": set(rx) | set(tx)}
     used = tuple(vector for vector in vectors if vector.queue in live[vector.kind])
     nameless = {line.number for line in found.lines if line.number in owned and not line.names}

@@ -328,3 +328,28 @@ def test_no_packet_is_given_to_cpus_that_the_command_line_keeps_free(quiet: str,
     assert pins(host, "eth0") + pins(host, "vif0") == ["0", "0"]
     assert "failed" not in call(network_irq.main, host, policy="spread", rps="auto", persist=False)
     assert read(host, "/sys/class/net/eth0/queues/rx-0/rps_cpus") == "00000000"
+
+
+def test_two_queues_whose_interrupts_have_one_name_get_a_cpu_each(tmp_path: Path, call: Call) -> None:
+    """xen-netfront without split event channels names each of them after the interface."""
+    files = files_of("xen_pv", {"/sys/hypervisor/guest_type": "HVM\n"})
+    folder = "/sys/class/net/eth0/queues"
+    files.update({f"{folder}/{name}": "00000000\n" for name in ("rx-1/rps_cpus", "tx-0/xps_cpus", "tx-1/xps_cpus")})
+    line = "  {}:          0          0   xen-dyn-event      eth0\n"
+    files["/proc/interrupts"] = "           CPU0       CPU1\n" + line.format(25) + line.format(26)
+    host = FakeKernel(tmp_path, files)
+    before = everything(host)
+    assert call(network_irq.main, host, policy="spread", persist=False)["changed"]
+    assert sorted(read(host, f"/proc/irq/{number}/smp_affinity_list") for number in (25, 26)) == ["0", "1"]
+    assert not call(network_irq.main, host, policy="spread", persist=False)["changed"]
+    call(restore.main, host)
+    assert everything(host) == before
+
+
+def test_a_queue_without_an_interrupt_of_its_own_stops_no_other(tmp_path: Path, call: Call) -> None:
+    host = FakeKernel(tmp_path, files_of("nitro_big"))
+    table = tmp_path / "proc/interrupts"
+    table.write_text("".join(line for line in table.read_text().splitlines(True) if "ens5-Tx-Rx-3" not in line))
+    assert call(network_irq.main, host, policy="spread", persist=False)["changed"]
+    assert "0-15" not in pins(host, "ens5") + pins(host, "ens6")
+    assert not call(network_irq.main, host, policy="spread", persist=False)["changed"]
