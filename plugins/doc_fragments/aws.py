@@ -73,6 +73,14 @@ attributes:
 """
 
     CHANGES = r"""
+options:
+  unconfirmed:
+    description:
+      - Instances that are looked at and never changed, because it isn't sure which host they are. The roles fill it
+        from P(nearmetal.ec2.unconfirmed_ids#filter).
+    type: list
+    elements: str
+    default: []
 attributes:
   check_mode:
     support: full

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Any, Callable, Iterable, Mapping
 
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._instances import drivers
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._instances import drivers, heard
 
 
 def of_hosts(hosts: Iterable[str], hostvars: Mapping[str, Any]) -> list[dict[str, Any]]:
     """What hosts said of their network drivers; a host that was not asked is left out."""
-    found = (drivers(hostvars[host]) for host in hosts if host in hostvars)
+    found = map(drivers, heard(hostvars[host] for host in hosts if host in hostvars))
     return [each for each in found if each]
 
 

@@ -117,7 +117,7 @@ reboot_reasons:
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.argspec import INSTANCES, instance_options
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.argspec import INSTANCES, changing_options
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.cpu_credits_run import answer
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.result import leave
 
@@ -131,7 +131,7 @@ _OPTIONS: dict[str, Any] = {
 
 def main() -> None:
     """Look, and change what is asked for."""
-    module = AnsibleModule(argument_spec={**instance_options(), **_OPTIONS}, supports_check_mode=True, **INSTANCES)
+    module = AnsibleModule(argument_spec={**changing_options(), **_OPTIONS}, supports_check_mode=True, **INSTANCES)
     leave(module, lambda: answer(module.params, module.check_mode))
 
 

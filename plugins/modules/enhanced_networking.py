@@ -50,7 +50,7 @@ options:
   hosts:
     description:
       - What the hosts say of their drivers. Without it an attribute is never set, because an image without the driver
-        would be unreachable.
+        would be unreachable. An instance that is in it twice isn't changed.
     type: list
     elements: dict
     default: []
@@ -155,7 +155,7 @@ reboot_reasons:
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.argspec import INSTANCES, instance_options
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.argspec import INSTANCES, changing_options
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.enhanced_networking_run import answer
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.result import leave
 
@@ -179,7 +179,7 @@ _OPTIONS: dict[str, Any] = {
 
 def main() -> None:
     """Look, and change what is asked for."""
-    module = AnsibleModule(argument_spec={**instance_options(), **_OPTIONS}, supports_check_mode=True, **INSTANCES)
+    module = AnsibleModule(argument_spec={**changing_options(), **_OPTIONS}, supports_check_mode=True, **INSTANCES)
     leave(module, lambda: answer(module.params, module.check_mode))
 
 

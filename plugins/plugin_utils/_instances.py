@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Mapping, Optional
+from collections import Counter
+from typing import Any, Iterable, Mapping, Optional
 
 _ID = re.compile(r"i-[0-9a-f]{8,17}", re.ASCII)
 _DEVICE = re.compile(r"nvme\d{1,5}n\d{1,5}", re.ASCII)
@@ -23,6 +24,30 @@ def instance_id(variables: Mapping[str, Any]) -> Optional[str]:
         _mapping(facts.get("platform")).get("instance_id"),
     )
     return next((str(each) for each in candidates if isinstance(each, str) and _ID.fullmatch(each)), None)
+
+
+def unconfirmed(hosts: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The ids of hosts that the inventory doesn't give to exactly one of them: nothing may be changed there."""
+    known = list(hosts)
+    given = Counter(map(_by_inventory, known))
+    return [each for each in dict.fromkeys(map(instance_id, known)) if each is not None and given[each] != 1]
+
+
+def heard(hosts: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The hosts without those that speak for an instance which the inventory says is another host."""
+    known = list(hosts)
+    given = set(map(_by_inventory, known))
+    return [each for each in known if _by_inventory(each) is not None or instance_id(each) not in given]
+
+
+def _by_inventory(variables: Mapping[str, Any]) -> Optional[str]:
+    """The id that the inventory gives a host; None when the host says it itself.
+
+    Ansible lets a fact of that name win over the inventory, and any module's answer can bring facts.
+    """
+    found = instance_id(variables)
+    told = "instance_id" in _mapping(variables.get("ansible_facts"))
+    return found if not told and found == variables.get("instance_id") else None
 
 
 def drivers(variables: Mapping[str, Any]) -> Optional[dict[str, Any]]:

@@ -27,6 +27,11 @@ def instance_options() -> Dict[str, Any]:
     }
 
 
+def changing_options() -> Dict[str, Any]:
+    """`instance_options` and what all modules that change something have."""
+    return {**instance_options(), "unconfirmed": {"type": "list", "elements": "str", "default": []}}
+
+
 # How the options of `instance_options` exclude each other, for AnsibleModule.
 INSTANCES: Dict[str, Any] = {
     "mutually_exclusive": [("instance_ids", "filters")],

@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any, List, Mapping, Optional, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.instance_facts import InstanceFacts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.instance_facts import UNCONFIRMED, InstanceFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.type_facts import TypeFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan
 
@@ -87,6 +88,8 @@ def _refusal(
     """Why the attribute may not be set now; None when it may."""
     if instance.untouchable:
         return instance.untouchable
+    if instance.instance_id in (wanted.get("unconfirmed") or ()):
+        return UNCONFIRMED
     if host is None:
         return (
             f"the host was not asked whether its image has {attribute.driver}: give hosts, without it it is unreachable"
@@ -170,6 +173,12 @@ def _driver(instance: InstanceFacts, kind: TypeFacts, host: Optional[DriverFacts
             "advice", f"an attribute is set, yet an interface runs on {now}: the driver is missing or too old", now
         )
     return say("advice", f"runs on {now}, Xen's split driver: not enhanced", now)
+
+
+def claimed_twice(hosts: Optional[Sequence[Mapping[str, Any]]]) -> List[str]:
+    """The instances of which the option `hosts` has more than one word."""
+    counted = Counter(each["instance_id"] for each in hosts or ())
+    return [each for each, count in counted.items() if count > 1]
 
 
 def drivers(hosts: Optional[Sequence[Mapping[str, Any]]]) -> Mapping[str, DriverFacts]:

@@ -7,7 +7,12 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.enhanced_networking import CONCERN, drivers, plan
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.enhanced_networking import (
+    CONCERN,
+    claimed_twice,
+    drivers,
+    plan,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.observe import observe
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.result import after, contract
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.session import deadline
@@ -27,8 +32,9 @@ def answer(options: Mapping[str, Any], check: bool) -> Dict[str, Any]:
         raise NearmetalError("stop_at_once and stop_timeout must be at least 1")
     with deadline(options["timeout"]):
         seen = observe(options, with_status=True)
-    hosts = drivers(options.get("hosts"))
-    plans = {each: plan(facts, seen.type_of(facts), hosts.get(each), options) for each, facts in seen.instances.items()}
+    hosts = drivers(options["hosts"])
+    wanted = {**options, "unconfirmed": {*options["unconfirmed"], *claimed_twice(options["hosts"])}}
+    plans = {each: plan(facts, seen.type_of(facts), hosts.get(each), wanted) for each, facts in seen.instances.items()}
     shown = {
         each: {
             "facts": {"ena_support": facts.ena_support, "sriov_net_support": facts.sriov_net_support},
@@ -36,12 +42,12 @@ def answer(options: Mapping[str, Any], check: bool) -> Dict[str, Any]:
         }
         for each, facts in seen.instances.items()
     }
-    wanted = {each: _requests(list(one.actions)) for each, one in plans.items() if one.actions}
+    requests = {each: _requests(list(one.actions)) for each, one in plans.items() if one.actions}
     if options["strict"] and any(each.status == "refused" for one in plans.values() for each in one.findings):
         return contract(CONCERN, seen, after(plans, []), shown, strict=True)
-    if check or not wanted:
+    if check or not requests:
         return contract(CONCERN, seen, plans, shown)
-    outcome = change_stopped(seen.found, wanted, options["stop_at_once"], options["stop_timeout"])
+    outcome = change_stopped(seen.found, requests, options["stop_at_once"], options["stop_timeout"])
     for each, reason in outcome.failed.items():
         seen.failed.setdefault(each, []).append(reason)
     result = contract(CONCERN, seen, after(plans, outcome.done), shown)

@@ -1,0 +1,23 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The filter unconfirmed_ids; its documentation is in unconfirmed_ids.yml."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Iterable, Mapping
+
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._instances import unconfirmed
+
+
+def of_hosts(hosts: Iterable[str], hostvars: Mapping[str, Any]) -> list[str]:
+    """The instance ids of hosts that the inventory doesn't give to exactly one of them."""
+    return unconfirmed(hostvars[host] for host in hosts if host in hostvars)
+
+
+class FilterModule:
+    """The filters of this file."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        """By name."""
+        return {"unconfirmed_ids": of_hosts}

@@ -1,0 +1,95 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""No host can have another's instance changed: which host an instance is, the inventory says, or nothing changes."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any, Dict
+
+import yaml
+from ansible_collections.nearmetal.ec2.plugins.filter import host_drivers, host_volumes, instance_ids, unconfirmed_ids
+
+from tests.support.fleet import Fleet
+from tests.unit.cloud.fake_aws import FakeAws
+
+ONE, TWO = "i-00000000000000001", "i-00000000000000002"
+
+
+def says(named: str, **more: Any) -> Dict[str, Any]:
+    """The variables of a host that names its instance itself, with the driver ena in its image."""
+    drivers = {"in_use": ["vif"], "available": ["ena"]}
+    counters = {f"{of}_{what}_us": 1 for of in ("volume", "instance") for what in ("iops", "throughput")}
+    ebs = {"exceeded": [{"device": "nvme1n1", **counters}]}
+    told = {"instance": {"instance_id": named}, "drivers": drivers, "ebs": ebs}
+    return {"ansible_facts": {"nearmetal": told}, **more}
+
+
+def unconfirmed(hosts: Dict[str, Any]) -> Any:
+    """What the filter of that name gives for all hosts."""
+    return unconfirmed_ids.FilterModule().filters()["unconfirmed_ids"](list(hosts), hosts)
+
+
+def test_only_an_id_that_one_host_has_from_the_inventory_is_confirmed() -> None:
+    assert unconfirmed({"a": says(ONE), "b": says(TWO, instance_id=TWO)}) == [ONE]
+    assert unconfirmed({"a": says(ONE), "b": says(ONE, instance_id=ONE)}) == []
+    assert unconfirmed({"a": {"instance_id": ONE}, "b": {"instance_id": ONE}}) == [ONE]
+    # A fact can shadow what the inventory says.
+    assert unconfirmed({"a": {"ansible_facts": {"instance_id": ONE}, "instance_id": ONE}}) == [ONE]
+    assert unconfirmed({"a": {}, "b": {"instance_id": "localhost"}}) == []
+
+
+def test_no_host_speaks_for_an_instance_that_the_inventory_gives_another() -> None:
+    hosts = {"a": says(ONE, instance_id=ONE), "liar": says(ONE), "c": says(TWO)}
+    for name, module in (("host_drivers", host_drivers), ("host_volumes", host_volumes)):
+        told = module.FilterModule().filters()[name](["liar", "a", "c"], hosts)
+        assert [each["instance_id"] for each in told] == [ONE, TWO]
+    assert instance_ids.FilterModule().filters()["instance_ids"](["liar", "a", "c"], hosts) == [ONE, TWO]
+
+
+def test_two_words_on_one_instance_leave_it_as_it_is(run: Any, aws: FakeAws) -> None:
+    instance = aws.add(1, "r4.large", EnaSupport=False)
+    words = [{"instance_id": instance, "drivers_available": each} for each in ([], ["ena"])]
+    result = run("enhanced_networking", instance_ids=[instance], ena="enabled", allow_stop=True, hosts=words)
+    assert not result["changed"]
+    assert "exactly one host" in next(each["reason"] for each in result["findings"] if each["knob"] == "ena")
+    assert "StopInstances" not in aws.calls
+
+
+def test_hosts_that_name_anothers_instance_change_nothing_through_the_roles(tmp_path: Path, aws: FakeAws) -> None:
+    mine, victim = (aws.add(number, "r4.large", EnaSupport=False) for number in (1, 2))
+    burst, spared = (aws.add(number, "t3.micro") for number in (3, 4))
+    aws.credits = {burst: "standard", spared: "standard"}
+    local = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
+    named = {"honest": mine, "liar": victim, "burst": burst, "shadow": spared}
+    facts = {name: says(each)["ansible_facts"]["nearmetal"] for name, each in named.items()}
+    fleet = Fleet(tmp_path)
+    fleet.inventory(
+        {
+            "honest": {**local, "instance_id": mine},
+            "liar": local,
+            "burst": {**local, "instance_id": burst},
+            "shadow": {**local, "instance_id": "i-00000000000000009"},
+        }
+    )
+    variables = {"enhanced_networking_ena": "enabled", "enhanced_networking_allow_stop": True}
+    variables.update(cpu_credits_specification="unlimited", cpu_credits_allow_cost=True, facts=facts)
+    words = {"nearmetal": "{{ facts[inventory_hostname] }}", "cacheable": True}
+    shadow = {"instance_id": spared, "cacheable": True}
+    tell = [
+        {"name": "Say it as a module's answer does", "ansible.builtin.set_fact": words},
+        {
+            "name": "Shadow the inventory",
+            "ansible.builtin.set_fact": shadow,
+            "when": "inventory_hostname == 'shadow'",
+        },
+    ]
+    roles = [{"role": f"nearmetal.ec2.{name}"} for name in ("enhanced_networking", "cpu_credits")]
+    play = {"hosts": "all", "gather_facts": False, "vars": variables, "pre_tasks": tell, "roles": roles}
+    (tmp_path / "site.yml").write_text(yaml.safe_dump([play]))
+    done = fleet.run(playbook=str(tmp_path / "site.yml"), callback="default")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [aws.instances[each]["EnaSupport"] for each in (mine, victim)] == [True, False]
+    assert aws.credits == {burst: "unlimited", spared: "standard"}
