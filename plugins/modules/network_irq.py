@@ -54,6 +54,7 @@ options:
   irq_cpus:
     description:
       - The only CPUs that may get interrupts of the interfaces that O(policy) places, as a kernel list.
+        It fails without a policy.
     type: str
   compute_units:
     description:

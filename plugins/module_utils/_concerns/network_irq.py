@@ -73,8 +73,9 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
 def plan(facts: Facts, wanted: Wanted) -> Plan:
     """The plan for interrupts and steering of every NIC.
 
-    Raises NearmetalError when CPUs, queues or interfaces are named that the host doesn't have.
+    Raises NearmetalError for CPUs, queues or interfaces that the host doesn't have, and for CPUs without a policy.
     """
+    _demand_policy(wanted)
     asked = [knob for knob in KNOBS if wanted.get(knob) is not None] or ["interfaces"]
     if wanted.get(asked[0]) is None:
         return Plan()
@@ -98,6 +99,15 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
         Finding(NAME, "interfaces", "advice", f"{one.name} is down: nothing to place", where=one.place) for one in down
     )
     return joined([everything, kept, gone(NAME, network, wanted), Plan(findings=told + _hotspot(network))])
+
+
+def _demand_policy(wanted: Wanted) -> None:
+    """Raise NearmetalError for irq_cpus alone: a run without a policy takes back what an earlier one placed."""
+    waived = [waiver["knob"] for waiver in wanted.get("waivers") or ()]
+    policies = [wanted.get("policy"), *(entry.get("policy") for entry in wanted.get("interfaces") or ())]
+    if wanted.get("irq_cpus") is None or wanted.stored or "policy" in waived or any(policies):
+        return
+    raise NearmetalError("network_irq.irq_cpus: it says where a policy places interrupts; set policy too")
 
 
 def _queues(network: NetworkFacts, chosen: Tuple[Choice, ...], wanted: Wanted) -> Tuple[Plan, Dict[str, int]]:

@@ -353,3 +353,16 @@ def test_a_queue_without_an_interrupt_of_its_own_stops_no_other(tmp_path: Path, 
     assert call(network_irq.main, host, policy="spread", persist=False)["changed"]
     assert "0-15" not in pins(host, "ens5") + pins(host, "ens6")
     assert not call(network_irq.main, host, policy="spread", persist=False)["changed"]
+
+
+def test_cpus_for_interrupts_without_a_policy_are_refused_and_leave_the_placing_as_it_is(
+    tmp_path: Path, call: Call
+) -> None:
+    host = FakeKernel(tmp_path, files_of("nitro_big"))
+    call(network_irq.main, host, policy="spread", irq_cpus="0-7", persist=False)
+    kept = pins(host, "ens5")
+    assert "policy" in call(network_irq.main, host, irq_cpus="8-15", persist=False)["msg"]
+    assert pins(host, "ens5") == kept
+    named = [{"name": "ens5", "policy": "spread"}]
+    assert call(network_irq.main, host, irq_cpus="8-15", interfaces=named, persist=False)["changed"]
+    assert {int(cpu) for cpu in pins(host, "ens5")} <= set(range(8, 16))
