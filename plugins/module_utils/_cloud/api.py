@@ -218,7 +218,7 @@ class Cloud:
         return answers
 
     def types(self, names: Iterable[str]) -> Tuple[Dict[str, TypeFacts], str]:
-        """Facts of types, and an error: what the API does not say comes from the offline table."""
+        """Facts of types, and the error for which some are not the API's word but the offline table's."""
         left = list(dict.fromkeys(names))
         found: Dict[str, TypeFacts] = {}
         trouble = ""
@@ -228,9 +228,10 @@ class Cloud:
                 answers, error = self._pages(target, "ec2", "describe_instance_types", "InstanceTypes", request)
                 found.update((each["InstanceType"], type_facts(each)) for each in answers)
                 trouble = error[1] if error else trouble
+        unsaid = [each for each in left if each not in found]
         table = offline_types()
-        found.update((each, table[each]) for each in left if each not in found and each in table)
-        return found, trouble
+        found.update((each, table[each]) for each in unsaid if each in table)
+        return found, trouble if unsaid else ""
 
     def _by_ids(
         self,

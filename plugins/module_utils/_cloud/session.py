@@ -48,6 +48,9 @@ class _Late(BaseException):
 def deadline(seconds: int) -> Iterator[None]:
     """End whatever runs inside after `seconds`, with NearmetalError. For the main thread of a module."""
 
+    if seconds < 1:
+        raise NearmetalError(f"timeout: {seconds}: it must be at least 1 second")
+
     def ring(_signal: int, _frame: Any) -> None:
         raise _Late
 

@@ -170,6 +170,15 @@ def test_one_account_that_refuses_leaves_the_others_complete(run: Any, aws: Fake
     assert "not everything could be asked" in result["failed_instances"]["i-00000000000000fff"]
 
 
+def test_types_are_the_apis_when_one_of_two_regions_could_say_them(run: Any, aws: FakeAws) -> None:
+    known, retired = aws.add(1, "r4.large"), aws.add(2, "c9.unheard")
+    aws.fault("DescribeInstanceTypes", "UnauthorizedOperation", times=1)
+    regions = ["eu-west-1", "us-east-1"]
+    assert run("instance_info", instance_ids=[known], regions=regions)["types_from"] == "api"
+    aws.calls.clear()
+    assert run("instance_info", instance_ids=[known, retired], regions=regions)["types_from"] == "table"
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -179,6 +188,8 @@ def test_one_account_that_refuses_leaves_the_others_complete(run: Any, aws: Fake
         ({"filters": {}, "instance_ids": []}, "mutually exclusive"),
         ({"filters": {}, "assume_roles": {"a": "b"}}, "assume_roles: a: 'b' is no role"),
         ({"filters": {}, "profile": "nobody"}, "nobody"),
+        ({"filters": {}, "timeout": 0}, "timeout: 0: it must be at least 1 second"),
+        ({"filters": {}, "timeout": -1}, "timeout: -1: it must be at least 1 second"),
     ],
 )
 def test_a_wrong_option_is_named(run: Any, aws: FakeAws, options: Dict[str, Any], message: str) -> None:
