@@ -19,7 +19,7 @@ options:
     description:
       - V(auto) takes C(tsc) on Xen HVM and on metal, keeps C(tsc) or C(kvm-clock) on Nitro,
         and has nothing to do on Graviton.
-      - V(kernel) gives the choice back to the kernel.
+      - V(kernel) gives the choice back to the kernel, and to C(clocksource=) on its command line.
       - Any other value is the name of a clock source; one that the kernel doesn't offer is an error.
       - Left out, the clock source is unmanaged, and what an earlier run had set is taken back.
     type: str

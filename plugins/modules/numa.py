@@ -19,7 +19,8 @@ options:
   balancing:
     description:
       - V(disabled) leaves memory where it was taken, for software that binds its threads itself (S0-24).
-      - V(enabled) lets the kernel move memory to the node whose CPUs use it. V(kernel) is the same, not written down.
+      - V(enabled) lets the kernel move memory to the node whose CPUs use it. V(kernel) is the same, not
+        written down, unless the kernel's command line has C(numa_balancing=disable).
       - Left out, as every option here, it is unmanaged, and what an earlier run had set is taken back.
     type: str
     choices: [kernel, enabled, disabled]

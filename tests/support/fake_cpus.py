@@ -112,12 +112,14 @@ class Cpus:
         file.write_text(text if alive == cpus else ranges(alive) + "\n")
 
     def boot(self) -> None:
-        """Every CPU starts; then the kernel obeys nosmt."""
+        """Every CPU starts that maxcpus doesn't leave out; then the kernel obeys nosmt."""
         control = self._root / CPU / "smt/control"
+        arguments = (self._root / "proc/cmdline").read_text().split()
+        started = next((int(word[8:]) for word in arguments if word.startswith("maxcpus=")), len(self.present))
         for cpu in self.present:
-            if cpu not in self.online:
-                self._switch(cpu, True)
+            if (cpu in self.online) != (cpu in self.present[:started]):
+                self._switch(cpu, cpu not in self.online)
         if control.exists() and control.read_text().strip() in ("on", "off", "forceoff"):
             control.write_text("on\n")
-            if "nosmt" in (self._root / "proc/cmdline").read_text().split():
+            if "nosmt" in arguments:
                 self._control(f"/{CPU}/smt/control", "off")

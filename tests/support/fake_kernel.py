@@ -54,7 +54,9 @@ class FakeKernel(WritableHost):
     def reboot(self, boot_id: str) -> None:
         """A new boot: another boot id, and what the kernel chooses by itself."""
         self._put("/proc/sys/kernel/random/boot_id", boot_id + "\n")
-        self._put(f"{CLOCK}/current_clocksource", self._get(f"{CLOCK}/available_clocksource").split()[0] + "\n")
+        offered = self._get(f"{CLOCK}/available_clocksource").split()
+        told = [name for name in offered if f"clocksource={name}" in self._get("/proc/cmdline").split()]
+        self._put(f"{CLOCK}/current_clocksource", (told or offered)[0] + "\n")
         self.cpus.boot()
         self.power.boot()
         self.memory.boot()

@@ -127,7 +127,9 @@ def _reliable(facts: Facts, wanted: Wanted) -> Plan:
 def _target(facts: Facts, clock: ClockFacts, wanted: Wanted) -> _Target:
     asked = wanted.get("source")
     if asked == "kernel":
-        return _Target(_offered(clock)[0], "the kernel lists its own choice first")
+        told = clock.kernel_choice == clock.source_argument
+        reason = "the kernel's command line names it" if told else "the kernel lists its own choice first"
+        return _Target(clock.kernel_choice or "", reason)
     if asked != "auto":
         return _named(facts, clock, wanted, asked)
     kind = host_class(facts, wanted)

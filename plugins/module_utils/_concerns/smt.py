@@ -130,8 +130,8 @@ def _runtime(threads: SmtFacts, cpus: TopologyFacts, asked: str, off: bool, want
         threads = replace(threads, control=None)  # it has no say here
         what, before = "smt.offline", threads.offline or ""
         after = together(before, *map(str, second)) if off else ""
-        if asked == "kernel" and threads.maxcpus is not None:
-            after = before  # the kernel was told to start no more
+        if asked == "kernel":
+            after = threads.kernel_offline
         done = before == after
     reason = "as the kernel booted" if asked == "kernel" else "one thread has the core for itself" if off else ""
     reason = reason or "both threads of each core work: more throughput, less even latency"

@@ -13,7 +13,7 @@ import errno
 import os
 import re
 from abc import ABC, abstractmethod
-from typing import Iterable, Mapping, Optional, Tuple
+from typing import Iterable, Mapping, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
@@ -101,11 +101,10 @@ class Lever(ABC):
 class KernelValue(Lever):
     """A one-word kernel file."""
 
-    def __init__(self, what: str, path: str, pattern: str, offered: Optional[str] = None) -> None:
+    def __init__(self, what: str, path: str, pattern: str) -> None:
         super().__init__(what)
         self.path = path
         self.pattern = re.compile(pattern)
-        self.offered = offered  # a file that lists what can be written, the kernel's choice first
 
     def check(self, where: str, value: Value) -> None:
         if where:
@@ -130,7 +129,3 @@ class KernelValue(Lever):
         if host.writable(self.path):
             return ""
         return f"{self.path} can't be written here (a container, or a read-only /sys): run on the host itself"
-
-    def kernel_choice(self, host: WritableHost, where: str) -> Value:
-        names = (host.text(self.offered) or "").split() if self.offered else []
-        return names[0] if names else None

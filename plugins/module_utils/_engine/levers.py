@@ -9,6 +9,7 @@ from typing import Dict, List, Protocol, Sequence, TypeVar
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.block import QueueFile, Scheduler
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.boot_arguments.lever import BootArguments
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.clock import ClockSource
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.files import NativeFile
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.hugepages import (
     KhugepagedDefrag,
@@ -17,7 +18,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.hugepages im
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.hugetlbfs import Mount
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.irqbalance import IrqbalanceArguments
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.lever import KernelValue, Lever
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.lever import Lever
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.network import Affinity, Bql, Rfs, Rps, Xps
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.nic_settings import (
     Coalesce,
@@ -34,15 +35,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Nearme
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import ethtool
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import block_queue
 
-_CLOCK = "/sys/devices/system/clocksource/clocksource0"
-
 _LEVERS: List[Lever] = [
-    KernelValue(
-        "clock.current",
-        f"{_CLOCK}/current_clocksource",
-        r"[A-Za-z0-9_-]{1,31}",  # CS_NAME_LEN is 32 in kernel/time/clocksource.c
-        offered=f"{_CLOCK}/available_clocksource",
-    ),
+    ClockSource("clock.current"),
     SmtControl("smt.control"),
     OfflineCpus("smt.offline"),
     IdleDisabled("power.idle_disabled"),

@@ -59,4 +59,4 @@ class OfflineCpus(Lever):
         return f"{CPU} can't be written here (a container, or a read-only /sys): run on the host itself"
 
     def kernel_choice(self, host: WritableHost, where: str) -> Value:
-        return ""  # a kernel without smt/control starts every CPU
+        return smt.kernel_offline(host)

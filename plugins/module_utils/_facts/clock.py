@@ -55,6 +55,12 @@ class ClockFacts:
     reliable_argument: Optional[bool]  # tsc=reliable is there: no watchdog looks at the TSC
 
     @property
+    def kernel_choice(self) -> Optional[str]:
+        """What the kernel runs on by itself: the source it was told, if it has that one, else the best rated."""
+        offered = self.available or ()
+        return self.source_argument if self.source_argument in offered else offered[0] if offered else None
+
+    @property
     def vdso(self) -> Optional[bool]:
         """Whether reading the current source needs no system call."""
         return served_by_vdso(self.current)

@@ -26,6 +26,7 @@ class NumaFacts:
     remote: Mapping[str, Optional[int]]  # node → pages given there to CPUs of another node, of 1,000
     missed: Mapping[str, Optional[int]]  # node → pages given there that were wanted on another node, of 1,000
     off_argument: bool  # numa=off is on the kernel's command line
+    balancing_argument: Optional[str]  # the last numa_balancing= there: enable or disable
     systemd: Optional[int]  # its version
     # Observed where there is more than one node:
     units: FrozenSet[str]  # files of services
@@ -43,6 +44,7 @@ class NumaFacts:
             "remote": dict(self.remote),
             "missed": dict(self.missed),
             "off_argument": self.off_argument,
+            "balancing_argument": self.balancing_argument,
             "bound_services": bound,
         }
 
@@ -55,6 +57,7 @@ def observe(host: Host) -> NumaFacts:
         remote={node: _share(found, "other_node", "local_node") for node, found in counters.items()},
         missed={node: _share(found, "numa_miss", "numa_hit") for node, found in counters.items()},
         off_argument="off" in cmdline.values(arguments, "numa"),
+        balancing_argument=([None, *cmdline.values(arguments, "numa_balancing")])[-1],
         systemd=services.version(host),
         units=services.units(host) if len(counters) > 1 else frozenset(),
         processes=services.processes(host) if len(counters) > 1 else {},

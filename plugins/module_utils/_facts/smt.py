@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import Any, Dict, FrozenSet, Optional, Tuple
+from typing import Any, Dict, FrozenSet, Iterable, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
@@ -32,6 +32,7 @@ class SmtFacts:
     removable: str  # CPUs that the kernel can take offline, as a kernel list; CPU 0 often isn't one
     arguments: Tuple[str, ...]  # on the kernel's command line: nosmt, nosmt=force, mitigations=…,nosmt
     maxcpus: Optional[str]  # the last maxcpus= there
+    kernel_offline: str  # of the offline CPUs those that maxcpus= leaves out, as a kernel list
     cpuidle: bool  # C-states are the guest's: on Xen only types that fill a socket have them (ec2.md 2.2)
 
     def as_dict(self) -> Dict[str, Any]:
@@ -48,6 +49,7 @@ def observe(host: Host) -> SmtFacts:
         removable=removable(host),
         arguments=disabling(arguments),
         maxcpus=([None, *cmdline.values(arguments, "maxcpus")])[-1],
+        kernel_offline=kernel_offline(host),
         cpuidle=host.exists(CPU + "/cpu0/cpuidle"),
     )
 
@@ -80,6 +82,18 @@ def disabling(arguments: Tuple[str, ...]) -> Tuple[str, ...]:
 def kernel_choice(host: Host) -> str:
     """What smt/control is after a boot: off when the command line says so, else on."""
     return "off" if disabling(cmdline.tokens(host.text("/proc/cmdline") or "")) else "on"
+
+
+def left_out(present: Iterable[int], arguments: Tuple[str, ...]) -> FrozenSet[int]:
+    """The CPUs that the kernel doesn't start because maxcpus= counts fewer; udev may bring them all the same."""
+    count = ([None, *cmdline.values(arguments, "maxcpus")])[-1] or ""
+    return frozenset(sorted(present)[max(int(count), 1) :]) if re.fullmatch("[0-9]{1,5}", count) else frozenset()
+
+
+def kernel_offline(host: Host) -> str:
+    """Of the CPUs that are offline those that the kernel was told to start without."""
+    away = left_out(cpulist.parse(host.line(CPU + "/present") or ""), cmdline.tokens(host.text("/proc/cmdline") or ""))
+    return cpulist.render(away.intersection(cpulist.parse(offline(host) or "")))
 
 
 def together(*lists: Optional[str]) -> str:

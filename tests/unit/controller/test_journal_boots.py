@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
-from ansible_collections.nearmetal.ec2.plugins.modules import clocksource, restore, tune
+from ansible_collections.nearmetal.ec2.plugins.modules import clocksource, restore, smt, tune
 
 from tests.support.fake_kernel import FakeKernel
 from tests.support.hosts import files_of
@@ -20,6 +20,8 @@ from tests.support.hosts import files_of
 Call = Callable[..., Dict[str, Any]]
 JOURNAL = "var/lib/nearmetal/journal.json"
 SECOND_BOOT, THIRD_BOOT = (f"{number * 8}-0000-0000-0000-000000000000" for number in "23")
+CLOCK = "/sys/devices/system/clocksource/clocksource0"
+CPU = "/sys/devices/system/cpu"
 SOMAXCONN = "/proc/sys/net/core/somaxconn"
 THP = "/sys/kernel/mm/transparent_hugepage/enabled"
 
@@ -134,3 +136,28 @@ def test_a_value_that_could_not_be_put_back_is_not_changed(tmp_path: Path, call:
     assert text(host, qdisc) == "somebody's.own\n"
     assert "failed" not in call(clocksource.main, host, source="tsc")
     assert command(["restore"], host) == 0
+
+
+def test_a_restore_after_a_reboot_heeds_the_clock_source_that_the_kernel_was_told(tmp_path: Path, call: Call) -> None:
+    current = f"{CLOCK}/current_clocksource"
+    files = {f"{CLOCK}/available_clocksource": "xen tsc hpet acpi_pm\n", current: "hpet\n"}
+    host = FakeKernel(tmp_path, files_of("xen_hvm", {**files, "/proc/cmdline": "ro clocksource=hpet\n"}))
+    call(clocksource.main, host, source="tsc")
+    boot(host, SECOND_BOOT)
+    assert text(host, current) == "hpet\n"
+    boot(host, THIRD_BOOT, **{current: "tsc\n"})
+    call(restore.main, host)
+    assert text(host, current) == "hpet\n"
+
+
+def test_a_restore_after_a_reboot_heeds_maxcpus(tmp_path: Path, call: Call) -> None:
+    """The operator went over to an argument that leaves out the same CPUs."""
+    host = FakeKernel(tmp_path, files_of("nitro", {f"{CPU}/smt/control": None}))
+    call(smt.main, host, threads="disabled")
+    assert text(host, f"{CPU}/online") == "0-3\n"
+    (tmp_path / "proc/cmdline").write_text("ro maxcpus=4\n")
+    boot(host, SECOND_BOOT)
+    assert text(host, f"{CPU}/online") == "0-3\n"
+    call(restore.main, host)
+    assert text(host, f"{CPU}/online") == "0-3\n"
+    assert not host.exists(f"/{JOURNAL}")

@@ -107,13 +107,16 @@ def _parameter(facts: Facts, wanted: Wanted, knob: str, lines: Dict[str, str]) -
     asked = wanted.get(knob)
     if now is None:
         return Plan(findings=(_finding(knob, "not_applicable", f"this kernel has no {key}", None, wanted),))
-    goal = str(asked) if knob == "zone_reclaim_mode" else "0" if asked == "disabled" else "1"
+    told = asked == "kernel" and facts.numa is not None and facts.numa.balancing_argument == "disable"
+    goal = str(asked) if knob == "zone_reclaim_mode" else "0" if asked == "disabled" or told else "1"
     if goal == "1" and now in ("1", "2", "3") and knob == "balancing":
         goal = now  # 2 adds moving cold pages to slower memory: somebody's choice, and balancing all the same
     reason = {
         "0": "memory stays where it was taken; bind threads to it, or they read another node's",
         "1": "the kernel moves memory to the node whose CPUs use it",
     }.get(goal, "asked for by name")
+    if told:
+        reason = "numa_balancing=disable is on the kernel's command line"
     if knob == "zone_reclaim_mode":
         reason = (
             "a full node takes from the next one instead of dropping its file cache" if goal == "0" else "asked for"
