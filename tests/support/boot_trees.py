@@ -12,9 +12,12 @@ from __future__ import annotations
 import re
 import shutil
 from pathlib import Path
-from typing import Dict, Iterable, Optional
+from typing import Any, Dict, Iterable, Optional
 
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 
 from tests.support.fake_kernel import FakeKernel
 from tests.support.hosts import files_of
@@ -65,6 +68,18 @@ class BootHost(FakeKernel):
         shared = re.search(r"^kernelopts=(.*)$", self._get("/boot/grub2/grubenv"), re.MULTILINE)
         line = options.group(1).replace("$kernelopts", shared.group(1) if shared else "")
         return "BOOT_IMAGE=(hd0,gpt1)/vmlinuz " + line.replace(" $tuned_params", "")
+
+
+def fill(monkeypatch: pytest.MonkeyPatch, folder: str) -> None:
+    """Leave no space below the folder."""
+    real = store.replace_file
+
+    def full(host: Any, path: str, *rest: Any, **named: Any) -> None:
+        if path.startswith(folder):
+            raise NearmetalError(f"{path}: no space left on its file system; free some and run again")
+        real(host, path, *rest, **named)
+
+    monkeypatch.setattr(store, "replace_file", full)
 
 
 def everything(host: FakeKernel) -> Dict[str, bytes]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.credit_rules import RULES, CreditRules, hours_left
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.instance_facts import UNCONFIRMED, InstanceFacts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.instance_facts import InstanceFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.type_facts import TypeFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Value
 
@@ -104,10 +104,9 @@ def _owed(facts: CreditFacts) -> str:
 
 
 def _refusal(instance: InstanceFacts, then: str, wanted: Mapping[str, Any]) -> Optional[str]:
-    if instance.untouchable:
-        return instance.untouchable
-    if instance.instance_id in (wanted.get("unconfirmed") or ()):
-        return UNCONFIRMED
+    untouchable = instance.untouchable(wanted)
+    if untouchable:
+        return untouchable
     if then == "unlimited" and instance.tenancy == "host":
         return "an instance on a Dedicated Host can't be unlimited"
     if not wanted.get("allow_cost"):

@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any, List, Mapping, Optional, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.instance_facts import UNCONFIRMED, InstanceFacts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.instance_facts import InstanceFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.type_facts import TypeFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan
 
@@ -86,10 +86,9 @@ def _refusal(
     wanted: Mapping[str, Any],
 ) -> Optional[str]:
     """Why the attribute may not be set now; None when it may."""
-    if instance.untouchable:
-        return instance.untouchable
-    if instance.instance_id in (wanted.get("unconfirmed") or ()):
-        return UNCONFIRMED
+    untouchable = instance.untouchable(wanted)
+    if untouchable:
+        return untouchable
     if host is None:
         return (
             f"the host was not asked whether its image has {attribute.driver}: give hosts, without it it is unreachable"

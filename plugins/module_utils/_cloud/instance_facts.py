@@ -16,7 +16,7 @@ Raw = Mapping[str, Any]
 _PAST_EVENTS = ("[Completed]", "[Canceled]")
 # Codes of a spot request that say that AWS is about to take the instance.
 _SPOT_NOTICES = ("marked-for-stop", "marked-for-termination")
-UNCONFIRMED = (
+_UNCONFIRMED = (
     "it is not sure which host this instance is: give exactly one host of the inventory its id, as instance_id; a "
     "host's own word is not enough for a change"
 )
@@ -80,10 +80,10 @@ class InstanceFacts:
             return f"spot notice: {self.spot_notice}"
         return f"scheduled event: {self.events[0]}" if self.events else None
 
-    @property
-    def untouchable(self) -> Optional[str]:
-        """Why nothing may be changed now: AWS is about to touch it, or nobody knows whether AWS is."""
-        return self.doomed or self.unasked
+    def untouchable(self, wanted: Mapping[str, Any]) -> Optional[str]:
+        """Why nothing may be changed now: AWS is about to touch it, nobody knows, or it may be another host's."""
+        unconfirmed = self.instance_id in (wanted.get("unconfirmed") or ())
+        return self.doomed or self.unasked or (_UNCONFIRMED if unconfirmed else None)
 
     def as_dict(self) -> Dict[str, Any]:
         """The facts as plain JSON data."""

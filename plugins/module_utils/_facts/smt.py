@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import Any, Dict, FrozenSet, Iterable, Optional, Tuple
+from typing import Any, Dict, FrozenSet, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
@@ -48,7 +48,7 @@ def observe(host: Host) -> SmtFacts:
         offline=offline(host),
         removable=removable(host),
         arguments=disabling(arguments),
-        maxcpus=([None, *cmdline.values(arguments, "maxcpus")])[-1],
+        maxcpus=_maxcpus(arguments),
         kernel_offline=kernel_offline(host),
         cpuidle=host.exists(CPU + "/cpu0/cpuidle"),
     )
@@ -84,16 +84,17 @@ def kernel_choice(host: Host) -> str:
     return "off" if disabling(cmdline.tokens(host.text("/proc/cmdline") or "")) else "on"
 
 
-def left_out(present: Iterable[int], arguments: Tuple[str, ...]) -> FrozenSet[int]:
-    """The CPUs that the kernel doesn't start because maxcpus= counts fewer; udev may bring them all the same."""
-    count = ([None, *cmdline.values(arguments, "maxcpus")])[-1] or ""
-    return frozenset(sorted(present)[max(int(count), 1) :]) if re.fullmatch("[0-9]{1,5}", count) else frozenset()
-
-
 def kernel_offline(host: Host) -> str:
-    """Of the CPUs that are offline those that the kernel was told to start without."""
-    away = left_out(cpulist.parse(host.line(CPU + "/present") or ""), cmdline.tokens(host.text("/proc/cmdline") or ""))
-    return cpulist.render(away.intersection(cpulist.parse(offline(host) or "")))
+    """Of the CPUs that are offline those that maxcpus= leaves out; udev may have brought them all the same."""
+    count = _maxcpus(cmdline.tokens(host.text("/proc/cmdline") or "")) or ""
+    if not re.fullmatch("[0-9]{1,5}", count):
+        return ""
+    present = sorted(cpulist.parse(host.line(CPU + "/present") or ""))
+    return cpulist.render(set(present[max(int(count), 1) :]).intersection(cpulist.parse(offline(host) or "")))
+
+
+def _maxcpus(arguments: Tuple[str, ...]) -> Optional[str]:
+    return ([None, *cmdline.values(arguments, "maxcpus")])[-1]
 
 
 def together(*lists: Optional[str]) -> str:

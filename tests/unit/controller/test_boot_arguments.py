@@ -25,6 +25,7 @@ from tests.support.boot_trees import (
     bls_entry,
     debian,
     everything,
+    fill,
     install_kernel,
     rhel,
     rhel_without_bls,
@@ -257,19 +258,9 @@ def test_arguments_are_taken_back_when_the_rest_of_the_concern_fails(tmp_path: P
 
 
 def test_a_full_boot_partition(tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import store
-    from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-
     host = debian(tmp_path)
     before = everything(host)
-    real = store.replace_file
-
-    def full(host: Any, path: str, *rest: Any, **named: Any) -> None:
-        if path.startswith("/boot"):
-            raise NearmetalError(f"{path}: no space left on its file system; free some and run again")
-        real(host, path, *rest, **named)
-
-    monkeypatch.setattr(store, "replace_file", full)
+    fill(monkeypatch, "/boot")
     failed = call(clocksource.main, host, tsc_reliable="enabled")
     assert "no space left" in failed["errors"]["clocksource"]
     assert everything(host) == before

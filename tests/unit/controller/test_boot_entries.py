@@ -12,11 +12,9 @@ from pathlib import Path
 from typing import Any, Callable, Dict
 
 import pytest
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import store
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.modules import block_storage, clocksource, hugepages, restore
 
-from tests.support.boot_trees import UUID, BootHost, bls_entry, everything, rhel
+from tests.support.boot_trees import UUID, BootHost, bls_entry, everything, fill, rhel
 
 Call = Callable[..., Dict[str, Any]]
 VERSION = "5.14.0-503.11.1.el9_5.x86_64"
@@ -220,14 +218,7 @@ def test_a_failure_half_way_brings_the_old_files_back(
 ) -> None:
     host = rhel(tmp_path, 9)
     before = everything(host)
-    real = store.replace_file
-
-    def full(host: Any, path: str, *rest: Any, **named: Any) -> None:
-        if path.startswith("/etc/kernel"):
-            raise NearmetalError(f"{path}: no space left on its file system; free some and run again")
-        real(host, path, *rest, **named)
-
-    monkeypatch.setattr(store, "replace_file", full)
+    fill(monkeypatch, "/etc/kernel")
     failed = call(clocksource.main, host, tsc_reliable="enabled")
     assert "no space left" in failed["errors"]["clocksource"]
     assert everything(host) == before

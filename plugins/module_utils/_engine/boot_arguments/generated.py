@@ -11,15 +11,14 @@ from typing import Mapping, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.boot_arguments import swap
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.boot_arguments.provider import (
-    SECONDS,
-    Provider,
-    judge,
-)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.boot_arguments.provider import Provider, judge
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import boot
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.boot_record import Record
+
+# Under emulation with 2 CPUs grub-mkconfig took 12 s; a host that needs 5 minutes for it is in trouble.
+_SECONDS = 300
 
 
 class Generated(Provider):
@@ -60,10 +59,10 @@ class Generated(Provider):
         path = boot.config_path(host, self.name)
         beside = f"{path}.nearmetal-new"
         try:
-            made = host.output([str(boot.tool(host, self.make))], SECONDS)
+            made = host.output([str(boot.tool(host, self.make))], _SECONDS)
             judge(host, boot.read_entries(host, self.name, {path: made.decode("utf-8", "replace")}), arguments)
             store.replace_file(host, beside, made, mode=host.mode(path), folder_mode=0o755)
-            host.command([str(boot.tool(host, self.check)), beside], SECONDS)
+            host.command([str(boot.tool(host, self.check)), beside], _SECONDS)
             swap.publish(host, path, beside, keep_old=bool(arguments))
         except NearmetalError:
             store.remove_file(host, beside)

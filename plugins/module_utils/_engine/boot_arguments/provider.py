@@ -15,9 +15,6 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.boot import B
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cmdline, kernel_arguments
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.boot_record import Record
 
-# Under emulation with 2 CPUs grub-mkconfig took 12 s; a host that needs 5 minutes for it is in trouble.
-SECONDS = 300
-
 _BY = {"UUID": "by-uuid", "PARTUUID": "by-partuuid", "LABEL": "by-label", "PARTLABEL": "by-partlabel"}
 
 
