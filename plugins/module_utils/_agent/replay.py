@@ -25,6 +25,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result impor
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.unit_run import NAME as UNIT
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import json_text
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import in_words
 
 LARGEST = 64 * 1024 * 1024
@@ -80,10 +81,10 @@ def read(path: str) -> Dict[str, Any]:
     try:
         with open(path, "rb") as stream:
             data = stream.read(LARGEST + 1)
-        captured = json.loads(data[:LARGEST].decode("utf-8"))
+        captured = json_text.parse(data[:LARGEST].decode("utf-8"))
     except OSError as error:
         raise NearmetalError(f"{path}: {os.strerror(error.errno or 0)}") from None
-    except (ValueError, RecursionError):
+    except ValueError:
         raise NearmetalError(f"{path} is no capture: it isn't JSON; make one with `nearmetal capture`") from None
     wrong = _wrong(captured)
     if wrong:

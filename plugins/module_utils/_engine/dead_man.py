@@ -24,6 +24,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.levers impor
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.stored import StoredWanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import observe
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import json_text
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action
 from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
 
@@ -126,9 +127,9 @@ def _armed(host: WritableHost) -> Tuple[str, List[Action]]:
     if data is None:
         return "", []
     try:
-        armed = json.loads(data.decode("utf-8"))
+        armed = json_text.parse(data.decode("utf-8"))
         boot_id, actions = str(armed["boot_id"]), [_action(raw) for raw in armed["actions"]]
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise NearmetalError(f"{ARMED} isn't what nearmetal armed ({str(error).splitlines()[0]})") from None
     return boot_id, actions
 

@@ -20,6 +20,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.levers import LEVERS, lever
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.unit import BAKED
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import json_text
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Value
 from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION as NEARMETAL
 
@@ -37,7 +38,7 @@ class _OtherVersion(NearmetalError):
 
 
 # What reading something else than a journal of ours may raise.
-_DAMAGE = (ValueError, KeyError, TypeError, RecursionError, NearmetalError)
+_DAMAGE = (ValueError, KeyError, TypeError, NearmetalError)
 
 
 @dataclass(frozen=True)
@@ -256,7 +257,7 @@ def _rendered(content: _Content) -> bytes:
 
 def _parsed(path: str, data: bytes) -> _Content:
     """What it holds; one of _DAMAGE when it isn't a journal of ours."""
-    raw = json.loads(data.decode("utf-8"))
+    raw = json_text.parse(data.decode("utf-8"))
     version = raw["version"]
     if version != VERSION:
         told = f"{path} has version {version!r}, this nearmetal writes version {VERSION}: use the newer one"

@@ -22,6 +22,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.options im
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import json_text
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._version import numbers
 
@@ -126,10 +127,10 @@ class StoredWanted:
 
 def _parsed(data: bytes) -> Dict[str, Stored]:
     try:
-        content = json.loads(data.decode("utf-8"))
+        content = json_text.parse(data.decode("utf-8"))
         version = content["version"]
         concerns = {_text(name, _NAME): _stored(raw) for name, raw in content["concerns"].items()}
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, NearmetalError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, NearmetalError) as error:
         reason = f"no {error}" if isinstance(error, KeyError) else str(error).splitlines()[0]
         raise NearmetalError(
             f"{PATH} isn't what nearmetal stored ({reason}): nothing was changed;"

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import http.client
 import io
-import json
 import re
 import socket
 import time
@@ -19,6 +18,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Dict, List, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.platform import PlatformFacts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import json_text
 
 ENDPOINT = ("169.254.169.254", 80)
 SECONDS = 1.0
@@ -124,8 +124,8 @@ class _Service:
     def json(self, path: str) -> Any:
         """JSON; None when it is none."""
         try:
-            return json.loads(self.text(path) or "null")
-        except (ValueError, RecursionError):
+            return json_text.parse(self.text(path) or "null")
+        except ValueError:
             return None
 
     def _ask(self, method: str, path: str, header: str) -> Tuple[int, str]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Dict, Mapping, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import kernel_arguments
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import json_text, kernel_arguments
 
 PATH = "/var/lib/nearmetal/boot_arguments.json"
 VERSION = 1
@@ -65,7 +65,7 @@ def parse(text: Optional[str]) -> Record:
     if text is None:
         return Record()
     try:
-        content = json.loads(text)
+        content = json_text.parse(text)
         if content["version"] != VERSION:
             raise NearmetalError(f"it has version {content['version']!r}, this nearmetal writes {VERSION}")
         before = content.get("before")
@@ -74,7 +74,7 @@ def parse(text: Optional[str]) -> Record:
             None if before is None else {name: _texts(name, texts) for name, texts in before.items()},
             {_text("theirs", text): _paths(paths) for text, paths in content.get("theirs", {}).items()},
         )
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, NearmetalError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, NearmetalError) as error:
         raise NearmetalError(
             f"{PATH} isn't a record that this nearmetal wrote ({str(error).splitlines()[0]}):"
             " look at it, and move it away to start anew"
