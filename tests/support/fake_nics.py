@@ -136,6 +136,7 @@ class FakeNics:
         self.coalesce: Dict[str, List[int]] = {}  # interface → 22 numbers
         self.orders: Dict[str, List[int]] = {}  # interface → commands that changed its driver
         self.stubborn: Dict[str, str] = {}  # interface → errno name of every change by its driver
+        self.hints: Dict[str, str] = {}  # interface → the CPUs that its driver asks for at each request of interrupts
         self.statistics: Dict[str, Dict[str, int]] = {}
         self.features: Dict[str, Dict[str, bool]] = {}  # interface → each feature that can be switched: on or off
 
@@ -213,6 +214,11 @@ class FakeNics:
         if self._driver(device) == "ena":  # ena_set_ringparam(): at least 256, then rounddown_pow_of_two()
             asked = [max(power for power in (1 << bit for bit in range(8, 20)) if power <= max(n, 256)) for n in asked]
         self.rings[device][2:] = asked
+        if device in self.hints:  # ena_up() requests each interrupt anew, and irq_set_affinity_hint() moves it
+            known = {irq.name for irq in (self.root / f"sys/class/net/{device}/device/msi_irqs").iterdir()}
+            for place in (self.root / "proc/irq").glob("*/smp_affinity_list"):
+                if place.parent.name in known:
+                    place.write_text(f"{self.hints[device]}\n")
         return record
 
     def _set_coalesce(self, device: str, record: bytes) -> bytes:

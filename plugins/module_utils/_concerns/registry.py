@@ -28,8 +28,8 @@ CONCERNS: List[Concern] = [
     hugepages.CONCERN,
     numa.CONCERN,
     kernel_check.CONCERN,
+    network_stack.CONCERN,  # before network_irq: new rings make a driver request its interrupts anew, elsewhere
     network_irq.CONCERN,
-    network_stack.CONCERN,
     block_storage.CONCERN,
     blkfront_check.CONCERN,
 ]

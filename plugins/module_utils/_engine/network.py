@@ -73,6 +73,10 @@ class QueueTable(Lever):
             return now == value
         return all(now.get(label, entry) == entry for label, entry in value.items())
 
+    def whole(self, host: WritableHost, where: str, value: Value) -> Value:
+        now = self.read(host, where)
+        return {**now, **value} if isinstance(now, dict) and isinstance(value, dict) else value
+
     def obstacle(self, host: WritableHost, where: str) -> str:
         found = nic_at(host, where)
         if found is None:

@@ -275,6 +275,28 @@ def test_queues_that_somebody_took_away_do_not_stop_the_way_back(tmp_path: Path,
     assert not (tmp_path / "var/lib/nearmetal").exists()
 
 
+def test_queues_that_came_later_are_taken_back_too(tmp_path: Path, call: Call) -> None:
+    hosts = []
+    for name in ("tuned", "untouched"):
+        (tmp_path / name).mkdir()
+        host = FakeKernel(tmp_path / name, files_of("nitro_big"))
+        host.nics.channels = {"ens5": [8, 4], "ens6": [8, 4]}
+        if name == "tuned":
+            call(network_irq.main, host, **{**ALL, "rps": "8-15", "persist": True})
+        host.set_driver("ens5", struct.pack("=9I", 0x3D, 0, 0, 0, 0, 0, 0, 0, 8))
+        hosts.append(host)
+    tuned, untouched = hosts
+    run(tuned, stored_requests, check=False, mode=REPLAN, lenient=True)
+    queues = "sys/class/net/ens5/queues"
+    assert {(Path(tuned.root) / f"{queues}/rx-{queue}/rps_cpus").read_text() for queue in range(8)} == {"0000ff00\n"}
+    assert not call(restore.main, tuned)["errors"]
+    for path in (Path(untouched.root) / queues).rglob("*"):
+        if path.is_file():
+            name = path.relative_to(untouched.root)
+            assert (Path(tuned.root) / name).read_text() == path.read_text(), name
+    assert pins(tuned, "ens5") == pins(untouched, "ens5")
+
+
 SMALLER: Dict[str, Dict[str, Any]] = {
     "an interface gone": {"interfaces": [{"name": "ens6", "xps": "kernel"}], "gone": "ens6", "ens5": "0-7"},
     "irq_cpus, some gone": {"irq_cpus": "6-15", "online": "0-7", "ens5": "6-7"},

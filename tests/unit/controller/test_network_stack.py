@@ -13,7 +13,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command impor
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import REPLAN
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import stored_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import run
-from ansible_collections.nearmetal.ec2.plugins.modules import network_irq, network_stack, restore
+from ansible_collections.nearmetal.ec2.plugins.modules import network_irq, network_stack, restore, tune
 
 from tests.support.fake_kernel import FakeKernel
 from tests.support.hosts import files_of
@@ -220,3 +220,12 @@ def test_large_sends_are_cut_by_the_kernel_for_both_versions_of_ip(tmp_path: Pat
     assert not call(network_stack.main, host, offloads={"tso": "disabled"}, persist=False)["changed"]
     call(restore.main, host)
     assert host.nics.features == {"ens5": on, "ens6": on}
+
+
+def test_rings_do_not_move_what_the_same_run_has_placed(tmp_path: Path, call: Call) -> None:
+    host = ena(tmp_path)
+    host.nics.hints = {"ens5": "15", "ens6": "15"}
+    asked = {"network_irq": {"policy": "spread"}, "network_stack": {"rx_ring": "max"}}
+    applied = call(tune.main, host, concerns=asked)
+    assert {told["concern"] for told in applied["findings"] if told["status"] == "changed"} >= set(asked)
+    assert not call(tune.main, host, check=True, concerns=asked)["changed"]
