@@ -60,7 +60,7 @@ def test_the_process_outlives_it_whenever_garbage_is_collected(allocations: int)
     if not child:
         gc.collect()
         gc.disable()
-        for _ in range(200):
+        for _each in range(200):
             Finalized()
         gc.set_threshold(allocations)
         gc.enable()
