@@ -11,7 +11,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Dict
+from typing import Any, Dict, Iterator
 
 import pytest
 
@@ -31,6 +31,15 @@ def fleet(tmp_path: Path) -> Path:
     hosts["c"]["tune_workload"] = "burstable"
     (tmp_path / "hosts.json").write_text(json.dumps({"all": {"hosts": hosts}}))
     return tmp_path
+
+
+@pytest.fixture
+def silent(tmp_path: Path) -> Iterator[Path]:
+    """A pipe that says nothing until the test is over, so that whoever reads it doesn't outlive the test."""
+    pipe = tmp_path / "silent"
+    os.mkfifo(pipe)
+    yield pipe
+    os.close(os.open(pipe, os.O_RDWR))
 
 
 def run(
@@ -95,10 +104,8 @@ def test_what_a_host_is_given_wins_over_the_playbook_of_a_workload(fleet: Path) 
     assert ports.read_text().split() == ["10240", "65535"], "the rest of the concern is the playbook's"
 
 
-def test_a_health_command_that_hangs_stops_the_fleet(fleet: Path) -> None:
-    (fleet / "never").mkdir()
-    os.mkfifo(fleet / "never/answers")
-    done = run(fleet, tune_health_command=f"cat {fleet}/never/answers", tune_health_timeout=1)
+def test_a_health_command_that_hangs_stops_the_fleet(fleet: Path, silent: Path) -> None:
+    done = run(fleet, tune_health_command=f"cat {silent}", tune_health_timeout=1)
     assert done.returncode == 2, done.stdout
     assert tuned(fleet) == "a"
 
@@ -173,10 +180,9 @@ def test_a_network_change_that_was_taken_back_meanwhile_stops_the_fleet(fleet: P
     assert not (fleet / "b/root/var/lib/nearmetal").exists()
 
 
-def test_an_audit_does_not_wait_for_ever_for_a_host_that_hangs(fleet: Path) -> None:
-    os.mkfifo(fleet / "never")
+def test_an_audit_does_not_wait_for_ever_for_a_host_that_hangs(fleet: Path, silent: Path) -> None:
     python = fleet / "b/python"
-    python.write_text(f"#!/bin/sh\nread answer < {fleet}/never\n")
+    python.write_text(f"#!/bin/sh\nread answer < {silent}\n")
     done = run(fleet, playbook="audit", audit_timeout=20)
     assert done.returncode == 2, done.stdout
     assert "Timed out after 20 second" in done.stdout

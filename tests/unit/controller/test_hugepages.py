@@ -97,6 +97,18 @@ def test_what_gives_memory_back_comes_first(host: FakeKernel, call: Call, order:
     assert everything(host) == before
 
 
+def test_a_size_that_is_no_longer_asked_for_is_taken_back(host: FakeKernel, call: Call) -> None:
+    large = NODE.format(0).replace("2048kB", "1048576kB")
+    host.write_value(large, "5\n")
+    both = [*PAGES, {"size": "1G", "count": 1, "nodes": "0"}]
+    options = {"group": "1000", "thp": "never", "method": "runtime"}
+    call(hugepages.main, host, pages=both, **options)
+    assert (reserved(host), host.line(large)) == (["512", "512"], "1")
+    fewer = call(hugepages.main, host, pages=PAGES, **options)
+    assert {action["knob"] for action in fewer["actions"]} == {"pages", "state"}, fewer["msg"]
+    assert (reserved(host), host.line(large)) == (["512", "512"], "5")
+
+
 def test_each_node_has_its_own_count(host: FakeKernel, call: Call) -> None:
     [example] = [yaml.safe_load(block) for block in re.findall(r"^```yaml\n(.*?)^```$", GUIDE, re.M | re.S)]
     wanted = {"pages": example["hugepages_pages"]}

@@ -84,4 +84,5 @@ CONCERN = Concern(
     options=OPTIONS,
     domains=("platform", "topology", "hugepages", "sysctl", "boot", "unit", "files"),
     plan=plan,
+    by_place=True,
 )

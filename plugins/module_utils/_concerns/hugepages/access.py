@@ -68,9 +68,9 @@ def _group(facts: Facts, wanted: Wanted, gid: int, lines: Dict[str, str]) -> Pla
         " a service that locks them needs LimitMEMLOCK= too"
     )
     if now == goal:
-        return Plan(findings=(_finding("group", "ok", reason, now, goal),))
+        return Plan(findings=(_finding("group", "ok", reason, now, goal, HUGETLB_GROUP),))
     action = _action("group", "sysctl", HUGETLB_GROUP, now, goal, "runtime", wanted, reason)
-    return Plan((action,), (_finding("group", "would_change", reason, now, goal),))
+    return Plan((action,), (_finding("group", "would_change", reason, now, goal, HUGETLB_GROUP),))
 
 
 def _mount(facts: Facts, pages: HugepageFacts, wanted: Wanted, gid: Optional[int]) -> Plan:
@@ -104,7 +104,7 @@ def _mount(facts: Facts, pages: HugepageFacts, wanted: Wanted, gid: Optional[int
     now = pages.mounts.get(path)
     if now != goal:
         actions.append(_action("mount", "hugepages.mounts", path, now, goal, "boot", wanted, reason))
-    return Plan(tuple(actions), (_finding("mount", "would_change" if actions else "ok", reason, now, goal),))
+    return Plan(tuple(actions), (_finding("mount", "would_change" if actions else "ok", reason, now, goal, path),))
 
 
 def _may_be(path: str) -> bool:
@@ -135,5 +135,7 @@ def _action(
     )
 
 
-def _finding(knob: str, status: str, reason: str, now: Optional[str] = None, goal: Optional[str] = None) -> Finding:
-    return Finding(NAME, knob, status, reason, now=now, wanted=goal, reference=REFERENCE)
+def _finding(
+    knob: str, status: str, reason: str, now: Optional[str] = None, goal: Optional[str] = None, where: str = ""
+) -> Finding:
+    return Finding(NAME, knob, status, reason, now=now, wanted=goal, reference=REFERENCE, where=where)
