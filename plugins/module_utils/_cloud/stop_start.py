@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import signal
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple
 
@@ -36,13 +38,29 @@ def change_stopped(found: Mapping[str, Located], requests: Requests, at_once: in
     """
     outcome = Outcome()
     for target, part in _batches(found, list(requests), at_once):
-        _Batch(target, part, patience, outcome).run(found, requests)
+        with _to_its_end():
+            _Batch(target, part, patience, outcome).run(found, requests)
         if outcome.failed:
             break
     for each in requests:
         if each not in outcome.done:
             outcome.failed.setdefault(each, "not begun, because another instance failed before it")
     return outcome
+
+
+@contextmanager
+def _to_its_end() -> Iterator[None]:
+    """Who tells us to end is heard when what has begun is done: a job that is cancelled leaves nothing stopped."""
+    heard: List[int] = []
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, lambda said, _frame: heard.append(said)) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if heard:
+            signal.raise_signal(heard[0])
 
 
 def _batches(found: Mapping[str, Located], ids: List[str], at_once: int) -> Iterator[Tuple[Target, List[str]]]:

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from typing import Any, Dict, List
 
@@ -175,6 +177,34 @@ def test_one_instance_after_the_other_and_none_after_a_failure(run: Any, aws: Fa
         [ids[1]],
     ]
     assert result["left_stopped"] == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_run_that_is_told_to_end_starts_what_it_stopped(
+    run: Any, aws: FakeAws, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    ids = [aws.add(each, "r4.large", EnaSupport=False) for each in range(1, 3)]
+    stop = aws.StopInstances
+
+    def told_to_end(request: Any, caller: Any) -> Any:
+        os.kill(os.getpid(), number)
+        return stop(request, caller)
+
+    monkeypatch.setattr(aws, "StopInstances", told_to_end)
+    before = signal.signal(number, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run(
+                "enhanced_networking",
+                instance_ids=ids,
+                ena="enabled",
+                allow_stop=True,
+                hosts=[host(each) for each in ids],
+            )
+    finally:
+        signal.signal(number, before)
+    assert calls(aws) == list(CHANGING), "the first one's, and nothing of the second"
+    assert [aws.instances[each]["State"]["Name"] for each in ids] == ["running"] * 2
 
 
 @pytest.mark.parametrize(("before", "meanwhile"), [("running", "stopped"), ("stopped", "running")])
