@@ -151,12 +151,13 @@ def main(arguments: "list[str]") -> int:
     options = parser.parse_args(arguments)
     try:
         chosen = faults(options.word)
-        intact(chosen)
+        with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
+            without = pool.submit(intact, chosen)
+            cases = list(pool.map(judge, chosen))
+        without.result()
     except FaultError as error:
         print(error, file=sys.stderr)
         return 1
-    with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
-        cases = list(pool.map(judge, chosen))
     if options.junit:
         junit.write(options.junit, "mutations", cases)
     missed = sum(case.outcome == "failed" for case in cases)

@@ -100,9 +100,10 @@ def show(value: Any, limit: int = VALUE) -> str:
 
 
 def change_of(finding: Mapping[str, Any]) -> str:
-    """`xen → tsc`; empty when nothing is wanted or it is there already."""
+    """`xen → tsc`; empty when nothing is wanted or what is there does, as kernel 6.1 where 3.10 or newer is wanted."""
     now, wanted = finding.get("now"), finding.get("wanted")
-    return f"{show(now)} → {show(wanted)}" if wanted is not None and wanted != now else ""
+    good = wanted is None or wanted == now or finding.get("status") == "ok"
+    return "" if good else f"{show(now)} → {show(wanted)}"
 
 
 def counts_line(report: Report) -> str:

@@ -130,6 +130,13 @@ def test_hosts_with_different_values_are_not_given_one() -> None:
     )
 
 
+def test_what_is_good_as_it_is_points_nowhere() -> None:
+    newer = finding("kernel_check", "ok", knob="kernel", now="6.1.0", wanted="3.10", reason="3.10 or newer")
+    lines = shown(reports.report(told(newer, SLOW_CLOCK)), 40)
+    assert "✓ kernel_check kernel  6.1.0" in lines
+    assert "● clocksource source  xen → tsc" in lines
+
+
 @pytest.mark.parametrize("state", ["failed", "unreachable"])
 def test_nothing_is_left_to_do_only_where_a_host_said_so(state: str) -> None:
     collected = reports.collector({"good": told(GOOD_CLOCK), "also": told(GOOD_CLOCK)})
