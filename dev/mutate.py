@@ -152,9 +152,9 @@ def main(arguments: "list[str]") -> int:
     try:
         chosen = faults(options.word)
         with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
-            without = pool.submit(intact, chosen)
+            faultless = pool.submit(intact, chosen)
             cases = list(pool.map(judge, chosen))
-        without.result()
+        faultless.result()
     except FaultError as error:
         print(error, file=sys.stderr)
         return 1

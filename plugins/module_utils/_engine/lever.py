@@ -98,6 +98,11 @@ class Lever(ABC):
         return value
 
 
+def completed(value: Value, now: Value) -> Value:
+    """A table of values from before our change, with the entries of `now` that it lacks; another value as it is."""
+    return {**now, **value} if isinstance(now, Mapping) and isinstance(value, Mapping) else value
+
+
 class KernelValue(Lever):
     """A one-word kernel file."""
 

@@ -15,7 +15,7 @@ from abc import abstractmethod
 from typing import Dict, Mapping, Optional
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.lever import Lever
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.lever import Lever, completed
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import interrupts, network, nic
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import Nic
@@ -74,8 +74,7 @@ class QueueTable(Lever):
         return all(now.get(label, entry) == entry for label, entry in value.items())
 
     def whole(self, host: WritableHost, where: str, value: Value) -> Value:
-        now = self.read(host, where)
-        return {**now, **value} if isinstance(now, dict) and isinstance(value, dict) else value
+        return completed(value, self.read(host, where))
 
     def obstacle(self, host: WritableHost, where: str) -> str:
         found = nic_at(host, where)

@@ -12,7 +12,7 @@ from abc import abstractmethod
 from typing import Dict, Mapping
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.lever import Lever
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.lever import Lever, completed
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import power
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import CPU
@@ -113,8 +113,7 @@ class FrequencyTable(_Placeless):
         return bool(both) and all(now[domain] == value[domain] for domain in both)
 
     def whole(self, host: WritableHost, where: str, value: Value) -> Value:
-        now = self.read(host, where)
-        return {**now, **value} if isinstance(now, Mapping) and isinstance(value, Mapping) else value
+        return completed(value, self.read(host, where))
 
     def parked(self, host: WritableHost, where: str, value: Value) -> Value:
         if not isinstance(value, Mapping):

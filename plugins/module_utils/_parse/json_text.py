@@ -13,7 +13,7 @@ import json
 import re
 from typing import Any
 
-DEEPEST = 64  # levels; nothing that nearmetal or EC2 writes has ten
+_DEEPEST = 64  # levels; nothing that nearmetal or EC2 writes has ten
 
 _TOKEN = re.compile(r'\\.|["\[\]{}]', re.DOTALL)
 
@@ -28,6 +28,6 @@ def parse(text: str) -> Any:
             depth += 1
         elif token in "]}" and not quoted:
             depth -= 1
-        if depth > DEEPEST:
-            raise ValueError(f"nested deeper than {DEEPEST} levels")
+        if depth > _DEEPEST:
+            raise ValueError(f"nested deeper than {_DEEPEST} levels")
     return json.loads(text)

@@ -29,6 +29,9 @@ REFUSED = {
 @pytest.mark.parametrize("value", ANYTHING)
 def test_what_is_json_is_read(value: Any) -> None:
     assert json_text.parse(json.dumps(value)) == value
+
+
+def test_the_deepest_that_is_read() -> None:
     assert json_text.parse("[" * 64 + json.dumps("]") + "]" * 64)
 
 
