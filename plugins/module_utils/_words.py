@@ -1,11 +1,17 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How a value of a knob reads in a line. Pure. PRIVATE to the collection."""
+"""How a value reads in a line, and what of it may be in a message. Pure. PRIVATE to the collection."""
 
 from __future__ import annotations
 
+import re
 from typing import Any, List, Mapping
+
+LONGEST_VALUE = 300  # characters that a message shows of a value
+LONGEST_SENTENCE = 1500  # characters of one sentence, whatever values are in it
+
+_LONG_WORD = re.compile(r"\S{%d,}" % (LONGEST_VALUE + 1))
 
 
 def in_words(value: Any, nothing: str, limit: int) -> str:
@@ -33,6 +39,24 @@ def in_words(value: Any, nothing: str, limit: int) -> str:
 def clipped(text: str, limit: int) -> str:
     """The text, or its beginning and an ellipsis."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def printable(text: str) -> str:
+    """The text in one line, without what a terminal would obey: control and format characters, and surrogates."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else " " if char.isspace() else "" for char in text)
+
+
+def shown(value: Any) -> str:
+    """A value that somebody gave, as a message shows it: as Python writes it, at most LONGEST_VALUE characters."""
+    return clipped(printable(repr(value)), LONGEST_VALUE)
+
+
+def sentence(text: str) -> str:
+    """A whole message as it leaves us: one line, printable, no word longer than LONGEST_VALUE, nothing endless."""
+    short = _LONG_WORD.sub(lambda word: clipped(word[0], LONGEST_VALUE), printable(text))
+    return clipped(short, LONGEST_SENTENCE)
 
 
 def _leaves(value: Any) -> List[Any]:

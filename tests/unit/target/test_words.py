@@ -1,14 +1,14 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How a value reads in a line of the terminal: a table by its values, never as JSON, never longer than its column."""
+"""How a value reads in a line of the terminal, and how much of a stranger's value gets into a message."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import in_words
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import in_words, printable, sentence, shown
 
 
 @pytest.mark.parametrize(
@@ -31,3 +31,31 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._words import in_wor
 )
 def test_in_words(value: Any, words: str) -> None:
     assert in_words(value, "absent", 24) == words
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("a → b × 2…", "a → b × 2…"),
+        ("a\nb\tc\r\nd", "a b c  d"),
+        ("\x1b[31mred\x07", "[31mred"),
+        ("\u202eright to left", "right to left"),
+        ("\ud800\0", ""),
+    ],
+)
+def test_a_message_is_one_line_that_a_terminal_only_shows(text: str, line: str) -> None:
+    assert printable(text) == line
+    assert sentence(text) == line
+
+
+def test_a_value_is_shown_by_at_most_300_characters() -> None:
+    assert shown("tsc") == "'tsc'"
+    assert shown([1, "\x1b"]) == "[1, '\\x1b']"
+    assert shown("x" * 1_000_000) == "'" + "x" * 298 + "…"
+    assert len(shown({"a b": ["c d"] * 100_000})) == 300
+
+
+def test_a_sentence_keeps_what_it_says_around_a_long_value() -> None:
+    value = "x" * 1_000_000
+    assert sentence(f"{value} is no clock source: use tsc") == "x" * 299 + "… is no clock source: use tsc"
+    assert len(sentence("word " * 1_000_000)) == 1500
