@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from dev import ROOT, junit
-from dev.gates import Copy, Gate, files, python, tasks
+from dev.gates import Copy, Gate, files, options, python, tasks
 
 GATES: "dict[str, Gate]" = {
     "no-suppressions": python.no_suppressions,
@@ -21,6 +21,10 @@ GATES: "dict[str, Gate]" = {
     "no-hidden-failure": tasks.no_hidden_failure,
     "whole-roles": tasks.whole_roles,
     "defaults-match-specs": tasks.defaults_match_specs,
+    "roles-pass-options": options.roles_pass_options,
+    "role-variables-arrive": options.role_variables_arrive,
+    "readmes-list-variables": options.readmes_list_variables,
+    "action-groups-are-whole": options.action_groups_are_whole,
     "licence": files.licence,
     "no-traces": files.no_traces,
     "nothing-ignored": files.nothing_ignored,

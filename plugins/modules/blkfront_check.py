@@ -22,11 +22,21 @@ options:
       - Look at a host that doesn't look like EC2, too.
     type: bool
     default: false
+  owner_conflict:
+    description: As in the other modules of the action group. Nobody owns what is only looked at.
+    type: str
+    choices: [refuse, take_over]
+    default: refuse
+  strict:
+    description: As in the other modules of the action group. Nothing is refused where nothing is changed.
+    type: bool
+    default: false
 notes:
   - The kernel log is readable by root alone where C(kernel.dmesg_restrict) is 1. Without it the finding is V(unknown).
   - The log forgets its oldest lines. Then C(/var/log/dmesg) is read, where the distribution keeps it.
 extends_documentation_fragment:
   - nearmetal.ec2.attributes.check
+  - nearmetal.ec2.attributes.actiongroup_tuning
 author:
   - The nearmetal.ec2 authors (@nearmetal)
 """

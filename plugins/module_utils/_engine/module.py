@@ -43,7 +43,7 @@ def state_module(concern: Concern, host: Optional[WritableHost] = None) -> None:
 
 def check_module(concern: Concern, host: Optional[Host] = None) -> None:
     """The whole main() of a module that only looks: it reads no journal, so it needs no root."""
-    spec = {"allow_not_ec2": COMMON["allow_not_ec2"], **concern.options}
+    spec = {**COMMON, "strict": STATE["strict"], **concern.options}  # what the action group sets, for all its modules
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
     try:
         facts = observe(host or Host(), ("platform", *concern.domains))
