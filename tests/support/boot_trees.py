@@ -47,12 +47,16 @@ class BootHost(FakeKernel):
     def command(self, argv: "list[str] | tuple[str, ...]", timeout: float = 60) -> str:
         return self.output(argv, timeout).decode()
 
-    def boot(self) -> str:
-        """Boot the newest kernel; the command line that it gets, as GRUB would put it together."""
+    def arguments(self) -> str:
+        """The command line of the newest kernel, as GRUB would put it together."""
         bls = self.exists("/boot/loader") and "blscfg" in self._get("/boot/grub2/grub.cfg")
-        line = self._entry() if bls else self._menu()
-        self._put("/proc/cmdline", line + "\n")
-        return line
+        return (self._entry() if bls else self._menu()) + "\n"
+
+    def boot(self) -> str:
+        """Boot the newest kernel, all else as it is; the command line that it gets."""
+        line = self.arguments()
+        self._put("/proc/cmdline", line)
+        return line[:-1]
 
     def _menu(self) -> str:
         places = ("boot/grub/grub.cfg", "boot/grub2/grub.cfg", "boot/efi/EFI/amzn/grub.cfg")

@@ -111,15 +111,14 @@ class Cpus:
         alive = [cpu for cpu in cpus if cpu in self.online]
         file.write_text(text if alive == cpus else ranges(alive) + "\n")
 
-    def boot(self) -> None:
-        """Every CPU starts that maxcpus doesn't leave out; then the kernel obeys nosmt."""
+    def boot(self, arguments: List[str]) -> None:
+        """Every CPU has started that maxcpus doesn't leave out; then the kernel obeys nosmt."""
         control = self._root / CPU / "smt/control"
-        arguments = (self._root / "proc/cmdline").read_text().split()
         started = next((int(word[8:]) for word in arguments if word.startswith("maxcpus=")), len(self.present))
-        for cpu in self.present:
-            if (cpu in self.online) != (cpu in self.present[:started]):
-                self._switch(cpu, cpu not in self.online)
+        for cpu in self.present[started:]:
+            self._switch(cpu, False)
         if control.exists() and control.read_text().strip() in ("on", "off", "forceoff"):
             control.write_text("on\n")
-            if "nosmt" in arguments:
-                self._control(f"/{CPU}/smt/control", "off")
+            for word in ("nosmt", "nosmt=force"):
+                if word in arguments:
+                    self._control(f"/{CPU}/smt/control", "forceoff" if word.endswith("force") else "off")

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Disks of the fake kernel, after the kernel's ABI/stable/sysfs-block, and as much of udev(7) as rules of ours need.
+"""Disks of the fake kernel, after the kernel's ABI/stable/sysfs-block.
 
 Written apart from the engine. The kernel rounds times to its ticks and read-ahead to its pages, raises small
 numbers of requests, refuses large ones, and sets that number anew with each scheduler.
@@ -10,12 +10,12 @@ numbers of requests, refuses large ones, and sets that number anew with each sch
 from __future__ import annotations
 
 import errno
-import fnmatch
-import os
 import re
 import shutil
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional, Tuple
+
+from tests.support.fake_udev import Udev
 
 EBS, STORE = "Amazon Elastic Block Store", "Amazon EC2 NVMe Instance Storage"
 DEFAULTS: Dict[str, Dict[str, Optional[str]]] = {
@@ -27,7 +27,6 @@ DEFAULTS: Dict[str, Dict[str, Optional[str]]] = {
 }
 _COMMON = {"read_ahead_kb": "128", "nomerges": "0", "rq_affinity": "1", "zoned": "none"}
 _QUEUE = re.compile(r"/sys/block/([^/]+)/queue/([a-z_]+)")
-_TERM = re.compile(r'([A-Z]+)(?:\{([^}]*)\})?(==|!=|\+=|=)"([^"]*)"')
 _LEAST, _MOST = 4, 2048
 
 
@@ -91,19 +90,13 @@ def _one(disk: Dict[str, Any], folder: str) -> Iterator[Tuple[str, str]]:
             yield f"{folder}/mq/{queue}/nr_tags", f"{tags}\n"
 
 
-def _link(path: Path) -> str:
-    return os.readlink(path) if path.is_symlink() else ""
-
-
 class Disks:
-    """The disks below `root`, and what they were at the start: the kernel's choice."""
+    """The disks below `root`."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
         self.hz, self.page_kib = 250, 4
         self.modules: Tuple[str, ...] = ("kyber", "bfq")
-        files = (*root.glob("sys/devices/**/queue/*"), *root.glob("sys/devices/**/mq/0/nr_tags"))
-        self._start = {file: file.read_text() for file in files}
 
     def take(self, path: str, text: str) -> bool:
         """Whether the file is one of ours; then the order was done, or OSError raised."""
@@ -159,10 +152,7 @@ class Disks:
         (file.parent / "nr_requests").write_text(f"{depth if word == 'none' else 2 * min(depth, 128)}\n")
 
     def boot(self) -> None:
-        """All is as the kernel chooses; then udev meets each disk."""
-        for file, text in self._start.items():
-            if file.exists():
-                file.write_text(text)
+        """udev meets each disk."""
         for link in sorted((self._root / "sys/block").glob("*")):
             self.udev(link.name, "add")
 
@@ -183,49 +173,5 @@ class Disks:
         (self._root / "sys/class/block" / name).unlink()
 
     def udev(self, name: str, action: str) -> None:
-        """What the rules of ours say of an event; a hidden disk has none."""
-        if re.fullmatch(r"nvme\d+c\d+n\d+", name):
-            return
-        for rules in sorted((self._root / "etc/udev/rules.d").glob("90-nearmetal-*.rules")):
-            self._follow(name, action, rules.read_text())
-
-    def _follow(self, name: str, action: str, text: str) -> None:
-        known = {"ACTION": action, "SUBSYSTEM": "block", "ENV.DEVTYPE": "disk"}
-        target = ""
-        for line in text.splitlines():
-            terms = [] if line.startswith("#") else _TERM.findall(line)
-            assert line.startswith("#") or ", ".join("".join(self._shown(term)) for term in terms) == line, line
-            if target and ("LABEL", "", "=", target) not in terms:
-                continue
-            target = ""
-            if not all(self._holds(name, known, term) for term in terms if term[2] in ("==", "!=")):
-                continue
-            for key, inner, sign, value in terms:
-                if sign == "=" and key == "GOTO":
-                    target = value
-                elif sign == "=" and key == "ENV":
-                    known[f"ENV.{inner}"] = value
-                elif sign == "=" and key == "ATTR":
-                    self.take(f"/sys/block/{name}/{inner}", value)
-
-    @staticmethod
-    def _shown(term: Tuple[str, str, str, str]) -> List[str]:
-        key, inner, sign, value = term
-        return [key, f"{{{inner}}}" if inner else "", sign, f'"{value}"']
-
-    def _holds(self, name: str, known: Dict[str, str], term: Tuple[str, str, str, str]) -> bool:
-        key, inner, sign, value = term
-        folder = (self._root / "sys/block" / name).resolve()
-        ways = [folder, *folder.parents]
-        if key == "TEST":
-            found = (folder / value).exists()
-        elif key == "ATTR":
-            file = folder / inner
-            found = file.exists() and fnmatch.fnmatchcase(file.read_text().strip(), value)
-        elif key == "ATTRS":
-            found = any((way / inner).is_file() and (way / inner).read_text().rstrip() == value for way in ways)
-        elif key == "DRIVERS":
-            found = any(os.path.basename(_link(way / "driver")) == value for way in ways)
-        else:
-            found = known.get(f"{key}.{inner}" if inner else key, "") == value
-        return found == (sign == "==")
+        """What the rules say of an event of a disk."""
+        Udev(self._root, self.take).event("block", name, action)

@@ -18,11 +18,13 @@ from typing import Dict, List, Optional, Sequence, Tuple
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 
+from tests.support import fake_boot as boot
 from tests.support.fake_cpus import Cpus
 from tests.support.fake_disks import Disks
 from tests.support.fake_memory import Memory
 from tests.support.fake_nics import FakeNics
 from tests.support.fake_power import Power
+from tests.support.fake_udev import Udev
 from tests.support.hosts import lay_out
 
 CLOCK = "/sys/devices/system/clocksource/clocksource0"
@@ -33,7 +35,9 @@ class FakeKernel(WritableHost):
 
     def __init__(self, root: Path, files: Dict[str, str]) -> None:
         super().__init__(str(root))
-        lay_out(root, {"/proc/sys/kernel/random/boot_id": "11111111-2222-3333-4444-555555555555\n", **files})
+        self.hardware = {"/proc/sys/kernel/random/boot_id": "11111111-2222-3333-4444-555555555555\n", **files}
+        self._boots = 0
+        lay_out(root, self.hardware)
         self.moods: Dict[str, str] = {}
         self.written: List[Tuple[str, str]] = []
         self.commands: List[str] = []  # what was run, as a shell would show it
@@ -51,16 +55,38 @@ class FakeKernel(WritableHost):
     def writable(self, path: str) -> bool:
         return not (self.read_only and path.startswith("/sys/"))
 
-    def reboot(self, boot_id: str) -> None:
-        """A new boot: another boot id, and what the kernel chooses by itself."""
+    def arguments(self) -> str:
+        """What the boot loader hands to the kernel at the next boot; without one it is what it was."""
+        return self._get("/proc/cmdline")
+
+    def reboot(self, boot_id: str, hardware: Optional[Dict[str, str]] = None) -> None:
+        """A new boot, with other `hardware` (files) if it is given.
+
+        Nothing that ran is left: the kernel has its own choice, then its arguments, udev, systemd-sysctl and
+        systemd-tmpfiles have theirs. Interrupts have other numbers.
+        """
+        root, line = Path(self.root), self.arguments()
+        self.hardware = hardware or self.hardware
+        self._boots += 1
+        boot.power_on(root, boot.renumbered(self.hardware, by=self._boots))
         self._put("/proc/sys/kernel/random/boot_id", boot_id + "\n")
+        self._put("/proc/cmdline", line)
         offered = self._get(f"{CLOCK}/available_clocksource").split()
-        told = [name for name in offered if f"clocksource={name}" in self._get("/proc/cmdline").split()]
+        told = [name for name in offered if f"clocksource={name}" in line.split()]
         self._put(f"{CLOCK}/current_clocksource", (told or offered)[0] + "\n")
-        self.cpus.boot()
-        self.power.boot()
-        self.memory.boot()
+        self.cpus = Cpus(root)
+        self.cpus.boot(line.split())
+        self.nics.boot()
+        boot.modules(root)
+        boot.obey(root, line.split(), self._take)
         self.disks.boot()
+        for subsystem, folder in (("cpu", "sys/bus/cpu/devices"), ("net", "sys/class/net")):
+            for device in sorted((root / folder).glob("*")):
+                Udev(root, self._take).event(subsystem, device.name, "add")
+        boot.sysctl(root, self._take)
+        boot.tmpfiles(root, self._take)
+        for unit in boot.mounts(root):
+            self.memory.systemctl("start", unit)
 
     def write_value(self, path: str, text: str) -> None:
         mood = self.moods.get(path, "")
@@ -101,7 +127,7 @@ class FakeKernel(WritableHost):
         if path == f"{CLOCK}/current_clocksource":
             # kernel/time/clocksource.c: an unknown name is remembered, never an error.
             if text.strip() in self._get(f"{CLOCK}/available_clocksource").split():
-                self._put(path, text)
+                self._put(path, text.strip() + "\n")
             return
         if not any(part.take(path, text) for part in (self.cpus, self.power, self.memory, self.nics, self.disks)):
             raise OSError(errno.EACCES, "Permission denied", path)

@@ -19,17 +19,10 @@ THP = "/sys/kernel/mm/transparent_hugepage"
 
 
 class Memory:
-    """The files below `root`, and what they were at the start: the kernel's choice."""
+    """The files below `root`."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        folder = root / "sys"
-        self._start = {
-            file: file.read_text()
-            for pattern in ("kernel/mm/**/*", "devices/system/node/node*/hugepages/*/*")
-            for file in folder.glob(pattern)
-            if file.is_file()
-        }
         self.room: Dict[str, int] = {}
         self.compacted: Dict[str, int] = {}
         self.free: Dict[str, int] = {}
@@ -76,8 +69,3 @@ class Memory:
             got = min(got, had + self.free[node] // size)
             self.free[node] -= (got - had) * size
         file.write_text(f"{got}\n")
-
-    def boot(self) -> None:
-        """All is as the kernel chooses."""
-        for file, text in self._start.items():
-            file.write_text(text)

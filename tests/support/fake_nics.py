@@ -9,6 +9,7 @@ written apart from the engine. A change of the number of queues renews the vecto
 
 from __future__ import annotations
 
+import copy
 import errno
 import re
 import shutil
@@ -139,6 +140,7 @@ class FakeNics:
         self.hints: Dict[str, str] = {}  # interface → the CPUs that its driver asks for at each request of interrupts
         self.statistics: Dict[str, Dict[str, int]] = {}
         self.features: Dict[str, Dict[str, bool]] = {}  # interface → each feature that can be switched: on or off
+        self._own: Dict[str, List[Any]] = {}  # interface → what its driver chose, by table
 
     def take(self, path: str, text: str) -> bool:
         """Take a value written to a file of a NIC; False for a file that is none."""
@@ -166,6 +168,17 @@ class FakeNics:
             return False
         return True
 
+    def boot(self) -> None:
+        """Each driver finds its device anew."""
+        for device, own in self._own.items():
+            for table, value in zip(self._tables(), own):
+                if value is not None:
+                    table[device] = value
+        self._own = {}
+
+    def _tables(self) -> "Tuple[Dict[str, Any], ...]":
+        return (self.channels, self.rings, self.coalesce, self.features)
+
     def _isolated(self) -> List[int]:
         """Those that rps_cpumask_housekeeping() leaves out since Linux 5.9; without nohz_full= its file has no list."""
         paths = [self.root / f"sys/devices/system/cpu/{name}" for name in ("isolated", "nohz_full")]
@@ -182,7 +195,10 @@ class FakeNics:
             if device in self.stubborn:
                 raise OSError(getattr(errno, self.stubborn[device]), "the driver refuses", device)
             self.orders.setdefault(device, []).append(command)
+            self._remember(device)
             return {0x3D: self._set_channels, 0x11: self._set_rings, 0x0F: self._set_coalesce}[command](device, record)
+        if command == 0x3B:
+            self._remember(device)
         if device in self.features and (command in (0x3A, 0x3B) or (command, record[4:8][0]) == (0x1B, 4)):
             return self._features(device, command, record)
         if command == 0x37 and device in self.features and struct.unpack_from("=8xQ", record) == (1 << 4,):
@@ -190,6 +206,9 @@ class FakeNics:
         if command in (0x37, 0x1B, 0x1D) and device in self.statistics:
             return self._statistics(device, command, record)
         raise OSError(errno.EOPNOTSUPP, "Operation not supported", device)
+
+    def _remember(self, device: str) -> None:
+        self._own.setdefault(device, [copy.copy(table.get(device)) for table in self._tables()])
 
     def _who(self, device: str, record: bytes) -> bytes:
         return record[:4] + self._driver(device).encode().ljust(32, b"\0") + b"2.13.0g".ljust(32, b"\0") + record[68:]

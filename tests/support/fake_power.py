@@ -17,13 +17,10 @@ PERFORMANCE = "performance"
 
 
 class Power:
-    """The power files below `root`, and what they were at the start: the kernel's choice."""
+    """The power files below `root`."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        folder = root / CPU.lstrip("/")
-        patterns = ("cpu*/cpuidle/state*/disable", "cpufreq/policy*/*", "cpufreq/boost", "intel_pstate/no_turbo")
-        self._start = {file: file.read_text() for pattern in patterns for file in folder.glob(pattern)}
 
     def parked(self, path: str, online: AbstractSet[int]) -> bool:
         """Whether it is a file of a policy whose CPUs are all offline: the directory stays.
@@ -65,11 +62,6 @@ class Power:
         elif kept.exists():
             preference.write_text(kept.read_text())
             kept.unlink()
-
-    def boot(self) -> None:
-        """All is as the kernel chooses."""
-        for file, text in self._start.items():
-            file.write_text(text)
 
     def _demand(self, fine: bool, number: int, path: str) -> None:
         if not fine:

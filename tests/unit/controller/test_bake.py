@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any, Callable, Dict
 
@@ -41,11 +40,9 @@ def disk(host: FakeKernel) -> Dict[str, bytes]:
 
 
 def copy_of(host: FakeKernel, **files: str) -> None:
-    """Start another instance from an image of the host; files (path → text) are what it sets at boot."""
-    host.reboot(SECOND_BOOT)
-    shutil.rmtree(Path(host.root) / "run/nearmetal")
-    for path, content in {"/sys/devices/virtual/dmi/id/board_asset_tag": "i-0fedcba9876543210\n", **files}.items():
-        (Path(host.root) / path.lstrip("/")).write_text(content)
+    """Start another instance from an image of the host, whose kernel has these files."""
+    own = {"/sys/devices/virtual/dmi/id/board_asset_tag": "i-0fedcba9876543210\n", **files}
+    host.reboot(SECOND_BOOT, {**host.hardware, **own})
 
 
 @pytest.mark.parametrize("runs", [1, 2])
@@ -100,9 +97,7 @@ def test_checking_a_bake_moves_no_original(host: FakeKernel, call: Call) -> None
 def test_a_copy_knows_no_original_of_its_baker(host: FakeKernel, call: Call) -> None:
     call(tune.main, host, concerns=CLOCK_AUTO)
     call(tune.main, host, bake=True, concerns=CLOCK_AUTO)
-    offered = Path(host.root) / f"{CLOCK}/available_clocksource".lstrip("/")
-    offered.write_text(offered.read_text().strip() + " jiffies\n")
-    copy_of(host, **{CURRENT: "jiffies\n"})
+    copy_of(host, **{f"{CLOCK}/available_clocksource": "jiffies xen tsc hpet acpi_pm\n"})
     assert command(["reapply", "--if-changed"], host) == 0
     assert text(host, CURRENT) == "tsc"
     assert command(["restore"], host) == 0
@@ -112,7 +107,7 @@ def test_a_copy_knows_no_original_of_its_baker(host: FakeKernel, call: Call) -> 
 def baked_copy(host: FakeKernel, call: Call) -> None:
     """Another instance, at whose boot files of the image set what its kernel chooses otherwise."""
     call(tune.main, host, bake=True, concerns={"network_stack": {"somaxconn": 8192}, "hugepages": {"thp": "never"}})
-    copy_of(host, **{SOMAXCONN: "8192\n", THP: "always madvise [never]\n"})
+    copy_of(host)
     assert command(["reapply", "--if-changed"], host) == 0
 
 

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any, Callable, Dict
 
@@ -51,14 +50,6 @@ def text(host: FakeKernel, path: str) -> str:
     return (Path(host.root) / path.lstrip("/")).read_text()
 
 
-def boot(host: FakeKernel, boot_id: str, **files: str) -> None:
-    """Another boot, at which files of ours (path → text) are read."""
-    host.reboot(boot_id)
-    shutil.rmtree(Path(host.root) / "run/nearmetal", ignore_errors=True)
-    for path, content in files.items():
-        (Path(host.root) / path.lstrip("/")).write_text(content)
-
-
 def everything_works(host: FakeKernel, call: Call) -> None:
     assert command(["reapply"], host) == 0
     assert command(["status"], host) == 0
@@ -72,10 +63,10 @@ def told(done: Dict[str, Any], name: str) -> Dict[str, Any]:
 
 def test_another_value_after_a_reboot(host: FakeKernel, call: Call, knob: "tuple[str, str]") -> None:
     concern, option = knob
-    path, own, (first, second) = PERSISTED[knob][0], PERSISTED[knob][1], PERSISTED[knob][2]
-    texts = PERSISTED[knob][2]
+    path, _own, texts = PERSISTED[knob]
+    first, second = texts
     call(tune.main, host, concerns={concern: {option: first}})
-    boot(host, SECOND_BOOT, **{path: texts[first]})
+    host.reboot(SECOND_BOOT)
     for _again in range(2):
         done = call(tune.main, host, concerns={concern: {option: second}})
         assert "failed" not in done, done["msg"]
@@ -88,7 +79,7 @@ def test_another_value_after_a_reboot(host: FakeKernel, call: Call, knob: "tuple
     assert text(host, path) == texts[second], "what this boot would have had without us isn't known"
     assert not any("nearmetal" in str(one.relative_to(host.root)) for one in Path(host.root, "etc").rglob("*"))
     assert not (Path(host.root) / JOURNAL).exists()
-    boot(host, THIRD_BOOT, **{path: own})
+    host.reboot(THIRD_BOOT)
     again = call(restore.main, host)
     assert not again["changed"]
     assert not again["reboot_required"]
@@ -97,7 +88,7 @@ def test_another_value_after_a_reboot(host: FakeKernel, call: Call, knob: "tuple
 def test_from_the_databases_huge_pages_to_the_caches(call: Call, tmp_path: Path) -> None:
     host = FakeKernel(tmp_path, files_of("nitro_big"))
     call(tune.main, host, workload="in_memory_database")
-    boot(host, SECOND_BOOT, **{THP: "always madvise [never]\n"})
+    host.reboot(SECOND_BOOT)
     assert "failed" not in call(tune.main, host, workload="cache")
     assert not call(tune.main, host, workload="cache")["changed"]
     assert command(["status"], host) == 0
@@ -109,8 +100,7 @@ def test_a_journal_that_an_earlier_version_spoilt_is_read(
 ) -> None:
     """It wrote null as the original of such a value, and refused to read it."""
     concern, option = knob
-    path, texts = PERSISTED[knob][0], PERSISTED[knob][2]
-    first, second = texts
+    first, second = PERSISTED[knob][2]
     call(tune.main, host, concerns={concern: {option: first}})
     place = Path(host.root) / JOURNAL
     journal = json.loads(place.read_text())
@@ -118,7 +108,7 @@ def test_a_journal_that_an_earlier_version_spoilt_is_read(
         if entry["what"] != "files":
             entry.update(original=None, boot_id=SECOND_BOOT)
     place.write_text(json.dumps(journal))
-    boot(host, SECOND_BOOT, **{path: texts[first]})
+    host.reboot(SECOND_BOOT)
     everything_works(host, call)
     assert "failed" not in call(tune.main, host, concerns={concern: {option: second}})
     everything_works(host, call)
@@ -143,9 +133,8 @@ def test_a_restore_after_a_reboot_heeds_the_clock_source_that_the_kernel_was_tol
     files = {f"{CLOCK}/available_clocksource": "xen tsc hpet acpi_pm\n", current: "hpet\n"}
     host = FakeKernel(tmp_path, files_of("xen_hvm", {**files, "/proc/cmdline": "ro clocksource=hpet\n"}))
     call(clocksource.main, host, source="tsc")
-    boot(host, SECOND_BOOT)
-    assert text(host, current) == "hpet\n"
-    boot(host, THIRD_BOOT, **{current: "tsc\n"})
+    host.reboot(SECOND_BOOT)
+    assert text(host, current) == "tsc\n", "our file for systemd-tmpfiles has the last word"
     call(restore.main, host)
     assert text(host, current) == "hpet\n"
 
@@ -156,7 +145,7 @@ def test_a_restore_after_a_reboot_heeds_maxcpus(tmp_path: Path, call: Call) -> N
     call(smt.main, host, threads="disabled")
     assert text(host, f"{CPU}/online") == "0-3\n"
     (tmp_path / "proc/cmdline").write_text("ro maxcpus=4\n")
-    boot(host, SECOND_BOOT)
+    host.reboot(SECOND_BOOT)
     assert text(host, f"{CPU}/online") == "0-3\n"
     call(restore.main, host)
     assert text(host, f"{CPU}/online") == "0-3\n"

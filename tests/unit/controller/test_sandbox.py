@@ -45,9 +45,8 @@ def boot_in_the_sandbox(host: FakeKernel) -> int:
 
 
 def test_a_disk_that_is_mounted_at_home_is_found(tmp_path: Path, call: Call) -> None:
-    host = FakeKernel(tmp_path, files_of("nitro_big"))
-    table = tmp_path / "proc/self/mountinfo"
-    table.write_text(table.read_text().replace(" /data ", " /home "))
+    table = files_of("nitro_big")["/proc/self/mountinfo"].replace(" /data ", " /home ")
+    host = FakeKernel(tmp_path, files_of("nitro_big", {"/proc/self/mountinfo": table}))
     applied = call(block_storage.main, host, disks=[{"mount": "/home", "read_ahead_kb": 4096}])
     assert not applied.get("failed"), applied["msg"]
     assert boot_in_the_sandbox(host) == 0

@@ -190,7 +190,6 @@ def test_a_broken_file_is_one_sentence(host: FakeKernel, call: Call, capsys: pyt
 def test_a_reboot_away_and_switched_off(host: FakeKernel, call: Call, status: Callable[..., str]) -> None:
     call(tune.main, host, workload="base")
     host.reboot("99999999-0000-0000-0000-000000000000")
-    shutil.rmtree(Path(host.root) / "run/nearmetal")
     host.write_value(CURRENT, "acpi_pm\n")
     assert "Unit    hasn't planned since boot;" in status(code=1)
     (Path(host.root) / "etc/nearmetal").mkdir()

@@ -61,7 +61,6 @@ def current(host: FakeKernel) -> str:
 
 def boot(host: FakeKernel, boot_id: str = SECOND_BOOT) -> None:
     host.reboot(boot_id)
-    shutil.rmtree(Path(host.root) / "run/nearmetal", ignore_errors=True)
     host.written.clear()
 
 

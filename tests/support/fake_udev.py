@@ -1,0 +1,118 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""As much of udev(7) and systemd.link(5) as rules of ours and of operators need, written apart from the engine."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import re
+from contextlib import suppress
+from pathlib import Path
+from typing import Callable, Dict, List, Tuple
+
+Term = Tuple[str, str, str, str]
+_TERM = re.compile(r'([A-Z]+)(?:\{([^}]*)\})?(==|!=|\+=|=)"([^"]*)"')
+CLASSES = {"block": "sys/block", "net": "sys/class/net", "cpu": "sys/devices/system/cpu"}
+_LINK = {"MTUBytes": "mtu", "TransmitQueueLength": "tx_queue_len"}
+
+
+class Udev:
+    """Follows the rules below `root` for one event after the other; `take` gives an order to the kernel."""
+
+    def __init__(self, root: Path, take: Callable[[str, str], object]) -> None:
+        self._root = root
+        self._take = take
+
+    def event(self, subsystem: str, name: str, action: str) -> None:
+        """What the files say of an event of a disk, an interface or a CPU; a hidden disk has none."""
+        if re.fullmatch(r"nvme\d+c\d+n\d+", name):
+            return
+        if subsystem == "net" and action == "add":
+            self._link(name)
+        known = {"ACTION": action, "SUBSYSTEM": subsystem, "KERNEL": name}
+        if subsystem == "block":
+            known["ENV.DEVTYPE"] = "disk"
+        for rules in self._files("udev/rules.d", "*.rules"):
+            self._follow(name, known, rules.read_text())
+
+    def _files(self, folder: str, pattern: str) -> List[Path]:
+        """Sorted by name, those of /etc in place of others of the same name."""
+        found: Dict[str, Path] = {}
+        for top in ("usr/lib", "run", "etc"):
+            found.update((path.name, path) for path in (self._root / top / folder).glob(pattern))
+        return [found[name] for name in sorted(found)]
+
+    def _follow(self, name: str, known: Dict[str, str], text: str) -> None:
+        folder = CLASSES[known["SUBSYSTEM"]]
+        target = ""
+        for line in text.splitlines():
+            terms = [] if line.startswith("#") else _TERM.findall(line)
+            assert line.startswith("#") or ", ".join("".join(self._shown(term)) for term in terms) == line, line
+            if target and ("LABEL", "", "=", target) not in terms:
+                continue
+            target = ""
+            place = (self._root / folder / name).resolve()
+            if not all(self._holds(place, known, term) for term in terms if term[2] in ("==", "!=")):
+                continue
+            for key, inner, sign, value in terms:
+                if sign == "=" and key == "GOTO":
+                    target = value
+                elif sign == "=" and key == "ENV":
+                    known[f"ENV.{inner}"] = value
+                elif sign == "=" and key == "ATTR":
+                    with suppress(OSError):  # udev complains, and goes on
+                        self._take(f"/{folder}/{name}/{inner}", value)
+
+    @staticmethod
+    def _shown(term: Term) -> List[str]:
+        key, inner, sign, value = term
+        return [key, f"{{{inner}}}" if inner else "", sign, f'"{value}"']
+
+    def _holds(self, folder: Path, known: Dict[str, str], term: Term) -> bool:
+        key, inner, sign, value = term
+        ways = [folder, *folder.parents]
+        if key == "TEST":
+            found = os.path.lexists(f"{self._root}{value}") if value.startswith("/") else (folder / value).exists()
+        elif key == "ATTR":
+            file = folder / inner
+            found = file.exists() and _fits(file.read_text().strip(), value)
+        elif key == "ATTRS":
+            found = any((way / inner).is_file() and _fits((way / inner).read_text().rstrip(), value) for way in ways)
+        elif key == "DRIVERS":
+            found = any(_fits(os.path.basename(_link(way / "driver")), value) for way in ways)
+        elif key == "DEVPATH":
+            found = _fits(str(folder)[len(str(self._root)) + len("/sys") :], value)
+        else:
+            found = _fits(known.get(f"{key}.{inner}" if inner else key, ""), value)
+        return found == (sign == "==")
+
+    def _link(self, name: str) -> None:
+        """The first .link file that matches, and no other."""
+        folder = self._root / CLASSES["net"] / name
+        seen = {"OriginalName": name, "Driver": os.path.basename(_link(folder / "device/driver"))}
+        for file in self._files("systemd/network", "*.link"):
+            section, match, told = "", [], {}
+            for line in file.read_text().splitlines():
+                key, equals, value = line.strip().partition("=")
+                if not equals:
+                    section = key
+                elif section == "[Match]":
+                    match.append(any(fnmatch.fnmatchcase(seen.get(key, ""), word) for word in value.split()))
+                elif section == "[Link]":
+                    told[key] = value
+            if match and all(match):
+                for key in _LINK.keys() & told.keys():
+                    with suppress(OSError):
+                        self._take(f"/sys/class/net/{name}/{_LINK[key]}", told[key])
+                return
+
+
+def _fits(text: str, pattern: str) -> bool:
+    """Alternatives with | between them, each a shell pattern."""
+    return any(fnmatch.fnmatchcase(text, each) for each in pattern.split("|"))
+
+
+def _link(path: Path) -> str:
+    return os.readlink(path) if path.is_symlink() else ""
