@@ -24,6 +24,11 @@ from dev import ROOT, amazon_aws, pythons
 
 COLLECTIONS = ROOT / ".ansible" / "collections"
 LOCKS = ROOT / "requirements"
+# What the suites start hundreds of times. Everything else is compiled as it is imported: it would cost a minute.
+STARTED_OFTEN = (
+    *("_pytest", "ansible", "ansible_test", "ansiblelint", "boto3", "botocore", "click", "cryptography", "hypothesis"),
+    *("jinja2", "molecule", "packaging", "pluggy", "resolvelib", "rich", "urllib3", "yaml"),
+)
 
 
 class SetupError(Exception):
@@ -146,7 +151,14 @@ def environment(uv: str, folder: str, lock_name: str, version: str, python: Path
         if not stamp.exists() or not stamp.read_text().startswith(f"{version} ") or not (home / "bin/python").exists():
             run([uv, "venv", "--clear", "--python", str(python), str(home)])
         run([uv, "pip", "sync", "--require-hashes", str(lock)], VIRTUAL_ENV=str(home))
+        compile_started_often(home)
         stamp.write_text(stamp_of(lock, version))
+
+
+def compile_started_often(home: Path) -> None:
+    """Write bytecode, which uv leaves out and the suites never write: Ansible starts in half the time."""
+    packages = [str(path) for name in STARTED_OFTEN for path in home.glob(f"lib/python3.*/site-packages/{name}")]
+    run([str(home / "bin/python"), "-m", "compileall", "-q", *packages])
 
 
 def symlink_tree() -> None:
