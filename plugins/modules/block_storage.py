@@ -33,6 +33,7 @@ options:
   read_ahead_kb:
     description:
       - How far files that are read in order are read ahead, in KiB, rounded down to pages by the kernel.
+      - A workload's value is at least so much; only a value of yours is exact.
       - With O(disks[].mount) or O(disks[].device) also for the RAID or LVM device itself.
     type: int
   nr_requests:

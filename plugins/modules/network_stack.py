@@ -15,6 +15,9 @@ description:
     back.
   - An option left out is unmanaged, and what an earlier run had set is taken back.
   - A parameter that the kernel lacks is a finding, as is a setting that the driver lacks.
+  - A workload never narrows a limit; only a value of yours is exact. Of a workload O(somaxconn), O(max_syn_backlog),
+    O(netdev_max_backlog), O(netdev_budget), O(rmem_max), O(wmem_max), O(tcp_rmem), O(tcp_wmem), O(min_free_kbytes),
+    O(rx_ring), O(tx_ring) are at least, O(keepalive_time) is at most, and O(port_range) is at least as wide.
 options:
   rx_ring:
     description:

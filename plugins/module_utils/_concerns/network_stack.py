@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, Dict, List, Mapping, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns import network_ena
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.bounds import LEAST, binds, kept_reason
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.gate import closed
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.native import by_unit
@@ -24,7 +25,6 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.network_sy
     NAME,
     advice,
     argspec,
-    left_to_the_unit,
     plan_sysctls,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
@@ -88,9 +88,9 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
     if shut:
         return Plan(files.actions, shut + files.findings)
     interfaces, parameters = _interfaces(facts, wanted), plan_sysctls(facts, wanted)
-    kept = wanted.get("persist") and (interfaces.findings or left_to_the_unit(parameters))
+    kept = parameters.replan or (wanted.get("persist") and interfaces.findings)
     lasting = by_unit(NAME, facts) if kept else Plan()
-    plans = [interfaces, lasting, parameters, network_ena.plan_parameters(facts, wanted)]
+    plans = [interfaces, lasting, replace(parameters, replan=False), network_ena.plan_parameters(facts, wanted)]
     plans.append(Plan(findings=_tw_recycle(wanted) + advice(facts, wanted) + network_ena.express(facts, wanted)))
     return joined(plans)
 
@@ -103,12 +103,12 @@ def _interfaces(facts: Facts, wanted: Wanted) -> Plan:
         return Plan(findings=(Finding(NAME, "interfaces", "unknown", "this host shows no NIC"),))
     plans: List[Plan] = [gone(NAME, network, wanted)]
     for choice in choices(NAME, network, wanted, PER_NIC):
-        plans += [_rings(network, choice, wanted), _coalesce(network, choice, wanted)]
+        plans += [_rings(facts, network, choice, wanted), _coalesce(network, choice, wanted)]
         plans += [_offloads(network, choice, wanted), _bql(network, choice, wanted), _numbers(network, choice, wanted)]
     return joined(plans)
 
 
-def _rings(network: NetworkFacts, choice: Choice, wanted: Wanted) -> Plan:
+def _rings(facts: Facts, network: NetworkFacts, choice: Choice, wanted: Wanted) -> Plan:
     one = choice.nic
     asked = {field: choice.get(f"{field}_ring") for field in ("rx", "tx") if choice.get(f"{field}_ring") is not None}
     if not asked:
@@ -120,6 +120,7 @@ def _rings(network: NetworkFacts, choice: Choice, wanted: Wanted) -> Plan:
         told = tuple(knob.told(one, "not_applicable", f"{one.driver} has fixed rings") for knob in knobs.values())
         return Plan(findings=told)
     goal: Dict[str, int] = {}
+    why = "more descriptors outlast longer bursts; traffic stops for a moment"
     for field, text in asked.items():
         number = int(text) if text.isdigit() and text.isascii() else 0
         if text == "max" or (wanted.stored and number > most[field]):  # an earlier run was on a host that took more
@@ -128,11 +129,14 @@ def _rings(network: NetworkFacts, choice: Choice, wanted: Wanted) -> Plan:
             takes, by = f"1 to {most[field]}, or max", wanted.wanted_by(f"{field}_ring")
             return _impossible(knobs[field], one.name, f"{field}_ring", text, takes, by)
         goal[field] = _power_of_two(number) if one.driver == "ena" else number
+        own = facts.own("network.rings", f"{one.place}/{field}", now[field])
+        if binds(wanted, f"{field}_ring") and isinstance(own, int) and own > goal[field]:
+            why = kept_reason(LEAST, str(goal[field]), str(own), str(own), why)
+            goal[field] = own
     if {**now, **goal} != now and network.carries_default(one) and not wanted.get("allow_disruptive"):
         reason = "it carries the default route, and new rings stop its traffic for a moment: allow_disruptive: true"
         told = tuple(knob.told(one, "refused", reason, now[field], goal[field]) for field, knob in knobs.items())
         return Plan(findings=told)
-    why = "more descriptors outlast longer bursts; traffic stops for a moment"
     return _fields(choice, knobs, now, goal, why)
 
 

@@ -55,11 +55,24 @@ class Scene:
         firsts = {cpu for one in self.network.nics if one.up for cpu in self.irq_cpus(one)}
         return frozenset(firsts | {sibling for cpu in firsts for sibling in self.topology.siblings(cpu)})
 
-    def local(self, one: Nic) -> FrozenSet[int]:
-        """The CPUs of the NIC's node that may be given work; all when it belongs to none."""
-        online = frozenset(self.topology.cpus_online or ()) - frozenset(cpus(self.network.isolated))
-        here = [frozenset(node.cpus) for node in self.topology.nodes if node.id == one.node and node.cpus]
-        return online & here[0] if here else online
+    def answering(self, nic: Nic, queue: int) -> FrozenSet[int]:
+        """The CPUs that answer a queue's interrupt, by plan or as it is; none when that isn't known."""
+        if nic.place in self.assigned:
+            return frozenset(self.assigned[nic.place][queue : queue + 1])
+        effective = self.network.effective.get(nic.place, {})
+        texts = (effective.get(label) for label in (str(queue), f"rx-{queue}"))
+        return frozenset(cpu for text in texts for cpu in cpus(text))
+
+    def near(self, nic: Nic, queue: int) -> FrozenSet[int]:
+        """The CPUs that may be given a queue's packets: those of the nodes of the CPUs that answer its interrupt.
+
+        Where these aren't known, those of the NIC's node; all where it belongs to none.
+        """
+        usable = frozenset(self.topology.cpus_online or ()) - frozenset(cpus(self.network.isolated))
+        answering = self.answering(nic, queue)
+        nodes = [node for node in self.topology.nodes if answering.intersection(node.cpus)]
+        nodes = nodes or [node for node in self.topology.nodes if node.id == nic.node and node.cpus]
+        return usable & frozenset(cpu for node in nodes for cpu in node.cpus) if nodes else usable
 
 
 def plan_steering(facts: Facts, scene: Scene, chosen: Tuple[Choice, ...], wanted: Wanted) -> Plan:
@@ -75,7 +88,7 @@ def plan_steering(facts: Facts, scene: Scene, chosen: Tuple[Choice, ...], wanted
         if choice.get("rps") is not None:
             plans.append(_rps(scene, choice, rps, helpers, why, wanted.stored))
         if choice.get("rfs") is not None:
-            change, number = _rfs(scene, choice, rfs, bool(helpers), why)
+            change, number = _rfs(scene, choice, rfs, any(helpers.values()), why)
             plans.append(change)
             entries.append(number)
         if choice.get("xps") is not None:
@@ -85,42 +98,46 @@ def plan_steering(facts: Facts, scene: Scene, chosen: Tuple[Choice, ...], wanted
     return joined(plans)
 
 
-def _helpers(facts: Facts, scene: Scene, choice: Choice) -> Tuple[Tuple[int, ...], str]:
-    """The CPUs that `auto` lets share a NIC's packets, and why these or none."""
+def _helpers(facts: Facts, scene: Scene, choice: Choice) -> Tuple[Dict[int, Tuple[int, ...]], str]:
+    """Queue → the CPUs that `auto` lets share its packets, and why these or none."""
     one, queues = choice.nic, scene.counts.get(choice.nic.place, 0)
     online = len(scene.topology.cpus_online or ())
     platform = facts.platform
     if queues >= online:
-        return (), "each CPU has a queue: sharing would only add interrupts between CPUs"
+        return {}, "each CPU has a queue: sharing would only add interrupts between CPUs"
     if platform is not None and platform.architecture == "aarch64":
-        return (), "AWS's Graviton guide wants it off (ec2.md 2.9)"
+        return {}, "AWS's Graviton guide wants it off (ec2.md 2.9)"
     if one.driver == "ena" and queues * CPUS_PER_QUEUE > online:
-        return (), f"{queues} queues are enough for {online} CPUs"
-    found = tuple(sorted(scene.local(one) - scene.busy()))
-    if not found:
-        return (), "every core of its node takes interrupts of a NIC already"
-    return found, f"{queues} queue{'s' * (queues != 1)} for {online} CPUs: those of its node without interrupts help"
+        return {}, f"{queues} queues are enough for {online} CPUs"
+    found = {queue: tuple(sorted(scene.near(one, queue) - scene.busy())) for queue in range(queues)}
+    several = len([node for node in scene.topology.nodes if node.cpus]) > 1
+    if not any(found.values()):
+        of = " of the nodes whose CPUs answer its interrupts" if several else ""
+        return {}, f"every core{of} takes interrupts of a NIC already"
+    where = " on the node of the CPU that answers each queue" if several else ""
+    return found, f"{queues} queue{'s' * (queues != 1)} for {online} CPUs: those without interrupts{where} help"
 
 
-def _rps(scene: Scene, choice: Choice, knob: Knob, helpers: Tuple[int, ...], why: str, stored: bool) -> Plan:
+def _rps(scene: Scene, choice: Choice, knob: Knob, helpers: Dict[int, Tuple[int, ...]], why: str, stored: bool) -> Plan:
     one, asked = choice.nic, choice.get("rps")
     queues = scene.counts.get(one.place, 0)
     present = scene.network.rps.get(one.place, {})
     if not present:
         return Plan(findings=(knob.told(one, "not_applicable", "this kernel has no rps_cpus for it"),))
     if asked == "kernel":
-        helpers, why = (), "the kernel's own choice: off"
+        helpers, why = {}, "the kernel's own choice: off"
     elif asked != "auto":
-        helpers = cpu_list("network_irq.rps", asked, scene.topology, stored)
-        why = "the CPUs that were asked for" if helpers else f"off: none of {asked} is online any more"
+        named = cpu_list("network_irq.rps", asked, scene.topology, stored)
+        helpers = dict.fromkeys(range(queues), named)
+        why = "the CPUs that were asked for" if named else f"off: none of {asked} is online any more"
         if queues >= len(scene.topology.cpus_online or ()):
             reason = "each CPU has a queue already; RPS would only add interrupts between CPUs"
             return Plan(findings=(knob.told(one, "refused", reason, dict(present), asked),))
-        idle = listed(set(helpers) & set(cpus(scene.network.isolated)))
+        idle = listed(set(named) & set(cpus(scene.network.isolated)))
         if idle:
             reason = f"isolcpus= or nohz_full= keeps CPU {idle} free of work: the kernel gives it no packets"
             return Plan(findings=(knob.told(one, "refused", reason, dict(present), asked),))
-    goal = {f"rx-{queue}": listed(helpers) for queue in range(queues)}
+    goal = {f"rx-{queue}": listed(helpers.get(queue, ())) for queue in range(queues)}
     return knob.change(one, _of(present, goal), goal, why)
 
 

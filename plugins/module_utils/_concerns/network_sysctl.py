@@ -8,6 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Dict, Mapping, Optional, Tuple
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.bounds import (
+    LEAST,
+    MOST,
+    WIDEST,
+    binds,
+    bounded,
+    kept_reason,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.native import plan_file, sysctl_d
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.network_choice import Knob, joined, knob_maker
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
@@ -30,20 +38,33 @@ class Rule:
     text: bool = False
     also: Tuple[str, ...] = ()  # keys that get the same value
     by_memory: bool = False  # whether it fits follows from the host's memory, so no file may set it on another type
+    bound: str = ""  # how a workload's value and the host's own are brought together; empty: the workload's is exact
     reason: str = ""
     reference: str = "S4-16; ec2.md 2.10"
 
 
 _SWITCH = ("disabled", "enabled")
 RULES: Mapping[str, Rule] = {
-    "somaxconn": Rule("net.core.somaxconn", 1, reason="how many connections wait to be accepted", reference="S4-08"),
-    "max_syn_backlog": Rule("net.ipv4.tcp_max_syn_backlog", 1, reason="how many connections are half open"),
-    "netdev_max_backlog": Rule("net.core.netdev_max_backlog", 1, reason="packets that wait for a CPU when RPS is on"),
-    "netdev_budget": Rule("net.core.netdev_budget", 1, 10000, reason="packets per round of NAPI", reference="S4-14"),
-    "rmem_max": Rule("net.core.rmem_max", 2304, reason="the largest receive buffer that a program may ask for"),
-    "wmem_max": Rule("net.core.wmem_max", 4608, reason="the largest send buffer that a program may ask for"),
-    "tcp_rmem": Rule("net.ipv4.tcp_rmem", 1, count=3, reason="the receive window, least first and most"),
-    "tcp_wmem": Rule("net.ipv4.tcp_wmem", 1, count=3, reason="the send buffer, least first and most"),
+    "somaxconn": Rule(
+        "net.core.somaxconn", 1, bound=LEAST, reason="how many connections wait to be accepted", reference="S4-08"
+    ),
+    "max_syn_backlog": Rule(
+        "net.ipv4.tcp_max_syn_backlog", 1, bound=LEAST, reason="how many connections are half open"
+    ),
+    "netdev_max_backlog": Rule(
+        "net.core.netdev_max_backlog", 1, bound=LEAST, reason="packets that wait for a CPU when RPS is on"
+    ),
+    "netdev_budget": Rule(
+        "net.core.netdev_budget", 1, 10000, bound=LEAST, reason="packets per round of NAPI", reference="S4-14"
+    ),
+    "rmem_max": Rule(
+        "net.core.rmem_max", 2304, bound=LEAST, reason="the largest receive buffer that a program may ask for"
+    ),
+    "wmem_max": Rule(
+        "net.core.wmem_max", 4608, bound=LEAST, reason="the largest send buffer that a program may ask for"
+    ),
+    "tcp_rmem": Rule("net.ipv4.tcp_rmem", 1, count=3, bound=LEAST, reason="the receive window, least first and most"),
+    "tcp_wmem": Rule("net.ipv4.tcp_wmem", 1, count=3, bound=LEAST, reason="the send buffer, least first and most"),
     "slow_start_after_idle": Rule(
         "net.ipv4.tcp_slow_start_after_idle", words=_SWITCH, reason="whether a connection forgets its window when idle"
     ),
@@ -53,9 +74,15 @@ RULES: Mapping[str, Rule] = {
         reason="finds the path's MTU where ICMP is dropped",
     ),
     "keepalive_time": Rule(
-        "net.ipv4.tcp_keepalive_time", 1, 32767, reason="the newest types forget a connection that is idle for 350 s"
+        "net.ipv4.tcp_keepalive_time",
+        1,
+        32767,
+        bound=MOST,
+        reason="the newest types forget a connection that is idle for 350 s",
     ),
-    "port_range": Rule("net.ipv4.ip_local_port_range", 1024, 65535, 2, reason="ports for connections to elsewhere"),
+    "port_range": Rule(
+        "net.ipv4.ip_local_port_range", 1024, 65535, 2, bound=WIDEST, reason="ports for connections to elsewhere"
+    ),
     "busy_poll": Rule(
         "net.core.busy_poll",
         0,
@@ -71,6 +98,7 @@ RULES: Mapping[str, Rule] = {
         "vm.min_free_kbytes",
         1024,
         by_memory=True,
+        bound=LEAST,
         reason="memory kept free so that packets find a page",
         reference="ec2.md 2.8",
     ),
@@ -92,38 +120,40 @@ def argspec() -> Dict[str, Dict[str, Any]]:
 def plan_sysctls(facts: Facts, wanted: Wanted) -> Plan:
     """The plan for the kernel parameters, and for the file that sets them at boot.
 
+    It asks for another plan at each boot (`replan`) when a parameter is to last and no file may set it.
     Raises NearmetalError for a value that no kernel takes.
     """
     plans = []
     kept: Dict[str, str] = {}
+    unkept = False
     make = knob_maker(NAME, wanted)
     for name, rule in RULES.items():
         asked = wanted.get(name)
         if asked is None:
             continue
-        goal = _value(name, rule, asked)
+        value = _value(name, rule, asked)
         knob = make(name, "sysctl", rule.reference)
         for key in (rule.key, *rule.also):
             now = (facts.sysctl or {}).get(key)
-            stop = _stop(facts, name, key, now, goal)
+            stop = _stop(facts, wanted, name, key, now, value)
             if stop is not None:
-                plans.append(Plan(findings=(replace(knob.told(None, *stop, now, goal), where=key),)))
+                plans.append(Plan(findings=(replace(knob.told(None, *stop, now, value), where=key),)))
                 continue
-            if not rule.by_memory:
+            own = str(facts.own("sysctl", key, now))
+            goal = bounded(rule.bound, value, own) if rule.bound and binds(wanted, name) else value
+            reason = rule.reason if goal == value else kept_reason(rule.bound, value, own, goal, rule.reason)
+            if rule.by_memory or goal != value:
+                unkept = True
+            else:
                 kept[key] = goal
             status = "ok" if now == goal else "would_change"
-            told = replace(knob.told(None, status, rule.reason, now, goal), where=key)
-            actions = () if now == goal else (knob.action(key, now, goal, rule.reason),)
-            plans.append(Plan(actions, (told,)))
+            finding = replace(knob.told(None, status, reason, now, goal), where=key)
+            actions = () if now == goal else (knob.action(key, now, goal, reason),)
+            plans.append(Plan(actions, (finding,)))
     path, text = sysctl_d(NAME, kept)
     lasting = text if kept and wanted.get("persist") else None
-    return joined([*plans, plan_file(NAME, facts, path, lasting, "user")])
-
-
-def left_to_the_unit(parameters: Plan) -> bool:
-    """Whether the plan for the parameters has one that no file sets at boot."""
-    names = [name for name, rule in RULES.items() if rule.by_memory]
-    return any(told.knob in names and told.status in ("ok", "would_change") for told in parameters.findings)
+    both = joined([*plans, plan_file(NAME, facts, path, lasting, "user")])
+    return replace(both, replan=unkept and bool(wanted.get("persist")))
 
 
 def advice(facts: Facts, wanted: Wanted) -> Tuple[Finding, ...]:
@@ -138,12 +168,28 @@ def advice(facts: Facts, wanted: Wanted) -> Tuple[Finding, ...]:
     return ()
 
 
-def _stop(facts: Facts, name: str, key: str, now: Optional[str], goal: str) -> Optional[Tuple[str, str]]:
+def _stop(
+    facts: Facts, wanted: Wanted, name: str, key: str, now: Optional[str], goal: str
+) -> Optional[Tuple[str, str]]:
     """Status and reason for a parameter that isn't to be set."""
     if now is None:
         return "not_applicable", f"this kernel has no {key}"
     if RULES[name].by_memory and _too_much(facts, int(goal)):
         return "refused", f"{goal} kB is more than {_MOST_FREE:.0%} of this host's memory"
+    if name == "busy_poll" and goal != "0" and wanted.wanted_by(name) == "workload":
+        return _no_cpu_to_burn(facts)
+    return None
+
+
+def _no_cpu_to_burn(facts: Facts) -> Optional[Tuple[str, str]]:
+    """Status and reason on a host where a thread that polls takes the CPU that others need."""
+    online = len(facts.topology.cpus_online or ()) if facts.topology is not None else 0
+    yourself = "set network_stack.busy_poll yourself if you want that"
+    if facts.platform is not None and facts.platform.burstable:
+        return "refused", f"polling spends CPU credits while nothing arrives, and this is a burstable type; {yourself}"
+    if 0 < online <= 2:
+        few = "one CPU" if online == 1 else "two CPUs"
+        return "refused", f"this host has {few}: a thread that polls keeps the others from running; {yourself}"
     return None
 
 

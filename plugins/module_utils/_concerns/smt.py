@@ -104,6 +104,13 @@ def _harmful(facts: Facts, wanted: Wanted) -> Optional[Finding]:
     if facts.platform is not None and facts.platform.burstable:
         reason = "a burstable type earns its credits with all vCPUs; half of them would spend what all earn"
         return _finding("refused", reason, facts.smt)
+    cores = facts.topology.cores if facts.topology is not None else None
+    if wanted.wanted_by("threads") == "workload" and cores is not None and len(cores) < 2:
+        reason = (
+            "this host has one core: without its second thread one CPU is left for the workload, the kernel and all"
+            " interrupts; set smt.threads: disabled yourself if you want that"
+        )
+        return _finding("refused", reason, facts.smt, "disabled")
     slice_of_xen = host_class(facts, wanted) == "xen_hvm" and facts.smt is not None and not facts.smt.cpuidle
     if slice_of_xen and not wanted.get("allow_unverified"):
         reason = (

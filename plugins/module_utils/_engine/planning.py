@@ -126,6 +126,7 @@ def plan_one(
     if owners is not None and mode == REPLAN:
         # In its sandbox the unit sees a read-only /etc on every host, and it writes nothing there.
         owners = replace(owners, immutable=None)
+    facts = replace(facts, originals={entry.key: (entry.original, entry.ours) for entry in entries})
     today = time.strftime("%Y-%m-%d", time.gmtime())
     plan = plan_waived(request.concern, wanted, partial(_unowned, owners, partial(request.concern.plan, facts)), today)
     plan = replace(plan, findings=tuple(told for told in plan.findings if told.knob not in request.unasked))

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
-from typing import Any, Callable, Dict, Iterable, Mapping, Optional
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import (
@@ -31,7 +31,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import (
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files import observe_files
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Value
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,14 @@ class Facts:
     services: Optional[Mapping[str, services.Process]] = None  # of those that run
     sysctl: Optional[Mapping[str, str]] = None  # key → value of those that concerns manage
     files: Optional[Mapping[str, str]] = None  # path → text of each file of ours
+    # (lever, place) → the value before nearmetal, and those that nearmetal set since. The engine knows them from the
+    # journal; they are empty for whoever only observes.
+    originals: Mapping[Tuple[str, str], Tuple[Value, Tuple[Value, ...]]] = field(default_factory=dict)
+
+    def own(self, what: str, where: str, now: Value) -> Value:
+        """The value that the host has at a place without nearmetal, which reads `now`."""
+        original, ours = self.originals.get((what, where), (None, ()))
+        return original if now in ours and original is not None else now
 
     def as_dict(self) -> Dict[str, Any]:
         """Plain JSON, for people: the domains that were observed, without our own files."""
@@ -115,7 +123,7 @@ def project(facts: Facts, actions: Iterable[Action]) -> Facts:
         after: Any
         if isinstance(before, Mapping):
             after = _entry(before, action)
-        elif name in {field.name for field in fields(before)}:
+        elif name in {known.name for known in fields(before)}:
             value = _entry(getattr(before, name), action) if action.where else action.after
             after = replace(before, **{name: value})
         else:

@@ -39,8 +39,8 @@ class IdleState:
 
     @property
     def polls(self) -> bool:
-        """Whether the CPU doesn't idle at all in it."""
-        return self.name.upper() == "POLL"
+        """Whether the CPU doesn't idle at all in it: cpuidle's own state 0, which the oldest kernels call C0."""
+        return self.name.upper() in ("POLL", "C0")
 
 
 @dataclass(frozen=True)

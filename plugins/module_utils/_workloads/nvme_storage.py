@@ -21,14 +21,10 @@ OWN: Workload = {
             "90 s for instance store, where a disk that is silent is broken, and no end for EBS, as AWS's own rules",
             "ec2.md 2.11, ec2.md 4",
         ),
-        "scheduler": Choice(
-            "none",
-            "the device orders requests itself; a scheduler of the kernel's costs CPU per request",
-            "S3-03, ec2.md 4",
-        ),
-        "nomerges": Choice(
-            2,
-            "random requests hardly ever touch, and looking for some that do costs CPU for each of a million",
+        "disks": Choice(
+            [{"kind": "instance_store", "scheduler": "none", "nomerges": 2}],
+            "instance store alone: it orders requests itself, and random requests hardly ever touch, so a scheduler and"
+            " the search for requests to merge cost CPU for each of a million; an EBS volume merges small writes",
             "S3-03, ec2.md 4",
         ),
     },

@@ -229,3 +229,27 @@ def test_rings_do_not_move_what_the_same_run_has_placed(tmp_path: Path, call: Ca
     applied = call(tune.main, host, concerns=asked)
     assert {told["concern"] for told in applied["findings"] if told["status"] == "changed"} >= set(asked)
     assert not call(tune.main, host, check=True, concerns=asked)["changed"]
+
+
+def test_a_workload_widens_what_the_host_had_before_and_not_what_an_earlier_run_set(tmp_path: Path, call: Call) -> None:
+    somaxconn = tmp_path / "proc/sys/net/core/somaxconn"
+    host = FakeKernel(tmp_path, files_of("nitro_big", {"/proc/sys/net/core/somaxconn": "65535\n"}))
+    call(network_stack.main, host, somaxconn=1024)
+    assert somaxconn.read_text().strip() == "1024", "a user's own value is exact"
+    file = tmp_path / "etc/sysctl.d/99-nearmetal-network_stack.conf"
+    assert "somaxconn = 1024" in file.read_text()
+    call(tune.main, host, workload="web")
+    assert somaxconn.read_text().strip() == "65535"
+    assert "somaxconn" not in file.read_text(), "the workload's value would lower it at the next boot"
+    again = call(tune.main, host, workload="web")
+    assert (again["changed"], again["actions"]) == (False, [])
+
+
+def test_a_workload_after_a_users_higher_value_is_not_held_to_it(tmp_path: Path, call: Call) -> None:
+    somaxconn = tmp_path / "proc/sys/net/core/somaxconn"
+    host = FakeKernel(tmp_path, files_of("nitro_big", {"/proc/sys/net/core/somaxconn": "128\n"}))
+    call(network_stack.main, host, somaxconn=65535)
+    call(tune.main, host, workload="web")
+    assert somaxconn.read_text().strip() == "4096"
+    call(restore.main, host)
+    assert somaxconn.read_text().strip() == "128"

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Dict, FrozenSet
+from typing import Any, Dict, FrozenSet, Set
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
@@ -64,11 +64,17 @@ def test_a_host_is_told_the_checks_of_its_class(kind: str, tmp_path: Path) -> No
 
 def test_the_table_has_a_row_for_every_value() -> None:
     expected = {
-        name: {f"{concern}.{option}" for concern, options in values(workload).items() for option in options}
+        name: {f"{concern}.{knob}" for concern, options in values(workload).items() for knob in _knobs(options)}
         for name, workload in WORKLOADS.items()
     }
     assert {name: set(rows) for name, rows in TABLE.items()} == expected
     assert all(set(cells) == set(HOSTS) for rows in TABLE.values() for cells in rows.values())
+
+
+def _knobs(options: Dict[str, Any]) -> Set[str]:
+    """The options, and those of each entry of `disks` in its place."""
+    entries = options.get("disks", ())
+    return (set(options) - {"disks"}).union(*entries) - {"kind"}
 
 
 @pytest.mark.parametrize("kind", HOSTS)
@@ -144,14 +150,20 @@ def on_the_lab(table: FrozenSet[str], knob: str, one: Shape) -> FrozenSet[str]:
         return frozenset(("not_applicable",))
     if knob == "block_storage.io_timeout":
         return frozenset(("not_applicable",))  # virtio_blk has none, and AWS names one for its own disks alone
+    if knob in ("block_storage.scheduler", "block_storage.nomerges"):
+        table |= {"not_applicable"}  # a workload may mean instance store, which no lab has
     if knob.startswith("cpu_power.") and "refused" not in table:
         return frozenset(("not_applicable",))
     if knob.startswith("numa."):
         return APPLIES if one.nodes > 1 else frozenset(("not_applicable",))
     if knob == "smt.threads" and one.threads == 1:
         return frozenset(("not_applicable",))
-    if knob == "network_irq.policy" and one.sockets * one.cores == 1:
-        table |= {"not_applicable"}  # a workload without second threads leaves it one CPU
+    if knob == "smt.threads" and one.sockets * one.cores == 1:
+        return frozenset(("refused",))  # one CPU would be left
+    if knob == "network_stack.busy_poll" and one.sockets * one.cores <= 2:
+        table |= {"refused"}  # without second threads two CPUs are left, or one
+    if knob == "network_irq.policy" and one.sockets * one.cores * one.threads == 1:
+        table |= {"not_applicable"}
     if knob == "clocksource.source" and "tsc=reliable" not in one.kernel_args:
         return frozenset(("not_applicable",))  # this is what tsc=reliable on its command line is for
     return table | APPLIES if table & APPLIES else table

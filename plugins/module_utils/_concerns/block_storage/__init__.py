@@ -19,6 +19,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern im
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.gate import closed
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.join import joined
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.native import by_unit, plan_file, udev_rules
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.block import BlockFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.disk import KINDS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
@@ -66,11 +67,12 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
     wish = wishes(block, wanted)
     at_boot = driver.plan_timeout(facts, block, wish, wanted)
     wish = _of_method(wish, wanted)
-    now = queue.plan(block, wish, wanted)
+    now = queue.plan(facts, block, wish, wanted)
     polled = driver.plan_polling(facts, block, wanted)
     by = "user" if any(wanted.wanted_by(knob) == "user" for knob in asked) else "workload"
-    files = _rules(facts, rules(wish) if wanted.get("persist") else None, by)
-    lasting = by_unit(NAME, facts) if wish.derived and wanted.get("persist") else Plan()
+    ruled = _ruled(facts, block, wish, wanted)
+    files = _rules(facts, rules(ruled) if wanted.get("persist") else None, by)
+    lasting = by_unit(NAME, facts) if ruled.derived and wanted.get("persist") else Plan()
     return joined(now, at_boot, polled, files, lasting)
 
 
@@ -79,6 +81,19 @@ def _of_method(wish: Wishes, wanted: Wanted) -> Wishes:
     if wanted.get(driver.METHOD) != "boot":
         return wish
     return Wishes(_without_timeout(wish.kinds), _without_timeout(wish.disks), wish.derived)
+
+
+def _ruled(facts: Facts, block: BlockFacts, wish: Wishes, wanted: Wanted) -> Wishes:
+    """What a rule may set: not the read-ahead of a kind with a disk that has more; the unit plans that at each boot."""
+    asked = {one: wish.disks[one.name].get("read_ahead_kb") for one in block.disks}
+    more = {one.kind for one, value in asked.items() if value and queue.has_more(facts, block, one, value, wanted)}
+    if not more:
+        return wish
+    kinds = {
+        kind: {knob: value for knob, value in knobs.items() if knob != "read_ahead_kb" or kind not in more}
+        for kind, knobs in wish.kinds.items()
+    }
+    return Wishes(kinds, wish.disks, derived=True)
 
 
 def _without_timeout(table: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Mapping[str, Any]]:

@@ -71,6 +71,11 @@ def wishes(block: BlockFacts, wanted: Wanted) -> Wishes:
     return Wishes(kinds, found, hidden or any(own.values()))
 
 
+def who_wants(wanted: Wanted, knob: str) -> str:
+    """Who wants a knob: `user`, `workload` or `auto`; of one that only an entry of `disks` names, who wants those."""
+    return wanted.wanted_by(knob if wanted.get(knob) is not None else "disks")
+
+
 def _belongs(one: Disk, knob: str) -> bool:
     """Whether the knob means something at this layer: read-ahead where files are read, the others where disks are."""
     return one.layer in ((DISK, HEAD, STACKED) if knob == "read_ahead_kb" else (DISK, PATH))

@@ -8,10 +8,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.block_storage.choice import NAME, Wishes
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.block_storage.choice import (
+    NAME,
+    Wishes,
+    who_wants,
+)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.bounds import LEAST, binds, bounded, kept_reason
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.block import LONGEST_MS, BlockFacts, holds, valid
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.disk import EBS, INSTANCE_STORE, XVD, Disk
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Wanted
 
 # What AWS's own udev rules set (amazon-ec2-utils): EBS may answer late, a disk in the host that is silent is broken.
@@ -49,7 +55,7 @@ class _Told:
     names: List[str] = field(default_factory=list)
 
 
-def plan(block: BlockFacts, wishes: Wishes, wanted: Wanted) -> Plan:
+def plan(facts: Facts, block: BlockFacts, wishes: Wishes, wanted: Wanted) -> Plan:
     """The plan for each knob on each disk.
 
     Raises NearmetalError for a value that a disk can't take.
@@ -64,7 +70,7 @@ def plan(block: BlockFacts, wishes: Wishes, wanted: Wanted) -> Plan:
             if asked is None:
                 continue
             now = block.now(knob).get(one.place)
-            goal = _goal(block, one, knob, asked, wishes, wanted)
+            goal = _goal(facts, block, one, knob, asked, wishes, wanted)
             if not goal.status:
                 # With another scheduler the kernel forgets the number, so it is written although it is right now.
                 due = not holds(knob, now, goal.value) or (knob == "nr_requests" and one.place in switched)
@@ -72,7 +78,7 @@ def plan(block: BlockFacts, wishes: Wishes, wanted: Wanted) -> Plan:
                     actions.append(_action(one, knob, now, goal.value, wanted))
                 if due and knob == "scheduler":
                     switched.add(one.place)
-                goal = Goal(goal.value, "would_change" if due else "ok", _WHY[knob][0])
+                goal = Goal(goal.value, "would_change" if due else "ok", goal.reason or _WHY[knob][0])
             group = told.setdefault((goal.status, goal.reason), _Told())
             group.now[one.place] = now
             group.wanted[one.place] = goal.value or asked
@@ -101,12 +107,14 @@ def timeout(kind: str, asked: str) -> Goal:
     return Goal(str(AWS_TIMEOUT_MS[kind] if asked == AWS else LONGEST_MS if asked == MAX else int(asked)))
 
 
-def _goal(block: BlockFacts, one: Disk, knob: str, asked: str, wishes: Wishes, wanted: Wanted) -> Goal:
+def _goal(facts: Facts, block: BlockFacts, one: Disk, knob: str, asked: str, wishes: Wishes, wanted: Wanted) -> Goal:
     if one.zoned:
         return Goal(status="not_applicable", reason="a zoned device has rules of its own: left alone")
     goal = timeout(one.kind, asked) if knob == "io_timeout" else Goal(asked)
     if knob == "scheduler":
         goal = scheduler(one, asked)
+    if knob == "read_ahead_kb":
+        goal = _read_ahead(facts, block, one, asked, wanted)
     if goal.status:
         return goal
     now = block.now(knob).get(one.place)
@@ -120,9 +128,23 @@ def _goal(block: BlockFacts, one: Disk, knob: str, asked: str, wishes: Wishes, w
         trouble = f"doesn't offer {asked}; it offers {' '.join(one.offered) or 'none'}"
     if knob == "nr_requests":
         trouble = _too_many(block, one, int(asked), wishes)
-    if trouble and wanted.wanted_by(knob) != "workload":
+    if trouble and who_wants(wanted, knob) != "workload":
         raise NearmetalError(f"{NAME}.{knob}: {one.name} {trouble}")
     return Goal(status="not_applicable", reason=trouble) if trouble else goal
+
+
+def _read_ahead(facts: Facts, block: BlockFacts, one: Disk, asked: str, wanted: Wanted) -> Goal:
+    """A workload asks for at least so much."""
+    own = facts.own("block.read_ahead_kb", one.place, block.now("read_ahead_kb").get(one.place))
+    goal = bounded(LEAST, asked, str(own)) if binds(wanted, "read_ahead_kb") else asked
+    if goal == asked:
+        return Goal(asked)
+    return Goal(goal, reason=kept_reason(LEAST, asked, str(own), goal, _WHY["read_ahead_kb"][0]))
+
+
+def has_more(facts: Facts, block: BlockFacts, one: Disk, asked: str, wanted: Wanted) -> bool:
+    """Whether a disk reads further ahead than a workload asks for, so that no rule may set the workload's value."""
+    return bool(_read_ahead(facts, block, one, asked, wanted).reason)
 
 
 def scheduler(one: Disk, asked: str) -> Goal:
@@ -160,7 +182,7 @@ def _action(one: Disk, knob: str, now: Optional[str], goal: str, wanted: Wanted)
         where=one.place,
         before=now,
         after=goal,
-        wanted_by=wanted.wanted_by(knob),
+        wanted_by=who_wants(wanted, knob),
         reason=f"{one.name}: {reason}",
         reference=reference,
     )

@@ -1,0 +1,45 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a workload may do to a limit: widen it, never narrow it. Pure. PRIVATE to the collection.
+
+The operator may have raised a limit for a reason that no workload knows. So a
+workload's value of such a knob is a bound; only a value that the user sets is exact.
+"""
+
+from __future__ import annotations
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Wanted
+
+LEAST = "least"  # at least this much: the larger number wins, number by number
+MOST = "most"  # at most this much: the smaller one
+WIDEST = "widest"  # a range that is at least as wide: the lower begin and the higher end
+
+
+def bounded(bound: str, asked: str, previous: str) -> str:
+    """The value between a workload's and the one that the host has without nearmetal; both are numbers with spaces.
+
+    The workload's own where the host's is no list of as many numbers.
+    """
+    numbers, others = asked.split(), previous.split()
+    if len(numbers) != len(others) or not all(_is_number(word) for word in (*numbers, *others)):
+        return asked
+    choose = {LEAST: (max,) * len(numbers), MOST: (min,) * len(numbers), WIDEST: (min, max)}[bound]
+    return " ".join(str(pick(int(a), int(b))) for pick, a, b in zip(choose, numbers, others))
+
+
+def kept_reason(bound: str, asked: str, previous: str, goal: str, reason: str) -> str:
+    """Why the goal isn't the workload's value: the host's own stays, or each side widens the other."""
+    least = "at most" if bound == MOST else "at least"
+    if goal != previous:
+        return f"the host has {previous}, the workload wants {least} {asked}; this value satisfies both: {reason}"
+    return f"the host has {'less' if bound == MOST else 'more'}; the workload wants {least} {asked}: {reason}"
+
+
+def binds(wanted: Wanted, option: str) -> bool:
+    """Whether the value of an option is a bound: a workload's is, a user's is exact."""
+    return wanted.wanted_by(option) == "workload"
+
+
+def _is_number(word: str) -> bool:
+    return word.isdigit() and word.isascii()
