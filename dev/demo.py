@@ -24,7 +24,7 @@ from lab.host import Host
 from lab.progress import Progress
 
 BIN = Path(sys.executable).parent
-SHAPE = "default"
+SHAPE = "demo"
 STEPS = 9
 CURRENT = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 # What a host holds where nearmetal could leave something, by the host's own tools.
@@ -97,7 +97,7 @@ def compare(before: ClockCost, after: ClockCost) -> str:
 
 def run(keep: bool, demo: Demo, progress: Progress) -> None:
     """All steps on a fresh host, which ends with them unless it is kept."""
-    with demo.step("Boot a host that stands for m5.2xlarge: 2 sockets, 2 threads per core, 2 nodes, a slow clock"):
+    with demo.step("Boot a host that stands for m5.xlarge: 2 sockets, 2 threads per core, 2 nodes, a slow clock"):
         host = instance.up(SHAPE, "demo", outlive=keep, progress=progress)
     try:
         _steps(host, demo, progress)

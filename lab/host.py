@@ -18,25 +18,31 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from lab import process, qemu
+from lab import process, qemu, supervisor
 from lab.error import LabError
 from lab.keys import HOST_ALIAS, Keys
 from lab.monitor import Monitor
+from lab.pace import Pace
 from lab.shape import Shape
 
 STATE = "host.json"
 QEMU_LOG = "qemu.log"
-# Both times the patience of the shape.
+# Times the patience of the shape, and in the host's own seconds (lab/pace.py): those that a busy machine keeps it
+# waiting don't count.
 BOOT_LIMIT_SECONDS = 900.0
 SILENCE_LIMIT_SECONDS = 180.0
 _ENDS_WITHIN_SECONDS = 10.0
 _STOPS_WITHIN_SECONDS = 10.0
+_LOOK_SECONDS = 0.3
 _FINISHED = "systemctl is-system-running --wait || systemctl list-units --failed --plain --no-legend; true"
 
 
 @dataclasses.dataclass(frozen=True)
 class Host:
-    """What is needed to reach a host and to end it; kept in its folder as host.json."""
+    """What is needed to reach a host and to end it; kept in its folder as host.json.
+
+    The process is the supervisor of its QEMU, which outlives a reset.
+    """
 
     name: str
     shape: str
@@ -83,8 +89,17 @@ class Host:
 
     @property
     def runs(self) -> bool:
-        """Whether its QEMU is alive: the same process, not another one with its number."""
+        """Whether it is up or between two QEMUs: its supervisor lives, not another process with its number."""
         return process.start_ticks(self.pid) == self.started
+
+    @property
+    def qemu_pid(self) -> int:
+        """The process of its QEMU, another one after each reset; 0 before the first."""
+        return supervisor.qemu(Path(self.folder))[0]
+
+    def pace(self) -> Pace:
+        """Its own seconds from now on."""
+        return Pace(lambda: self.qemu_pid or self.pid)
 
     def ssh_options(self) -> list[str]:
         """Options of ssh without address, port and user: for an inventory too."""
@@ -106,7 +121,7 @@ class Host:
             "-o",
             "LogLevel=ERROR",
             "-o",
-            "ConnectTimeout=60",
+            "ConnectTimeout=120",
             # A host that reboots may go without a word: without this the connection waits for ever.
             "-o",
             "ServerAliveInterval=15",
@@ -120,18 +135,36 @@ class Host:
 
     def run(self, command: str, *, user: str | None = None, stdin: bytes | None = None, seconds: float = 300.0) -> str:
         """The output of a shell command on the host; a failure shows its errors, a hang the console."""
-        try:
-            done = subprocess.run(
-                [*self.ssh(user), command], input=stdin or b"", capture_output=True, timeout=seconds, check=False
-            )
-        except subprocess.TimeoutExpired as error:
-            raise self.stuck(f"{command!r} did not end within {seconds:.0f} s") from error
-        if done.returncode:
+        program = subprocess.Popen(
+            [*self.ssh(user), command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        with program:
+            try:
+                output, errors = self._communicate(program, stdin or b"", seconds)
+            except BaseException:
+                program.kill()
+                raise
+        if output is None:
+            raise self.stuck(f"{command!r} did not end within {seconds:.0f} s")
+        if program.returncode:
             raise LabError(
-                f"{self.name}: {command!r} failed with status {done.returncode}:\n"
-                f"{(done.stderr + done.stdout).decode('utf-8', 'replace')}"
+                f"{self.name}: {command!r} failed with status {program.returncode}:\n"
+                f"{(errors + output).decode('utf-8', 'replace')}"
             )
-        return done.stdout.decode("utf-8", "replace")
+        return output.decode("utf-8", "replace")
+
+    def _communicate(
+        self, program: subprocess.Popen[bytes], stdin: bytes, seconds: float
+    ) -> tuple[bytes | None, bytes]:
+        """What a program writes; nothing when it doesn't end within so many of the host's seconds."""
+        pace = self.pace()
+        given: bytes | None = stdin
+        while pace.seconds() < seconds:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                return program.communicate(given, timeout=_LOOK_SECONDS)
+            given = None
+        program.kill()
+        return None, b""
 
     def put(self, content: bytes, path: str, mode: str = "0644") -> None:
         """Write a file on the host."""
@@ -183,11 +216,11 @@ class Host:
 
     def _patiently(self, problem: str, ready: Callable[[], bool]) -> None:
         """A busy machine makes a boot slow, so what counts is a console that says nothing any more."""
-        started = heard = time.monotonic()
-        said = 0
+        pace = self.pace()
+        heard, said = 0.0, 0
         most, silence = BOOT_LIMIT_SECONDS * self.patience, SILENCE_LIMIT_SECONDS * self.patience
         while not ready():
-            now = time.monotonic()
+            now = pace.seconds()
             size = self.console.stat().st_size
             if size != said:
                 said, heard = size, now
@@ -195,9 +228,18 @@ class Host:
                 raise self.stuck("its QEMU ended")
             if now - heard > silence:
                 raise self.stuck(f"{problem} and its console is silent for {silence:.0f} s")
-            if now - started > most:
+            if now > most:
                 raise self.stuck(f"{problem} after {most:.0f} s")
-            time.sleep(0.3)
+            time.sleep(_LOOK_SECONDS)
+
+    def wait(self, ready: Callable[[], bool], seconds: float) -> bool:
+        """Ask until true, until its own seconds are over, or until it ended."""
+        pace = self.pace()
+        while not ready():
+            if pace.seconds() > seconds or not self.runs:
+                return ready()
+            time.sleep(process.INTERVAL_SECONDS)
+        return True
 
     def _answers(self) -> bool:
         try:
@@ -220,20 +262,27 @@ class Host:
 
         The monitor's `stop` would bring to the file what a power cut loses.
         """
-        os.kill(self.pid, signal.SIGSTOP)
+        program = self.qemu_pid
+        os.kill(program, signal.SIGSTOP)
         try:
             # What a thread has asked of the kernel is done before it stops.
-            if not process.wait_until(lambda: process.stopped(self.pid), _STOPS_WITHIN_SECONDS, 0.001):
+            if not process.wait_until(lambda: process.stopped(program), _STOPS_WITHIN_SECONDS, 0.001):
                 raise self.stuck(f"its QEMU did not stop within {_STOPS_WITHIN_SECONDS:.0f} s")
             yield
         finally:
-            os.kill(self.pid, signal.SIGCONT)
+            os.kill(program, signal.SIGCONT)
 
     def end(self) -> None:
-        """End its QEMU, if it still runs."""
+        """End its QEMU and the supervisor, if they still run."""
         if self.runs:
-            os.kill(self.pid, signal.SIGKILL)
-            process.wait_until(lambda: not self.runs, _ENDS_WITHIN_SECONDS, 0.01)
+            program, started = supervisor.qemu(Path(self.folder))
+            # The supervisor leads a session of its own, in which nothing but its QEMU runs.
+            os.killpg(self.pid, signal.SIGKILL)
+            process.wait_until(
+                lambda: not (self.runs or (started and process.start_ticks(program) == started)),
+                _ENDS_WITHIN_SECONDS,
+                0.01,
+            )
         process.reap(self.pid)
 
     def down(self) -> None:

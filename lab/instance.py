@@ -12,10 +12,24 @@ import os
 import secrets
 import shlex
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from lab import accel, architecture, bootloader, cache, deps, image, keys, process, qemu, shape, xen
+from lab import (
+    accel,
+    architecture,
+    bootloader,
+    cache,
+    deps,
+    image,
+    keys,
+    plugged,
+    process,
+    qemu,
+    shape,
+    supervisor,
+    xen,
+)
 from lab.error import LabError
 from lab.host import BOOT_LIMIT_SECONDS, QEMU_LOG, STATE, Host
 from lab.keys import Keys
@@ -23,6 +37,7 @@ from lab.progress import Progress
 from lab.shape import Shape
 
 LOAD_LIMIT_SECONDS = 60.0
+SAVE_LIMIT_SECONDS = 120.0
 MONITOR_LIMIT_SECONDS = 120.0
 _SAVED = "memory"
 _OWNER = "owner"
@@ -50,12 +65,11 @@ def up(name: str, instance: str | None = None, *, outlive: bool = True, progress
         saved, files, acceleration = _prepared(wanted, lab_keys, progress)
         what = "loading its snapshot" if saved else "booting"
         with progress.step(f"{home.name}: {what}"):
-            incoming = [] if saved is None else ["-incoming", f"exec:cat {shlex.quote(str(saved / _SAVED))}"]
+            incoming = [f"exec:cat {shlex.quote(str(saved / _SAVED))}"] if saved else []
             if saved:
                 shutil.copyfile(saved / qemu.SERIAL, home / qemu.SERIAL)
-            host = _start(
-                home.name, wanted, files, home, [*qemu.command(wanted, acceleration), *incoming], lab_keys, outlive
-            )
+            command = qemu.command(wanted, acceleration)
+            host = _start(home.name, wanted, files, home, command, lab_keys, outlive, incoming)
             if saved:
                 _wake(host)
             else:
@@ -92,7 +106,7 @@ def resized(host: Host, name: str, *, outlive: bool = True, progress: Progress |
     acceleration = _acceleration(wanted, image.root(wanted.image, lab_keys, progress), progress)
     with progress.step(f"{host.name}: powering off, to start as {wanted.name}"):
         host.run("sync; systemctl --no-block poweroff")
-        process.wait_until(lambda: not host.runs, BOOT_LIMIT_SECONDS)
+        host.wait(lambda: False, BOOT_LIMIT_SECONDS)
         host.end()
         again = _launch(host.name, wanted, home, qemu.command(wanted, acceleration), lab_keys, outlive)
         again.reached()
@@ -155,7 +169,7 @@ def discard(home: Path) -> None:
     host = Host.read(home)
     if host is None:
         # Whoever started it was stopped before host.json was written.
-        process.end_in(home, [known.qemu for known in architecture.BY_NAME.values()])
+        process.end_in(home, [supervisor.INTERPRETER, *(known.qemu for known in architecture.BY_NAME.values())])
         shutil.rmtree(home)
     else:
         host.down()
@@ -192,7 +206,14 @@ def _in_use(home: Path) -> bool:
 
 
 def _start(
-    name: str, wanted: Shape, files: dict[str, Path], home: Path, command: list[str], lab_keys: Keys, outlive: bool
+    name: str,
+    wanted: Shape,
+    files: dict[str, Path],
+    home: Path,
+    command: list[str],
+    lab_keys: Keys,
+    outlive: bool,
+    incoming: Sequence[str] = (),
 ) -> Host:
     for file, base in files.items():
         if base.suffix == ".qcow2":
@@ -205,15 +226,27 @@ def _start(
             home / QEMU_LOG,
             cwd=home,
         )
-    return _launch(name, wanted, home, command, lab_keys, outlive)
+    return _launch(name, wanted, home, command, lab_keys, outlive, incoming)
 
 
-def _launch(name: str, wanted: Shape, home: Path, command: list[str], lab_keys: Keys, outlive: bool) -> Host:
-    pid = process.launch([wanted.image.architecture.qemu, *command], home / QEMU_LOG, outlive=outlive, cwd=home)
+def _launch(
+    name: str,
+    wanted: Shape,
+    home: Path,
+    command: list[str],
+    lab_keys: Keys,
+    outlive: bool,
+    incoming: Sequence[str] = (),
+) -> Host:
+    """Start a host in its folder; only the first QEMU loads a snapshot."""
+    again = [wanted.image.architecture.qemu, *command]
+    supervisor.write(home, [*again, *(("-incoming", *incoming) if incoming else ())], again)
+    plugged.forget(home)
+    pid = process.launch(supervisor.PROGRAM, home / QEMU_LOG, outlive=outlive, cwd=home, env=supervisor.ENVIRONMENT)
     host = Host.of(name, home, wanted, pid, lab_keys)
     try:
         host.write()
-        process.wait_until(lambda: not host.runs or _port(host) is not None, MONITOR_LIMIT_SECONDS)
+        host.wait(lambda: _port(host) is not None, MONITOR_LIMIT_SECONDS)
         port = _port(host)
         if port is None:
             raise host.stuck("QEMU's monitor does not answer")
@@ -257,7 +290,7 @@ def _prepared(wanted: Shape, lab_keys: Keys, progress: Progress) -> tuple[Path |
                 _save(host)
             finally:
                 host.end()
-        for left in (STATE, qemu.MONITOR, "disk.log", "dom0.log"):
+        for left in (STATE, qemu.MONITOR, supervisor.COMMAND, supervisor.QEMU, "disk.log", "dom0.log"):
             (beside / left).unlink(missing_ok=True)
 
     saved = cache.obtain("snapshots", entry, build, progress)
@@ -275,7 +308,7 @@ def _wake(host: Host) -> None:
             answer = monitor.execute("query-status")
             return isinstance(answer, dict) and answer.get("status") == "inmigrate"
 
-        if not process.wait_until(lambda: not loading(), LOAD_LIMIT_SECONDS):
+        if not host.wait(lambda: not loading(), LOAD_LIMIT_SECONDS):
             raise host.stuck(f"its memory was not loaded within {LOAD_LIMIT_SECONDS:.0f} s")
         # It was saved while stopped, so it waits for this.
         monitor.execute("cont")
@@ -292,7 +325,7 @@ def _save(host: Host) -> None:
             answer = monitor.execute("query-migrate")
             return str(answer.get("status")) if isinstance(answer, dict) else ""
 
-        process.wait_until(lambda: status() in ("completed", "failed"), 120.0)
+        host.wait(lambda: status() in ("completed", "failed"), SAVE_LIMIT_SECONDS)
         if status() != "completed":
             raise host.stuck("its memory could not be saved")
         monitor.execute("quit")

@@ -17,6 +17,7 @@ from lab import deps
 from lab.error import LabError
 
 _GRACE_SECONDS = 20.0
+INTERVAL_SECONDS = 0.05
 _UNPRINTABLE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[^\t\x20-\x7e\xa0-\U0010ffff]")
 _LAUNCHED: dict[int, subprocess.Popen[bytes]] = {}
 
@@ -43,9 +44,9 @@ def start(
         )
 
 
-def launch(argv: Sequence[str], log: Path, *, outlive: bool, cwd: Path) -> int:
+def launch(argv: Sequence[str], log: Path, *, outlive: bool, cwd: Path, env: Mapping[str, str] | None = None) -> int:
     """Start a program that `reap` ends the story of, and give its process id."""
-    process = start(argv, log, outlive=outlive, cwd=cwd)
+    process = start(argv, log, outlive=outlive, cwd=cwd, env=env)
     _LAUNCHED[process.pid] = process
     return process.pid
 
@@ -121,7 +122,7 @@ def stopped(pid: int) -> bool:
     return all(state.rpartition(")")[2].split()[0] == "T" for state in states)
 
 
-def wait_until(ready: Callable[[], bool], seconds: float, interval: float = 0.05) -> bool:
+def wait_until(ready: Callable[[], bool], seconds: float, interval: float = INTERVAL_SECONDS) -> bool:
     """Ask until true or until the time is over."""
     deadline = time.monotonic() + seconds
     while not ready():

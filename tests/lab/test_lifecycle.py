@@ -122,6 +122,18 @@ def test_a_changed_command_line_comes_with_a_reboot_through_its_own_boot_loader(
         assert host.run("cat /proc/cmdline").split()[-1] == "lab.mark"
 
 
+def test_a_reboot_starts_another_qemu_at_the_same_port_with_what_was_plugged() -> None:
+    with instance.running("burstable") as host:
+        with host.monitor() as monitor:
+            monitor.execute("netdev_add", type="user", id="hot", restrict=True)
+            monitor.execute("device_add", driver="virtio-net-pci", id="nic", netdev="hot", addr="0x6")
+        before = host.qemu_pid
+        host.reboot()
+        assert host.qemu_pid != before
+        assert process.start_ticks(before) is None
+        assert host.run("ls /sys/class/net").split() == ["ens5", "ens6", "lo"]
+
+
 def test_a_dead_hosts_name_is_free_again(own_instances: Path) -> None:
     dead = instance.up("default", "one", outlive=False)
     os.kill(dead.pid, signal.SIGKILL)

@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from lab import process
+from lab import process, supervisor
 from lab.host import Host
 
 WRITES = """
@@ -38,9 +39,9 @@ def host(files: list[Path], tmp_path: Path) -> Iterator[Host]:
     program = process.launch(
         [sys.executable, "-c", WRITES, *map(str, files)], tmp_path / "log", outlive=False, cwd=tmp_path
     )
-    started = Host(
-        "a", "default", "127.0.0.1", 0, "root", "", "", str(tmp_path), program, process.start_ticks(program) or 0
-    )
+    ticks = process.start_ticks(program) or 0
+    (tmp_path / supervisor.QEMU).write_text(json.dumps([program, ticks]), encoding="ascii")
+    started = Host("a", "default", "127.0.0.1", 0, "root", "", "", str(tmp_path), program, ticks)
     yield started
     started.end()
 
