@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dev import ROOT
-from lab import clock, instance, inventory
+from lab import clock, instance, inventory, planned
 from lab.clock import ClockCost
 from lab.error import LabError
 from lab.host import Host
@@ -126,7 +126,7 @@ def _steps(host: Host, demo: Demo, progress: Progress) -> None:
     with demo.step("Reboot through its own GRUB"):
         host.reboot()
     with demo.step("Look whether it stayed: audit again, after the reboot"):
-        _wait_for_unit(host)
+        planned.wait(host)
         _demand(host.run(f"cat {CURRENT}").strip() == "tsc", "the clock source did not survive the reboot")
         demo.play("audit", host)
     with demo.step("Restore: take everything back"):
@@ -135,11 +135,6 @@ def _steps(host: Host, demo: Demo, progress: Progress) -> None:
         left = _difference(content, host.run(CONTENT))
         _demand(not left, f"the host differs from what it was:\n{left}")
         print(f"      clock source {before.source} again; every file under /etc, /usr/local and /boot/grub as it was")
-
-
-def _wait_for_unit(host: Host) -> None:
-    """The unit plans in the background of a boot: it never holds one up."""
-    host.run("systemctl is-system-running --wait", seconds=180.0)
 
 
 def _difference(before: str, after: str) -> str:

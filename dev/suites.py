@@ -182,6 +182,7 @@ LONG_TESTS = (
     "test_new_shape.py",
     "test_real_amis.py",
     "test_shapes.py",
+    "test_slow_host.py",
 )
 
 

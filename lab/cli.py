@@ -16,7 +16,7 @@ import time
 from collections.abc import Sequence
 from types import FrameType
 
-from lab import architecture, clock, deps, instance, inventory, shape
+from lab import architecture, clock, deps, instance, inventory, planned, shape
 from lab.error import LabError
 from lab.progress import Progress
 
@@ -77,6 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     command = add("clock", "measure what one clock read costs on a host")
     command.add_argument("--json", action="store_true", help="print it as JSON")
     command.add_argument("name", metavar="NAME")
+    add("planned", "wait until the unit of a host has planned for this boot").add_argument("name", metavar="NAME")
     command = add("doctor", "say what this machine lacks")
     command.add_argument("--install", action="store_true", help="install it with apt")
     command.add_argument("--architecture", choices=architecture.BY_NAME, default=architecture.AMD64.name)
@@ -165,6 +166,11 @@ def _clock(parsed: argparse.Namespace) -> int:
     return 0
 
 
+def _planned(parsed: argparse.Namespace) -> int:
+    print(planned.wait(instance.find(parsed.name)))
+    return 0
+
+
 def _doctor(parsed: argparse.Namespace) -> int:
     wanted = architecture.BY_NAME[parsed.architecture]
     if parsed.install:
@@ -185,5 +191,6 @@ _COMMANDS = {
     "monitor": _monitor,
     "inventory": _inventory,
     "clock": _clock,
+    "planned": _planned,
     "doctor": _doctor,
 }

@@ -116,7 +116,7 @@ def test_each_kind_gets_its_own_also_when_it_comes_later(host: Host, tmp_path: P
     assert [now[f"vdb/{name}"] for name in ("scheduler", "nr_requests")] == ["[mq-deadline] none", "64"]
     # Only the unit knows what lies below a mount point: each disk that comes starts it.
     log = host.run("journalctl -b -u systemd-udevd -u nearmetal.service --no-pager")
-    assert "Starting nearmetal.service" in log
+    assert "Started nearmetal.service" in log
     assert not [line for line in log.splitlines() if "udevd" in line and "failed" in line.lower()]
     resting = "systemctl stop nearmetal.timer; systemctl show -p ActiveState --value nearmetal.service"
     assert process.wait_until(lambda: host.run(resting).strip() in ("inactive", "failed"), 300.0, 1.0)

@@ -69,5 +69,5 @@ def test_no_other_cpu_is_steered_to(host: Host) -> None:
 
 
 def test_the_unit_plans_anew(host: Host) -> None:
-    assert host.check_output("systemctl is-enabled nearmetal.service") == "enabled"
+    assert host.check_output("systemctl is-enabled nearmetal.timer") == "enabled"
     assert host.run("nearmetal status").rc == 0

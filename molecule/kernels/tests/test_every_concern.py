@@ -59,5 +59,5 @@ def test_the_only_queue_is_steered_to_other_cpus(host: Host) -> None:
 
 
 def test_it_is_kept_and_the_unit_plans_anew(host: Host) -> None:
-    assert host.check_output("systemctl is-enabled nearmetal.service") == "enabled"
+    assert host.check_output("systemctl is-enabled nearmetal.timer") == "enabled"
     assert host.run("nearmetal status").rc == 0

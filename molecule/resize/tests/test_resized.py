@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 from testinfra.host import Host
 
-from lab import process
+from lab import instance, planned
 
 # Type → CPUs, nodes, and the CPUs that share the packets of its NIC's one queue: all but those of the core that is
 # interrupted.
@@ -21,10 +21,10 @@ INTERRUPTS = (
 
 
 @pytest.fixture(scope="module", autouse=True)
-def planned(host: Host) -> None:
-    """On a machine that is slower than the 30 s that a boot gives the unit, its timer tries again."""
-    done = process.wait_until(lambda: host.run("nearmetal status").rc == 0, 600.0, 2.0)
-    assert done, host.check_output("nearmetal status; journalctl -b --no-pager -o short-monotonic -u nearmetal")
+def planned_for_this_type(host: Host) -> None:
+    """The unit plans beside the boot."""
+    assert planned.wait(instance.find(host.backend.get_hostname())) == "inactive"
+    assert host.run("nearmetal status").rc == 0, host.check_output("nearmetal status; journalctl -b -u nearmetal")
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.say import say
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import store
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import ending, store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.fingerprint import fingerprint
@@ -28,6 +28,11 @@ def reapply(host: WritableHost, if_changed: bool) -> int:
     if off is not None:
         say(f"switched off by {off}: nothing is planned")
         return 0
+    with ending.heeded():
+        return _rounds(host, if_changed)
+
+
+def _rounds(host: WritableHost, if_changed: bool) -> int:
     seen, failed = _planned_for(host)
     for again in range(ROUNDS):
         now = fingerprint(host)

@@ -34,6 +34,12 @@ REFERENCE = "docs/unit.md"
 
 _HEAD = f"{MARK}: the unit that plans anew. Taken back with the concerns that need it, don't edit.\n"
 
+# No start of it is a job that lasts: with Type=simple it counts as started as soon as it is forked, so a boot is over
+# while it still plans, however slow the host. So systemd has no limit of time for it, only one of CPU time, which ends
+# a run that spins. Nice= and no CPUWeight=, which would divide the CPUs anew among all services of the host.
+#
+# SIGTERM reaches the agent alone, which ends between two concerns; a tool that it has started may finish.
+#
 # Sockets of AF_UNIX and AF_NETLINK carry every ethtool call; without the others nothing leaves the host. A network
 # namespace of its own (PrivateNetwork) would hide the very NICs that are tuned, as ProtectHome=yes would hide a disk
 # that is mounted at /home, and ProtectKernelModules= the schedulers that are modules: no capability and no system call
@@ -49,9 +55,12 @@ After=irqbalance.service tuned.service
 StartLimitIntervalSec=0
 
 [Service]
-Type=oneshot
+Type=simple
 ExecStart={python} -I {agent} reapply --if-changed
-TimeoutStartSec=30
+LimitCPU=300:360
+Nice=10
+KillMode=mixed
+TimeoutStopSec=300
 SyslogIdentifier=nearmetal
 UMask=0077
 NoNewPrivileges=yes
@@ -73,17 +82,15 @@ SystemCallFilter=@system-service
 CapabilityBoundingSet=CAP_DAC_OVERRIDE CAP_NET_ADMIN CAP_SYS_ADMIN CAP_SYSLOG
 DevicePolicy=closed
 DeviceAllow=/dev/kmsg r
-
-[Install]
-WantedBy=multi-user.target
 """
 
-# An ENA reset renews queues and interrupts without any event: the timer compares their fingerprint.
+# An ENA reset renews queues and interrupts without any event: the timer compares their fingerprint. At boot the NICs'
+# events start the service; the timer's first look finds those that were brought up since.
 _TIMER = """[Unit]
 Description=Look whether queues, interrupts, CPUs or disks are others than nearmetal.ec2 planned for
 
 [Timer]
-OnActiveSec=120
+OnActiveSec=30
 OnUnitInactiveSec=120
 AccuracySec=30
 
@@ -127,7 +134,7 @@ def plan(unit: UnitFacts, files: Mapping[str, str], agent: str) -> Plan:
         if files.get(path) != text
     ]
     if not unit.enabled:
-        actions.append(_action("unit.enabled", "", None, True))
+        actions.append(_action("unit.enabled", "", unit.enabled, True))
     if unit.agent != agent:
         # Last: an agent that is upgraded can't be put back, so nothing after it may fail.
         actions.append(_action("unit.agent", "", unit.agent, agent))

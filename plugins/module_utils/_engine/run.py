@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import dead_man, store
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import dead_man, ending, store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.apply import apply, roll_back
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.journal import Journal
@@ -57,7 +57,7 @@ class Origin:
 
 
 ANONYMOUS = Origin("nearmetal")
-PATIENCE = 20  # seconds that the unit waits for a run of a controller; systemd ends it after 30
+PATIENCE = 3600  # seconds that the unit waits for a run of a controller, which costs it next to no CPU time
 
 # The concerns that can be taken back, each with what is stored of it, the last one done first.
 Known = Mapping[str, Optional[Stored]]
@@ -180,7 +180,8 @@ def _do_all(
             together.demand(request.name)
             _shared, own = split(outcome.plan.actions)
             look = partial(_look_again, host, journal, stored, request, mode)
-            done += apply(host, journal, own, look, partial(_remember, journal, stored, outcome, origin))
+            with ending.whole():
+                done += apply(host, journal, own, look, partial(_remember, journal, stored, outcome, origin))
             results.append(replace(outcome, done=True))
         except NearmetalError as error:
             failed[request.name] = str(error)

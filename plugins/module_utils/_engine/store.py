@@ -23,8 +23,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Nearme
 
 DATA = "/var/lib/nearmetal"
 LOCK = "/run/nearmetal/lock"
-UNIT = "unit"  # in the lock: held by the unit, which systemd ends after 30 s
-_UNIT_ENDS = 35.0
+UNIT = "unit"  # in the lock: held by the unit
+_UNIT_ENDS = 600.0  # with a twentieth of a core, a plan takes minutes
 _STALE = 0.5  # seconds until the lock's new holder has written who it is
 FINGERPRINT = "/run/nearmetal/fingerprint"
 MAX_BYTES = 1024 * 1024

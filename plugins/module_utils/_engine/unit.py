@@ -15,7 +15,14 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.files import
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.lever import Lever
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.unit import AGENT, IDENTITY, WANTS, identity
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.unit import (
+    AGENT,
+    IDENTITY,
+    LINK,
+    OLDER_LINK,
+    enabled,
+    identity,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
 
 MAX_BYTES = 256 * 1024
@@ -62,32 +69,38 @@ class Agent(Lever):
 
 
 class Enabled(Lever):
-    """Whether systemd starts service and timer at boot: the links that `systemctl enable` makes."""
+    """Whether systemd starts the timer at boot, by the link that `systemctl enable` makes; False: as it once was."""
 
     scope = "boot"
 
     def check(self, where: str, value: Value) -> None:
-        if where or value not in (None, True):
+        if where or not (value is None or isinstance(value, bool)):
             raise NearmetalError(f"{self.what} can't be {value!r}")
 
     def read(self, host: WritableHost, where: str) -> Value:
-        return True if any(host.exists(path) for path in WANTS) else None
+        return enabled(host)
 
     def write(self, host: WritableHost, where: str, value: Value) -> None:
         if value is None:
             if host.booted():
                 host.command(("systemctl", "stop", "nearmetal.timer"))
-            for path in WANTS:
-                store.remove_file(host, path)
+            store.remove_file(host, LINK)
+            store.remove_file(host, OLDER_LINK)
             store.remove_file(host, store.FINGERPRINT)
             return
-        for path in WANTS:
-            link(host, path)
+        link(host, LINK)
+        store.remove_file(host, OLDER_LINK)
         if host.booted():
             host.command(("systemctl", "start", "nearmetal.timer"))
 
     def obstacle(self, host: WritableHost, where: str) -> str:
-        return read_only(host, WANTS[0])
+        return read_only(host, LINK)
+
+    def original(self, before: Value) -> Value:
+        return None  # links that are there without a journal are leftovers, nobody's original
+
+    def remembered(self, value: Value) -> Value:
+        return None if value is None else True  # whichever links, they are ours
 
 
 def link(host: WritableHost, path: str) -> None:

@@ -17,10 +17,10 @@ AGENT = "/usr/local/lib/nearmetal/nearmetal.pyz"
 DISABLED = "/etc/nearmetal/disabled"
 BAKED = "/run/nearmetal/baked"  # an image is being made of this host: only its next boot is tuned
 ARGUMENT = "nearmetal=off"
-WANTS = (
-    "/etc/systemd/system/multi-user.target.wants/nearmetal.service",
-    "/etc/systemd/system/timers.target.wants/nearmetal.timer",
-)
+# By this link systemd starts the timer at boot, and the timer the service.
+LINK = "/etc/systemd/system/timers.target.wants/nearmetal.timer"
+# By this one an older version made the service a part of the boot, which waited for it.
+OLDER_LINK = "/etc/systemd/system/multi-user.target.wants/nearmetal.service"
 
 # The second line of the agent: its version and the digest of its sources.
 IDENTITY = re.compile(r"[0-9A-Za-z.+-]{1,64} [0-9a-f]{64}", re.ASCII)
@@ -39,7 +39,7 @@ class UnitFacts:
     systemd: Optional[str]  # booted | installed (an image that isn't running); None without systemd
     python: Optional[str]  # an interpreter that is there at boot; None when none is new enough
     agent: Optional[str]  # version and digest of the agent; None when it isn't installed
-    enabled: bool  # service and timer start at boot
+    enabled: Optional[bool]  # the timer starts at boot; False: by links of an older version; None: nothing does
     switched_off: Optional[str]  # what keeps the unit from running
 
     def as_dict(self) -> Dict[str, Any]:
@@ -53,9 +53,16 @@ def observe(host: Host) -> UnitFacts:
         systemd=_systemd(host),
         python=_python(host),
         agent=identity(host),
-        enabled=all(host.exists(path) for path in WANTS),
+        enabled=enabled(host),
         switched_off=switched_off(host),
     )
+
+
+def enabled(host: Host) -> Optional[bool]:
+    """Whether the timer starts at boot: True as we have it, False by links of an older version, None by none."""
+    if host.exists(OLDER_LINK):
+        return False
+    return True if host.exists(LINK) else None
 
 
 def identity(host: Host) -> Optional[str]:

@@ -32,7 +32,6 @@ UNIT = {
     f"usr/local/lib/nearmetal/{bundle.cache_name()}",
     SERVICE,
     "etc/systemd/system/nearmetal.timer",
-    "etc/systemd/system/multi-user.target.wants/nearmetal.service",
     "etc/systemd/system/timers.target.wants/nearmetal.timer",
     "etc/udev/rules.d/90-nearmetal.rules",
     "usr/local/sbin/nearmetal",

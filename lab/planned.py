@@ -1,0 +1,45 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Wait until the unit has planned for this boot. It does so beside the boot, which is over before."""
+
+from __future__ import annotations
+
+import time
+
+from lab.host import Host
+
+# What the unit was planned for is in /run, so it is of this boot. A run's CPU time is its progress.
+_LOOK = """
+test -e /etc/systemd/system/nearmetal.timer || { echo absent; exit; }
+state=$(systemctl show -p ActiveState --value nearmetal.service)
+pid=$(systemctl show -p MainPID --value nearmetal.service)
+test -e /run/nearmetal/fingerprint && test "$state" = inactive -o "$state" = failed && echo planned "$state" && exit
+echo waiting $(cut -d ' ' -f 14-17 "/proc/$pid/stat" 2>/dev/null) $(systemctl list-jobs --no-legend | wc -l)
+"""
+# The timer's first look is at most a minute after it was started, its others every two.
+STUCK_SECONDS = 300.0
+
+
+def wait(host: Host) -> str:
+    """How it ended, `inactive` or `failed`; `absent` where no unit is installed.
+
+    Neither a busy machine nor a starved unit is an error, only one that gets no further: it isn't started, or uses no
+    CPU time, while the host's own clock goes on.
+    """
+    before, since = "", _uptime(host)
+    while True:
+        said = host.run(_LOOK).strip()
+        if not said.startswith("waiting"):
+            return said.split()[-1]
+        now = _uptime(host)
+        if said != before or now < since:
+            before, since = said, now
+        if now - since > STUCK_SECONDS:
+            log = host.run("systemctl list-jobs; journalctl -b --no-pager -o short-monotonic -u nearmetal; true")
+            raise host.stuck(f"its unit gets no further for {STUCK_SECONDS:.0f} s, {said!r}:\n{log}\n")
+        time.sleep(0.5)
+
+
+def _uptime(host: Host) -> float:
+    return float(host.run("cut -d ' ' -f 1 /proc/uptime"))

@@ -1,0 +1,109 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A host whose unit has a twentieth of a core: its boot waits for nothing, and it is tuned some time later.
+
+systemd's own clock says what came first, its log how often the unit ran. The tests follow each other on one host.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lab import instance, inventory, planned, process
+from lab.host import Host
+
+CURRENT = "cat /sys/devices/system/clocksource/clocksource0/current_clocksource"
+STATE = "systemctl show -p ActiveState --value nearmetal.service"
+SLOW = "[Service]\nCPUQuota=5%\n"
+DROP_IN = "/etc/systemd/system/nearmetal.service.d"
+# Every NIC, queue and disk of the host, told again as if it were new.
+EVENTS = "udevadm trigger --action=add --subsystem-match=net --subsystem-match=queues --subsystem-match=block"
+LIMIT_SECONDS = 1800.0
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
+    """Tuned at full speed; slow from its next boot on."""
+    folder = tmp_path_factory.mktemp("slow")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("NEARMETAL_LAB_INSTANCES", str(folder / "instances"))
+        with instance.running("burstable", "slow") as running:
+            play(running, folder, "tune", tune_concerns={"clocksource": {"source": "auto"}, "network_irq": {}})
+            planned.wait(running)
+            running.run(f"mkdir {DROP_IN}")
+            running.put(SLOW.encode(), f"{DROP_IN}/slow.conf")
+            yield running
+
+
+def play(host: Host, folder: Path, playbook: str, **variables: object) -> None:
+    hosts = folder / "hosts.ini"
+    hosts.write_text(inventory.ansible([host]), encoding="utf-8")
+    done = subprocess.run(
+        ["ansible-playbook", "-i", str(hosts), f"nearmetal.ec2.{playbook}", "-e", json.dumps(variables)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=folder,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+
+
+def moment(host: Host, name: str, unit: str = "") -> int:
+    """A moment of this boot, in microseconds, as systemd noted it; 0 for what hasn't come yet."""
+    return int(host.run(f"systemctl show -p {name}TimestampMonotonic --value {unit}"))
+
+
+def log(host: Host) -> str:
+    return host.run("journalctl -b --no-pager -o short-monotonic -u nearmetal.service -u nearmetal.timer")
+
+
+def starts(host: Host) -> int:
+    return log(host).count("Started nearmetal.service")
+
+
+def test_the_boot_is_over_while_the_unit_still_plans(host: Host) -> None:
+    host.reboot()  # it is `running`, or this fails
+    assert host.run(CURRENT).strip() == "hpet", "the kernel's own choice"
+    assert planned.wait(host) == "inactive", log(host)
+    assert host.run(CURRENT).strip() == "tsc"
+    finished, ended = moment(host, "Finish"), moment(host, "ExecMainExit", "nearmetal.service")
+    assert 0 < finished < ended, log(host)
+    print(f"running after {finished / 1e6:.0f} s, tuned after {ended / 1e6:.0f} s\n{log(host)}")
+    assert host.run("systemctl is-system-running").strip() == "running"
+    assert host.run("nearmetal status").count("Everything is as wanted") == 1
+
+
+def test_triggers_while_it_runs_make_no_second_run(host: Host) -> None:
+    host.run("systemctl stop nearmetal.timer; rm /run/nearmetal/fingerprint; systemctl start nearmetal.service")
+    begun = starts(host)
+    for _again in range(3):
+        host.run(f"{EVENTS}; udevadm settle; systemctl start nearmetal.service")
+        assert host.run("systemctl list-jobs --no-legend").strip() in ("", "No jobs running."), "nothing is piled up"
+    assert host.run(STATE).strip() == "active", log(host)
+    assert process.wait_until(lambda: host.run(STATE).strip() != "active", LIMIT_SECONDS, 1.0), log(host)
+    assert starts(host) == begun, log(host)
+
+
+def test_a_stop_in_the_middle_leaves_a_whole(host: Host) -> None:
+    host.run("echo hpet > /sys/devices/system/clocksource/clocksource0/current_clocksource")
+    host.run("rm -f /run/nearmetal/fingerprint; systemctl start nearmetal.service")
+    assert host.run(STATE).strip() == "active"
+    host.run("systemctl stop nearmetal.service")
+    assert host.run(f"{STATE}; systemctl show -p Result --value nearmetal.service").split() == ["inactive", "success"]
+    host.run("systemctl start nearmetal.timer")
+    planned.wait(host)
+    assert host.run(CURRENT).strip() == "tsc", log(host)
+
+
+def test_restore_waits_for_it_and_takes_everything_back(host: Host, tmp_path: Path) -> None:
+    host.run("rm /run/nearmetal/fingerprint; systemctl start nearmetal.service")
+    play(host, tmp_path, "restore")
+    assert host.run(CURRENT).strip() == "hpet"
+    assert host.run("ls -d /var/lib/nearmetal /usr/local/lib/nearmetal 2>/dev/null; true") == ""

@@ -1,0 +1,115 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The unit on a slow host: no boot waits for it, and no end comes between a write and its record."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any, Callable, Dict
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
+from ansible_collections.nearmetal.ec2.plugins.modules import clocksource, restore, tune
+
+from tests.support.fake_kernel import FakeKernel
+from tests.support.hosts import files_of
+from tests.unit.controller.test_unit import AVAILABLE, CURRENT, SERVICE, UNIT, boot, current, files
+
+Call = Callable[..., Dict[str, Any]]
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> FakeKernel:
+    return FakeKernel(tmp_path, files_of("xen_hvm"))
+
+
+def lines(host: FakeKernel, path: str) -> "set[str]":
+    return set((Path(host.root) / path).read_text().splitlines())
+
+
+def test_no_boot_waits_for_it_and_no_clock_ends_it(host: FakeKernel, call: Call) -> None:
+    call(clocksource.main, host, source="auto")
+    service = lines(host, SERVICE)
+    assert "Type=simple" in service, "a start that lasts is a job, and systemd boots until there is no job"
+    assert "[Install]" not in service, "no target of the boot may want it"
+    assert not {line for line in service if line.startswith(("TimeoutStartSec=", "RuntimeMaxSec=", "WantedBy="))}
+    assert {line.split("=")[0] for line in service} >= {"LimitCPU", "KillMode", "TimeoutStopSec"}
+
+
+def test_the_unit_of_an_older_version_becomes_this_ones(host: FakeKernel, call: Call) -> None:
+    before = files(host)
+    call(clocksource.main, host, source="auto")
+    installed = files(host)
+    older = Path(host.root) / SERVICE
+    older.write_text(older.read_text().replace("Type=simple", "Type=oneshot\nTimeoutStartSec=30"))
+    wants = older.parent / "multi-user.target.wants"
+    wants.mkdir(exist_ok=True)
+    (wants / "nearmetal.service").symlink_to("/etc/systemd/system/nearmetal.service")
+    again = call(clocksource.main, host, source="auto")
+    assert again["changed"]
+    assert {path: files(host).get(path) for path in UNIT} == {path: installed[path] for path in UNIT}
+    assert not list(wants.iterdir())
+    assert not call(clocksource.main, host, source="auto")["changed"]
+    (wants / "nearmetal.service").symlink_to("/etc/systemd/system/nearmetal.service")
+    call(restore.main, host)
+    assert files(host) == before, "it also goes from a host that was never upgraded"
+
+
+class Shutdown(FakeKernel):
+    """A host that is shut down at a call of ours: what systemd sends comes to this process."""
+
+    at = ""
+
+    def write_value(self, path: str, text: str) -> None:
+        self._perhaps(path)
+        super().write_value(path, text)
+
+    def text(self, path: str, limit: int = 1024 * 1024) -> "str | None":
+        if not self.at.startswith("write "):
+            self._perhaps(path)
+        return super().text(path, limit)
+
+    def _perhaps(self, path: str) -> None:
+        if self.at.split(" ")[-1] == path:
+            self.at = ""
+            os.kill(os.getpid(), signal.SIGTERM)
+
+
+def test_a_shutdown_while_it_writes_waits_for_the_record(tmp_path: Path, call: Call) -> None:
+    host = Shutdown(tmp_path, files_of("xen_hvm_4_sockets"))
+    somaxconn = tmp_path / "proc/sys/net/core/somaxconn"
+    wanted = {"clocksource": {"source": "auto"}, "network_stack": {"somaxconn": 8192}, "network_irq": {"rps": "auto"}}
+    call(tune.main, host, concerns=wanted)
+    before = somaxconn.read_text()
+    boot(host)
+    somaxconn.write_text("4096\n")
+    host.at = f"write {CURRENT}"
+    with pytest.raises(SystemExit) as ended:
+        command(["reapply", "--if-changed"], host)
+    assert ended.value.code == 0, "an end that was asked for is no failure"
+    journal = json.loads((tmp_path / "var/lib/nearmetal/journal.json").read_text())
+    (entry,) = [entry for entry in journal["entries"] if entry["what"] == "clock.current"]
+    assert (current(host), entry["original"]) == ("tsc", "xen"), "what was begun is whole, with its record"
+    assert somaxconn.read_text() == "4096\n", "nothing more was begun"
+    assert command(["reapply", "--if-changed"], host) == 0
+    assert somaxconn.read_text() == before, "the next look plans the rest"
+    assert not call(restore.main, host).get("failed")
+    assert current(host) == "xen"
+
+
+def test_a_shutdown_while_it_plans_ends_it_at_once(tmp_path: Path, call: Call) -> None:
+    host = Shutdown(tmp_path, files_of("xen_hvm"))
+    call(clocksource.main, host, source="auto")
+    boot(host)
+    host.at = AVAILABLE
+    handler = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(SystemExit):
+        command(["reapply", "--if-changed"], host)
+    assert host.written == []
+    assert signal.getsignal(signal.SIGTERM) is handler
+    assert command(["reapply", "--if-changed"], host) == 0
+    assert current(host) == "tsc"
