@@ -192,6 +192,13 @@ ansible_facts:
               type: list
               elements: str
               sample: [kvm-clock, tsc]
+            log_cut:
+              description:
+                - Whether the kernel log is longer than 8 MiB, of which only the beginning was read.
+                  Null when it can't be read.
+              returned: always
+              type: bool
+              sample: false
             source_argument:
               description: The source that C(clocksource=) on the kernel's command line names.
               returned: always

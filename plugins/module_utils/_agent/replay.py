@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import tempfile
-from itertools import accumulate
-from typing import Any, Dict, List, Mapping, Optional, Sequence
+from typing import Any, List, Mapping, Optional, Sequence
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.capture import FORMAT, record_key
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.capture import record_key
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.captured import read
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.say import say
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Outcome
@@ -25,13 +24,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result impor
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.unit_run import NAME as UNIT
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import json_text
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import in_words
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import in_words, sentence
 
-LARGEST = 64 * 1024 * 1024
-_PATH = re.compile(r"(?:/[A-Za-z0-9_.:@+-]{1,255}){1,40}", re.ASCII)
-_DOTS = frozenset((".", ".."))
-_HEX = re.compile(r"(?:[0-9a-f]{2})*", re.ASCII)
 _WIDTH = 28  # of a value in the table
 
 
@@ -76,47 +70,6 @@ def plan_from(path: str, workload: Optional[str], as_json: bool) -> int:
     return int(any(outcome.error for outcome in outcomes))
 
 
-def read(path: str) -> Dict[str, Any]:
-    """A capture, every part of it checked. Raises NearmetalError when it isn't one, or is of a newer format."""
-    try:
-        with open(path, "rb") as stream:
-            data = stream.read(LARGEST + 1)
-        captured = json_text.parse(data[:LARGEST].decode("utf-8"))
-    except OSError as error:
-        raise NearmetalError(f"{path}: {os.strerror(error.errno or 0)}") from None
-    except ValueError:
-        raise NearmetalError(f"{path} is no capture: it isn't JSON; make one with `nearmetal capture`") from None
-    wrong = _wrong(captured)
-    if wrong:
-        raise NearmetalError(f"{path} is no capture ({wrong}); make one with `nearmetal capture`")
-    found: Dict[str, Any] = captured
-    return found
-
-
-def _wrong(captured: Any) -> str:
-    if not isinstance(captured, dict) or captured.get("format") != FORMAT:
-        return f"its format isn't {FORMAT}"
-    parts = [captured.get(name) for name in ("files", "links", "drivers", "wanted")]
-    lists = [captured.get(name) for name in ("folders", "read_only")]
-    if not all(isinstance(part, dict) for part in parts) or not all(isinstance(one, list) for one in lists):
-        return "a part of it is missing"
-    about = [captured.get(name) for name in ("captured", "nearmetal")] + [captured.get("machine") or ""]
-    if not all(isinstance(text, str) for text in about):
-        return "it doesn't say when and where it was made"
-    files, links, drivers = captured["files"], captured["links"], captured["drivers"]
-    paths = [*files, *links, *captured["folders"], *captured["read_only"]]
-    if not all(isinstance(path, str) and _PATH.fullmatch(path) and not _DOTS & set(path.split("/")) for path in paths):
-        return "a path that is none"
-    if any(folder in links for path in paths for folder in accumulate(path.split("/")[:-1], "{}/{}".format)):
-        return "a path below a symbolic link"
-    if not all(isinstance(text, str) and "\0" not in text for text in (*files.values(), *links.values())):
-        return "a file that is no text"
-    answers = [one for table in drivers.values() for one in (table.values() if isinstance(table, dict) else [0])]
-    if not all(isinstance(answer, str) and _HEX.fullmatch(answer) for answer in answers):
-        return "a driver's answer that is none"
-    return ""
-
-
 def lay_out(captured: Mapping[str, Any], folder: str) -> CapturedHost:
     """The captured host below an empty folder.
 
@@ -124,15 +77,16 @@ def lay_out(captured: Mapping[str, Any], folder: str) -> CapturedHost:
     the file system takes two spellings for one name.
     """
     files, links = captured["files"], captured["links"]
+    read_only = frozenset(captured["read_only"])
     try:
-        for path in (*captured["folders"], *map(os.path.dirname, (*files, *links))):
+        for path in dict.fromkeys((*captured["folders"], *map(os.path.dirname, (*files, *links)))):
             os.makedirs(folder + path, exist_ok=True)
         for path, text in files.items():
             if os.path.isdir(folder + path):
                 continue
             with open(folder + path, "xb") as stream:
                 stream.write(text.encode("utf-8", "replace"))
-            if path in captured["read_only"]:
+            if path in read_only:
                 os.chmod(folder + path, 0o444)
         for path, target in links.items():
             os.symlink(target, folder + path)
@@ -149,12 +103,13 @@ def _table(captured: Mapping[str, Any], platform: Mapping[str, Any], outcomes: S
     rows: List[str] = [f"captured on {captured['captured']} by nearmetal {captured['nearmetal']} · {host}"]
     for outcome in outcomes:
         if outcome.error:
-            rows.append(f"{'error':15} {outcome.name}\n{'':16}{outcome.error}")
+            rows += [f"{'error':15} {outcome.name}", f"{'':16}{outcome.error}"]
         for finding in outcome.plan.findings:
             place = f" {finding.where}" if finding.where else ""
             now, goal = in_words(finding.now, "", _WIDTH), in_words(finding.wanted, "", _WIDTH)
             change = f"{now or 'absent'} → {goal}" if finding.status == "would_change" else now
-            rows.append(
-                f"{finding.status:15} {finding.concern}.{finding.knob}{place}  {change}\n{'':16}{finding.reason}"
-            )
-    return "\n".join("".join(char for char in line if char.isprintable()) for line in "\n".join(rows).split("\n"))
+            rows += [
+                f"{finding.status:15} {finding.concern}.{finding.knob}{place}  {change}",
+                f"{'':16}{finding.reason}",
+            ]
+    return "\n".join(map(sentence, rows))

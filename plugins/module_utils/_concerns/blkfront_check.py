@@ -82,7 +82,7 @@ def _grants(disks: BlkfrontFacts, version: Optional[Tuple[int, int, int]]) -> Tu
         "enabled": ("ok", "the grants of a request stay mapped for the next one"),
         "disabled": ("advice", _why_disabled(disks)),
         "blank": ("unknown", "the kernel's line leaves out whether grants persist; S0-35 reads that as not enabled"),
-        "missing": ("unknown", f"the kernel log forgot what it said of these disks; {_JOURNAL}"),
+        "missing": ("unknown", _why_missing(disks)),
     }
     return tuple(
         _finding(GRANTS, reasons[answer][0], reasons[answer][1], dict.fromkeys(groups[answer], answer), "S0-34, S0-35")
@@ -98,6 +98,12 @@ def _answer(disks: BlkfrontFacts, disk: str) -> str:
     if line.persistent_grants is None:
         return "blank"
     return "enabled" if line.persistent_grants else "disabled"
+
+
+def _why_missing(disks: BlkfrontFacts) -> str:
+    if disks.log_cut:
+        return f"the kernel log is longer than 8 MiB and only its beginning was read; {_JOURNAL}"
+    return f"the kernel log forgot what it said of these disks; {_JOURNAL}"
 
 
 def _why_disabled(disks: BlkfrontFacts) -> str:

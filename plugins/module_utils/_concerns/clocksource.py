@@ -215,6 +215,11 @@ def _warnings(facts: Facts, clock: ClockFacts, target: _Target) -> Tuple[Finding
             )
         if clock.unstable_marks:
             told.append(f"the kernel log has a mark against tsc, yet it is offered: {clock.unstable_marks[-1]}")
+        if clock.log_cut:
+            told.append(
+                "the kernel log is longer than 8 MiB and only its beginning was read: look for later marks against tsc"
+                " with `journalctl -k -b -g unstable`"
+            )
     if clock.reliable_argument and kind in ("nitro", "xen_hvm", "xen_pv"):
         told.append(
             "tsc=reliable is on the kernel command line: it switches the watchdog off, and a virtual host can be"

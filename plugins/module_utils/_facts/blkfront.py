@@ -27,6 +27,7 @@ class BlkfrontFacts:
     parameters: Mapping[str, str]  # of the driver, those that this kernel has
     agreements: Optional[Mapping[str, blkfront.Agreement]]  # disk → what its line says; None: no log can be read
     refused_queues: Optional[Tuple[int, int]]  # the max_queues asked for, and the one taken
+    log_cut: Optional[bool]  # whether the log is so large that only its beginning was read
 
     def as_dict(self) -> Dict[str, Any]:
         """Plain JSON."""
@@ -36,6 +37,7 @@ class BlkfrontFacts:
             "parameters": dict(self.parameters),
             "agreements": {disk: asdict(line) for disk, line in told.items()} if told is not None else None,
             "refused_queues": list(self.refused_queues) if self.refused_queues is not None else None,
+            "log_cut": self.log_cut,
         }
 
 
@@ -47,11 +49,12 @@ def observe(host: Host) -> BlkfrontFacts:
         if device.startswith("vbd-")
         for disk in host.names(f"{DEVICES}/{device}/block")
     )
-    text = log.since_boot(host) if disks else None
+    said = log.since_boot(host) if disks else None
     values = ((name, host.line(f"{PARAMETERS}/{name}")) for name in _NAMES)
     return BlkfrontFacts(
         disks=disks,
         parameters={name: value for name, value in values if value is not None},
-        agreements=blkfront.agreements(text) if text is not None else None,
-        refused_queues=blkfront.refused_queues(text) if text is not None else None,
+        agreements=blkfront.agreements(said.text) if said is not None else None,
+        refused_queues=blkfront.refused_queues(said.text) if said is not None else None,
+        log_cut=said.cut if said is not None else None,
     )

@@ -102,7 +102,7 @@ def observe(host: Host) -> BootFacts:
 
     Raises NearmetalError when the record isn't ours.
     """
-    line = host.text("/proc/cmdline")
+    line = host.text("/proc/cmdline", cmdline.LONGEST)
     loader = _loader(host)
     provider = _provider(host, loader)
     entries = read_entries(host, provider) if provider else None

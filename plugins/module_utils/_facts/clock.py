@@ -51,6 +51,7 @@ class ClockFacts:
     nonstop_tsc: Optional[bool]
     unstable_marks: Optional[Tuple[str, ...]]  # kernel messages against the TSC; None: the log can't be read
     switched_to: Optional[Tuple[str, ...]]  # clock sources the log shows the kernel switch to, in order
+    log_cut: Optional[bool]  # whether the log is so large that only its beginning was read
     source_argument: Optional[str]  # the last clocksource= on the kernel's command line
     reliable_argument: Optional[bool]  # tsc=reliable is there: no watchdog looks at the TSC
 
@@ -76,6 +77,7 @@ class ClockFacts:
             "nonstop_tsc": self.nonstop_tsc,
             "unstable_marks": _plain(self.unstable_marks),
             "switched_to": _plain(self.switched_to),
+            "log_cut": self.log_cut,
             "source_argument": self.source_argument,
             "reliable_argument": self.reliable_argument,
         }
@@ -87,7 +89,7 @@ def observe(host: Host) -> ClockFacts:
     current = host.text(CLOCKSOURCE + "/current_clocksource")
     first = first_processor(host)
     flags = first.flags if first.x86 else None
-    line = host.text("/proc/cmdline")
+    line = host.text("/proc/cmdline", cmdline.LONGEST)
     arguments = cmdline.tokens(line) if line is not None else None
     said = log.since_boot(host)
     return ClockFacts(
@@ -96,8 +98,9 @@ def observe(host: Host) -> ClockFacts:
         constant_tsc="constant_tsc" in flags if flags is not None else None,
         constant_by_model=_constant_by_model(first) if first.x86 else None,
         nonstop_tsc="nonstop_tsc" in flags if flags is not None else None,
-        unstable_marks=kernel_log.tsc_unstable_marks(said) if said is not None else None,
-        switched_to=kernel_log.clocksource_switches(said) if said is not None else None,
+        unstable_marks=kernel_log.tsc_unstable_marks(said.text) if said is not None else None,
+        switched_to=kernel_log.clocksource_switches(said.text) if said is not None else None,
+        log_cut=said.cut if said is not None else None,
         source_argument=([None, *cmdline.values(arguments, "clocksource")][-1]) if arguments is not None else None,
         reliable_argument="reliable" in cmdline.values(arguments, "tsc") if arguments is not None else None,
     )

@@ -14,6 +14,7 @@ from typing import Dict, Iterable, Optional
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import ethtool, log
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import Nic
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import kernel_log
 
 # "ena 0000:00:05.0: LLQ is not supported Fallback to host mode policy."
 _FALLBACK = re.compile(r"ena ([0-9a-f:.]{7,16})[^\n]{0,40}: LLQ is not supported", re.ASCII)
@@ -23,8 +24,10 @@ _LARGE = 512
 def llq(host: Host, nics: Iterable[Nic]) -> Dict[str, Optional[str]]:
     """Interface → `host` (no LLQ), `llq`, `large` (headers of 224 bytes, half a ring); None: the log doesn't say."""
     found = [one for one in nics if one.driver == "ena"]
-    text = log.since_boot(host) if found else None
-    fallen = set(_FALLBACK.findall(text or ""))
+    said = log.since_boot(host) if found else None
+    fallen = set()
+    for message in kernel_log.messages(said.text, "LLQ is not supported") if said is not None else ():
+        fallen.update(_FALLBACK.findall(message))
     answer: Dict[str, Optional[str]] = {}
     for one in found:
         rings = ethtool.rings(host, one.name)
@@ -33,5 +36,5 @@ def llq(host: Host, nics: Iterable[Nic]) -> Dict[str, Optional[str]]:
         elif rings is not None and rings["tx_max"] == _LARGE:
             answer[one.name] = "large"
         else:
-            answer[one.name] = "llq" if text else None
+            answer[one.name] = "llq" if said is not None and said.text and not said.cut else None
     return answer

@@ -83,9 +83,8 @@ def allowances(host: Host, device: str) -> Optional[Dict[str, int]]:
     if not any(name in ALLOWANCES for name in names):
         return None
     record = host.ethtool(device, ethtool.statistics_question(len(names)))
-    if record is None:
-        return None
-    return {name: value for name, value in zip(names, ethtool.statistics(record)) if name in ALLOWANCES}
+    counters = ethtool.statistics(record) if record is not None else ()
+    return {name: value for name, value in zip(names, counters) if name in ALLOWANCES} or None
 
 
 def _numbers(host: Host, device: str, command: int, names: Sequence[str]) -> Optional[Dict[str, int]]:

@@ -14,8 +14,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.ethtool impor
 
 # A file of /proc or /sys that is larger than this is not what we think it is
 # (/proc/interrupts of 1,152 CPUs has 2.2 MB).
-MAX_BYTES = 16 * 1024 * 1024
-
+MAX_BYTES = 4 * 1024 * 1024  # of a file that no reader sets another limit for
 
 # A chain of symbolic links this long is a loop (the kernel's MAXSYMLINKS).
 _MAX_LINKS = 40
@@ -53,12 +52,12 @@ class Host:
         """The file's bytes, NUL too, which stands between the arguments of a process; None when it can't be read."""
         return self._bytes(path, MAX_BYTES, records=False)
 
-    def records(self, path: str) -> Optional[str]:
+    def records(self, path: str, limit: int = MAX_BYTES) -> Optional[str]:
         """The text of a file that gives one record per read and then would block: /dev/kmsg.
 
         Each opening has its own position, so nothing is taken from other readers.
         """
-        return self._read(path, MAX_BYTES, records=True)
+        return self._read(path, limit, records=True)
 
     def names(self, path: str) -> List[str]:
         """The sorted names in a directory; empty when it can't be read."""
@@ -78,7 +77,10 @@ class Host:
     def exists(self, path: str) -> bool:
         """Whether something (a dangling link too) has this name."""
         parent, name = os.path.split(path)
-        return os.path.lexists(os.path.join(self.real(parent), name))
+        try:
+            return os.path.lexists(os.path.join(self.real(parent), name))
+        except ValueError:
+            return False
 
     def fixed(self, path: str) -> bool:
         """Whether the file is there and has no permission to write, which for files of /sys binds root too."""
@@ -129,7 +131,8 @@ class Host:
         try:
             while left > 0:
                 try:
-                    chunk = os.read(descriptor, min(left, 8192 if records else 131072))
+                    # A record that finds too little room is an error.
+                    chunk = os.read(descriptor, 8192 if records else min(left, 131072))
                 except BlockingIOError:
                     if records:
                         break

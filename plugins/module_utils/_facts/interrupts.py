@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Dict, List, Optional, Tuple
 
@@ -12,6 +13,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import H
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import interrupts, irq_name
 
 IRQ = "/proc/irq"
+_LONGEST = 16 * 1024 * 1024  # 1,920 CPUs have columns of 11 characters each in some 600 lines
+_NODE = re.compile(r"-1|[0-9]{1,5}", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,7 @@ class Vector:
 
 def observe(host: Host) -> interrupts.Interrupts:
     """Read /proc/interrupts."""
-    return interrupts.parse(host.text("/proc/interrupts") or "")
+    return interrupts.parse(host.text("/proc/interrupts", _LONGEST) or "")
 
 
 def affinity(host: Host, irq: int) -> Affinity:
@@ -48,7 +51,7 @@ def affinity(host: Host, irq: int) -> Affinity:
     return Affinity(
         wanted=host.line("{}/{}/smp_affinity_list".format(IRQ, irq)),
         effective=host.line("{}/{}/effective_affinity_list".format(IRQ, irq)),
-        node=int(node) if node.lstrip("-").isdigit() and node.isascii() else None,
+        node=int(node) if _NODE.fullmatch(node) else None,
     )
 
 

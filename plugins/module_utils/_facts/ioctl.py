@@ -11,6 +11,8 @@ import os
 import socket
 import struct
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.ethtool import SLACK
+
 _SIOCETHTOOL = 0x8946
 _NAME = 15  # IFNAMSIZ without the closing NUL
 _NVME_ADMIN = 0xC0484E41  # NVME_IOCTL_ADMIN_CMD
@@ -23,15 +25,16 @@ _NVME_COMMAND = struct.Struct("<B3xI8x8xQ4xII20x8x")
 def ethtool(device: str, record: bytes) -> bytes:
     """Hand the record to the driver of the interface and return it as the driver left it.
 
-    Raises OSError as the kernel answers. Any socket will do; one of AF_UNIX reaches no network.
+    Raises OSError as the kernel answers. Any socket will do; one of AF_UNIX reaches no network. Behind the record there
+    is room for a driver that got more queues since it was asked for its counts.
     """
     if not 0 < len(device.encode()) <= _NAME:
         raise OSError(19, "No such device", device)
-    memory = array.array("B", record)
+    memory = array.array("B", record + bytes(SLACK))
     request = struct.pack("16sP16x", device.encode(), memory.buffer_info()[0])
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as any_socket:
         fcntl.ioctl(any_socket, _SIOCETHTOOL, request)
-    return memory.tobytes()
+    return memory[: len(record)].tobytes()
 
 
 def nvme_log(controller: str, page: int, size: int) -> bytes:

@@ -5,21 +5,31 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Optional
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import kernel_log
 
+# The ring of the largest hosts has 8 MiB; whoever can write to it can make it larger.
+LONGEST = 8 * 1024 * 1024
 
-def since_boot(host: Host) -> Optional[str]:
+
+@dataclass(frozen=True)
+class KernelLog:
+    """What the kernel said since boot."""
+
+    text: str
+    cut: bool  # it is longer than LONGEST, and what is said later wasn't read
+
+
+def since_boot(host: Host) -> Optional[KernelLog]:
     """The kernel log since boot, as far as it is still there; None when neither place can be read.
 
     The ring may have lost the boot's beginning; some distributions keep that in /var/log/dmesg.
     """
-    ring = host.records("/dev/kmsg")
-    if ring is not None and kernel_log.first_sequence(ring) == 0:
-        return ring
-    saved = host.text("/var/log/dmesg")
-    if ring is None or saved is None:
-        return ring if saved is None else saved
-    return saved + "\n" + ring
+    ring = host.records("/dev/kmsg", LONGEST)
+    whole = ring is not None and kernel_log.first_sequence(ring) == 0
+    saved = None if whole else host.text("/var/log/dmesg", LONGEST)
+    texts = [text for text in (saved, ring) if text is not None]
+    return KernelLog("\n".join(texts), any(len(text.encode()) >= LONGEST for text in texts)) if texts else None

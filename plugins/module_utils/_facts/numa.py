@@ -52,7 +52,7 @@ class NumaFacts:
 def observe(host: Host) -> NumaFacts:
     """Read each node's numastat, the command line, and where services run."""
     counters = {node: _counters(host, node) for node in host.names(NODE) if _NODE.fullmatch(node)}
-    arguments = cmdline.tokens(host.text("/proc/cmdline") or "")
+    arguments = cmdline.tokens(host.text("/proc/cmdline", cmdline.LONGEST) or "")
     return NumaFacts(
         remote={node: _share(found, "other_node", "local_node") for node, found in counters.items()},
         missed={node: _share(found, "numa_miss", "numa_hit") for node, found in counters.items()},

@@ -42,7 +42,7 @@ class SmtFacts:
 
 def observe(host: Host) -> SmtFacts:
     """Read smt/control, which CPUs can be switched, and the command line."""
-    arguments = cmdline.tokens(host.text("/proc/cmdline") or "")
+    arguments = cmdline.tokens(host.text("/proc/cmdline", cmdline.LONGEST) or "")
     return SmtFacts(
         control=host.line(CONTROL),
         offline=offline(host),
@@ -81,12 +81,12 @@ def disabling(arguments: Tuple[str, ...]) -> Tuple[str, ...]:
 
 def kernel_choice(host: Host) -> str:
     """What smt/control is after a boot: off when the command line says so, else on."""
-    return "off" if disabling(cmdline.tokens(host.text("/proc/cmdline") or "")) else "on"
+    return "off" if disabling(cmdline.tokens(host.text("/proc/cmdline", cmdline.LONGEST) or "")) else "on"
 
 
 def kernel_offline(host: Host) -> str:
     """Of the CPUs that are offline those that maxcpus= leaves out; udev may have brought them all the same."""
-    count = _maxcpus(cmdline.tokens(host.text("/proc/cmdline") or "")) or ""
+    count = _maxcpus(cmdline.tokens(host.text("/proc/cmdline", cmdline.LONGEST) or "")) or ""
     if not re.fullmatch("[0-9]{1,5}", count):
         return ""
     present = sorted(cpulist.parse(host.line(CPU + "/present") or ""))

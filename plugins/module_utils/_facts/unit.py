@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Dict, Optional
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cmdline
 
 AGENT = "/usr/local/lib/nearmetal/nearmetal.pyz"
 DISABLED = "/etc/nearmetal/disabled"
@@ -76,7 +77,7 @@ def switched_off(host: Host) -> Optional[str]:
     for path in (DISABLED, BAKED):
         if host.exists(path):
             return path
-    return ARGUMENT if ARGUMENT in (host.text("/proc/cmdline") or "").split() else None
+    return ARGUMENT if ARGUMENT in (host.text("/proc/cmdline", cmdline.LONGEST) or "").split() else None
 
 
 def _systemd(host: Host) -> Optional[str]:

@@ -40,7 +40,7 @@ def agreements(text: str) -> Dict[str, Agreement]:
     Works on /dev/kmsg records and on the output of dmesg. Raises nothing.
     """
     found: Dict[str, Agreement] = {}
-    for message in messages(text):
+    for message in messages(text, "blkfront: "):
         match = _LINE.match(message)
         if match is not None and (match[1] in found or len(found) < MAX_DISKS):
             found[match[1]] = Agreement(
@@ -56,7 +56,7 @@ def agreements(text: str) -> Dict[str, Agreement]:
 
 def refused_queues(text: str) -> Optional[Tuple[int, int]]:
     """The max_queues that the driver didn't take, and what it took instead; None when it took all. Raises nothing."""
-    for message in messages(text):
+    for message in messages(text, "Invalid max_queues ("):
         match = _NO_QUEUES.search(message)
         if match is not None:
             return int(match[1]), int(match[2])

@@ -9,15 +9,18 @@ from typing import Dict, List, Mapping, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cmdline
 
+# A command line of 2,048 bytes has room for half of them.
+MAX_ARGUMENTS = 2048
+
 
 def parse(text: str) -> Dict[str, Tuple[str, ...]]:
     """Key → values, in order; a key may come more than once (initrd, options). Raises nothing."""
-    found: Dict[str, Tuple[str, ...]] = {}
+    found: Dict[str, List[str]] = {}
     for line in text.splitlines():
         key, value = [*line.split(None, 1), "", ""][:2]
         if key and not key.startswith("#"):
-            found[key] = (*found.get(key, ()), value.strip())
-    return found
+            found.setdefault(key, []).append(value.strip())
+    return {key: tuple(values) for key, values in found.items()}
 
 
 def environment(text: str) -> Dict[str, str]:
@@ -27,11 +30,20 @@ def environment(text: str) -> Dict[str, str]:
 
 
 def arguments(options: Tuple[str, ...], variables: Mapping[str, str]) -> Tuple[str, ...]:
-    """The arguments of an entry, with $kernelopts and its like replaced as GRUB does; an unknown one is empty."""
+    """The arguments of an entry, with $kernelopts and its like replaced as GRUB does; an unknown one is empty.
+
+    At most MAX_ARGUMENTS, which is more than any kernel takes.
+    """
     found: List[str] = []
+    known: Dict[str, Tuple[str, ...]] = {}
     for token in cmdline.tokens(" ".join(options)):
         if token.startswith("$"):
-            found += cmdline.tokens(variables.get(token[1:].strip("{}"), ""))
+            name = token[1:].strip("{}")
+            if name not in known:
+                known[name] = cmdline.tokens(variables.get(name, ""))
+            found += known[name]
         else:
             found.append(token)
-    return tuple(found)
+        if len(found) > MAX_ARGUMENTS:
+            break
+    return tuple(found[:MAX_ARGUMENTS])

@@ -11,7 +11,7 @@ from typing import Mapping, Optional, Pattern, Tuple
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cmdline, kernel_arguments
 
 # Where the arguments stand. An entry with $kernelopts has them in the environment block.
-ENTRY = re.compile(r"^options[ \t]+((?!.*\$\{?kernelopts).*)$", re.MULTILINE)
+ENTRY = re.compile(r"^options[ \t]+(?![ \t])((?!.*\$\{?kernelopts).*)$", re.MULTILINE)
 ENVIRONMENT = re.compile(r"^kernelopts=(.*)$", re.MULTILINE)
 DEFAULTS = re.compile(r'^GRUB_CMDLINE_LINUX="(.*)"[ \t]*$', re.MULTILINE)
 KERNEL_CMDLINE = re.compile(r"^(?![ \t]*#)(.*\S.*)$", re.MULTILINE)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import List, Optional, Tuple
 
+LONGEST = 65536  # bytes of /proc/cmdline that are read: far above every kernel's COMMAND_LINE_SIZE
+
 
 def tokens(text: str) -> Tuple[str, ...]:
     """The arguments in order, duplicates kept, each verbatim with its quotes.
@@ -14,6 +16,8 @@ def tokens(text: str) -> Tuple[str, ...]:
     Blanks within double quotes belong to the argument (kernel lib/cmdline.c, next_arg);
     a quote that is never closed reaches to the end. Raises nothing.
     """
+    if '"' not in text:
+        return tuple(text.split())
     found: List[str] = []
     current: List[str] = []
     quoted = False

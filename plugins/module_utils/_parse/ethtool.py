@@ -37,8 +37,12 @@ READING = frozenset(
 
 STATISTICS, FEATURES = 1, 4  # sets of strings
 _STRING = 32
+_COUNT = struct.Struct("=IIQI")
 # The most strings that are asked for: ENA with 128 queues has some 6,000 counters.
 MAX_STRINGS = 16384
+# What a driver may write behind a record: kernels before 6.19 answer with as many strings or counters as the driver has
+# by then, however many were asked for (net/ethtool/ioctl.c). Newer ones compare the count, so that stays what it is.
+SLACK = _STRING * MAX_STRINGS
 
 # Field names in the order of the header; "" is of no use to us.
 CHANNELS = ("rx_max", "tx_max", "", "combined_max", "rx", "tx", "other", "combined")
@@ -90,13 +94,15 @@ def driver(record: bytes) -> Tuple[str, str]:
 
 def count_question(which: int) -> bytes:
     """How many strings a set has."""
-    return struct.pack("=IIQI", GET_STRING_COUNT, 0, 1 << which, 0)
+    return _COUNT.pack(GET_STRING_COUNT, 0, 1 << which, 0)
 
 
 def count(record: bytes) -> int:
-    """The answer to `count_question`; 0 when the driver has no such set."""
-    _command, _reserved, mask, strings = struct.unpack_from("=IIQI", record)
-    return min(int(strings), MAX_STRINGS) if mask else 0
+    """The answer to `count_question`; 0 when the driver has no such set, or one that is too large to be asked for."""
+    if len(record) < _COUNT.size:
+        return 0
+    _command, _reserved, mask, strings = _COUNT.unpack_from(record)
+    return int(strings) if mask and strings <= MAX_STRINGS else 0
 
 
 def strings_question(which: int, strings: int) -> bytes:
@@ -105,10 +111,10 @@ def strings_question(which: int, strings: int) -> bytes:
 
 
 def strings(record: bytes) -> List[str]:
-    """The answer to `strings_question`."""
-    (number,) = struct.unpack_from("=8xI", record)
-    end = min(len(record), 12 + _STRING * number)
-    return [_text(record[start : start + _STRING]) for start in range(12, end, _STRING)]
+    """The answer to `strings_question`; none when the set has changed since it was counted."""
+    if len(record) < 12 or len(record) != 12 + _STRING * struct.unpack_from("=8xI", record)[0]:
+        return []
+    return [_text(record[start : start + _STRING]) for start in range(12, len(record), _STRING)]
 
 
 def statistics_question(number: int) -> bytes:
@@ -117,9 +123,10 @@ def statistics_question(number: int) -> bytes:
 
 
 def statistics(record: bytes) -> Tuple[int, ...]:
-    """The answer to `statistics_question`, in the order of its strings."""
-    (number,) = struct.unpack_from("=4xI", record)
-    return struct.unpack_from("={}Q".format(min(number, (len(record) - 8) // 8)), record, 8)
+    """The answer to `statistics_question`, in the order of its strings; none when their number has changed since."""
+    if len(record) < 8 or len(record) != 8 + 8 * struct.unpack_from("=4xI", record)[0]:
+        return ()
+    return struct.unpack_from("={}Q".format((len(record) - 8) // 8), record, 8)
 
 
 def features_question(number: int) -> bytes:

@@ -31,7 +31,7 @@ class Entry:
 
 def entries(text: str) -> Tuple[Entry, ...]:
     """The entries that the script for Linux made, in their order. Raises nothing."""
-    found: List[Entry] = []
+    found: List[Tuple[str, Tuple[str, ...], List[str], bool]] = []
     inside = recovery = False
     for line in text.splitlines():
         words = line.strip()
@@ -45,11 +45,10 @@ def entries(text: str) -> Tuple[Entry, ...]:
             recovery = _recovery(words)
         elif _LINUX.fullmatch(command):
             kernel, *arguments = cmdline.tokens(rest) or ("",)
-            found.append(Entry(kernel, tuple(arguments), (), recovery))
+            found.append((kernel, tuple(arguments), [], recovery))
         elif _INITRD.fullmatch(command) and found:
-            last = found[-1]
-            found[-1] = Entry(last.kernel, last.arguments, last.initrds + cmdline.tokens(rest), last.recovery)
-    return tuple(found)
+            found[-1][2].extend(cmdline.tokens(rest))
+    return tuple(Entry(kernel, arguments, tuple(initrds), recovery) for kernel, arguments, initrds, recovery in found)
 
 
 def release(kernel: str) -> str:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""JSON that a stranger may have written. PRIVATE to the collection.
+"""JSON that may come from anybody: neither its depth nor its numbers can hurt the decoder. PRIVATE to the collection.
 
 At its recursion limit Python 3.8 may end the process, without a word: when the garbage it happens to collect there has
 finalizers. So the decoder never gets that far.
@@ -10,24 +10,54 @@ finalizers. So the decoder never gets that far.
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
 _DEEPEST = 64  # levels; nothing that nearmetal or EC2 writes has ten
+_LONGEST_NUMBER = 40  # digits; the cost of reading more grows with their square
+# Lists and tables, and quotes: each of their values takes many times the memory of its text.
+_MOST_BRACKETS, _MOST_QUOTES = 100_000, 1_000_000
 
-_TOKEN = re.compile(r'\\.|["\[\]{}]', re.DOTALL)
+_OTHERS = bytes(set(range(256)) - set(b'"[]{}'))
 
 
 def parse(text: str) -> Any:
-    """What the text says. Raises ValueError when it is no JSON, or nested deeper than anything honest."""
+    """What the text says. Raises ValueError when it is no JSON, or deeper or larger than anything honest."""
+    brackets = text.count("[") + text.count("{")
+    if brackets > _MOST_BRACKETS or text.count('"') > _MOST_QUOTES:
+        raise ValueError("more lists, tables or texts than anything honest has")
+    if brackets > _DEEPEST:
+        _check_depth(text)
+    return json.loads(text, parse_int=_int, parse_float=_float, parse_constant=_refuse)
+
+
+def _check_depth(text: str) -> None:
+    """Raises ValueError for what is nested too deep.
+
+    First all goes that says nothing of the depth, at the speed of memory: two quotes beside each other neither open
+    nor close a text.
+    """
+    data = text.encode("utf-8", "surrogatepass").replace(b"\\\\", b"").replace(b'\\"', b"")
     depth, quoted = 0, False
-    for token in _TOKEN.findall(text):
-        if token == '"':
+    for byte in data.translate(None, _OTHERS).replace(b'""', b""):
+        if byte in b'"':
             quoted = not quoted
-        elif token in "[{" and not quoted:
-            depth += 1
-        elif token in "]}" and not quoted:
-            depth -= 1
+        elif not quoted:
+            depth += 1 if byte in b"[{" else -1
         if depth > _DEEPEST:
             raise ValueError(f"nested deeper than {_DEEPEST} levels")
-    return json.loads(text)
+
+
+def _int(text: str) -> int:
+    if len(text) > _LONGEST_NUMBER:
+        raise ValueError(f"a number of more than {_LONGEST_NUMBER} digits")
+    return int(text)
+
+
+def _float(text: str) -> float:
+    if len(text) > _LONGEST_NUMBER:
+        raise ValueError(f"a number of more than {_LONGEST_NUMBER} digits")
+    return float(text)
+
+
+def _refuse(text: str) -> Any:
+    raise ValueError(f"{text} is no JSON")

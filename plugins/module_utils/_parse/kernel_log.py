@@ -6,41 +6,62 @@
 from __future__ import annotations
 
 import re
-from typing import Iterator, Tuple
+from collections import deque
+from typing import Iterator, List, Tuple
 
 # A /dev/kmsg record begins "6,339,5140900,-;", a line of dmesg "[    5.140900] " or "<6>[    5.140900] ".
-_PREFIX = re.compile(r"(?:[0-9]+,[0-9]+,[0-9]+,[^;]*;|(?:<[0-9]+>)?\[\s*[0-9]+\.[0-9]+\](?:\[[^\]]*\])?\s*)", re.ASCII)
-_SEQUENCE = re.compile(r"[0-9]+,([0-9]{1,18}),", re.ASCII)
+_PREFIX = re.compile(
+    r"[0-9]{1,10},[0-9]{1,20},[0-9]{1,20},[^;]{0,200};"
+    r"|(?:<[0-9]{1,3}>)?\[\s{0,12}[0-9]{1,12}\.[0-9]{1,9}\](?:\[[^\]]{0,64}\])?\s*",
+    re.ASCII,
+)
+_SEQUENCE = re.compile(r"[0-9]{1,10},([0-9]{1,18}),", re.ASCII)
 # "tsc: Marking TSC unstable due to clocksource watchdog", "Marking clocksource 'tsc' as unstable",
 # and before Linux 4.2 "Clocksource tsc unstable (delta = 6824818792 ns)".
 _UNSTABLE = re.compile(r"marking tsc unstable|marking clocksource '?tsc'? as unstable|clocksource tsc unstable", re.I)
 # "clocksource: Switched to clocksource tsc"; before Linux 3.11 "Switching to clocksource tsc".
 _SWITCHED = re.compile(r"Switch(?:ed|ing) to clocksource ([A-Za-z0-9_.:+-]{1,31})", re.ASCII)
 
+# What the kernel has room for in one record, around the word that is looked for.
+_LONGEST = 1024
 MAX_MARKS = 8
+_MAX_SWITCHES = 16
 MAX_MARK_LENGTH = 160
 
 
-def messages(text: str) -> Iterator[str]:
-    """The messages without their prefixes; works on /dev/kmsg records and on the output of dmesg."""
-    for line in text.splitlines():
-        yield _PREFIX.sub("", line, count=1)
+def messages(text: str, word: str) -> Iterator[str]:
+    """The messages with that word in them, without their prefixes; /dev/kmsg records and dmesg's output alike.
+
+    No other line is looked at: the log may be of any size, and hold anything.
+    """
+    place = text.find(word)
+    while place >= 0:
+        earliest = max(0, place - _LONGEST)
+        begin = max(text.rfind("\n", earliest, place) + 1, earliest)
+        newline = text.find("\n", place)
+        end = newline if newline >= 0 else len(text)
+        line = text[begin : min(end, place + _LONGEST)]
+        prefix = _PREFIX.match(line)
+        yield line[prefix.end() :] if prefix is not None else line
+        place = text.find(word, end)
 
 
 def tsc_unstable_marks(text: str) -> Tuple[str, ...]:
     """The messages that call the TSC unstable, each once, in order; at most MAX_MARKS. Raises nothing."""
-    marks = []
-    for message in messages(text):
+    marks: List[str] = []
+    for message in messages(text, "unstable"):
+        if len(marks) == MAX_MARKS:
+            break
         if _UNSTABLE.search(message):
             mark = "".join(c for c in message if c.isprintable()).strip()[:MAX_MARK_LENGTH]
             if mark not in marks:
                 marks.append(mark)
-    return tuple(marks[:MAX_MARKS])
+    return tuple(marks)
 
 
 def clocksource_switches(text: str) -> Tuple[str, ...]:
     """The names of the clock sources the kernel switched to, in order; the last 16. Raises nothing."""
-    return tuple(_SWITCHED.findall(text))[-16:]
+    return tuple(deque((match[1] for match in _SWITCHED.finditer(text)), maxlen=_MAX_SWITCHES))
 
 
 def first_sequence(text: str) -> int:

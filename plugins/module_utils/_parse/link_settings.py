@@ -18,6 +18,8 @@ Lines = Tuple[Tuple[str, str, str], ...]
 _SECTION = re.compile(r"\[([^\]]*)\]")
 _IFACE = re.compile(r"(auto|allow-\S+|iface|mapping|source|source-directory|no-\S+)\s+(\S+)")
 _NUMBER = re.compile(r"[0-9]{1,6}", re.ASCII)
+# Of a hostile file: what a condition may cost.
+_MOST_GLOBS, _LONGEST_GLOB, _MOST_STARS = 256, 64, 4
 
 
 def lines(text: str) -> Lines:
@@ -43,14 +45,20 @@ def matches(found: Lines, interface: Mapping[str, str]) -> bool:
     conditions: Dict[str, List[str]] = {}
     for section, key, value in found:
         if section == "Match":
-            conditions[key] = conditions.get(key, []) + value.split() if value else []
+            conditions[key] = [*conditions.get(key, []), *value.split()][:_MOST_GLOBS] if value else []
     return all(_met(wanted, interface[key]) for key, wanted in conditions.items() if key in interface and wanted)
 
 
 def _met(wanted: List[str], value: str) -> bool:
     against = wanted[0].startswith("!")
     globs = [word.lstrip("!").lower() for word in wanted]
-    return any(fnmatchcase(value.lower(), glob) for glob in globs) != against
+    return any(_fits(value.lower(), glob) for glob in globs) != against
+
+
+def _fits(value: str, glob: str) -> bool:
+    """No name, driver or address in the kernel is as long as a glob that is left out."""
+    short = max(len(value), len(glob)) <= _LONGEST_GLOB and glob.count("*") <= _MOST_STARS
+    return short and fnmatchcase(value, glob)
 
 
 def last(found: Lines, section: str, key: str) -> Optional[str]:

@@ -7,20 +7,23 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Callable, Dict, Tuple
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import command
-from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.capture import capture
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.capture import capture, record_key
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.replay import lay_out
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import ethtool
 
 from tests.support.fresh_host import fresh
 
 Plan = Callable[[Dict[str, Any]], Tuple[int, str]]
 KERNEL = "/proc/sys/kernel/osrelease"
+COUNT = record_key(ethtool.count_question(ethtool.STATISTICS))
 DEEP = "/".join(["", *["d"] * 39])
 
 # What is laid over a whole capture; VICTIM is an existing folder of whoever plans.
@@ -130,11 +133,93 @@ def test_the_laying_out_alone_makes_nothing_through_a_link(
     assert not list(tmp_path.glob("*evil*"))
 
 
-@pytest.mark.parametrize("change", [{"drivers": {"ens5": {"03": "zz"}}}, {"drivers": {"ens5": 5}}, {"folders": [7]}])
-def test_a_hostile_capture_ends_in_one_sentence(change: Dict[str, Any], whole: Dict[str, Any], plan: Plan) -> None:
-    code, said = plan({**whole, **change, "machine": None})
-    assert (code, said.count("\n"), said[:11]) == (1, 1, "nearmetal: ")
-    assert plan({**whole, "machine": 5})[0] == 1
+# What is laid over a capture, and what is said of it.
+REFUSED: Dict[str, Tuple[Dict[str, Any], str]] = {
+    "an answer of another form": ({"drivers": {"ens5": {"03": "zz"}}}, "the driver of 'ens5' to '03'"),
+    "an answer of one byte": ({"drivers": {"ens5": {COUNT: "00"}}}, "isn't as long as its question"),
+    "no answers": ({"drivers": {"ens5": 5}}, "the driver of 'ens5'"),
+    "a device that none is called": ({"drivers": {"e" * 5000: {}}}, "the driver of 'eeeee"),
+    "a folder that is a number": ({"folders": [7]}, "7 is no path"),
+    "a file that is a number": ({"files": {"/proc/stat": 7}}, "the file '/proc/stat' is no text"),
+    "a file of no path": ({"files": {"\x1b[2J" + "x" * 5000: ""}}, "is no path"),
+    "a file with a NUL": ({"files": {"/proc/stat": "a\0"}}, "the file '/proc/stat' is no text"),
+    "a file that is too long": ({"files": {"/proc/stat": "a" * 5_000_000}}, "the file '/proc/stat' is no text"),
+    "a link that is no text": ({"links": {"/proc/self": None}}, "the link '/proc/self'"),
+    "a link of a surrogate": ({"links": {"/proc/self": "\udc80"}}, "the link '/proc/self'"),
+    "too many paths": ({"folders": ["/a"] * 70_000}, "paths, more than 65536"),
+    "no table of links": ({"links": []}, "a part of it is missing: links"),
+    "a machine that is a number": ({"machine": 5}, "machine is 5"),
+    "a date that is a book": ({"captured": "x" * 10_000}, "captured is 'xxx"),
+    "no wanted": ({"wanted": {"smt": False}}, "what is wanted of 'smt'"),
+    "wanted of a megabyte": ({"wanted": {"smt": {"state": "x" * 1_000_000}}}, "what is wanted of 'smt'"),
+    "another format": ({"format": True}, "its format isn't 1"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_hostile_capture_ends_in_a_sentence_that_names_the_record(
+    name: str, whole: Dict[str, Any], plan: Plan
+) -> None:
+    change, said = REFUSED[name]
+    code, told = plan({**whole, **change})
+    assert (code, told.count("\n"), told[:11]) == (1, 1, "nearmetal: ")
+    assert said in told
+    assert told.rstrip("\n").isprintable()
+    assert len(told) < 1000
+
+
+@pytest.mark.parametrize(
+    "text", ["", "\xff", "[1", "[" * 100_000, "NaN", '{"format": 1e400}', "9" * 100_000, '{"a": "\\']
+)
+def test_what_is_no_json_ends_in_a_sentence(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = tmp_path / "host.json"
+    place.write_bytes(text.encode("latin-1"))
+    assert command.main(["plan", "--from", str(place)]) == 1
+    assert f"nearmetal: {place} is no capture" in capsys.readouterr().err
+
+
+def test_a_capture_that_is_too_large_is_refused_unread(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = tmp_path / "host.json"
+    with place.open("wb") as stream:
+        stream.truncate(64 << 20)
+    assert command.main(["plan", "--from", str(place)]) == 1
+    assert "it is larger than 16 MiB" in capsys.readouterr().err
+
+
+# Files as no kernel has them: each is planned all the same, or the concern says which file it was.
+STRANGE: Dict[str, Tuple[str, str]] = {
+    "a node that is none": (r"/proc/irq/\d+/node", "--1\n"),
+    "a node of many digits": (r"/proc/irq/\d+/node", "9" * 4000),
+    "an affinity that is none": (r"/proc/irq/\d+/smp_affinity_list", "x\n"),
+    "no numbers": (r"/sys/.*", "²\n"),
+    "very large numbers": (r"/sys/.*", "9" * 4000),
+    "negative numbers": (r"/(sys|proc)/.*", "-1\n"),
+    "surrogates": (r"/.*", "\udc80\ud800\n"),
+    "nothing": (r"/.*", ""),
+    "only blanks": (r"/.*", " \t\n" * 1000),
+    "all CPUs that there can be": (r".*/(online|present|possible|cpulist|.*_list)", "0-65535\n"),
+    "a log of one line of digits": (r"/dev/kmsg|/var/log/dmesg", "1" * 80_000),
+}
+
+
+@pytest.mark.parametrize("name", STRANGE)
+def test_strange_files_are_planned_or_named(name: str, whole: Dict[str, Any], plan: Plan) -> None:
+    pattern, text = STRANGE[name]
+    changed = {path: text if re.fullmatch(pattern, path) else old for path, old in whole["files"].items()}
+    log = {"/dev/kmsg": text} if re.fullmatch(pattern, "/dev/kmsg") else {}
+    code, told = plan({**whole, "files": {**changed, **log}})
+    assert code in (0, 1)
+    assert told.startswith(("captured on ", "nearmetal: "))
+    assert all(len(line) <= 1500 for line in told.splitlines())
+
+
+def test_links_in_a_ring_are_a_place_that_does_not_exist(whole: Dict[str, Any], plan: Plan) -> None:
+    ring = {"/sys/devices/system/node": "cpu", "/sys/devices/system/cpu": "node"}
+    files = {path: text for path, text in whole["files"].items() if not path.startswith(tuple(ring))}
+    folders = [path for path in whole["folders"] if not path.startswith(tuple(ring))]
+    links = {path: to for path, to in whole["links"].items() if not path.startswith(tuple(ring))}
+    code, told = plan({**whole, "files": files, "folders": folders, "links": {**links, **ring}})
+    assert (code, told[:12]) == (0, "captured on ")
 
 
 @pytest.mark.parametrize(

@@ -129,3 +129,11 @@ def test_reading_the_log_of_this_machine_takes_nothing_from_it() -> None:
         assert second[-200:] == first[-200:] or len(second) > len(first)
     else:
         assert observe(host).unstable_marks is None or host.exists("/var/log/dmesg")
+
+
+def test_a_log_that_is_too_large_is_read_in_part_and_that_is_said(host_of: Build) -> None:
+    log = "6,0,0,-;Linux version 6.1\n" + "6,1,2,-;noise\n" * 700_000 + "4,9,9,-;tsc: Marking TSC unstable due to x\n"
+    whole = observe(host_of({"/dev/kmsg": log[: 4 << 20]}))
+    cut = observe(host_of({"/dev/kmsg": log}))
+    assert (whole.log_cut, cut.log_cut) == (False, True)
+    assert cut.unstable_marks == ()

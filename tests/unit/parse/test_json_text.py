@@ -13,7 +13,23 @@ from typing import Any
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import json_text
 
-ANYTHING: Any = [None, 1.5, "", "[[[", '"{\\"', "\\", {"a]": [{"b": "}"}]}, [[]] * 100, "[" * 5000, {"[": "{" * 5000}]
+QUOTES = ['"', '\\"', "[", '"["', "\\\\", '""', '"]"'] * 50
+ANYTHING: Any = [
+    QUOTES,
+    "".join(QUOTES),
+    {text: [text] for text in QUOTES},
+    10**39,
+    None,
+    1.5,
+    "",
+    "[[[",
+    '"{\\"',
+    "\\",
+    {"a]": [{"b": "}"}]},
+    [[]] * 100,
+    "[" * 5000,
+    {"[": "{" * 5000},
+]
 REFUSED = {
     "lists": "[" * 5000,
     "tables": '{"a":' * 5000,
@@ -23,6 +39,12 @@ REFUSED = {
     "escaped outside a text": "\\[" * 3 + "[" * 5000,
     "a text without end": '"' + '\\"' * 200000,
     "nothing": "",
+    "a number that is none": "[NaN]",
+    "a number without end": '{"a": [-Infinity, 1]}',
+    "very many digits": "9" * 4_000_000,
+    "very many digits behind a point": "0." + "9" * 4_000_000,
+    "very many lists": "[" + "[]," * 4_000_000 + "0]",
+    "very many texts": '["' + '","' * 4_000_000 + '"]',
 }
 
 
@@ -37,7 +59,7 @@ def test_the_deepest_that_is_read() -> None:
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_is_not_is_refused(case: str) -> None:
-    with pytest.raises(ValueError, match=r"nested deeper|line 1 column"):
+    with pytest.raises(ValueError, match=r"nested deeper|line 1 column|is no JSON|digits|more lists"):
         json_text.parse(REFUSED[case])
 
 

@@ -98,7 +98,7 @@ def _padded(path: str, old: str, new: str) -> str:
 
 def _device(host: WritableHost) -> str:
     """The disk that GRUB puts before the kernel's name, at its longest: (hd0,gpt2), or what this boot had."""
-    images = cmdline.values(cmdline.tokens(host.text("/proc/cmdline") or ""), "BOOT_IMAGE")
+    images = cmdline.values(cmdline.tokens(host.text("/proc/cmdline", cmdline.LONGEST) or ""), "BOOT_IMAGE")
     found = re.match(r"\([^)]*\)", (images[-1] if images else None) or "")
     return max("(hd0,gpt128)", found.group() if found else "", key=len)
 

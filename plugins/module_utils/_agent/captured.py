@@ -1,0 +1,134 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The door for captures: sizes and types of every record, before anything is laid out. PRIVATE to the collection.
+
+A capture comes from somebody else. What a value means its parser checks, as for any host.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from itertools import accumulate
+from typing import Any, Dict, Iterator, Sequence
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.allowed import LONGEST_FILE
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.capture import FORMAT
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import json_text
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import printable, shown
+
+# A host of 1,920 CPUs gives some 46,000 paths and 6 MiB.
+LARGEST = 16 * 1024 * 1024
+MOST_PATHS = 65536
+
+_PATH = re.compile(r"(?:/[A-Za-z0-9_.:@+-]{1,255}){1,40}", re.ASCII)
+_DOTS = frozenset((".", ".."))
+_LONGEST_LINK = 4095
+_DEVICE = re.compile(r"[^/\s\0]{1,15}")
+_QUESTION = re.compile(r"(?:[0-9a-f]{2}){4,16}/([0-9]{1,7})", re.ASCII)
+_HEX = re.compile(r"(?:[0-9a-f]{2})*", re.ASCII)
+_SHORT = 64  # characters of a machine's name, a version, a date
+_LONGEST_OPTION = 4096
+
+_PARTS = {"files": dict, "links": dict, "folders": list, "read_only": list, "drivers": dict, "wanted": dict}
+
+
+def read(path: str) -> Dict[str, Any]:
+    """A capture, every part of it checked. Raises NearmetalError when it isn't one, or is of a newer format."""
+    try:
+        with open(path, "rb") as stream:
+            data = stream.read(LARGEST + 1)
+    except OSError as error:
+        raise NearmetalError(f"{path}: {os.strerror(error.errno or 0)}") from None
+    if len(data) > LARGEST:
+        raise NearmetalError(f"{path} is no capture: it is larger than {LARGEST >> 20} MiB, which none is")
+    try:
+        text = data.decode("utf-8")
+        del data
+        captured = json_text.parse(text)
+    except ValueError as error:
+        reason = printable(str(error))
+        raise NearmetalError(
+            f"{path} is no capture: it isn't JSON ({reason}); make one with `nearmetal capture`"
+        ) from None
+    wrong = next(_wrong(captured), "")
+    if wrong:
+        raise NearmetalError(f"{path} is no capture ({wrong}); make one with `nearmetal capture`")
+    found: Dict[str, Any] = captured
+    return found
+
+
+def _wrong(captured: Any) -> Iterator[str]:
+    """What keeps it from being a capture; each check relies on those before it."""
+    if not isinstance(captured, dict) or captured.get("format") != FORMAT or captured["format"] is True:
+        yield f"its format isn't {FORMAT}"
+        return
+    for part, kind in _PARTS.items():
+        if not isinstance(captured.get(part), kind):
+            yield f"a part of it is missing: {part}"
+            return
+    about = {name: captured.get(name) for name in ("captured", "nearmetal", "machine")}
+    if about["machine"] is None:
+        del about["machine"]
+    for name, text in about.items():
+        if not isinstance(text, str) or len(text) > _SHORT:
+            yield f"it doesn't say when and where it was made: {name} is {shown(text)}"
+    files, links = captured["files"], captured["links"]
+    yield from _wrong_paths([*files, *links, *captured["folders"], *captured["read_only"]], links)
+    yield from (f"the file {shown(path)} {_FILE}" for path, text in files.items() if not _is_file(text))
+    yield from (f"the link {shown(path)} leads to no path" for path, target in links.items() if not _is_link(target))
+    for device, answers in captured["drivers"].items():
+        yield from _wrong_driver(device, answers)
+    for concern, options in captured["wanted"].items():
+        if not isinstance(options, dict) or not _plain(options):
+            yield f"what is wanted of {shown(concern)} is no table of options"
+
+
+def _wrong_paths(paths: Sequence[Any], links: Dict[str, Any]) -> Iterator[str]:
+    if len(paths) > MOST_PATHS:
+        yield f"it has {len(paths)} paths, more than {MOST_PATHS}"
+        return
+    for path in paths:
+        if not isinstance(path, str) or not _PATH.fullmatch(path) or not _DOTS.isdisjoint(path.split("/")):
+            yield f"{shown(path)} is no path of a captured host"
+            return
+    for path in paths:
+        below = next((one for one in accumulate(path.split("/")[:-1], "{}/{}".format) if one in links), None)
+        if below is not None:
+            yield f"{shown(path)} lies below the symbolic link {shown(below)}"
+
+
+_FILE = f"is no text of at most {LONGEST_FILE >> 20} MiB"
+
+
+def _is_file(text: Any) -> bool:
+    return isinstance(text, str) and len(text) <= LONGEST_FILE and "\0" not in text
+
+
+def _is_link(target: Any) -> bool:
+    """Whether it can be the text of a symbolic link; a lone surrogate has no bytes."""
+    if not isinstance(target, str) or not 0 < len(target) <= _LONGEST_LINK or "\0" in target:
+        return False
+    return len(target.encode("utf-8", "ignore")) == len(target.encode("utf-8", "surrogatepass")) <= _LONGEST_LINK
+
+
+def _wrong_driver(device: str, answers: Any) -> Iterator[str]:
+    if not _DEVICE.fullmatch(device) or not isinstance(answers, dict):
+        yield f"the answers of the driver of {shown(device)} are none"
+        return
+    for question, answer in answers.items():
+        asked = _QUESTION.fullmatch(question)
+        whole = asked is not None and isinstance(answer, str) and len(answer) == 2 * int(asked[1])
+        if not whole or not _HEX.fullmatch(answer):
+            yield f"the answer of the driver of {shown(device)} to {shown(question)} isn't as long as its question"
+
+
+def _plain(value: Any) -> bool:
+    """Whether it is made of tables, lists and short scalars, as options are."""
+    if isinstance(value, dict):
+        return all(len(name) <= _SHORT and _plain(one) for name, one in value.items())
+    if isinstance(value, list):
+        return all(map(_plain, value))
+    return not isinstance(value, str) or len(value) <= _LONGEST_OPTION
