@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
-from typing import Callable, List, Sequence
+from typing import Callable, List, Mapping, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.journal import Journal
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.levers import lever, way_back
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Value
 
 
 def obstacles(host: WritableHost, actions: Sequence[Action]) -> List[str]:
@@ -65,6 +65,8 @@ def apply(
     except NearmetalError as error:
         trouble = roll_back(host, done)
         if trouble:
+            with suppress(NearmetalError):  # what was begun is on disk
+                journal.keep(earlier)
             raise NearmetalError(
                 f"{error}; and the way back failed: {trouble}; the journal keeps the originals"
             ) from None
@@ -75,27 +77,59 @@ def apply(
 
 
 def roll_back(host: WritableHost, done: Sequence[Action]) -> str:
-    """Take actions back, the last one first; what couldn't be taken back, as a sentence."""
+    """Take actions back, the last one first; what couldn't be taken back, as a sentence.
+
+    Of a table only the elements that an action changed.
+    """
     trouble = []
     for group in _groups(way_back(done)):
         moved = lever(group[0].what)
         try:
-            moved.write_all(host, {action.where: action.before for action in _not_back(host, group)})
-            for action in _not_back(host, group):
-                raise NearmetalError(f"{action.what} {action.where} doesn't take {action.before!r}")
-        except NearmetalError as error:
-            trouble.append(str(error))
-    return "; ".join(trouble)
+            moved.write_all(host, {action.where: value for action, value in _not_back(host, group)})
+        except NearmetalError:
+            trouble += _each_alone(host, group)
+        for action, value in _not_back(host, group):
+            trouble.append(f"{action.what} {action.where} doesn't take {value!r}")
+    return "; ".join(dict.fromkeys(trouble))
 
 
-def _not_back(host: WritableHost, group: Sequence[Action]) -> List[Action]:
-    """The actions of one lever whose place isn't as it was before them."""
+def _each_alone(host: WritableHost, group: Sequence[Action]) -> List[str]:
+    """Take back element by element what isn't back yet, so that one that fails stops no other; the failures."""
+    trouble = []
     moved = lever(group[0].what)
-    return [
-        action
-        for action in group
-        if not moved.same(moved.remembered(moved.read(host, action.where)), moved.remembered(action.before))
-    ]
+    for action, value in _not_back(host, group):
+        for name, part in moved.elements(value, moved.seen(host, action.where)).items():
+            try:
+                moved.write(host, action.where, moved.composed({name: part}, moved.read(host, action.where)))
+            except NearmetalError as error:
+                trouble.append(str(error))
+    return trouble
+
+
+def _not_back(host: WritableHost, group: Sequence[Action]) -> List[Tuple[Action, Value]]:
+    """The actions of one lever whose place isn't as it was before them, and what brings that back."""
+    found = []
+    for action in group:
+        moved = lever(action.what)
+        seen = moved.seen(host, action.where)
+        before = moved.elements(action.before, moved.elements(action.after))
+        after = moved.elements(action.after, before)
+        back = {
+            name: part
+            for name, part in before.items()
+            if name in after and after[name] != part and _missed(host, action, seen, name, part)
+        }
+        if back:
+            found.append((action, moved.composed(back, moved.read(host, action.where))))
+    return found
+
+
+def _missed(host: WritableHost, action: Action, seen: Mapping[str, Value], name: str, part: Value) -> bool:
+    """Whether an element isn't seen to be as it was before an action."""
+    moved = lever(action.what)
+    if name not in seen:
+        return moved.away(host, action.where, name)
+    return not moved.alike(moved.remembered(seen[name]), moved.remembered(part))
 
 
 def _groups(actions: Sequence[Action]) -> List[List[Action]]:

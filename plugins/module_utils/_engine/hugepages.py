@@ -11,7 +11,7 @@ import re
 from typing import Dict, List, Mapping, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.lever import Lever
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.lever import Lever, Table
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import hugepages
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
@@ -59,7 +59,7 @@ class KhugepagedDefrag(Transparent):
         _put(host, self._path(host), words[value != "enabled"])
 
 
-class Reserved(Lever):
+class Reserved(Table):
     """Reserved pages of the size `where`: a table of node → count."""
 
     grouped = True
@@ -75,7 +75,20 @@ class Reserved(Lever):
                 raise NearmetalError(f"{self.what} {where} can't be {count!r} at {place!r}")
 
     def read(self, host: WritableHost, where: str) -> Value:
-        return hugepages.reserved(host, where)
+        return hugepages.reserved(host, where) or None
+
+    def same(self, now: Value, value: Value) -> bool:
+        counts = self.elements(now)
+        return bool(counts) and all(counts.get(place, count) == count for place, count in self.elements(value).items())
+
+    def partly(self, now: Value, original: Value, value: Value) -> bool:
+        # A signal ends the kernel's work after any page.
+        if not (isinstance(now, int) and isinstance(original, int) and isinstance(value, int)):
+            return False
+        return min(original, value) < now < max(original, value)
+
+    def away(self, host: WritableHost, where: str, element: str) -> bool:
+        return host.exists(hugepages.file_of(where, element))
 
     def write(self, host: WritableHost, where: str, value: Value) -> None:
         self.write_all(host, {where: value})
@@ -93,7 +106,7 @@ class Reserved(Lever):
                 _reserve(host, size, place, count)
 
     def obstacle(self, host: WritableHost, where: str) -> str:
-        path = hugepages.file_of(where, next(iter(hugepages.reserved(host, where))))
+        path = hugepages.file_of(where, next(iter(hugepages.reserved(host, where)), "host"))
         return "" if host.writable(path) else f"{path} can't be written here: run on the host itself"
 
 

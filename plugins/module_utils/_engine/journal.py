@@ -13,10 +13,12 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Dict, Iterable, List, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import store
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.elements import Judged, judge, originals
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.lever import Lever, Table
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.levers import LEVERS, lever
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.unit import BAKED
@@ -52,6 +54,7 @@ class Entry:
     original: Value  # None at runtime: not known, as only a boot brings it back
     ours: Tuple[Value, ...]  # the last one is wanted; more than one only after a run that was killed
     boot_id: str  # a runtime original of another boot is void
+    whole: bool = False  # a run lived to see that its values hold
 
     @property
     def key(self) -> Tuple[str, str]:
@@ -62,19 +65,45 @@ class Entry:
         """Whether a reboot has made the original meaningless."""
         return lever(self.what).scope == "runtime" and (self.boot_id != boot_id or self.original is None)
 
-    def holds(self, now: Value) -> bool:
-        """Whether the place, which reads `now`, has a value of ours."""
-        return any(self._reads(now, value) for value in self.ours)
+    def judged(self, host: WritableHost, original: Value) -> Judged:
+        """Whose each element of the place is now, if `original` is what was there."""
+        return judge(host, lever(self.what), self.where, original, self.ours, self.whole)
 
-    def adding(self, intended: Value, now: Value) -> Entry:
-        """With one more value of ours. Of runs that were killed the last ones are kept, and what is there `now`."""
-        others = [value for value in self.ours if value != intended]
-        others.sort(key=lambda value: self._reads(now, value))
-        return replace(self, ours=(*others, intended)[-_MOST_OURS:])
-
-    def _reads(self, now: Value, value: Value) -> bool:
+    def holding(self, now: Value) -> Mapping[str, Value]:
+        """The elements that have a value of ours when the place reads `now`."""
         moved = lever(self.what)
-        return moved.same(moved.remembered(now), value)
+        present = moved.elements(now)
+        ours = [moved.elements(value, present) for value in self.ours]
+        return {
+            name: part
+            for name, part in present.items()
+            if any(name in value and moved.alike(moved.remembered(part), value[name]) for value in ours)
+        }
+
+    def setting(self, action: Action) -> Dict[str, Value]:
+        """The elements that an action sets or keeps set; what somebody else set to what is wanted stays theirs."""
+        moved = lever(self.what)
+        before = moved.elements(action.before)
+        after = moved.elements(moved.remembered(action.after), before)
+        held = self.holding(action.before)
+        changed = {name: part for name, part in after.items() if name not in before or before[name] != part}
+        kept = {name: part for name, part in after.items() if name in held or action.before == action.after}
+        return {**kept, **changed}
+
+    def adding(self, host: WritableHost, action: Action) -> Entry:
+        """With what the action sets as one more value of ours. Of runs that were killed the last values are kept."""
+        set_now = self.setting(action)
+        intended = self.value(set_now) if set_now else lever(self.what).remembered(action.after)
+        others = [value for value in self.ours if value != intended]
+        if len(others) >= _MOST_OURS:
+            found = self.judged(host, self.original)
+            there = () if found.settled else (self.value({**found.ours, **found.away}),)
+            others = [*there, *others[2 - _MOST_OURS :]]
+        return replace(self, ours=(*others, intended), whole=False)
+
+    def value(self, elements: Mapping[str, Value]) -> Value:
+        """The value that has these elements of ours."""
+        return lever(self.what).composed(elements, self.original)
 
 
 @dataclass(frozen=True)
@@ -129,7 +158,7 @@ class Journal:
         entries = dict(self._entries)
         for action in actions:
             entry = self._started(entries.get((action.what, action.where)), action, boot_id)
-            entries[entry.key] = entry.adding(lever(action.what).remembered(action.after), action.before)
+            entries[entry.key] = entry.adding(self._host, action)
         self._save(entries)
 
     def _started(self, entry: Optional[Entry], action: Action, boot_id: str) -> Entry:
@@ -138,10 +167,16 @@ class Journal:
         if entry is not None and not entry.void(boot_id):
             return replace(entry, original=moved.whole(self._host, action.where, entry.original))
         original = moved.original(action.before)
-        if entry.holds(action.before) if entry is not None else (action.what, action.where) in self._at_boot:
-            # A file of ours set it at boot: this boot's original is what the kernel would choose, if that is known.
-            ours = entry.ours if entry is not None else (moved.remembered(action.before),)
-            original = moved.kernel_choice(self._host, action.where)
+        ours: Tuple[Value, ...] = ()
+        if entry is not None:
+            held, ours = entry.holding(action.before), entry.ours
+        else:
+            at_boot = (action.what, action.where) in self._at_boot
+            held = moved.elements(action.before) if at_boot else {}
+        if held:
+            # A file of ours set them at boot: their originals are what the kernel would choose, if that is known.
+            ours = ours or (moved.remembered(action.before),)
+            original = _chosen(moved, action.before, held, moved.kernel_choice(self._host, action.where))
             return Entry(action.concern, action.knob, action.what, action.where, original, ours, boot_id)
         try:
             moved.check(action.where, original)
@@ -150,24 +185,20 @@ class Journal:
         return Entry(action.concern, action.knob, action.what, action.where, original, (), boot_id)
 
     def settle(self, actions: Iterable[Action]) -> None:
-        """The actions hold: keep only their last value; forget places that are back at their original."""
-        boot_id = self._host.boot_id()
+        """The actions hold: keep what is ours now; forget places of which nothing is ours any more."""
         entries = dict(self._entries)
         for action in actions:
             entry = entries.pop((action.what, action.where), None)
-            if entry is not None and (entry.void(boot_id) or action.after != entry.original):
-                entries[entry.key] = replace(entry, ours=(lever(action.what).remembered(action.after),))
-            elif entry is not None:
-                entries.update((left.key, left) for left in self._parked(entry, action))
+            if entry is None:
+                continue
+            found = entry.judged(self._host, entry.original)
+            ours = {**found.ours, **entry.setting(action), **found.away}
+            goal = lever(entry.what).elements(action.after, ours)
+            first = originals(lever(entry.what), entry.original, ours)
+            left = {name: part for name, part in ours.items() if name in found.away or not _back(name, goal, first)}
+            if left:
+                entries[entry.key] = replace(entry, ours=(entry.value(left),), whole=True)
         self._save(entries)
-
-    def _parked(self, entry: Entry, action: Action) -> Iterable[Entry]:
-        """What a way back couldn't reach: the part that went with our value."""
-        moved = lever(entry.what)
-        original = moved.parked(self._host, entry.where, entry.original)
-        ours = (moved.parked(self._host, entry.where, value) for value in entry.ours if value != action.after)
-        theirs = tuple(value for value in ours if value not in (None, original))
-        return (replace(entry, original=original, ours=theirs),) if theirs else ()
 
     def forget(self, entries: Iterable[Entry]) -> None:
         """These places are no longer ours."""
@@ -177,6 +208,15 @@ class Journal:
     def reset(self, entries: List[Entry]) -> None:
         """Go back to an earlier state: a failed concern was rolled back."""
         self._save({entry.key: entry for entry in entries})
+
+    def keep(self, entries: Iterable[Entry]) -> None:
+        """Hold on to entries of before a run whose way back failed: what they are about may be there again."""
+        kept = dict(self._entries)
+        for entry in entries:
+            present = kept.get(entry.key, entry)
+            added = (value for value in present.ours if value not in entry.ours)
+            kept[entry.key] = replace(present, ours=(*entry.ours, *added)[-_MOST_OURS:], whole=False)
+        self._save(kept)
 
     def set_aside(self) -> None:
         """The host becomes an image: from now on nothing on its disk tells of what it had at run time, or who it is."""
@@ -213,6 +253,20 @@ class Journal:
             if self._host.exists(BAKED):  # so its files are younger than this boot
                 entries = [replace(entry, boot_id=entry.boot_id or self._host.boot_id()) for entry in entries]
         self._entries = {entry.key: entry for entry in entries}
+
+
+def _back(name: str, goal: Mapping[str, Value], first: Mapping[str, Value]) -> bool:
+    """Whether an element was to go back to its original."""
+    return name in goal and name in first and goal[name] == first[name]
+
+
+def _chosen(moved: Lever, before: Value, held: Mapping[str, Value], choice: Value) -> Value:
+    """A value from before our change, with the kernel's own choice for what a file of ours set at boot."""
+    if choice is None and len(held) == len(moved.elements(before)):
+        return None
+    known = {name: part for name, part in moved.elements(choice, held).items() if name in held}
+    others = {name: part for name, part in moved.elements(before).items() if name not in held}
+    return moved.composed({**others, **known}, before)
 
 
 def set_at_boot(host: WritableHost, entries: Iterable[Entry]) -> Set[Tuple[str, str]]:
@@ -288,6 +342,8 @@ def _entry(raw: Any) -> Entry:
         raise NearmetalError("an entry without values of ours")
     unknown = original is None and moved.scope == "runtime"
     moved.check(texts["where"], ours[-1] if unknown else original)
+    for value in ours if isinstance(moved, Table) else ():
+        moved.check(texts["where"], value)
     if moved.original(original) != original:
         raise NearmetalError(f"an original of {texts['where']} that nearmetal never keeps")
-    return Entry(original=original, ours=tuple(ours), **texts)
+    return Entry(original=original, ours=tuple(ours), whole=raw.get("whole", True) is True, **texts)

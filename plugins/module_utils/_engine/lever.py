@@ -13,7 +13,7 @@ import errno
 import os
 import re
 from abc import ABC, abstractmethod
-from typing import Iterable, Mapping, Tuple
+from typing import Dict, Iterable, Mapping, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
@@ -26,6 +26,7 @@ class Lever(ABC):
     scope = "runtime"
     waits_for = "needs_reboot"  # the status of what is on disk and not yet in force
     shared = False  # one write for all concerns of a run, before everything else
+    partial = False  # a value may speak of some elements of its place, and then leaves the others as they are
     grouped = False  # places that follow each other in a plan are written in one go
     first = False  # its write may set others anew: on the way back too it comes before them
 
@@ -89,18 +90,53 @@ class Lever(ABC):
         """A value from before our change, with what came to the place since it was read."""
         return value
 
-    def parked(self, host: WritableHost, where: str, value: Value) -> Value:
-        """The part of a value that the place has and nobody can read or set for now; None when there is none."""
-        return None
-
     def remembered(self, value: Value) -> Value:
         """What the journal keeps of a value of ours, enough to recognise it again."""
         return value
 
+    def elements(self, value: Value, names: Iterable[str] = ()) -> Dict[str, Value]:
+        """The value element by element; a set says of the elements `names` too that they aren't in it."""
+        return {"": value}
 
-def completed(value: Value, now: Value) -> Value:
-    """A table of values from before our change, with the entries of `now` that it lacks; another value as it is."""
-    return {**now, **value} if isinstance(now, Mapping) and isinstance(value, Mapping) else value
+    def seen(self, host: WritableHost, where: str) -> Dict[str, Value]:
+        """The elements that can be read now."""
+        now = self.read(host, where)
+        return {} if now is None and self.scope == "runtime" else self.elements(now)
+
+    def composed(self, elements: Mapping[str, Value], others: Value) -> Value:
+        """The value that has these elements; a set has its other elements from the value `others`."""
+        return elements.get("", others)
+
+    def alike(self, now: Value, value: Value) -> bool:
+        """Whether an element that reads `now` holds `value`."""
+        return self.same(now, value)
+
+    def partly(self, now: Value, original: Value, value: Value) -> bool:
+        """Whether an interrupted write of `value` may have left `now`."""
+        return False
+
+    def away(self, host: WritableHost, where: str, element: str) -> bool:
+        """Whether an element that can't be read now may come back with the value that it went with."""
+        return True
+
+
+class Table(Lever):
+    """A value per element: a mapping, unless the lever says how."""
+
+    partial = True
+
+    def elements(self, value: Value, names: Iterable[str] = ()) -> Dict[str, Value]:
+        return dict(value) if isinstance(value, Mapping) else {}
+
+    def composed(self, elements: Mapping[str, Value], others: Value) -> Value:
+        return dict(elements)
+
+    def alike(self, now: Value, value: Value) -> bool:
+        return now == value
+
+    def whole(self, host: WritableHost, where: str, value: Value) -> Value:
+        now = self.read(host, where)
+        return {**now, **value} if isinstance(now, Mapping) and isinstance(value, Mapping) else value
 
 
 class KernelValue(Lever):

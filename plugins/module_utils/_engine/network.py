@@ -15,7 +15,7 @@ from abc import abstractmethod
 from typing import Dict, Mapping, Optional
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.lever import Lever, completed
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.lever import Table
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import interrupts, network, nic
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import Nic
@@ -23,6 +23,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cpulis
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
 
 _MOST_QUEUES = 1024
+_BUSES = ("pci", "virtio", "xen", "vmbus")
 
 
 def nic_at(host: WritableHost, where: str) -> Optional[Nic]:
@@ -38,13 +39,18 @@ def demand_nic(host: WritableHost, where: str) -> Nic:
     return found
 
 
+def nic_gone(host: WritableHost, where: str) -> bool:
+    """Whether the device left the host; one whose interface was lent to a container is still there."""
+    return nic_at(host, where) is None and not any(host.exists(f"/sys/bus/{bus}/devices/{where}") for bus in _BUSES)
+
+
 def refused(error: OSError, what: str) -> NearmetalError:
     """The kernel's refusal as one sentence."""
     name = errno.errorcode.get(error.errno or 0, "error")
     return NearmetalError(f"the kernel refused {what} ({name}: {os.strerror(error.errno or 0)})")
 
 
-class QueueTable(Lever):
+class QueueTable(Table):
     """A value per queue of one NIC: `label` → CPUs as a kernel list, or a number of flows."""
 
     def check(self, where: str, value: Value) -> None:
@@ -73,8 +79,13 @@ class QueueTable(Lever):
             return now == value
         return all(now.get(label, entry) == entry for label, entry in value.items())
 
-    def whole(self, host: WritableHost, where: str, value: Value) -> Value:
-        return completed(value, self.read(host, where))
+    def gone(self, host: WritableHost, where: str) -> bool:
+        return nic_gone(host, where)
+
+    def away(self, host: WritableHost, where: str, element: str) -> bool:
+        found = nic_at(host, where)
+        path = self.paths(host, found).get(element) if found is not None else None
+        return found is None or (path is not None and host.exists(path))
 
     def obstacle(self, host: WritableHost, where: str) -> str:
         found = nic_at(host, where)
@@ -120,6 +131,14 @@ class Affinity(QueueTable):
     def text(self, entry: object) -> str:
         return f"{entry}\n"
 
+    def away(self, host: WritableHost, where: str, element: str) -> bool:
+        found = nic_at(host, where)
+        if found is None or element in self.paths(host, found):
+            return True
+        # An interface that is down has given its interrupts back; the kernel remembers where they were to go.
+        kind, _dash, number = element.rpartition("-")
+        return int(number) in found.tx if kind == "tx" else int(number) in found.rx
+
     def trouble(self, error: OSError, what: str) -> NearmetalError:
         # EIO before Linux 6.12, EPERM since: the driver let the kernel place it.
         if error.errno in (errno.EIO, errno.EPERM):
@@ -144,6 +163,10 @@ class Rps(QueueTable):
 
     def paths(self, host: WritableHost, one: Nic) -> Dict[str, str]:
         return {f"rx-{queue}": f"{one.folder}/queues/rx-{queue}/rps_cpus" for queue in one.rx}
+
+    def partly(self, now: Value, original: Value, value: Value) -> bool:
+        # The kernel leaves out CPUs that are isolated, since Linux 5.9.
+        return bool(now) and set(network.cpus(str(now))) < set(network.cpus(str(value)))
 
     def kernel_choice(self, host: WritableHost, where: str) -> Value:
         found = nic_at(host, where)

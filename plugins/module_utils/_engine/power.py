@@ -9,12 +9,12 @@ import errno
 import os
 import re
 from abc import abstractmethod
-from typing import Dict, Mapping
+from typing import Any, Dict, Iterable, List, Mapping
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.lever import Lever, completed
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.lever import Lever, Table
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import power
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import power, smt
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import CPU
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cpulist
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
@@ -45,8 +45,10 @@ class _Placeless(Lever):
         return f"{CPU} can't be written here (a container, or a read-only /sys): run on the host itself"
 
 
-class IdleDisabled(_Placeless):
-    """Which CPUs leave out which idle state: a table of state → kernel list."""
+class IdleDisabled(_Placeless, Table):
+    """Which CPUs leave out which idle state: a table of state → kernel list. An element is state/CPU."""
+
+    partial = False
 
     def _fits(self, value: Value) -> bool:
         if not isinstance(value, Mapping) or not 0 < len(value) <= 32:
@@ -71,11 +73,34 @@ class IdleDisabled(_Placeless):
             for cpu in sorted(before ^ after):
                 _put(host, f"{CPU}/cpu{cpu}/cpuidle/{state}/disable", "1" if cpu in after else "0")
 
+    def elements(self, value: Value, names: Iterable[str] = ()) -> Dict[str, Value]:
+        table: Mapping[str, Any] = value if isinstance(value, Mapping) else {}
+        found: Dict[str, Value] = {name: "0" for name in names if name.partition("/")[0] in table}
+        found.update((f"{state}/{cpu}", "1") for state, cpus in table.items() for cpu in cpulist.parse(cpus))
+        return found
+
+    def seen(self, host: WritableHost, where: str) -> Dict[str, Value]:
+        return {f"{state}/{cpu}": "1" if off else "0" for state, cpu, off in power.switches(host) if off is not None}
+
+    def composed(self, elements: Mapping[str, Value], others: Value) -> Value:
+        present = self.elements(others)
+        states = [*(others if isinstance(others, Mapping) else ()), *(name.partition("/")[0] for name in elements)]
+        cpus: Dict[str, List[int]] = {state: [] for state in states}
+        for name, word in {**present, **elements}.items():
+            state, _slash, cpu = name.partition("/")
+            if word == "1":
+                cpus[state].append(int(cpu))
+        return {state: cpulist.render(found) for state, found in cpus.items()}
+
+    def away(self, host: WritableHost, where: str, element: str) -> bool:
+        state, _slash, cpu = element.partition("/")
+        return host.exists(f"{CPU}/cpu{cpu}/cpuidle/{state}") or int(cpu) in cpulist.parse(smt.offline(host) or "")
+
     def kernel_choice(self, host: WritableHost, where: str) -> Value:
         return power.kernel_choice(host)
 
 
-class FrequencyTable(_Placeless):
+class FrequencyTable(_Placeless, Table):
     """One word per frequency domain, in its file `name`.
 
     Domains go and come with their CPUs; one that comes back has the word that it went with.
@@ -112,15 +137,9 @@ class FrequencyTable(_Placeless):
         both = [domain for domain in value if domain in now]
         return bool(both) and all(now[domain] == value[domain] for domain in both)
 
-    def whole(self, host: WritableHost, where: str, value: Value) -> Value:
-        return completed(value, self.read(host, where))
-
-    def parked(self, host: WritableHost, where: str, value: Value) -> Value:
-        if not isinstance(value, Mapping):
-            return None
-        here = power.frequency_domains(host)
-        away = (domain for domain in value if domain not in here and host.exists(power.folder(domain)))
-        return {domain: value[domain] for domain in away} or None
+    def away(self, host: WritableHost, where: str, element: str) -> bool:
+        cpu = int(re.sub(r"\D", "", element))
+        return host.exists(power.folder(element)) or cpu in cpulist.parse(smt.offline(host) or "")
 
 
 class Turbo(_Placeless):

@@ -6,12 +6,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Dict, List, Mapping, Sequence, Tuple
+from typing import Dict, Iterator, List, Mapping, Sequence, Tuple
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.elements import Judged
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.journal import Entry, set_at_boot
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.levers import lever, way_back
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Value
+
+_MOST_NAMES, _MOST_SENTENCES = 12, 16
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,7 @@ class WayBack:
 def plan_restore(host: WritableHost, entries: Sequence[Entry], reason: str) -> WayBack:
     """What brings each place back to its original, the last change first.
 
-    A value that somebody else set since is left alone and reported. A runtime
+    What somebody else set since is left alone and reported, element by element. A runtime
     original of an earlier boot is void: the kernel's own choice takes its place.
     """
     actions: List[Action] = []
@@ -37,40 +40,35 @@ def plan_restore(host: WritableHost, entries: Sequence[Entry], reason: str) -> W
         if moved.gone(host, entry.where):
             forget.append(entry)
             continue
+        void = entry.void(boot_id)
+        found = entry.judged(host, moved.kernel_choice(host, entry.where) if void else entry.original)
         now = moved.read(host, entry.where)
-        if entry.void(boot_id):
-            target = moved.kernel_choice(host, entry.where)
-        elif entry.original is not None and moved.parked(host, entry.where, entry.original) == entry.original:
-            findings.append(_out_of_reach(entry))
-            continue
-        else:
-            target = moved.whole(host, entry.where, entry.original)
-        if not entry.holds(now):
-            if not entry.void(boot_id) and now != target:
-                findings.append(_left_alone(entry, now))
-            forget.append(entry)
-        elif entry.void(boot_id) and target is None:
-            findings.append(_by_reboot(entry, now))
-            forget.append(entry)
-        elif now == target:
-            forget.append(entry)
-        else:
+        if not void:
+            findings += _left_alone(entry, found)
+            findings += _out_of_reach(entry, found)
+        if found.back:
+            goal = _goal(entry, found)
             action = Action(
                 concern=entry.concern,
                 knob=entry.knob,
                 what=entry.what,
                 where=entry.where,
-                before=now,
-                after=target,
+                before={name: now[name] for name in goal if name in now} if isinstance(now, Mapping) else now,
+                after=moved.composed(goal, now),
                 scope=moved.scope,
                 reason=reason,
                 reference="journal",
             )
             actions.append(action)
             findings.append(_back(action))
-            pending = moved.pending(host, entry.where, target)
+            pending = moved.pending(host, entry.where, action.after)
             if pending:
                 findings.append(replace(_back(action), status=moved.waits_for, reason=pending))
+        elif void and found.ours:
+            findings.append(_by_reboot(entry, now))
+            forget.append(entry)
+        elif void or not found.away:
+            forget.append(entry)
     return WayBack(Plan(tuple(actions), tuple(findings)), tuple(forget))
 
 
@@ -114,30 +112,59 @@ def _back(action: Action) -> Finding:
     )
 
 
-def _left_alone(entry: Entry, now: object) -> Finding:
-    return Finding(
+def _goal(entry: Entry, found: Judged) -> Mapping[str, Value]:
+    """The elements to bring back; those that are away too, which an earlier step of the same run may bring."""
+    moved = lever(entry.what)
+    first = moved.elements(entry.original) if moved.partial else {}
+    return {**found.back, **{name: first[name] for name in found.away if name in first}}
+
+
+def _left_alone(entry: Entry, found: Judged) -> Iterator[Finding]:
+    """What somebody else set, element by element; elements that went the same way in one sentence."""
+    groups: Dict[str, List[str]] = {}
+    for name, (now, original) in found.others.items():
+        groups.setdefault(f"to {now} after nearmetal did: left alone; before nearmetal it was {original}", []).append(
+            name
+        )
+    told = list(groups.items())
+    if len(told) > _MOST_SENTENCES:
+        rest = [name for _went, names in told[_MOST_SENTENCES:] for name in names]
+        told[_MOST_SENTENCES:] = [("to other values after nearmetal did: left alone", rest)]
+    for went, names in told:
+        table = names != [""]
+        yield Finding(
+            concern=entry.concern,
+            knob=entry.knob,
+            status="advice",
+            where=entry.where,
+            now={name: found.others[name][0] for name in names} if table else str(found.others[""][0]),
+            wanted={name: found.others[name][1] for name in names} if table else found.others[""][1],
+            reason=" ".join(filter(None, ("somebody set", _listed(names), went))),
+            reference="journal",
+        )
+
+
+def _out_of_reach(entry: Entry, found: Judged) -> Iterator[Finding]:
+    if not found.away:
+        return
+    first = lever(entry.what).elements(entry.original, found.away)
+    places = _listed(list(found.away)) or f"{entry.what} {entry.where}".strip()
+    yield Finding(
         concern=entry.concern,
         knob=entry.knob,
         status="advice",
         where=entry.where,
-        now=str(now),
-        wanted=entry.original,
-        reason=f"somebody set {now} after nearmetal did: left alone; before nearmetal it was {entry.original}",
+        wanted={name: part for name, part in first.items() if name in found.away},
+        reason=f"{places} can't be read now, as when its CPUs are offline or its device is away;"
+        " the journal keeps what was there: restore again when it is back",
         reference="journal",
     )
 
 
-def _out_of_reach(entry: Entry) -> Finding:
-    places = ", ".join(entry.original) if isinstance(entry.original, Mapping) else entry.where
-    return Finding(
-        concern=entry.concern,
-        knob=entry.knob,
-        status="advice",
-        where=entry.where,
-        wanted=entry.original,
-        reason=f"{places}: all CPUs are offline; the journal keeps what was there: restore again when they are online",
-        reference="journal",
-    )
+def _listed(names: Sequence[str]) -> str:
+    """The names of elements, the first of many; empty for a place that is no table."""
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return ", ".join(names[:_MOST_NAMES]) + more
 
 
 def _by_reboot(entry: Entry, now: object) -> Finding:

@@ -191,6 +191,8 @@ def _do_all(
         if not trouble:
             journal.reset(earlier)
             stored.reset(wanted_earlier)
+        else:
+            journal.keep(earlier)
         note = f"the way back failed: {trouble}" if trouble else "the whole run was taken back"
         return [replace(result, done=False, error=result.error or note) for result in results]
     return results

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import errno
 import os
+from typing import Dict, Iterable, Mapping
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.lever import KernelValue, Lever
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.lever import KernelValue, Table
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import smt
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import CPU
@@ -27,8 +28,10 @@ class SmtControl(KernelValue):
         return smt.kernel_choice(host)
 
 
-class OfflineCpus(Lever):
+class OfflineCpus(Table):
     """The set of offline CPUs, one after the other through their `online` files; the value is a kernel list."""
+
+    partial = False
 
     def check(self, where: str, value: Value) -> None:
         if where:
@@ -39,6 +42,19 @@ class OfflineCpus(Lever):
 
     def read(self, host: WritableHost, where: str) -> Value:
         return smt.offline(host)
+
+    def elements(self, value: Value, names: Iterable[str] = ()) -> Dict[str, Value]:
+        gone = {str(cpu) for cpu in cpulist.parse(str(value or ""))}
+        return {cpu: "offline" if cpu in gone else "online" for cpu in gone.union(names)}
+
+    def seen(self, host: WritableHost, where: str) -> Dict[str, Value]:
+        now = smt.offline(host)
+        present = cpulist.parse(host.line(f"{CPU}/present") or "")
+        return self.elements(now, map(str, present)) if now is not None else {}
+
+    def composed(self, elements: Mapping[str, Value], others: Value) -> Value:
+        words = {**self.elements(others), **elements}
+        return cpulist.render(int(cpu) for cpu, word in words.items() if word == "offline")
 
     def write(self, host: WritableHost, where: str, value: Value) -> None:
         now, after = (set(cpulist.parse(str(text or ""))) for text in (smt.offline(host), value))

@@ -74,6 +74,7 @@ class Together:
         self.done = [action for action in self.done if action.concern != concern]
         trouble = roll_back(self._host, gone)
         if trouble:
+            self._journal.keep(self._earlier)
             return f"; and the way back failed: {trouble}; the journal keeps the originals"
         places = {(action.what, action.where) for action in gone}
         kept = [entry for entry in self._journal.entries() if entry.key not in places]

@@ -124,7 +124,8 @@ def project(facts: Facts, actions: Iterable[Action]) -> Facts:
         if isinstance(before, Mapping):
             after = _entry(before, action)
         elif name in {known.name for known in fields(before)}:
-            value = _entry(getattr(before, name), action) if action.where else action.after
+            present = getattr(before, name)
+            value = _entry(present, action) if action.where else _with(present, action.after)
             after = replace(before, **{name: value})
         else:
             continue
@@ -143,5 +144,10 @@ def _entry(table: Any, action: Action) -> Any:
         return action.after
     after = {key: value for key, value in table.items() if key != action.where}
     if action.after is not None:
-        after[action.where] = action.after
+        after[action.where] = _with(table.get(action.where), action.after)
     return after
+
+
+def _with(present: Any, after: Any) -> Any:
+    """A table with the elements that an action sets; another value is replaced."""
+    return {**present, **after} if isinstance(present, Mapping) and isinstance(after, Mapping) else after

@@ -146,15 +146,16 @@ def file_of(size: str, place: str, name: str = "nr_hugepages") -> str:
 
 
 def reserved(host: Host, size: str) -> Dict[str, int]:
-    """Place → pages that stay reserved; those that were only taken on demand (surplus) don't count."""
+    """Place → pages that stay reserved, where that can be read; those only taken on demand (surplus) don't count."""
     places = [name for name in host.names(NODE) if _NODE.fullmatch(name) and host.exists(file_of(size, name))]
-    return {place: _count(host, size, place) for place in sorted(places, key=len) or ["host"]}
+    counts = ((place, _count(host, size, place)) for place in sorted(places, key=len) or ["host"])
+    return {place: count for place, count in counts if count is not None}
 
 
-def _count(host: Host, size: str, place: str) -> int:
-    counts = [host.line(file_of(size, place, name)) or "" for name in ("nr_hugepages", "surplus_hugepages")]
-    total, surplus = (int(text) if re.fullmatch(r"[0-9]{1,12}", text, re.ASCII) else 0 for text in counts)
-    return max(0, total - surplus)
+def _count(host: Host, size: str, place: str) -> Optional[int]:
+    texts = [host.line(file_of(size, place, name)) or "" for name in ("nr_hugepages", "surplus_hugepages")]
+    total, surplus = (int(text) if re.fullmatch(r"[0-9]{1,12}", text, re.ASCII) else None for text in texts)
+    return max(0, total - (surplus or 0)) if total is not None else None
 
 
 def _sizes(host: Host) -> Tuple[str, ...]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import CPU
@@ -107,13 +107,19 @@ def idle_cpus(host: Host) -> List[int]:
 def disabled(host: Host) -> Dict[str, str]:
     """State → the CPUs that don't use it, for every state that there is."""
     found: Dict[str, List[int]] = {}
-    for cpu in idle_cpus(host):
-        for state in host.names(f"{CPU}/cpu{cpu}/cpuidle"):
-            if STATE.fullmatch(state):
-                cpus = found.setdefault(state, [])
-                if host.line(f"{CPU}/cpu{cpu}/cpuidle/{state}/disable") not in ("0", None):
-                    cpus.append(cpu)
+    for state, cpu, off in switches(host):
+        cpus = found.setdefault(state, [])
+        if off:
+            cpus.append(cpu)
     return {state: cpulist.render(cpus) for state, cpus in sorted(found.items(), key=lambda item: _number(item[0]))}
+
+
+def switches(host: Host) -> Iterator[Tuple[str, int, Optional[bool]]]:
+    """State, CPU, and whether the CPU leaves the state out; None when that can't be read."""
+    for cpu in idle_cpus(host):
+        for state in filter(STATE.fullmatch, host.names(f"{CPU}/cpu{cpu}/cpuidle")):
+            word = host.line(f"{CPU}/cpu{cpu}/cpuidle/{state}/disable")
+            yield state, cpu, None if word is None else word != "0"
 
 
 def kernel_choice(host: Host) -> Optional[Dict[str, str]]:

@@ -81,7 +81,7 @@ class BootArguments(Lever):
         return None  # what others set is never ours to change, so there is nothing else to go back to
 
     def remembered(self, value: Value) -> Value:
-        return value["argument"] if isinstance(value, Mapping) else value
+        return value.get("argument") if isinstance(value, Mapping) else value
 
     def pending(self, host: WritableHost, where: str, value: Value) -> str:
         facts = boot.observe(host)
