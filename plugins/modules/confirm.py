@@ -48,7 +48,7 @@ def main(host: WritableHost | None = None) -> None:
     module = AnsibleModule(argument_spec={}, supports_check_mode=True)
     host = host or WritableHost()
     try:
-        armed = dead_man.waits(host) if module.check_mode else dead_man.confirm(host)
+        armed = dead_man.confirm(host, check=module.check_mode)
     except NearmetalError as error:
         module.fail_json(msg=str(error))
     module.exit_json(changed=armed, msg="confirmed" if armed else "nothing waits to be confirmed")

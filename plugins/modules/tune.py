@@ -81,7 +81,7 @@ options:
   confirm_within:
     description:
       - Seconds after which a network change that may cut the host off is taken back, unless the host
-        can be reached over a new connection before. V(0) waits for nobody.
+        can be reached over a new connection before, 30 to 3600. V(0) waits for nobody.
       - With Ansible the task itself connects anew and confirms; without it M(nearmetal.ec2.confirm) does.
     type: int
     default: 0

@@ -40,6 +40,9 @@ def plan(host: WritableHost) -> int:
 
 def replan(host: WritableHost, names: Sequence[str] = ()) -> Tuple[str, ...]:
     """Plan these concerns anew, all of them when none is named, and do it; the names of those that could not be."""
+    damage = engine_dead_man.damage(host)
+    if damage:
+        say(f"<4>{damage}")
     for concern in engine_dead_man.unconfirmed(host):
         say(f"<4>{concern}: nobody confirmed its network change before the reboot, so it isn't set again")
 

@@ -3,25 +3,27 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The dead-man timer: a network change that cuts the host off takes itself back. PRIVATE to the collection.
 
-It is armed before the change. Whoever reaches the host over a new connection
-confirms; if nobody does, systemd starts a copy of the agent that lies in /run,
-which puts back what was there. A reboot ends the timer and brings the old values;
-that nobody had confirmed outlives it, so that the unit doesn't set them again.
+It is armed right before the first such change. Whoever reaches the host over a new
+connection confirms; if nobody does, systemd starts a copy of the agent that lies in
+/run, again and again until it could put back what was there. A reboot ends the timer
+and brings the old values; that nobody had confirmed outlives it, so that the unit
+doesn't set them again. What was wanted before, and confirmed, is wanted again.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, replace
-from typing import Any, List, Sequence, Tuple
+from contextlib import ExitStack, suppress
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Iterable, List, Mapping, Optional, Sequence
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import bundle
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import store
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import ending, store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.apply import roll_back
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.journal import Journal
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.levers import lever
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.stored import StoredWanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.stored import Stored, StoredWanted, stored_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import observe
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import json_text
@@ -31,7 +33,32 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERS
 NAME = "nearmetal-dead-man"
 ARMED = f"{store.DATA}/dead-man.json"
 AGENT = "/run/nearmetal/dead-man.pyz"
-PATIENCE = 60  # seconds to wait for the run that is being taken back
+TIMER = f"{NAME}.timer"
+STOP = ("systemctl", "stop", TIMER)
+PATIENCE = 60  # seconds in which a confirmation waits for the run that it confirms
+RETRY = 15  # seconds between two tries to put it back; in between there is a moment to confirm
+SHORTEST, LONGEST = 30, 3600
+
+
+class Damaged(NearmetalError):
+    """The file of what is armed isn't one of ours any more."""
+
+
+@dataclass(frozen=True)
+class _Armed:
+    """What is put back unless somebody confirms."""
+
+    boot_id: str
+    actions: Sequence[Action]
+    wanted: Mapping[str, Optional[Stored]]  # of each concern, what was confirmed last
+
+
+def demand_bounds(seconds: int) -> None:
+    """Raise NearmetalError unless a timer of so many seconds makes sense."""
+    if seconds and not SHORTEST <= seconds <= LONGEST:
+        raise NearmetalError(
+            f"confirm_within: {seconds} is not possible: give {SHORTEST} to {LONGEST} seconds, or 0 to wait for nobody"
+        )
 
 
 def cuts_off(actions: Sequence[Action]) -> List[Action]:
@@ -39,99 +66,195 @@ def cuts_off(actions: Sequence[Action]) -> List[Action]:
     return [action for action in actions if action.disruptive and action.what.startswith("network.")]
 
 
-def arm(host: WritableHost, actions: Sequence[Action], seconds: int) -> None:
-    """Take these actions back in so many seconds, unless somebody confirms.
+class Guard:
+    """The timer of one run: armed before the first action that may cut the host off, and not earlier."""
 
-    Raises NearmetalError when that can't be arranged: then the actions must not be done.
-    """
-    if waits(host):
+    def __init__(self, host: WritableHost, stored: StoredWanted, actions: Sequence[Action], seconds: int) -> None:
+        self.armed = False
+        self._host = host
+        self._actions = cuts_off(actions) if seconds else []
+        concerns = {action.concern for action in self._actions}
+        self._wanted = {concern: stored.get(concern) for concern in sorted(concerns)}
+        self._seconds = seconds
+        if self._actions:
+            _demand_none_waits(host)
+            self._python = _demand_python(host)
+
+    def before(self, actions: Sequence[Action]) -> None:
+        """Arm it when one of these may cut the host off.
+
+        Raises NearmetalError when that can't be arranged: then they must not be done, and nothing of it is left.
+        """
+        if self.armed or not self._actions or not cuts_off(actions):
+            return
+        try:
+            self._arm()
+        except NearmetalError as error:
+            with suppress(NearmetalError):
+                disarm(self._host)
+            raise NearmetalError(f"no dead-man timer could be armed, so nothing was changed: {error}") from None
+        self.armed = True
+
+    def _arm(self) -> None:
+        """The file comes last: a timer without it does nothing, but it without a timer would never be taken back."""
+        with suppress(NearmetalError):  # left by a run that was killed
+            self._host.command(STOP)
+        armed = {
+            "boot_id": self._host.boot_id(),
+            "actions": [asdict(action) for action in self._actions],
+            "wanted": {concern: asdict(stored) if stored else None for concern, stored in self._wanted.items()},
+        }
+        store.replace_file(self._host, AGENT, bundle.build(VERSION), mode=0o600, folder_mode=0o755)
+        when = (f"--on-active={self._seconds}", f"--timer-property=OnUnitInactiveSec={RETRY}")
+        timer = ("systemd-run", "--quiet", "--collect", f"--unit={NAME}", *when, "--timer-property=AccuracySec=1")
+        self._host.command((*timer, self._python, "-I", AGENT, "dead-man"))
+        store.replace_file(self._host, ARMED, json.dumps(armed).encode(), mode=0o600, folder_mode=0o700)
+
+
+def _demand_none_waits(host: WritableHost) -> None:
+    armed = _armed(host)
+    if armed and armed.boot_id == host.boot_id():
         raise NearmetalError(
             "an earlier network change still waits to be confirmed: run `nearmetal confirm` on the host over a new"
             " connection, or wait until it has taken itself back, and run again"
         )
+
+
+def _demand_python(host: WritableHost) -> str:
     unit = observe(host, ("unit",)).unit
     if unit is None or unit.python is None or not host.booted():
         raise NearmetalError(
             "no dead-man timer can be armed without systemd and a Python 3.8 at boot: confirm_within: 0"
         )
-    armed = {"boot_id": host.boot_id(), "actions": [asdict(action) for action in actions]}
-    store.replace_file(host, ARMED, json.dumps(armed).encode(), mode=0o600, folder_mode=0o700)
-    store.replace_file(host, AGENT, bundle.build(VERSION), mode=0o600, folder_mode=0o755)
-    timer = ("systemd-run", "--quiet", "--collect", f"--unit={NAME}", f"--on-active={seconds}")
-    host.command((*timer, "--timer-property=AccuracySec=1", unit.python, "-I", AGENT, "dead-man"))
+    return unit.python
 
 
 def waits(host: WritableHost) -> bool:
-    """Whether a change of this boot waits to be confirmed."""
-    boot_id, actions = _armed(host)
-    return bool(actions) and boot_id == host.boot_id()
+    """Whether a change of this boot waits to be confirmed; not when nobody can know any more."""
+    with suppress(Damaged):
+        armed = _armed(host)
+        return armed is not None and armed.boot_id == host.boot_id()
+    return False
 
 
-def confirm(host: WritableHost) -> bool:
-    """The host is reachable: disarm. Whether anything was armed."""
-    with store.lock(host, PATIENCE):
-        if not waits(host):
+def damage(host: WritableHost) -> str:
+    """What is wrong with the file of what is armed, and what to do; empty when nothing is."""
+    try:
+        _armed(host)
+    except Damaged as error:
+        return str(error)
+    return ""
+
+
+def confirm(host: WritableHost, check: bool = False) -> bool:
+    """The host is reachable: disarm, unless `check`. Whether anything was armed."""
+    with ExitStack() as stack:
+        if not check:
+            stack.enter_context(store.lock(host, PATIENCE))
+        armed = _armed(host)
+        if armed is None or armed.boot_id != host.boot_id():
             return False
-        disarm(host)
+        if not check:
+            disarm(host)
         return True
 
 
 def disarm(host: WritableHost) -> None:
-    """Stop the timer; the caller holds the lock."""
-    host.command(("systemctl", "stop", f"{NAME}.timer"))
+    """Nothing is armed any more; the caller holds the lock.
+
+    The file decides, so it goes first, whatever becomes of the timer: one that is gone, or that can't be stopped and
+    finds nothing to do. The agent goes when nothing starts it any more.
+    """
     _forget(host)
+    try:
+        host.command(STOP)
+    except NearmetalError:
+        if "ActiveState=active" in host.command(("systemctl", "show", "--property=ActiveState", TIMER)):
+            return
+    store.remove_file(host, AGENT)
 
 
 def unconfirmed(host: WritableHost) -> List[str]:
     """The concerns with a change that nobody had confirmed when the host was rebooted."""
-    boot_id, actions = _armed(host)
-    return sorted({action.concern for action in actions}) if boot_id != host.boot_id() else []
+    with suppress(Damaged):
+        armed = _armed(host)
+        if armed and armed.boot_id != host.boot_id():
+            return sorted({action.concern for action in armed.actions})
+    return []
 
 
 def expire(host: WritableHost, stored: StoredWanted) -> None:
-    """Want those concerns no longer; the caller holds the lock."""
+    """Want what was confirmed last of those concerns; the caller holds the lock. The timer ended with its boot."""
     concerns = unconfirmed(host)
-    for concern in concerns:
-        stored.put(concern, None, "", VERSION)
-    if concerns:
+    armed = _armed(host) if concerns else None
+    if armed is not None:
+        _want_again(stored, armed, concerns)
         _forget(host)
 
 
 def fire(host: WritableHost) -> List[Action]:
-    """Put back what was there before, and want it no longer; what was put back.
+    """Put back what was there before, and what was wanted; what was put back.
 
-    Raises NearmetalError when something couldn't be put back.
+    Raises NearmetalError when that couldn't be done now: the timer tries again. It doesn't when nobody can know what
+    to put back.
     """
-    with store.lock(host, PATIENCE):
-        _boot_id, actions = _armed(host)
-        moved = [action for action in actions if lever(action.what).read(host, action.where) != action.before]
-        if not moved:
-            _forget(host)
+    with store.lock(host), ending.whole():
+        try:
+            armed = _armed(host)
+        except Damaged:
+            with suppress(NearmetalError):
+                host.command(STOP)
+            raise
+        if armed is None:
+            disarm(host)
             return []
-        platform = observe(host, ("platform",)).platform
-        journal, stored = Journal(host, platform.instance_id if platform else None), StoredWanted(host)
-        # First, so that the unit doesn't set it again in between.
-        for concern in {action.concern for action in moved}:
-            stored.put(concern, None, "", VERSION)
-        trouble = roll_back(host, moved)
-        if trouble:
-            raise NearmetalError(f"the dead-man timer could not put everything back: {trouble}")
-        journal.settle([replace(action, after=action.before) for action in moved])
-        _forget(host)
-        return moved
+        changed = [action for action in armed.actions if _changed(host, action)]
+        if changed:
+            platform = observe(host, ("platform",)).platform
+            journal = Journal(host, platform.instance_id if platform else None)
+            # First, so that the unit doesn't set it again in between.
+            _want_again(StoredWanted(host), armed, {action.concern for action in changed})
+            trouble = roll_back(host, changed)
+            if trouble:
+                raise NearmetalError(f"the dead-man timer could not put everything back: {trouble}")
+            journal.settle([replace(action, after=action.before) for action in changed])
+        disarm(host)
+        return changed
 
 
-def _armed(host: WritableHost) -> Tuple[str, List[Action]]:
-    """The boot in which something was armed, and what, checked as if it came from a stranger; empty for nothing."""
+def _changed(host: WritableHost, action: Action) -> bool:
+    place = lever(action.what)
+    return not place.gone(host, action.where) and place.read(host, action.where) != action.before
+
+
+def _want_again(stored: StoredWanted, armed: _Armed, concerns: Iterable[str]) -> None:
+    wanted = stored.everything()
+    for concern in concerns:
+        earlier = armed.wanted.get(concern)
+        if earlier is None:
+            wanted.pop(concern, None)
+        else:
+            wanted[concern] = earlier
+    stored.reset(wanted)
+
+
+def _armed(host: WritableHost) -> Optional[_Armed]:
+    """What was armed, checked as if it came from a stranger; None for nothing. Raises Damaged."""
     data = store.read_file(host, ARMED)
     if data is None:
-        return "", []
+        return None
     try:
         armed = json_text.parse(data.decode("utf-8"))
-        boot_id, actions = str(armed["boot_id"]), [_action(raw) for raw in armed["actions"]]
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise NearmetalError(f"{ARMED} isn't what nearmetal armed ({str(error).splitlines()[0]})") from None
-    return boot_id, actions
+        actions = [_action(raw) for raw in armed["actions"]]
+        # An older version didn't write what was wanted before.
+        wanted = {str(name): stored_of(raw) if raw else None for name, raw in armed.get("wanted", {}).items()}
+        return _Armed(str(armed["boot_id"]), actions, wanted)
+    except (ValueError, KeyError, TypeError, AttributeError, NearmetalError) as error:
+        reason = f"no {error}" if isinstance(error, KeyError) else (str(error).splitlines() or ["nothing in it"])[0]
+        raise Damaged(
+            f"{ARMED} isn't what nearmetal armed ({reason[:200]}): nobody knows what to put back; look whether the"
+            " network is as you want it, then remove the file"
+        ) from None
 
 
 def _action(raw: Any) -> Action:
@@ -141,6 +264,5 @@ def _action(raw: Any) -> Action:
 
 
 def _forget(host: WritableHost) -> None:
-    for path in (AGENT, ARMED):
-        store.remove_file(host, path)
+    store.remove_file(host, ARMED)
     store.remove_empty_data(host)

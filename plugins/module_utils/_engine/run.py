@@ -89,6 +89,7 @@ def run(
     """
     if not host.is_root():
         raise NearmetalError("nearmetal needs root on the host to read its journal and to tune: set become: true")
+    dead_man.demand_bounds(confirm_within)
     host.image = mode == BAKE
     with ExitStack() as stack:
         if not check:
@@ -108,14 +109,14 @@ def run(
             journal.set_aside()
         armed = dead_man.cuts_off([action for outcome in outcomes for action in outcome.plan.actions])
         waits = confirm_within if armed or dead_man.waits(host) else 0
-        if waits and armed and not check:
-            dead_man.arm(host, armed, waits)
         if not check:
-            outcomes = _do_all(host, journal, stored, requests, outcomes, roll_back_all, origin, mode)
+            guard = dead_man.Guard(host, stored, armed, waits)
+            outcomes = _do_all(host, journal, stored, requests, outcomes, roll_back_all, origin, mode, guard)
             unit = _do_unit(host, journal, stored, origin) if mode != REPLAN else []
-        if waits and armed and not check and not any(o.done and dead_man.cuts_off(o.plan.actions) for o in outcomes):
-            dead_man.disarm(host)  # each of them failed, and was taken back
-            waits = 0
+            if armed and not any(o.done and dead_man.cuts_off(o.plan.actions) for o in outcomes):
+                waits = 0  # each of them failed, and was taken back
+                if guard.armed:
+                    dead_man.disarm(host)
         return Run(facts, tuple(outcomes + unit), waits)
 
 
@@ -155,6 +156,7 @@ def _do_all(
     roll_back_all: bool,
     origin: Origin,
     mode: str,
+    guard: dead_man.Guard,
 ) -> List[Outcome]:
     stopped = next((outcome.name for outcome in outcomes if outcome.error), "")
     if stopped and roll_back_all:
@@ -180,6 +182,7 @@ def _do_all(
             together.demand(request.name)
             _shared, own = split(outcome.plan.actions)
             look = partial(_look_again, host, journal, stored, request, mode)
+            guard.before(own)
             with ending.whole():
                 done += apply(host, journal, own, look, partial(_remember, journal, stored, outcome, origin))
             results.append(replace(outcome, done=True))

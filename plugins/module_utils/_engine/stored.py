@@ -129,7 +129,7 @@ def _parsed(data: bytes) -> Dict[str, Stored]:
     try:
         content = json_text.parse(data.decode("utf-8"))
         version = content["version"]
-        concerns = {_text(name, _NAME): _stored(raw) for name, raw in content["concerns"].items()}
+        concerns = {_text(name, _NAME): stored_of(raw) for name, raw in content["concerns"].items()}
     except (ValueError, KeyError, TypeError, AttributeError, NearmetalError) as error:
         reason = f"no {error}" if isinstance(error, KeyError) else str(error).splitlines()[0]
         raise NearmetalError(
@@ -143,7 +143,8 @@ def _parsed(data: bytes) -> Dict[str, Stored]:
     return concerns
 
 
-def _stored(raw: Any) -> Stored:
+def stored_of(raw: Any) -> Stored:
+    """What is stored of one concern, checked. Raises NearmetalError, KeyError or TypeError when it isn't of ours."""
     options, by, replan = raw["options"], raw["by"], raw["replan"]
     if not isinstance(replan, bool):
         raise NearmetalError("a mark for the unit that is neither true nor false")

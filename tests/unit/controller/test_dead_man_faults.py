@@ -1,0 +1,271 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The dead-man timer where something goes wrong: while it is armed, confirmed or fired, and after a reboot."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+from pathlib import Path
+from typing import Any, Callable, Dict, Sequence
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import dead_man, store
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.modules import clocksource, confirm, restore, tune
+
+from tests.support.fake_kernel import FakeKernel
+from tests.support.hosts import files_of
+from tests.unit.controller.test_dead_man import CURRENT, current, cutting
+
+__all__ = ["cutting"]
+
+Call = Callable[..., Dict[str, Any]]
+NEXT_BOOT = "00000000-0000-4000-8000-000000000002"
+WANTED = "var/lib/nearmetal/wanted.json"
+
+
+class Killed(BaseException):
+    """The end of a run that gets no chance to say anything."""
+
+
+class Systemd(FakeKernel):
+    """A host whose systemd answers for our timer as systemctl(1) and systemd-run(1) say."""
+
+    timer = False
+    order: "list[str]"  # what was written and started, in this order
+    broken = ""  # what systemd-run fails with
+    killed_after = ""  # the call, or the file, after which the run is killed
+
+    def __init__(self, root: Path, files: Dict[str, str]) -> None:
+        super().__init__(root, files)
+        self.order = []
+
+    def command(self, argv: Sequence[str], timeout: float = 60) -> str:
+        answer = super().command(argv, timeout)
+        self.order.append(argv[0])
+        if argv[0] == "systemd-run":
+            if self.broken or self.timer:
+                reason = self.broken or "Unit nearmetal-dead-man.timer was already loaded or has a fragment file."
+                raise NearmetalError(f"systemd-run --quiet --collect failed with code 1: {reason}")
+            self.timer = True
+        if argv[:2] == ("systemctl", "stop") and argv[-1] == dead_man.TIMER:
+            if not self.timer:
+                raise NearmetalError(f"systemctl stop {argv[-1]} failed with code 5: Unit {argv[-1]} not loaded.")
+            self.timer = False
+        if argv[:2] == ("systemctl", "show") and argv[-1] == dead_man.TIMER:
+            answer = f"ActiveState={'active' if self.timer else 'inactive'}\n"
+        if self.killed_after == argv[0]:
+            self.killed_after = ""
+            raise Killed
+        return answer
+
+    def write_value(self, path: str, text: str) -> None:
+        super().write_value(path, text)
+        self.order.append(path)
+        if self.killed_after == path:
+            self.killed_after = ""
+            raise Killed
+
+    def reboot(self, boot_id: str, hardware: "Dict[str, str] | None" = None) -> None:
+        super().reboot(boot_id, hardware)
+        self.timer = False
+        (Path(self.root) / dead_man.AGENT[1:]).unlink(missing_ok=True)
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Systemd:
+    return Systemd(tmp_path, files_of("xen_hvm"))
+
+
+def tuned(call: Call, host: Systemd, source: str, within: int = 90) -> Dict[str, Any]:
+    return call(tune.main, host, concerns={"clocksource": {"source": source}}, confirm_within=within)
+
+
+def source_wanted(host: Systemd) -> "str | None":
+    path = Path(host.root) / WANTED
+    stored = json.loads(path.read_text())["concerns"] if path.exists() else {}
+    return stored["clocksource"]["options"]["source"] if "clocksource" in stored else None
+
+
+def traces(host: Systemd) -> "list[str]":
+    """What of a timer is left."""
+    files = [path for path in (dead_man.ARMED, dead_man.AGENT) if (Path(host.root) / path[1:]).exists()]
+    return [*files, *(["timer"] if host.timer else [])]
+
+
+def die(call: Call, host: Systemd, after: str, source: str) -> None:
+    host.killed_after = after
+    with pytest.raises(Killed):
+        tuned(call, host, source)
+
+
+@pytest.mark.usefixtures("cutting")
+def test_a_timer_that_does_not_start_leaves_nothing(host: Systemd, call: Call) -> None:
+    tuned(call, host, "tsc")
+    assert call(confirm.main, host)["changed"]
+    host.broken = "Failed to start transient timer unit: Connection timed out"
+    failed = tuned(call, host, "hpet")
+    assert failed["failed"]
+    assert "Connection timed out" in failed["msg"]
+    assert "confirm_within" not in failed
+    assert (current(host), traces(host), source_wanted(host)) == ("tsc", [], "tsc")
+    host.broken = ""
+    assert tuned(call, host, "hpet")["confirm_within"] == 90
+    assert current(host) == "hpet"
+
+
+@pytest.mark.usefixtures("cutting")
+@pytest.mark.parametrize("path", [dead_man.AGENT, dead_man.ARMED])
+def test_a_full_file_system_leaves_nothing(
+    host: Systemd, call: Call, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = store.replace_file
+
+    def full(where: Any, name: str, *rest: Any, **more: Any) -> None:
+        if name == path:
+            raise NearmetalError(f"{name}: no space left on its file system; free some and run again")
+        real(where, name, *rest, **more)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store, "replace_file", full)
+        failed = tuned(call, host, "tsc")
+    assert f"{path}: no space left" in failed["msg"]
+    assert (current(host), traces(host), source_wanted(host)) == ("xen", [], None)
+    assert tuned(call, host, "tsc")["confirm_within"] == 90
+
+
+@pytest.mark.usefixtures("cutting")
+def test_a_run_that_is_killed_while_it_arms_hinders_no_other(host: Systemd, call: Call) -> None:
+    die(call, host, "systemd-run", "tsc")
+    assert host.timer
+    assert not call(confirm.main, host)["changed"], "nothing was changed, so nothing waits"
+    again = tuned(call, host, "tsc")
+    assert not again.get("failed"), again["msg"]
+    assert (current(host), again["confirm_within"]) == ("tsc", 90)
+    assert call(confirm.main, host)["changed"]
+    assert traces(host) == []
+
+
+@pytest.mark.usefixtures("cutting")
+def test_a_timer_of_a_killed_run_ends_by_itself(host: Systemd, call: Call) -> None:
+    die(call, host, "systemd-run", "tsc")
+    assert command(["dead-man"], host) == 0
+    assert traces(host) == []
+    die(call, host, CURRENT, "tsc")
+    assert current(host) == "tsc", "it was killed right after its change"
+    assert command(["dead-man"], host) == 0
+    assert (current(host), traces(host), source_wanted(host)) == ("xen", [], None)
+
+
+@pytest.mark.usefixtures("cutting")
+def test_confirm_and_disarm_bear_a_timer_that_is_gone(host: Systemd, call: Call) -> None:
+    tuned(call, host, "tsc")
+    host.timer = False
+    assert call(confirm.main, host)["changed"]
+    assert (current(host), traces(host)) == ("tsc", [])
+    host.moods[CURRENT] = "EIO"
+    assert tuned(call, host, "hpet")["failed"]
+    assert traces(host) == []
+
+
+@pytest.mark.usefixtures("cutting")
+@pytest.mark.parametrize("by", ["timer", "reboot", "reboot and a run"])
+def test_what_was_confirmed_is_wanted_again(host: Systemd, call: Call, by: str) -> None:
+    tuned(call, host, "tsc")
+    call(confirm.main, host)
+    tuned(call, host, "hpet")
+    assert source_wanted(host) == "hpet"
+    if by == "timer":
+        assert command(["dead-man"], host) == 0
+        assert current(host) == "tsc"
+    else:
+        host.reboot(NEXT_BOOT)
+        if by == "reboot":
+            assert command(["reapply"], host) == 0
+        else:
+            call(tune.main, host, concerns={})
+    assert (source_wanted(host), traces(host)) == ("tsc", [])
+    assert not call(restore.main, host).get("failed")
+    assert current(host) == "xen", "the originals are those of before the first run"
+
+
+def hold(path: str, ready: Any, done: Any) -> None:
+    import fcntl
+
+    with Path(path).open("r+b", buffering=0) as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        stream.write(b"4242 ")
+        ready.set()
+        done.wait()
+
+
+@pytest.mark.usefixtures("cutting")
+def test_it_is_tried_again_until_it_could_be_done(
+    host: Systemd, call: Call, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tuned(call, host, "tsc")
+    (armed,) = [line for line in host.commands if line.startswith("systemd-run")]
+    assert "--timer-property=OnUnitInactiveSec=15" in armed, "systemd starts it again after each end"
+    ready, done = multiprocessing.Event(), multiprocessing.Event()
+    run = multiprocessing.Process(target=hold, args=(host.real(store.LOCK), ready, done))
+    run.start()
+    ready.wait()
+    assert command(["dead-man"], host) == 1
+    assert "another nearmetal run (pid 4242)" in capsys.readouterr().err
+    done.set()
+    run.join()
+    assert (current(host), len(traces(host))) == ("tsc", 3)
+    host.moods[CURRENT] = "EIO"
+    assert command(["dead-man"], host) == 1
+    assert len(traces(host)) == 3
+    host.moods.clear()
+    assert command(["dead-man"], host) == 0
+    assert (current(host), traces(host), source_wanted(host)) == ("xen", [], None)
+
+
+def test_the_clock_starts_at_the_first_change_that_may_cut_off(tmp_path: Path, call: Call) -> None:
+    host = Systemd(tmp_path, files_of("nitro_big"))
+    wanted = {
+        "hugepages": {"pages": [{"size": "2M", "count": 64}], "thp": "never"},
+        "network_stack": {"mtu": 1500, "allow_disruptive": True},
+    }
+    done = call(tune.main, host, concerns=wanted, confirm_within=90)
+    assert not done.get("failed"), done["msg"]
+    armed = host.order.index("systemd-run")
+    assert host.order[armed + 1].endswith("/mtu")
+    assert [path for path in host.order[:armed] if "hugepages" in path], "it takes its time and cuts nobody off"
+
+
+@pytest.mark.parametrize("seconds", [-5, 1, 29, 3601, 10**12])
+def test_no_timer_is_armed_for_no_time_or_for_ever(host: Systemd, call: Call, seconds: int) -> None:
+    failed = tuned(call, host, "tsc", within=seconds)
+    assert failed["msg"] == (
+        f"confirm_within: {seconds} is not possible: give 30 to 3600 seconds, or 0 to wait for nobody"
+    )
+    assert host.commands == []
+
+
+@pytest.mark.parametrize("text", ["", "[", "[1]", '{"boot_id": "x", "actions": [{"what": "clock.current"}]}', "{}x"])
+def test_a_damaged_file_is_named_and_hinders_only_what_needs_it(
+    host: Systemd, call: Call, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = Path(host.root) / dead_man.ARMED[1:]
+    place.parent.mkdir(mode=0o700)
+    place.write_text(text)
+    assert not call(clocksource.main, host, source="auto").get("failed")
+    assert not call(tune.main, host, concerns={"clocksource": {"source": "auto"}}, confirm_within=90).get("failed")
+    assert command(["status"], host) == 0
+    capsys.readouterr()
+    assert command(["reapply"], host) == 0
+    assert f"{dead_man.ARMED} isn't what nearmetal armed" in capsys.readouterr().out
+    host.timer = True
+    for said in (call(confirm.main, host)["msg"], call(confirm.main, host, check=True)["msg"]):
+        assert said.startswith(f"{dead_man.ARMED} isn't what nearmetal armed")
+        assert said.endswith("then remove the file")
+    assert command(["dead-man"], host) == 1
+    assert not host.timer, "it isn't tried again for ever"
+    assert not call(restore.main, host).get("failed")
+    assert current(host) == "xen"
