@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Write docs/iam: the least permissions of each cloud module, and the page about them.
 
-    python -m dev.make_iam            writes
-    python -m dev.make_iam --check    says what is stale
+    PYTHONPATH=.ansible/collections python -m dev.make_iam            writes
+    PYTHONPATH=.ansible/collections python -m dev.make_iam --check    says what is stale
 
 A test runs every module against the fake endpoint and holds these tables to the calls that it sees.
 """
@@ -14,6 +14,8 @@ from __future__ import annotations
 import json
 import sys
 from typing import Any, Dict, List, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stop_mark import TAG
 
 from dev import ROOT
 
@@ -34,6 +36,8 @@ CHANGE: Dict[str, Tuple[Tuple[str, ...], Tuple[str, ...]]] = {
     "cpu_credits": (_STATUS, ("ec2:ModifyInstanceCreditSpecification",)),
     "enhanced_networking": ((), ("ec2:ModifyInstanceAttribute", "ec2:StartInstances", "ec2:StopInstances")),
 }
+# Modules that remember in a tag of theirs that an instance ran before they stopped it.
+TAGGING = ("enhanced_networking",)
 NOTES = {
     "cpu_credits": "`cloudwatch:GetMetricData` only with `metrics: true`",
     "ebs": "`cloudwatch:GetMetricData` only with `metrics: true`",
@@ -47,7 +51,9 @@ PAGE = """\
 One policy per module, with nothing that the module does not call. A module that can change something has a second
 policy for that; without it, it only reads. `ec2:Describe*` and `cloudwatch:GetMetricData` know no resources, so those
 statements name `*`. The writes are limited to instances; narrow them further by a condition on a tag of
-yours. In GovCloud and China the ARN begins with another partition than `aws`.
+yours. A module that stops instances may write and delete one tag, `{tag}`, and no other. The tag
+remembers that an instance ran ([the cloud side](../cloud.md#what-is-remembered-while-an-instance-is-stopped)); without
+it, nothing is stopped. In GovCloud and China the ARN begins with another partition than `aws`.
 
 Without `ec2:DescribeInstanceTypes` a module falls back to the table in the collection and says so in `types_from`.
 
@@ -59,7 +65,7 @@ controller `sts:AssumeRole` on these roles.
 """
 
 
-def policy(reads: "Tuple[str, ...]", writes: "Tuple[str, ...]" = ()) -> Dict[str, Any]:
+def policy(reads: "Tuple[str, ...]", writes: "Tuple[str, ...]" = (), tagging: bool = False) -> Dict[str, Any]:
     """A policy document."""
     statements: List[Dict[str, Any]] = [
         {"Sid": "Read", "Effect": "Allow", "Action": sorted(set(reads)), "Resource": "*"},
@@ -67,6 +73,18 @@ def policy(reads: "Tuple[str, ...]", writes: "Tuple[str, ...]" = ()) -> Dict[str
     if writes:
         statements.append(
             {"Sid": "Change", "Effect": "Allow", "Action": sorted(writes), "Resource": "arn:aws:ec2:*:*:instance/*"}
+        )
+    if tagging:
+        # Null: a request without keys would fit any list of keys, and deletes all tags.
+        condition = {"ForAllValues:StringEquals": {"aws:TagKeys": [TAG]}, "Null": {"aws:TagKeys": "false"}}
+        statements.append(
+            {
+                "Sid": "Remember",
+                "Effect": "Allow",
+                "Action": ["ec2:CreateTags", "ec2:DeleteTags"],
+                "Resource": "arn:aws:ec2:*:*:instance/*",
+                "Condition": condition,
+            }
         )
     return {"Version": "2012-10-17", "Statement": statements}
 
@@ -79,9 +97,10 @@ def texts() -> Dict[str, str]:
         rows.append(f"| `{module}` | [read]({module}.json) | {NOTES.get(module, '')} |\n")
         if module in CHANGE:
             more, writes = CHANGE[module]
-            found[f"{module}-change.json"] = json.dumps(policy((*reads, *more), writes), indent=2) + "\n"
+            change = policy((*reads, *more), writes, module in TAGGING)
+            found[f"{module}-change.json"] = json.dumps(change, indent=2) + "\n"
             rows.append(f"| `{module}` | [read and change]({module}-change.json) | |\n")
-    found["README.md"] = PAGE.format(rows="".join(rows))
+    found["README.md"] = PAGE.format(rows="".join(rows), tag=TAG)
     return found
 
 

@@ -30,8 +30,11 @@ options:
   allow_stop:
     description:
       - Whether a running instance may be stopped and started for it.
-      - It may come back on other hardware and with another public address. When AWS has no room for it, the start is
-        tried again until O(stop_timeout).
+      - It may come back on other hardware and with another public address. The start is tried until O(stop_timeout),
+        whatever AWS answers.
+      - That it ran is remembered in its tag C(nearmetal:start-again), which is written before the stop and removed
+        after the start. Without the permission for it nothing is stopped.
+      - Also starts what an earlier run stopped and could not start, as long as nobody else has stopped it since.
     type: bool
     default: false
   instance_store_loss:
@@ -44,7 +47,7 @@ options:
     type: int
     default: 1
   stop_timeout:
-    description: Seconds that one stop, and one start, may take.
+    description: Seconds that one stop, one change and one start may take.
     type: int
     default: 600
   hosts:
@@ -128,10 +131,12 @@ failed_instances:
   type: dict
   returned: success
 left_stopped:
-  description: Instances that ran before and do not now. Start them by hand; the reason is in RV(failed_instances).
+  description:
+    - Instances that ran before this run or an earlier one stopped them, and are not known to run now. The reasons are
+      in RV(failed_instances) and RV(findings). Another run with O(allow_stop=true) starts them.
   type: list
   elements: str
-  returned: when something was changed
+  returned: success
 errors:
   description: Accounts and regions that could not be asked, one sentence each.
   type: list

@@ -16,7 +16,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.type_table im
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 
 # A filter takes up to 200 values; an unknown id in a filter is merely absent, in InstanceIds it fails the whole call.
-_FILTER_VALUES = 200
+FILTER_VALUES = 200
 _STATUS_IDS = 100  # DescribeInstanceStatus takes no filter by id, and at most 100 ids
 _CREDIT_IDS = 1000
 _TYPES = 100
@@ -82,7 +82,7 @@ class Cloud:
                 self._find(target, [_filters(filters or {})], found)
             else:
                 left = [each for each in wanted if each not in found]
-                self._find(target, [{"instance-id": part} for part in _parts(left, _FILTER_VALUES)], found)
+                self._find(target, [{"instance-id": part} for part in parts(left, FILTER_VALUES)], found)
         if self.errors and not found:
             raise NearmetalError(self.errors[0])
         missing = {each: self._why_missing() for each in wanted if each not in found}
@@ -96,7 +96,7 @@ class Cloud:
                 "Filters": [{"Name": name, "Values": values} for name, values in query.items()],
                 "MaxResults": _PAGE,
             }
-            reservations, error = self._pages(target, "ec2", "describe_instances", "Reservations", request)
+            reservations, error = pages(target, "ec2", "describe_instances", "Reservations", request)
             for reservation in reservations:
                 for answer in reservation["Instances"]:
                     located = Located(target, reservation.get("OwnerId", ""), answer)
@@ -126,7 +126,7 @@ class Cloud:
         spot = {each: there for each, there in found.items() if there.answer.get("InstanceLifecycle") == "spot"}
         return self._by_ids(
             spot,
-            _FILTER_VALUES,
+            FILTER_VALUES,
             "describe_spot_instance_requests",
             "SpotInstanceRequests",
             lambda ids: {"Filters": [{"Name": "instance-id", "Values": ids}], "MaxResults": _PAGE},
@@ -137,7 +137,7 @@ class Cloud:
         """The volumes attached to each instance; a volume of several instances counts for each."""
         return self._by_ids(
             found,
-            _FILTER_VALUES,
+            FILTER_VALUES,
             "describe_volumes",
             "Volumes",
             lambda ids: {"Filters": [{"Name": "attachment.instance-id", "Values": ids}], "MaxResults": _PAGE},
@@ -159,7 +159,7 @@ class Cloud:
         """Change the mode of burstable instances; why it failed, for those for which it did. Writes."""
         failed: Dict[str, str] = {}
         for target, there in _by_target(found):
-            for ids in _parts(list(there), _STATUS_IDS):
+            for ids in parts(list(there), _STATUS_IDS):
                 wanted = [{"InstanceId": each, "CpuCredits": specification} for each in ids]
                 operation = "modify_instance_credit_specification"
                 try:
@@ -181,9 +181,9 @@ class Cloud:
                 group = located.answer.get("Placement", {}).get("GroupName")
                 if group:
                     members.setdefault(group, []).append(each)
-            for names in _parts(list(members), _FILTER_VALUES):
+            for names in parts(list(members), FILTER_VALUES):
                 request = {"Filters": [{"Name": "group-name", "Values": names}]}
-                groups, error = self._pages(target, "ec2", "describe_placement_groups", "PlacementGroups", request)
+                groups, error = pages(target, "ec2", "describe_placement_groups", "PlacementGroups", request)
                 for group in groups:
                     for each in members.get(group["GroupName"], ()):
                         answers.by_id[each] = [group]
@@ -202,10 +202,10 @@ class Cloud:
         period = {"StartTime": end - timedelta(hours=hours), "EndTime": end, "ScanBy": "TimestampAscending"}
         for target, there in _by_target(found):
             wanted = [(each, one) for each in there for one in series.get(each, ())]
-            for part in _parts(wanted, _METRICS):
+            for part in parts(wanted, _METRICS):
                 queries = [_query(f"m{index}", one) for index, (_each, one) in enumerate(part)]
                 request = {**period, "MetricDataQueries": queries}
-                results, error = self._pages(target, "cloudwatch", "get_metric_data", "MetricDataResults", request)
+                results, error = pages(target, "cloudwatch", "get_metric_data", "MetricDataResults", request)
                 values: Dict[int, List[float]] = {}
                 for result in results:
                     values.setdefault(int(result["Id"][1:]), []).extend(result["Values"])
@@ -223,9 +223,9 @@ class Cloud:
         found: Dict[str, TypeFacts] = {}
         trouble = ""
         for target in self.targets:
-            for part in _parts([each for each in left if each not in found], _TYPES):
+            for part in parts([each for each in left if each not in found], _TYPES):
                 request = {"Filters": [{"Name": "instance-type", "Values": part}], "MaxResults": _TYPES}
-                answers, error = self._pages(target, "ec2", "describe_instance_types", "InstanceTypes", request)
+                answers, error = pages(target, "ec2", "describe_instance_types", "InstanceTypes", request)
                 found.update((each["InstanceType"], type_facts(each)) for each in answers)
                 trouble = error[1] if error else trouble
         unsaid = [each for each in left if each not in found]
@@ -244,13 +244,13 @@ class Cloud:
     ) -> Answers:
         answers = Answers()
         for target, there in _by_target(found):
-            for asked in _parts(list(there), size):
-                items, error = self._pages(target, "ec2", operation, key, request(asked))
+            for asked in parts(list(there), size):
+                items, error = pages(target, "ec2", operation, key, request(asked))
                 gone = _gone(error, asked)
                 answers.failed.update(dict.fromkeys(gone, "the instance went away while it was looked at"))
                 part = [each for each in asked if each not in gone]
                 if gone and part:
-                    items, error = self._pages(target, "ec2", operation, key, request(part))
+                    items, error = pages(target, "ec2", operation, key, request(part))
                 for item in items:
                     for owner in owners(item):
                         answers.by_id.setdefault(owner, []).append(item)
@@ -259,27 +259,27 @@ class Cloud:
                     answers.failed.update(dict.fromkeys(lost, error[1]))
         return answers
 
-    @staticmethod
-    def _pages(
-        target: Target, service: str, operation: str, key: str, request: Raw
-    ) -> Tuple[List[Raw], Optional[Tuple[BaseException, str]]]:
-        """The items of all pages; when a call dies half-way, those of the pages before and the error."""
-        items: List[Raw] = []
-        token: Dict[str, str] = {}
-        while True:
-            try:
-                answer = target.read(service, operation, **request, **token)
-            except target.boto.errors as error:
-                asked = "".join(word.capitalize() for word in operation.split("_"))
-                half = f" after {len(items)} answers" if items else ""
-                return items, (error, target.boto.explain(error, f"{target.name}: {asked}{half}"))
-            items.extend(answer.get(key, ()))
-            if not answer.get("NextToken"):
-                return items, None
-            token = {"NextToken": answer["NextToken"]}
+
+def pages(
+    target: Target, service: str, operation: str, key: str, request: Raw
+) -> Tuple[List[Raw], Optional[Tuple[BaseException, str]]]:
+    """The items of all pages; when a call dies half-way, those of the pages before and the error."""
+    items: List[Raw] = []
+    token: Dict[str, str] = {}
+    while True:
+        try:
+            answer = target.read(service, operation, **request, **token)
+        except target.boto.errors as error:
+            asked = "".join(word.capitalize() for word in operation.split("_"))
+            half = f" after {len(items)} answers" if items else ""
+            return items, (error, target.boto.explain(error, f"{target.name}: {asked}{half}"))
+        items.extend(answer.get(key, ()))
+        if not answer.get("NextToken"):
+            return items, None
+        token = {"NextToken": answer["NextToken"]}
 
 
-def _parts(values: List[Any], size: int) -> Iterator[List[Any]]:
+def parts(values: List[Any], size: int) -> Iterator[List[Any]]:
     return (values[start : start + size] for start in range(0, len(values), size))
 
 

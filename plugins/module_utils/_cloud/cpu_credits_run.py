@@ -55,13 +55,15 @@ def _change(
     seen: Observation, plans: Mapping[str, Plan], shown: Mapping[str, Mapping[str, Any]], specification: str
 ) -> Dict[str, Any]:
     wanted = {each: seen.found[each] for each, one in plans.items() if one.actions}
-    failed = seen.cloud.set_credit_specifications(wanted, specification)
-    now = seen.cloud.credit_specifications({each: there for each, there in wanted.items() if each not in failed})
-    failed.update(now.failed)
+    refused = seen.cloud.set_credit_specifications(wanted, specification)
+    # An error does not say that nothing was changed: the answer can be lost on its way.
+    now = seen.cloud.credit_specifications(wanted)
+    failed: Dict[str, str] = {}
     for each in wanted:
         held = (now.one(each) or {}).get("CpuCredits")
-        if each not in failed and held != specification:
-            failed[each] = f"AWS took the change to {specification} and still shows {held}"
+        if held != specification:
+            kept = f"AWS took the change to {specification} and still shows {held}"
+            failed[each] = refused.get(each) or now.failed.get(each) or kept
     for each, reason in failed.items():
         seen.failed.setdefault(each, []).append(reason)
     result = contract(CONCERN, seen, after(plans, [each for each in wanted if each not in failed]), shown)

@@ -9,6 +9,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any, List, Mapping, Optional, Sequence, Tuple
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud import left_stopped, stop_mark
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.instance_facts import InstanceFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.type_facts import TypeFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan
@@ -38,8 +39,17 @@ class _Attribute:
     reversible: str
 
 
-def plan(instance: InstanceFacts, kind: TypeFacts, host: Optional[DriverFacts], wanted: Mapping[str, Any]) -> Plan:
-    """What to change and what to say about one instance. Setting either attribute needs it stopped."""
+def plan(
+    instance: InstanceFacts,
+    kind: TypeFacts,
+    host: Optional[DriverFacts],
+    wanted: Mapping[str, Any],
+    meaning: str = stop_mark.NONE,
+) -> Plan:
+    """What to change and what to say about one instance. Setting either attribute needs it stopped.
+
+    `meaning` is what stop_mark judges of the tag of an earlier run.
+    """
     attributes = (
         _Attribute("ena", "ena", kind.ena, bool(instance.ena_support), "by_reboot"),
         _Attribute("sriov", "ixgbevf", "supported" if kind.sriov else "unsupported", instance.sriov_net_support, "no"),
@@ -50,13 +60,14 @@ def plan(instance: InstanceFacts, kind: TypeFacts, host: Optional[DriverFacts], 
         asked = wanted.get(attribute.knob) == "enabled"
         status, reason = _status(attribute, instance, kind, asked)
         if status == "would_change":
-            refusal = _refusal(attribute, instance, kind, host, wanted)
+            refusal = _refusal(attribute, instance, kind, host, wanted, meaning)
             status, reason = ("refused", refusal) if refusal else (status, reason)
         if status == "would_change":
             actions.append(_action(attribute, instance, reason))
         findings.append(_finding(attribute, instance, status, reason, asked))
     findings.append(_driver(instance, kind, host))
-    return Plan(tuple(actions), tuple(findings))
+    power = left_stopped.plan(CONCERN, instance, meaning, wanted)
+    return Plan((*actions, *power.actions), (*findings, *power.findings))
 
 
 def _status(attribute: _Attribute, instance: InstanceFacts, kind: TypeFacts, asked: bool) -> Tuple[str, str]:
@@ -84,6 +95,7 @@ def _refusal(
     kind: TypeFacts,
     host: Optional[DriverFacts],
     wanted: Mapping[str, Any],
+    meaning: str,
 ) -> Optional[str]:
     """Why the attribute may not be set now; None when it may."""
     untouchable = instance.untouchable(wanted)
@@ -99,6 +111,9 @@ def _refusal(
         return None
     if instance.state != "running":
         return f"the instance is {instance.state}: wait until it is running or stopped"
+    remembered = left_stopped.refusal(instance, meaning)
+    if remembered:
+        return remembered
     if instance.root_device == "instance-store":
         return "its root is on instance store: it can't be stopped; launch a new one from an image with the attribute"
     if instance.lifecycle != "on-demand":

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Dict, Mapping, Optional, Tuple
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stop_mark import PowerFacts, power_facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.type_facts import TypeFacts
 
 Raw = Mapping[str, Any]
@@ -72,6 +73,7 @@ class InstanceFacts:
     events: Tuple[str, ...]  # scheduled and not past: "system-reboot not before 2026-01-01T00:00:00+00:00"
     spot_notice: Optional[str]
     unasked: Optional[str]  # why events or spot notice could not be asked for, when they were to be
+    power: PowerFacts
 
     @property
     def doomed(self) -> Optional[str]:
@@ -82,8 +84,11 @@ class InstanceFacts:
 
     def untouchable(self, wanted: Mapping[str, Any]) -> Optional[str]:
         """Why nothing may be changed now: AWS is about to touch it, nobody knows, or it may be another host's."""
-        unconfirmed = self.instance_id in (wanted.get("unconfirmed") or ())
-        return self.doomed or self.unasked or (_UNCONFIRMED if unconfirmed else None)
+        return self.doomed or self.unasked or self.unconfirmed(wanted)
+
+    def unconfirmed(self, wanted: Mapping[str, Any]) -> Optional[str]:
+        """Why nothing may be changed whatever it is: it may be another host's."""
+        return _UNCONFIRMED if self.instance_id in (wanted.get("unconfirmed") or ()) else None
 
     def as_dict(self) -> Dict[str, Any]:
         """The facts as plain JSON data."""
@@ -149,6 +154,7 @@ def instance_facts(
         events=_events(status or {}),
         spot_notice=_spot_notice(spot or {}),
         unasked=unasked,
+        power=power_facts(answer),
     )
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 import importlib
 import re
 import signal
+import time
 from contextlib import contextmanager
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from email.utils import parsedate_to_datetime
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, Type
 
@@ -26,6 +27,7 @@ _MEANINGS = {
     "AuthFailure": "the credentials are not valid here, or this controller's clock is wrong",
     "ExpiredToken": "the credentials have expired: log in again",
     "ExpiredTokenException": "the credentials have expired: log in again",
+    "InsufficientInstanceCapacity": "AWS has no room for this type in the zone at the moment: run again later",
     "InvalidClientTokenId": "the credentials are not known to AWS",
     "OptInRequired": "the account has not enabled this region",
     "RequestExpired": "the credentials have expired, or this controller's clock is wrong",
@@ -37,6 +39,21 @@ _MEANINGS = {
     "AccessDenied": "the credentials lack the permission: see the module's policy in docs/iam/",
     "AccessDeniedException": "the credentials lack the permission: see the module's policy in docs/iam/",
 }
+# Errors that pass. A status of 500 and more, and no readable answer at all, pass too, whatever their code.
+_PASSING = (
+    "EC2ThrottledException",
+    "InsufficientInstanceCapacity",
+    "InternalError",
+    "InternalFailure",
+    "RequestLimitExceeded",
+    "RequestThrottled",
+    "ServerInternal",
+    "ServiceUnavailable",
+    "Throttling",
+    "ThrottlingException",
+    "Unavailable",
+)
+_NOT_ALLOWED = ("AccessDenied", "AccessDeniedException", "UnauthorizedOperation")
 _CLOCK_CODES = ("AuthFailure", "RequestExpired", "RequestTimeTooSkewed", "SignatureDoesNotMatch")
 
 
@@ -83,6 +100,18 @@ class Boto:
             ) from error
         self.unreadable: Type[Exception] = parsers.ResponseParserError
         self.errors: Tuple[Type[Exception], ...] = (exceptions.BotoCoreError, exceptions.ClientError, self.unreadable)
+        # urllib3's errors, in boto's classes: no connection, no answer, an answer that broke off.
+        self._lost: Tuple[Type[Exception], ...] = (
+            exceptions.ConnectionError,
+            exceptions.HTTPClientError,
+            self.unreadable,
+        )
+
+    def passes(self, error: BaseException) -> bool:
+        """Whether the same call may succeed later."""
+        response: Mapping[str, Any] = getattr(error, "response", None) or {}
+        status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+        return isinstance(error, self._lost) or error_code(error) in _PASSING or status >= 500
 
     def explain(self, error: BaseException, where: str) -> str:
         """What a boto error means, in one sentence that names the call and the place."""
@@ -105,8 +134,13 @@ def error_code(error: BaseException) -> str:
     return str(response.get("Error", {}).get("Code", ""))
 
 
+def not_allowed(error: BaseException) -> bool:
+    """Whether the credentials lack a permission."""
+    return error_code(error) in _NOT_ALLOWED
+
+
 def _one_line(error: object) -> str:
-    return " ".join(str(error).split())[:400]
+    return " ".join(str(error).split())[:300]
 
 
 def _skew(error: BaseException) -> str:
@@ -134,6 +168,7 @@ class Target:
             user_agent_extra="nearmetal.ec2",
         )
         self._clients: Dict[str, Any] = {}
+        self._ahead = timedelta()  # by how much AWS's clock is ahead of this machine's
 
     @property
     def name(self) -> str:
@@ -147,7 +182,19 @@ class Target:
             client = self._session.client(service, region_name=self.region, config=self._config)
             self._clients[service] = client
         answer: Dict[str, Any] = getattr(client, operation)(**request)
+        self._set_clock(answer)
         return answer
+
+    def now(self) -> datetime:
+        """The time by AWS's clock, as its last answer told it."""
+        return datetime.fromtimestamp(time.time(), timezone.utc) + self._ahead
+
+    def _set_clock(self, answer: Mapping[str, Any]) -> None:
+        headers = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+        try:
+            self._ahead = parsedate_to_datetime(headers["date"]) - datetime.fromtimestamp(time.time(), timezone.utc)
+        except (KeyError, TypeError, ValueError):
+            self._ahead = timedelta()
 
     def read(self, service: str, operation: str, **request: Any) -> Dict[str, Any]:
         """A call that changes nothing: asked once more when its answer broke off, which boto does not do."""

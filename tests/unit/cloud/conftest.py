@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import time
 from typing import Any, Callable, Dict, Iterator
 
 import botocore.loaders
@@ -14,10 +15,25 @@ import botocore.session
 import pytest
 from ansible.module_utils.testing import patch_module_args
 
-from tests.unit.cloud.fake_aws import FakeAws, serve
+from tests.unit.cloud.fake_aws import FakeAws
+from tests.unit.cloud.fake_http import serve
 
 LOADER = botocore.loaders.create_loader()
 Run = Callable[..., Dict[str, Any]]
+
+
+class Clock:
+    """A clock that only pauses move."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, aws: FakeAws) -> None:
+        self.seconds = 0.0
+        monkeypatch.setattr(time, "sleep", self.wait)
+        monkeypatch.setattr(time, "monotonic", lambda: self.seconds)
+        aws.elapsed = lambda: self.seconds
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass."""
+        self.seconds += seconds
 
 
 @pytest.fixture
@@ -27,7 +43,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
     def module(name: str, check: bool = False, **options: Any) -> Dict[str, Any]:
         main = importlib.import_module(f"ansible_collections.nearmetal.ec2.plugins.modules.{name}").main
         capsys.readouterr()
-        with patch_module_args({**options, "_ansible_check_mode": check, "_ansible_diff": True}), pytest.raises(
+        with patch_module_args({"_ansible_check_mode": check, **options, "_ansible_diff": True}), pytest.raises(
             SystemExit
         ):
             main()
@@ -65,3 +81,9 @@ def aws(environment: pytest.MonkeyPatch) -> Iterator[FakeAws]:
     server.shutdown()
     server.server_close()
     assert not fake.problems
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch, aws: FakeAws) -> Clock:
+    """Waiting costs nothing: each pause moves the clock, of the modules and of the fake AWS."""
+    return Clock(monkeypatch, aws)

@@ -3,24 +3,22 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A small AWS on loopback: what moto lacks, AWS's limits on requests, and faults on demand.
 
-It counts calls where they arrive. Answers are checked against botocore's service model by wire.py.
+It counts calls where they arrive. fake_http.py speaks HTTP for it, with answers that wire.py checks against botocore's
+service model; fake_session.py stands in for boto3's session where thousands of runs are made.
 """
 
 from __future__ import annotations
 
+import copy
 import gzip
 import json
 import threading
-import traceback
 from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from functools import lru_cache
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import resources
-from typing import Any, Dict, Iterator, List, Optional, Tuple
-
-from tests.unit.cloud import wire
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 Raw = Dict[str, Any]
 
@@ -33,14 +31,40 @@ class AwsError(Exception):
         self.code, self.status = code, status
 
 
-@dataclass
-class Fault:
-    """What goes wrong with an operation: an error's code, or hang | cut | html."""
+class LostAnswer(Exception):
+    """AWS did what was asked, and nobody heard."""
 
-    operation: str
+
+class Killed(BaseException):
+    """The process that asks has ended: no code of it runs any more."""
+
+
+# Seconds until a stop or a start takes effect; the lost ones have no answer.
+DELAYS = {"late": 40, "latest": 150, "lost_late": 40, "lost_latest": 150}
+# What AWS answers with these statuses, boto tries again.
+_STATUS = {
+    "InternalError": 500,
+    "RequestLimitExceeded": 503,
+    "ServiceUnavailable": 503,
+    "Throttling": 503,
+    "Unavailable": 503,
+}
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What goes wrong with an operation.
+
+    `kind` is an error's code, or lost (carried out, no answer), partial (an error, yet carried out in the zone of the
+    first instance), a key of DELAYS (it takes effect so many seconds later), back (started, and stopped again), killed,
+    and over HTTP hang, cut or html.
+    """
+
+    operation: str  # "StopInstances DryRun" for the calls that only ask
     kind: str
     calls: range  # which calls of the operation, counted from 0
     seconds_off: int = 0  # by how much the answer's Date is off this machine's clock
+    applied: bool = False  # the operation is carried out all the same
 
 
 class FakeAws:
@@ -63,6 +87,9 @@ class FakeAws:
         self.faults: List[Fault] = []
         self.forgotten: Dict[str, str] = {}  # operation → an instance that is gone after it
         self.stuck: List[str] = []  # instances that never come to a stop
+        self.due: List[Tuple[datetime, str, str]] = []  # when an instance comes into a state, and what is said of it
+        self.elapsed: Callable[[], float] = lambda: 0.0  # seconds that a test's clock went on
+        self.killed = False
         self.released = threading.Event()
         self._lock = threading.Lock()
 
@@ -75,6 +102,7 @@ class FakeAws:
             "InstanceId": instance_id,
             "InstanceType": instance_type,
             "State": {"Code": 16, "Name": "running"},
+            "LaunchTime": datetime(2026, 1, 1, tzinfo=timezone.utc),
             "VirtualizationType": "hvm",
             "Hypervisor": "xen",  # AWS says so for Nitro too
             "EnaSupport": True,
@@ -86,25 +114,103 @@ class FakeAws:
         }
         return instance_id
 
-    def fault(self, operation: str, kind: str, first: int = 0, times: int = 10**6, seconds_off: int = 0) -> None:
+    def fault(
+        self,
+        operation: str,
+        kind: str,
+        first: int = 0,
+        times: int = 10**6,
+        seconds_off: int = 0,
+        applied: bool = False,
+    ) -> None:
         """Let calls of an operation go wrong."""
-        self.faults.append(Fault(operation, kind, range(first, first + times), seconds_off))
+        self.faults.append(Fault(operation, kind, range(first, first + times), seconds_off, applied))
 
     def forget_after(self, operation: str, instance_id: str) -> None:
         """Let an instance vanish after the next call of an operation."""
         self.forgotten[operation] = instance_id
 
-    def answer(self, service: str, operation: str, request: Raw, caller: Tuple[str, str]) -> Raw:
+    def now(self) -> datetime:
+        """This AWS's clock."""
+        return datetime.now(timezone.utc) + timedelta(seconds=self.elapsed())
+
+    def count(self, operation: str, request: Raw) -> Optional[Fault]:
+        """Count a call; what goes wrong with it."""
+        name = f"{operation} DryRun" if request.get("DryRun") else operation
+        number = self.calls[name]
+        self.calls[name] += 1
+        return next((each for each in self.faults if each.operation == name and number in each.calls), None)
+
+    def respond(self, operation: str, request: Raw, caller: Tuple[str, str], fault: Optional[Fault]) -> Raw:
         """The answer of an operation; `caller` is the account and the region of the request."""
+        kind = fault.kind if fault else ""
+        if kind == "killed" or self.killed:
+            self.killed = True
+            raise Killed
+        if fault and kind not in ("lost", "partial", "back", "cut", "html", *DELAYS):
+            if fault.applied:
+                self._carry_out(operation, request, caller, "")
+            raise AwsError(kind, "as the test wants", _STATUS.get(kind, 400))
+        answer = self._carry_out(operation, request, caller, kind)
+        if kind.startswith("lost"):
+            raise LostAnswer
+        if kind == "partial":
+            raise AwsError("InternalError", "as the test wants", 500)
+        return answer
+
+    def _carry_out(self, operation: str, request: Raw, caller: Tuple[str, str], kind: str) -> Raw:
         with self._lock:
+            self.advance()
             self.requests.append((operation, request))
+            if request.get("DryRun"):
+                raise AwsError("DryRunOperation", "Request would have succeeded, but DryRun flag is set.", 412)
+            if kind == "partial":
+                zones = {each: self.instances[each]["Placement"]["AvailabilityZone"] for each in request["InstanceIds"]}
+                first = zones[request["InstanceIds"][0]]
+                request = {**request, "InstanceIds": [each for each in zones if zones[each] == first]}
             method = getattr(self, operation, None)
             if method is None:
                 raise AwsError("InvalidAction", f"the fake has no {operation}")
+            before = copy.deepcopy(self.instances) if kind in DELAYS else {}
             answer: Raw = method(request, caller)
+            for each in request.get("InstanceIds", ()) if kind in ("back", *DELAYS) else ():
+                self._delay(each, kind, before)
             if operation in self.forgotten:
                 self.instances.pop(self.forgotten.pop(operation))
             return answer
+
+    def _delay(self, instance_id: str, kind: str, before: Dict[str, Raw]) -> None:
+        raw = self.instances[instance_id]
+        if kind in DELAYS and raw["State"] != before[instance_id]["State"]:
+            self.instances[instance_id] = before[instance_id]
+            self.due.append((self.now() + timedelta(seconds=DELAYS[kind]), instance_id, raw["State"]["Name"]))
+        if kind == "back":
+            raw["State"] = {"Code": 0, "Name": "pending"}
+            self.due.append((self.now() + timedelta(seconds=5), instance_id, "failed start"))
+
+    def advance(self) -> None:
+        """Let happen what was to happen by now."""
+        for when, instance_id, what in [each for each in self.due if each[0] <= self.now()]:
+            self.due.remove((when, instance_id, what))
+            if what == "failed start" and self.instances[instance_id]["State"]["Name"] == "pending":
+                self._enter(instance_id, (80, "stopped"), when)
+                self.instances[instance_id]["StateReason"] = {"Code": "Client.InternalError", "Message": ""}
+                self.instances[instance_id]["StateTransitionReason"] = ""
+            elif what == "stopped":
+                self._enter(instance_id, (80, what), when)
+            elif what == "running":
+                self._enter(instance_id, (16, what), when)
+
+    def _enter(self, instance_id: str, state: Tuple[int, str], when: datetime) -> None:
+        raw = self.instances[instance_id]
+        raw["State"] = {"Code": state[0], "Name": state[1]}
+        if state[1] in ("running", "pending"):
+            raw.update(LaunchTime=when, StateTransitionReason="")
+            raw.pop("StateReason", None)
+        else:
+            code = "Client.UserInitiatedShutdown"
+            raw["StateReason"] = {"Code": code, "Message": f"{code}: User initiated shutdown"}
+            raw["StateTransitionReason"] = f"User initiated ({when:%Y-%m-%d %H:%M:%S} GMT)"
 
     def _visible(self, caller: Tuple[str, str]) -> Dict[str, Raw]:
         return {each: raw for each, raw in self.instances.items() if self.owners[each] == caller}
@@ -203,11 +309,30 @@ class FakeAws:
                 continue
             if raw["State"]["Name"] != must:
                 raise AwsError("IncorrectInstanceState", f"{raw['InstanceId']} is {raw['State']['Name']}")
-            code, name = said if raw["InstanceId"] in self.stuck else to
-            raw["State"] = {"Code": code, "Name": name}
+            self._enter(raw["InstanceId"], said if raw["InstanceId"] in self.stuck else to, self.now())
             current = {"Code": said[0], "Name": said[1]}
             changes.append({"InstanceId": raw["InstanceId"], "CurrentState": current})
         return changes
+
+    def CreateTags(self, request: Raw, caller: Tuple[str, str]) -> Raw:
+        for raw in self._existing(request["Resources"], caller):
+            keys = {tag["Key"] for tag in request["Tags"]}
+            raw["Tags"] = [tag for tag in raw.get("Tags", ()) if tag["Key"] not in keys] + request["Tags"]
+            if len(raw["Tags"]) > 50:
+                raise AwsError("TagLimitExceeded", "The maximum number of Tags for a resource has been reached.")
+        return {}
+
+    def DeleteTags(self, request: Raw, caller: Tuple[str, str]) -> Raw:
+        assert request["Tags"], "without a key, AWS deletes all tags"
+        for raw in self._existing(request["Resources"], caller):
+            for wanted in request["Tags"]:
+                # Without a value any value is meant.
+                raw["Tags"] = [
+                    tag
+                    for tag in raw.get("Tags", ())
+                    if tag["Key"] != wanted["Key"] or wanted.get("Value", tag["Value"]) != tag["Value"]
+                ]
+        return {}
 
     def AssumeRole(self, request: Raw, _caller: Tuple[str, str]) -> Raw:
         account = self.roles.get(request["RoleArn"])
@@ -253,85 +378,11 @@ def _matches(raw: Raw, request: Raw) -> bool:
 def _values(raw: Raw, name: str) -> Iterator[Optional[str]]:
     if name.startswith("tag:"):
         yield from (tag["Value"] for tag in raw.get("Tags", ()) if tag["Key"] == name[4:])
+    elif name == "tag-key":
+        yield from (tag["Key"] for tag in raw.get("Tags", ()))
     elif name == "instance-state-name":
         yield raw["State"]["Name"]
     elif name == "attachment.instance-id":
         yield from (each["InstanceId"] for each in raw["Attachments"])
     else:
         yield raw[{"instance-id": "InstanceId", "group-name": "GroupName", "instance-type": "InstanceType"}[name]]
-
-
-class Handler(BaseHTTPRequestHandler):
-    """HTTP in front of a FakeAws."""
-
-    protocol_version = "HTTP/1.1"
-    aws: FakeAws
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        target = self.headers.get("X-Amz-Target")
-        service, operation, request = wire.json_request(target, body) if target else wire.form_request(body)
-        number = self.aws.calls[operation]
-        self.aws.calls[operation] += 1
-        fault = next((each for each in self.aws.faults if each.operation == operation and number in each.calls), None)
-        if fault and fault.kind == "hang":
-            self.aws.released.wait()
-            return
-        try:
-            if fault and fault.kind not in ("cut", "html"):
-                status = 503 if fault.kind in ("RequestLimitExceeded", "Throttling") else 400
-                raise AwsError(fault.kind, "as the test wants", status)
-            answer = self.aws.answer(service, operation, request, self._caller())
-            content, status = self._content(service, operation, answer), 200
-        except AwsError as error:
-            said = (error.code, str(error))
-            content, status = wire.json_error(*said) if target else wire.xml_error(service, *said), error.status
-        except AssertionError as error:
-            self.aws.problems.append(str(error))
-            content, status = b"", 500
-        if fault and fault.kind == "html":
-            content, status = b"<html>a proxy says hello", 200
-        self._send(status, content, fault)
-
-    def _caller(self) -> Tuple[str, str]:
-        """The account and region in the signature; an assumed role's key is made of its account."""
-        key, _day, region = self.headers["Authorization"].split("Credential=")[1].split("/")[:3]
-        return (key[4:] if key.startswith("ASIA") else "111111111111"), region
-
-    @staticmethod
-    def _content(service: str, operation: str, answer: Raw) -> bytes:
-        if service == "cloudwatch":
-            return wire.json_answer(operation, answer)
-        return wire.xml_answer(service, operation, answer)
-
-    def _send(self, status: int, content: bytes, fault: Optional[Fault]) -> None:
-        self.send_response_only(status)
-        now = datetime.now(timezone.utc) + timedelta(seconds=fault.seconds_off if fault else 0)
-        self.send_header("Date", now.strftime("%a, %d %b %Y %H:%M:%S GMT"))
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        if fault and fault.kind == "cut":
-            self.wfile.write(content[: len(content) // 2])
-            self.close_connection = True
-            return
-        self.wfile.write(content)
-
-    def log_message(self, *_what: Any) -> None:
-        """Tests say what they need to say."""
-
-
-class Server(ThreadingHTTPServer):
-    """A server whose own errors fail the test."""
-
-    def handle_error(self, _request: Any, _address: Any) -> None:
-        """Keep the error for the end of the test."""
-        handler: Any = self.RequestHandlerClass
-        handler.aws.problems.append(traceback.format_exc())
-
-
-def serve(aws: FakeAws) -> ThreadingHTTPServer:
-    """The server, on a port of its own choice."""
-    server = Server(("127.0.0.1", 0), type("FakeHandler", (Handler,), {"aws": aws}))
-    server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-    return server

@@ -245,6 +245,15 @@ def test_one_that_fails_is_named_and_the_others_are_changed(run: Any, aws: FakeA
     assert aws.credits[there] == "unlimited"
 
 
+@pytest.mark.parametrize("kind", ["UnauthorizedOperation", "RequestLimitExceeded"])
+def test_a_change_that_aws_made_is_no_failure_whatever_it_answered(run: Any, aws: FakeAws, kind: str) -> None:
+    instance = burstable(aws)
+    aws.fault("ModifyInstanceCreditSpecification", kind, applied=True)
+    result = run("cpu_credits", instance_ids=[instance], specification="unlimited", allow_cost=True)
+    assert told(result, instance)["specification"] == "changed"
+    assert not result.get("failed")
+
+
 def test_surplus_is_owed_at_once(run: Any, aws: FakeAws) -> None:
     instance = burstable(aws, mode="unlimited")
     fill(aws, instance, 0, [1.0], surplus=33)

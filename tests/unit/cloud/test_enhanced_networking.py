@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from typing import Any, Dict, List
 
 import pytest
@@ -21,11 +20,9 @@ CHANGING = ("StopInstances", "ModifyInstanceAttribute", "StartInstances")
 
 
 @pytest.fixture(autouse=True)
-def clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Waiting costs nothing: each pause moves the clock."""
-    now = [0.0]
-    monkeypatch.setattr(time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+def no_waiting(clock: Any) -> Any:
+    """Waiting costs nothing."""
+    return clock
 
 
 def host(instance_id: str, in_use: str = "vif", available: str = "ena ixgbevf") -> Dict[str, Any]:
@@ -40,7 +37,16 @@ def told(result: Dict[str, Any], instance_id: str, knob: str) -> Any:
 
 def calls(aws: FakeAws) -> List[str]:
     """The operations that change something, in order."""
-    return [operation for operation, _request in aws.requests if operation in CHANGING]
+    return [operation for operation, request in aws.requests if operation in CHANGING and not request.get("DryRun")]
+
+
+def stopped_ids(aws: FakeAws) -> List[List[str]]:
+    """The instances of each stop."""
+    return [
+        request["InstanceIds"]
+        for operation, request in aws.requests
+        if operation == "StopInstances" and not request.get("DryRun")
+    ]
 
 
 def test_ena_is_set_while_the_instance_is_stopped_and_a_second_run_changes_nothing(run: Any, aws: FakeAws) -> None:
@@ -172,7 +178,7 @@ def test_one_instance_after_the_other_and_none_after_a_failure(run: Any, aws: Fa
     assert [told(result, each, "ena") for each in ids] == ["changed", "unknown", "unknown"]
     assert "not begun" in result["failed_instances"][ids[2]]
     assert [aws.instances[each]["State"]["Name"] for each in ids] == ["running"] * 3
-    assert [request["InstanceIds"] for operation, request in aws.requests if operation == "StopInstances"] == [
+    assert stopped_ids(aws) == [
         [ids[0]],
         [ids[1]],
     ]
@@ -251,7 +257,7 @@ def test_after_a_failure_no_instance_of_another_region_is_stopped(run: Any, aws:
     aws.fault("ModifyInstanceAttribute", "UnauthorizedOperation")
     options = {"ena": "enabled", "allow_stop": True, "regions": regions, "stop_at_once": 2}
     result = run("enhanced_networking", instance_ids=[here, there], hosts=[host(here), host(there)], **options)
-    assert [request["InstanceIds"] for operation, request in aws.requests if operation == "StopInstances"] == [[here]]
+    assert stopped_ids(aws) == [[here]]
     assert "UnauthorizedOperation" in result["msg"]
     assert "not begun" in result["failed_instances"][there]
 
@@ -264,7 +270,7 @@ def test_a_refused_stop_leaves_no_word_out_on_the_rest_of_its_batch(run: Any, aw
     hosts = [host(running), host(stopped)]
     options = {"ena": "enabled", "allow_stop": True, "stop_at_once": 2}
     result = run("enhanced_networking", instance_ids=[running, stopped], hosts=hosts, **options)
-    assert "stop_instances: " in result["failed_instances"][running]
+    assert "StopInstances: " in result["failed_instances"][running]
     assert "not begun" in result["failed_instances"][stopped]
     assert aws.instances[stopped]["State"]["Name"] == "stopped"
 
@@ -282,7 +288,8 @@ def test_an_instance_that_never_stops_is_named(run: Any, aws: FakeAws) -> None:
     )
     assert result["left_stopped"] == [instance]
     assert result["msg"] == (
-        f"enhanced_networking: {instance}: it did not stop within stop_timeout: 60 s; left stopped: {instance}"
+        f"enhanced_networking: {instance}: it did not stop within stop_timeout: 60 s; it ran before and is stopping "
+        f"after stop_timeout: 60 s; left stopped: {instance}"
     )
     assert "ModifyInstanceAttribute" not in calls(aws)
 
@@ -313,6 +320,18 @@ def test_a_stop_that_nobody_answers_is_taken_back(run: Any, aws: FakeAws) -> Non
     assert aws.instances[instance]["State"]["Name"] == "running"
     assert result["left_stopped"] == []
     assert "ModifyInstanceAttribute" not in calls(aws)
+
+
+def test_a_stop_that_aws_took_before_it_throttled_is_taken_back(run: Any, aws: FakeAws) -> None:
+    """The answer is lost, and boto's own repetitions are throttled: the error that comes in the end is of those."""
+    instance = aws.add(1, "r4.large", EnaSupport=False)
+    aws.fault("StopInstances", "lost", times=1)
+    aws.fault("StopInstances", "RequestLimitExceeded", first=1)
+    result = run("enhanced_networking", instance_ids=[instance], ena="enabled", allow_stop=True, hosts=[host(instance)])
+    assert "RequestLimitExceeded" in result["failed_instances"][instance]
+    assert aws.calls["StopInstances"] == 5
+    assert aws.instances[instance]["State"]["Name"] == "running"
+    assert result["left_stopped"] == []
 
 
 def test_a_change_that_does_not_hold_is_a_failure(run: Any, aws: FakeAws, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,7 @@ def test_every_play_of_the_guide_runs(tmp_path: Path, aws: FakeAws) -> None:
     fleet = Fleet(tmp_path)
     local = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
     fleet.inventory({"host1": {**local, "instance_id": instance}})
-    assert len(PLAYS) == 4
+    assert len(PLAYS) == 5
     (tmp_path / "guide.yml").write_text("---\n" + "\n".join(PLAYS))
     done = fleet.run(playbook=str(tmp_path / "guide.yml"), callback="default")
     assert done.returncode == 0, done.stdout + done.stderr

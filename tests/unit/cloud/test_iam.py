@@ -46,7 +46,8 @@ def allowed(name: str) -> Set[str]:
 
 def called(aws: FakeAws) -> Set[str]:
     """The actions that the endpoint saw."""
-    return {f"{'cloudwatch' if name == 'GetMetricData' else 'ec2'}:{name}" for name in aws.calls}
+    names = {name.split()[0] for name in aws.calls}
+    return {f"{'cloudwatch' if name == 'GetMetricData' else 'ec2'}:{name}" for name in names}
 
 
 def options_of(module: str, aws: FakeAws, more: Dict[str, Dict[str, Any]]) -> Dict[str, Any]:
@@ -72,6 +73,15 @@ def test_a_change_calls_what_its_policy_allows_and_nothing_else(run: Any, fleet:
     result = run(module, **options_of(module, fleet, CHANGES))
     assert result["changed"]
     assert called(fleet) == allowed(f"{module}-change.json")
+
+
+def test_a_policy_for_tags_allows_one_key_and_no_request_without_keys() -> None:
+    content = json.loads((make_iam.FOLDER / "enhanced_networking-change.json").read_text(encoding="utf-8"))
+    (remember,) = [each for each in content["Statement"] if "ec2:DeleteTags" in each["Action"]]
+    assert remember["Condition"] == {
+        "ForAllValues:StringEquals": {"aws:TagKeys": ["nearmetal:start-again"]},
+        "Null": {"aws:TagKeys": "false"},
+    }
 
 
 def test_the_files_are_what_the_generator_writes() -> None:
