@@ -17,6 +17,8 @@ JUNIT = ROOT / "build" / "junit"
 LOGS = ROOT / "build" / "logs"
 # Tests that need ansible-core, boto3 or a newer Python; all others must run on every target Python.
 CONTROLLER_TESTS = ("cloud", "controller", "dev", "lab")
+# Random ones: a second Python would only find what more of them find.
+RANDOM_TESTS = ("fuzz", "sequences")
 CORES = ((".venv", "2.19"), (".venv-newest", "2.21"))
 
 
@@ -134,7 +136,7 @@ def target() -> "list[Job]":
     paths = [
         str(path.relative_to(ROOT))
         for path in sorted(unit.glob("*"))
-        if path.name not in CONTROLLER_TESTS and (path.name.startswith("test_") or _has_tests(path))
+        if path.name not in (*CONTROLLER_TESTS, *RANDOM_TESTS) and (path.name.startswith("test_") or _has_tests(path))
     ]
     found = pythons.find()
     return [_pytest("target", version, f".venv-target-{version}", paths) for version in found] if paths else []
@@ -142,6 +144,16 @@ def target() -> "list[Job]":
 
 def _has_tests(path: Path) -> bool:
     return path.is_dir() and any(path.rglob("test_*.py"))
+
+
+def random() -> "list[Job]":
+    """Hostile inputs and random sequences, on the oldest Python alone."""
+    paths = [f"tests/unit/{name}" for name in RANDOM_TESTS if _has_tests(ROOT / "tests" / "unit" / name)]
+    return (
+        [_pytest("random", "", f".venv-target-{version}", paths) for version in list(pythons.find())[:1]]
+        if paths
+        else []
+    )
 
 
 def controller() -> "list[Job]":
@@ -229,6 +241,7 @@ GROUPS = {
     "gates": gates,
     "sanity": sanity,
     "target": target,
+    "random": random,
     "controller": controller,
     "browser": browser,
     "build": build,

@@ -41,7 +41,8 @@ def ours(text: str) -> Tuple[str, ...]:
     for token in tokens:
         if not TOKEN.fullmatch(token) or token.startswith(("=", "--")):
             raise NearmetalError(
-                f"{token!r} can't be a kernel argument of ours: only letters, digits and _ . , : = + / @ - go there"
+                f"{token[:80]!r} can't be a kernel argument of ours:"
+                " only letters, digits and _ . , : = + / @ - go there"
             )
     return tokens
 

@@ -57,8 +57,12 @@ def _met(wanted: List[str], value: str) -> bool:
 
 def _fits(value: str, glob: str) -> bool:
     """No name, driver or address in the kernel is as long as a glob that is left out."""
-    short = max(len(value), len(glob)) <= _LONGEST_GLOB and glob.count("*") <= _MOST_STARS
-    return short and fnmatchcase(value, glob)
+    if max(len(value), len(glob)) > _LONGEST_GLOB or glob.count("*") > _MOST_STARS:
+        return False
+    try:
+        return fnmatchcase(value, glob)
+    except re.error:  # of a range such as [e-1], in Python 3.8
+        return False
 
 
 def last(found: Lines, section: str, key: str) -> Optional[str]:

@@ -14,7 +14,12 @@ from typing import Any, Callable
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import boot_entry, boot_line, kernel_log
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import (
+    boot_entry,
+    boot_line,
+    kernel_log,
+    link_settings,
+)
 
 from tests.unit.parse.test_any_bytes import PARSERS
 
@@ -80,3 +85,10 @@ def test_a_variable_that_stands_in_itself_makes_no_endless_entry() -> None:
 @pytest.mark.parametrize(("text", "line"), [("options  a b", "a b"), ("options \n", ""), ("options $kernelopts", None)])
 def test_the_arguments_of_an_entry(text: str, line: Any) -> None:
     assert boot_line.read(boot_line.ENTRY, text) == line
+
+
+@pytest.mark.parametrize("glob", ["[e-1-1]", "[", "[!", "[]", "*" * 5, "e" * 65, "[[:alpha:]]", "\\"])
+def test_a_strange_glob_fits_nothing(glob: str) -> None:
+    lines = link_settings.lines(f"[Match]\nName={glob}")
+    assert not link_settings.matches(lines, {"Name": "eth0"})
+    assert link_settings.matches(link_settings.lines("[Match]\nName=ens* eth[0-9]"), {"Name": "eth0"})
