@@ -25,6 +25,14 @@ from lab.shape import Image
 GUEST = Path(__file__).parent / "guest"
 MAKE_DISK = Path(__file__).parent / "make-disk.sh"
 EMULATED = Path(__file__).parent / "emulated.sh"
+# Run by mkinitramfs, first to ask what must run before it.
+_HOOKS = "etc/initramfs-tools/hooks/"
+_HOOK = """\
+#!/bin/sh
+[ "$1" != prereqs ] || exit 0
+. /usr/share/initramfs-tools/hook-functions
+manual_add_modules {}
+"""
 _LEFT_OUT = ("doc", "man", "info", "locale", "lintian", "bash-completion")
 
 
@@ -33,7 +41,7 @@ def root(image: Image, keys: Keys, progress: Progress) -> Path:
     sources = deps.archive_sources(image)
     code = cache.sources(Path(__file__), MAKE_DISK, EMULATED, GUEST)
     architecture = image.architecture
-    what = (architecture.name, architecture.esp_mib, image.suite, image.packages, image.disk_mib)
+    what = (architecture.name, architecture.esp_mib, image.suite, image.packages, image.modules, image.disk_mib)
     entry = cache.key(what, sources, keys.public(), code)
 
     def build(folder: Path) -> None:
@@ -57,7 +65,7 @@ def overlay(base: Path, disk: Path) -> None:
 def _install(image: Image, sources: list[str], keys: Keys, folder: Path) -> None:
     identifier = str(uuid.uuid4())
     (folder / "uuid").write_text(identifier, encoding="ascii")
-    _guest_tar(folder / "guest.tar", keys, _fstab(image.architecture, identifier))
+    _guest_tar(folder / "guest.tar", keys, _fstab(image.architecture, identifier), image.modules)
     argv = ["mmdebstrap", "--variant=minbase", "--format=tar", f"--include={','.join(image.packages)}"]
     emulated = _emulated(image.architecture)
     if emulated:
@@ -98,7 +106,7 @@ def _fstab(architecture: Architecture, identifier: str) -> str:
     return f"UUID={identifier} / ext4 errors=remount-ro 0 1\n{esp}"
 
 
-def _guest_tar(path: Path, keys: Keys, fstab: str) -> None:
+def _guest_tar(path: Path, keys: Keys, fstab: str, modules: tuple[str, ...]) -> None:
     made = {
         "root/.ssh/authorized_keys": keys.identity.with_suffix(".pub").read_bytes(),
         "etc/ssh/ssh_host_ed25519_key": keys.host_key.read_bytes(),
@@ -106,6 +114,9 @@ def _guest_tar(path: Path, keys: Keys, fstab: str) -> None:
         "etc/fstab": fstab.encode(),
         "etc/default/grub.d/10_lab.cfg": b"",
     }
+    if modules:
+        made["etc/initramfs-tools/conf.d/modules"] = b"MODULES=list\n"
+        made[f"{_HOOKS}lab"] = _HOOK.format(" ".join(modules)).encode()
     for file in sorted(GUEST.rglob("*")):
         if file.is_file():
             made[str(file.relative_to(GUEST))] = file.read_bytes()
@@ -118,7 +129,7 @@ def _guest_tar(path: Path, keys: Keys, fstab: str) -> None:
 
 
 def _mode(name: str) -> int:
-    if name.startswith("usr/local/sbin/"):
+    if name.startswith(("usr/local/sbin/", _HOOKS)):
         return stat.S_IRWXU | 0o055
     if name.startswith(("root/", "etc/sudoers.d/")) or name.endswith("_key"):
         return stat.S_IRUSR | stat.S_IWUSR

@@ -38,6 +38,7 @@ class Image:
     pockets: tuple[str, ...]
     components: tuple[str, ...]
     packages: tuple[str, ...]
+    modules: tuple[str, ...]  # the drivers that its initramfs has; none: all that Debian puts there
     disk_mib: int
 
 
@@ -191,6 +192,7 @@ def _image(name: str) -> Image:
         table.strings("pockets"),
         table.strings("components"),
         table.strings("packages"),
+        table.strings("modules"),
         table.take("disk_mib", int),
     )
     table.done()
