@@ -14,6 +14,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -135,36 +136,32 @@ class Host:
 
     def run(self, command: str, *, user: str | None = None, stdin: bytes | None = None, seconds: float = 300.0) -> str:
         """The output of a shell command on the host; a failure shows its errors, a hang the console."""
-        program = subprocess.Popen(
-            [*self.ssh(user), command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        )
-        with program:
-            try:
-                output, errors = self._communicate(program, stdin or b"", seconds)
-            except BaseException:
-                program.kill()
-                raise
-        if output is None:
-            raise self.stuck(f"{command!r} did not end within {seconds:.0f} s")
-        if program.returncode:
-            raise LabError(
-                f"{self.name}: {command!r} failed with status {program.returncode}:\n"
-                f"{(errors + output).decode('utf-8', 'replace')}"
+        # A file, because Python forgets what a pipe did not take before communicate() timed out for the first time.
+        with tempfile.TemporaryFile() as given:
+            given.write(stdin or b"")
+            given.seek(0)
+            program = subprocess.Popen(
+                [*self.ssh(user), command], stdin=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE
             )
-        return output.decode("utf-8", "replace")
+            with program:
+                try:
+                    written = self._communicate(program, seconds)
+                finally:
+                    program.kill()
+        if written is None:
+            raise self.stuck(f"{command!r} did not end within {seconds:.0f} s")
+        output, errors = (text.decode("utf-8", "replace") for text in written)
+        if program.returncode:
+            raise LabError(f"{self.name}: {command!r} failed with status {program.returncode}:\n{errors}{output}")
+        return output
 
-    def _communicate(
-        self, program: subprocess.Popen[bytes], stdin: bytes, seconds: float
-    ) -> tuple[bytes | None, bytes]:
-        """What a program writes; nothing when it doesn't end within so many of the host's seconds."""
+    def _communicate(self, program: subprocess.Popen[bytes], seconds: float) -> tuple[bytes, bytes] | None:
+        """What a program writes; null when it doesn't end within so many of the host's seconds."""
         pace = self.pace()
-        given: bytes | None = stdin
         while pace.seconds() < seconds:
             with contextlib.suppress(subprocess.TimeoutExpired):
-                return program.communicate(given, timeout=_LOOK_SECONDS)
-            given = None
-        program.kill()
-        return None, b""
+                return program.communicate(timeout=_LOOK_SECONDS)
+        return None
 
     def put(self, content: bytes, path: str, mode: str = "0644") -> None:
         """Write a file on the host."""
