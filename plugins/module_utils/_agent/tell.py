@@ -13,11 +13,13 @@ from typing import List, Optional, Sequence, Tuple
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import report
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.say import say
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import dead_man as engine_dead_man
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import ending
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import REPLAN, Outcome, Request
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import restore_requests, stored_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import contract
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Known, Origin, run
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.unit import AGENT
 
 ORIGIN = Origin("nearmetal on the host")
 
@@ -46,7 +48,11 @@ def replan(host: WritableHost, names: Sequence[str] = ()) -> Tuple[str, ...]:
     for concern in engine_dead_man.unconfirmed(host):
         say(f"<4>{concern}: nobody confirmed its network change before the reboot, so it isn't set again")
 
+    lived = host.exists(AGENT)
+
     def ask(known: Known) -> List[Request]:
+        if lived and not host.exists(AGENT):
+            raise SystemExit(0)  # a restore that it waited for took the unit away, and the modules that it would need
         return [request for request in stored_requests(known) if not names or request.name in names]
 
     outcomes = run(host, ask, check=False, mode=REPLAN, lenient=True).outcomes
@@ -75,7 +81,9 @@ def confirm(host: WritableHost) -> int:
 
 def dead_man(host: WritableHost) -> int:
     """Put back what nobody confirmed."""
-    for action in engine_dead_man.fire(host):
+    with ending.heeded():
+        done = engine_dead_man.fire(host)
+    for action in done:
         say(f"<4>{action.concern}.{action.knob}: nobody confirmed, so {action.what} {action.where} is as before again")
     return 0
 

@@ -17,7 +17,7 @@ from ansible_collections.nearmetal.ec2.plugins.modules import clocksource, resto
 
 from tests.support.fake_kernel import FakeKernel
 from tests.support.hosts import files_of
-from tests.unit.controller.test_unit import AVAILABLE, CURRENT, SERVICE, UNIT, boot, current, files
+from tests.unit.controller.test_unit import AGENT, AVAILABLE, CURRENT, SERVICE, UNIT, boot, current, files
 
 Call = Callable[..., Dict[str, Any]]
 
@@ -113,3 +113,23 @@ def test_a_shutdown_while_it_plans_ends_it_at_once(tmp_path: Path, call: Call) -
     assert signal.getsignal(signal.SIGTERM) is handler
     assert command(["reapply", "--if-changed"], host) == 0
     assert current(host) == "tsc"
+
+
+class Restored(FakeKernel):
+    """A host that a restore, which the unit waited for, has left without its unit."""
+
+    def text(self, path: str, limit: int = 1024 * 1024) -> "str | None":
+        if path == "/etc/os-release":
+            (Path(self.root) / AGENT).unlink(missing_ok=True)
+        return super().text(path, limit)
+
+
+def test_a_restore_that_it_waited_for_leaves_it_nothing_to_do(tmp_path: Path, call: Call) -> None:
+    host = FakeKernel(tmp_path, files_of("xen_hvm"))
+    call(clocksource.main, host, source="auto")
+    boot(host)
+    host.__class__ = Restored
+    with pytest.raises(SystemExit) as ended:
+        command(["reapply", "--if-changed"], host)
+    assert ended.value.code == 0
+    assert host.written == []
