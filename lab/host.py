@@ -229,13 +229,13 @@ class Host:
                 raise self.stuck(f"{problem} after {most:.0f} s")
             time.sleep(_LOOK_SECONDS)
 
-    def wait(self, ready: Callable[[], bool], seconds: float) -> bool:
+    def wait(self, ready: Callable[[], bool], seconds: float, interval: float = process.INTERVAL_SECONDS) -> bool:
         """Ask until true, until its own seconds are over, or until it ended."""
         pace = self.pace()
         while not ready():
             if pace.seconds() > seconds or not self.runs:
                 return ready()
-            time.sleep(process.INTERVAL_SECONDS)
+            time.sleep(interval)
         return True
 
     def _answers(self) -> bool:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import instance, inventory, process
+from lab import instance, inventory
 from lab.host import Host
 
 EBS, STORE = "Amazon Elastic Block Store", "Amazon EC2 NVMe Instance Storage"
@@ -83,7 +83,7 @@ def attach(host: Host, devices: dict[str, str]) -> None:
             monitor.human(f"drive_add 0 if=none,id={name},driver=null-co,size=64M,read-zeroes=on")
             monitor.human(f"device_add {device},id={name},drive={name}")
     there = f"cd /sys/block && ls {' '.join(devices)} > /dev/null 2>&1 && udevadm settle && echo yes; true"
-    assert process.wait_until(lambda: host.run(there) == "yes\n", 120.0, 0.5), f"{devices} never appeared"
+    assert host.wait(lambda: host.run(there) == "yes\n", 120.0, 0.5), f"{devices} never appeared"
 
 
 def settings(host: Host) -> dict[str, str]:
@@ -119,7 +119,7 @@ def test_each_kind_gets_its_own_also_when_it_comes_later(host: Host, tmp_path: P
     assert "Started nearmetal.service" in log
     assert not [line for line in log.splitlines() if "udevd" in line and "failed" in line.lower()]
     resting = "systemctl stop nearmetal.timer; systemctl show -p ActiveState --value nearmetal.service"
-    assert process.wait_until(lambda: host.run(resting).strip() in ("inactive", "failed"), 300.0, 1.0)
+    assert host.wait(lambda: host.run(resting).strip() in ("inactive", "failed"), 300.0, 1.0)
     assert changes(host, tmp_path, WANTED) == []
 
     assert changes(host, tmp_path, {"state": "restored"})

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import instance, inventory, process
+from lab import instance, inventory
 from lab.host import Host
 
 MTU = "cat /sys/class/net/ens5/mtu"
@@ -66,7 +66,7 @@ def test_a_host_that_is_cut_off_comes_back_with_its_old_values(host: Host, tmp_p
     begin = time.monotonic()
     cut_off(host, tmp_path, confirm_within=120)
     # Nothing reaches it until its own timer fires.
-    assert process.wait_until(lambda: reachable(host), 300.0, 2.0), host.stuck("it stays cut off")
+    assert host.wait(lambda: reachable(host), 300.0, 2.0), host.stuck("it stays cut off")
     took = time.monotonic() - begin
     print(f"reachable again {took:.0f} s after tune was started")
     log = host.run("journalctl -b --no-pager -o short-monotonic -u 'nearmetal*'")

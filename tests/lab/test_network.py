@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import instance, inventory, process
+from lab import instance, inventory
 from lab.host import Host
 
 OPTIONS = {"policy": "spread", "rps": "auto", "xps": "auto"}
@@ -77,7 +77,7 @@ def spread(host: Host, name: str, number: int) -> Callable[[], bool]:
 
 
 def wait(host: Host, what: str, look: Callable[[], bool]) -> None:
-    came = process.wait_until(look, PATIENCE, 1.0)
+    came = host.wait(look, PATIENCE, 1.0)
     assert came, f"{what}: never planned again\n{host.run(_PINS)}\n{host.run('journalctl -b -u nearmetal | tail -50')}"
 
 

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from dev import ROOT, junit, suites
-from lab import instance, process
+from lab import instance
 from lab.host import Host
 from tests.support import moto_account
 from tests.support.moto_account import SCENARIO, Account
@@ -100,4 +100,4 @@ def test_the_user_data_ends_the_host_at_its_time(host: Host) -> None:
     soon = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=15)
     host.put(user_data(soon), "/root/user_data", "0755")
     host.run("systemctl stop end-of-test.timer; /root/user_data > /dev/null 2>&1 < /dev/null &")
-    assert process.wait_until(lambda: not host.runs, 240.0)
+    assert host.wait(lambda: not host.runs, 240.0)

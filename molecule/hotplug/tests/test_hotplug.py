@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lab import instance, process
+from lab import instance
 from lab.host import Host
 
 NAME = "molecule-hotplug"
@@ -45,7 +45,7 @@ def log(host: Host) -> str:
 def becomes(host: Host, command: str, expected: str, seconds: float = 300.0) -> None:
     """Wait for what a command shows; a command that fails meanwhile shows nothing."""
     command = f"{command} 2>/dev/null || true"
-    reached = process.wait_until(lambda: host.run(command).strip() == expected, seconds, 0.5)
+    reached = host.wait(lambda: host.run(command).strip() == expected, seconds, 0.5)
     assert reached, f"{command}: {host.run(command)!r}, not {expected!r}\n{log(host)}"
 
 
