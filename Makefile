@@ -52,7 +52,7 @@ lint: tools ## Linters, ansible-test sanity and the project's own gates
 	@$(PYTHON) -m dev.test lint gates sanity
 
 unit: tools ## The tests that need no host, on every supported Python here
-	@$(PYTHON) -m dev.test target controller
+	@$(PYTHON) -m dev.test target between random controller newest
 
 mutate: tools ## Seed faults one at a time: the tests must catch each
 	@$(PYTHON) -m dev.mutate $(ARGS)

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -32,6 +33,8 @@ import tomllib
 from dev import ROOT, junit, tree
 
 FAULTS = ROOT / "tests" / "mutations"
+# A test with parameters stands for all of them.
+FAILED = re.compile(r"^(?:FAILED|ERROR) (?P<test>[^\s\[]+)", re.M)
 KEYS = {"file", "find", "replace", "why", "tests"}
 
 
@@ -116,21 +119,22 @@ def caught(fault: Fault) -> str:
         raise FaultError(f"not caught: {fault.why}")
     if done.returncode != 1:  # 1: tests failed; anything else: pytest itself could not run them
         raise FaultError(f"the tests could not run:\n{done.stdout[-2000:]}")
-    failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
-    return failed[0].split(" - ")[0] if failed else "FAILED"
+    failed = FAILED.search(done.stdout)
+    if failed is None:
+        raise FaultError(f"pytest doesn't say what failed:\n{done.stdout[-2000:]}")
+    return failed["test"]
 
 
-def intact(chosen: "list[Fault]") -> None:
-    """The same tests must pass without a fault: else a failure would prove nothing."""
-    tests = sorted({name for fault in chosen for name in fault.tests})
+def intact(tests: "set[str]") -> None:
+    """The tests that caught a fault must pass without it: else their failure would prove nothing."""
     with tempfile.TemporaryDirectory(prefix="nm-mutate-") as folder:
-        done = suite(working_copy(Path(folder)), tests)
+        done = suite(working_copy(Path(folder)), sorted(tests))
     if done.returncode:
         raise FaultError(f"the tests fail without any fault:\n{done.stdout[-4000:]}")
 
 
-def judge(fault: Fault) -> junit.Case:
-    """Seed the fault and tell how it went."""
+def judge(fault: Fault, killers: "set[str]") -> junit.Case:
+    """Seed the fault and tell how it went; the test that caught it is added to `killers`."""
     started = time.monotonic()
     try:
         by = caught(fault)
@@ -138,6 +142,7 @@ def judge(fault: Fault) -> junit.Case:
         case = junit.Case("mutations", fault.name, "failed", time.monotonic() - started, str(error))
         print(f"  ✗ {fault.name:<32} {error}", flush=True)
     else:
+        killers.add(by)
         case = junit.Case("mutations", fault.name, "passed", time.monotonic() - started)
         print(f"  ✓ {fault.name:<32} {case.seconds:4.1f} s  {by}", flush=True)
     return case
@@ -149,12 +154,12 @@ def main(arguments: "list[str]") -> int:
     parser.add_argument("--junit", type=Path)
     parser.add_argument("word", nargs="?", default="")
     options = parser.parse_args(arguments)
+    killers: "set[str]" = set()
     try:
         chosen = faults(options.word)
         with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
-            faultless = pool.submit(intact, chosen)
-            cases = list(pool.map(judge, chosen))
-        faultless.result()
+            cases = list(pool.map(lambda fault: judge(fault, killers), chosen))
+        intact(killers)
     except FaultError as error:
         print(error, file=sys.stderr)
         return 1

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""ansible-test sanity on this working copy: `python -m dev.sanity .venv 2.19`.
+"""ansible-test sanity on this working copy: `python -m dev.sanity .venv 2.19 [--python 3.13]`.
 
 ansible-test insists on a folder named .../ansible_collections/nearmetal/ec2 and resolves symbolic
 links, so it gets a copy of the files that git knows or would add.
@@ -91,11 +91,11 @@ def telling(output: str) -> str:
     return "\n".join(told + lines[broke:])
 
 
-def run(venv: Path, core: str, into: Path) -> "list[junit.Case]":
+def run(venv: Path, core: str, into: Path, options: "list[str]") -> "list[junit.Case]":
     """All sanity tests of one ansible-core, in a copy below `into`."""
     offline_pip(core)
     copy = copy_tree(into)
-    command = [str(venv / "bin/ansible-test"), "sanity", "--local", "--junit", "--color", "no"]
+    command = [str(venv / "bin/ansible-test"), "sanity", "--local", "--junit", "--color", "no", *options]
     environment = {**os.environ, "PATH": search_path(venv, into)}
     done = subprocess.run(
         command, cwd=copy, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
@@ -109,11 +109,11 @@ def run(venv: Path, core: str, into: Path) -> "list[junit.Case]":
 
 
 def main(arguments: "list[str]") -> int:
-    """`.venv 2.19`; writes build/junit/sanity-2.19.xml."""
-    venv, core = ROOT / arguments[0], arguments[1]
+    """`.venv 2.19`, then options of ansible-test; writes build/junit/sanity-2.19.xml."""
+    venv, core, options = ROOT / arguments[0], arguments[1], arguments[2:]
     # Not below the working copy: ansible-test would ask its git, which ignores our folders.
     with tempfile.TemporaryDirectory(prefix="nearmetal-sanity-") as folder:
-        cases = run(venv, core, Path(folder))
+        cases = run(venv, core, Path(folder), options)
     junit.write(ROOT / "build/junit" / f"sanity-{core}.xml", f"sanity-{core}", cases)
     return int(any(case.outcome != "passed" for case in cases))
 

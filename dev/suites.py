@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from dataclasses import dataclass, field
@@ -15,11 +16,18 @@ from dev import ROOT, amazon_aws, chromium, pythons, tree
 
 JUNIT = ROOT / "build" / "junit"
 LOGS = ROOT / "build" / "logs"
-# Tests that need ansible-core, boto3 or a newer Python; all others must run on every target Python.
+# Tests that need ansible-core, boto3 or a newer Python; all others are for the Pythons of managed hosts.
 CONTROLLER_TESTS = ("cloud", "controller", "dev", "lab")
 # Random ones: a second Python would only find what more of them find.
 RANDOM_TESTS = ("fuzz", "sequences")
+# What a Python between the oldest and the newest may do otherwise. That it takes every file of ours is sanity's to say.
+BETWEEN_TESTS = ("tests/unit/parse", "tests/unit/target/test_payload.py", "tests/unit/target/test_spawn.py")
 CORES = ((".venv", "2.19"), (".venv-newest", "2.21"))
+# The files that differ with ansible-core: they start its programs, or ask how a module takes arguments and answers.
+STARTS_ANSIBLE = re.compile(r"ansible-(?:galaxy|inventory|playbook)\b|tests\.support\.(?:fleet|guide|simulated)\b")
+MODULE_CONTRACT = ("tests/unit/controller/test_fact_modules.py", "tests/unit/controller/test_main.py")
+# Tools of ours, molecule among them, are started in .venv and nowhere else.
+TOOLS_ALONE = ("tests/unit/cloud/test_real_amis.py", "tests/unit/dev", "tests/unit/lab")
 
 
 @dataclass(frozen=True)
@@ -107,19 +115,16 @@ def gates() -> "list[Job]":
 
 
 def sanity() -> "list[Job]":
-    """ansible-test sanity, once per ansible-core here."""
-    return [
-        Job(
-            "sanity",
-            f"sanity-{core}",
-            [sys.executable, "-m", "dev.sanity", venv, core],
-            lane=core,
-            own_junit=True,
-            environment=environment(venv),
-        )
-        for venv, core in CORES
-        if (ROOT / venv).is_dir()
-    ]
+    """ansible-test sanity, once per ansible-core here: the oldest with every Python, the newest with the newest."""
+    jobs = []
+    for venv, core in CORES:
+        if (ROOT / venv).is_dir():
+            argv = [sys.executable, "-m", "dev.sanity", venv, core]
+            if core != CORES[0][1]:
+                argv += ["--python", pythons.first(pythons.find(), pythons.CONTROLLERS_NEWEST) or ""]
+            name = f"sanity-{core}"
+            jobs.append(Job("sanity", name, argv, lane=core, own_junit=True, environment=environment(venv)))
+    return jobs
 
 
 def _pytest(suite: str, lane: str, venv: str, paths: "list[str]", live: bool = False) -> Job:
@@ -131,15 +136,21 @@ def _pytest(suite: str, lane: str, venv: str, paths: "list[str]", live: bool = F
 
 
 def target() -> "list[Job]":
-    """The pure tests on every supported Python of this machine."""
-    unit = ROOT / "tests" / "unit"
+    """The pure tests on the oldest and the newest supported Python of this machine."""
     paths = [
         str(path.relative_to(ROOT))
-        for path in sorted(unit.glob("*"))
+        for path in sorted((ROOT / "tests" / "unit").glob("*"))
         if path.name not in (*CONTROLLER_TESTS, *RANDOM_TESTS) and (path.name.startswith("test_") or _has_tests(path))
     ]
-    found = pythons.find()
-    return [_pytest("target", version, f".venv-target-{version}", paths) for version in found] if paths else []
+    found = list(pythons.find())
+    ends = sorted({found[0], found[-1]}, key=found.index)
+    return [_pytest("target", version, f".venv-target-{version}", paths) for version in ends]
+
+
+def between() -> "list[Job]":
+    """Parsing, the payload and starting programs on the Pythons between those two."""
+    found = list(pythons.find())[1:-1]
+    return [_pytest("between", version, f".venv-target-{version}", list(BETWEEN_TESTS)) for version in found]
 
 
 def _has_tests(path: Path) -> bool:
@@ -149,19 +160,30 @@ def _has_tests(path: Path) -> bool:
 def random() -> "list[Job]":
     """Hostile inputs and random sequences, on the oldest Python alone."""
     paths = [f"tests/unit/{name}" for name in RANDOM_TESTS if _has_tests(ROOT / "tests" / "unit" / name)]
-    return (
-        [_pytest("random", "", f".venv-target-{version}", paths) for version in list(pythons.find())[:1]]
-        if paths
-        else []
-    )
+    return [_pytest("random", "", f".venv-target-{version}", paths) for version in list(pythons.find())[:1]]
 
 
 def controller() -> "list[Job]":
-    """The tests that need ansible-core or boto3, once per ansible-core here."""
-    unit = ROOT / "tests" / "unit"
-    paths = [f"tests/unit/{name}" for name in CONTROLLER_TESTS if _has_tests(unit / name)]
-    venvs = [(venv, core) for venv, core in CORES if (ROOT / venv).is_dir()]
-    return [_pytest("controller", core, venv, paths) for venv, core in venvs] if paths else []
+    """The tests that need ansible-core or boto3, on the oldest ansible-core."""
+    venv, core = CORES[0]
+    return [_pytest("controller", core, venv, [f"tests/unit/{name}" for name in CONTROLLER_TESTS])]
+
+
+def newest() -> "list[Job]":
+    """Those of them that the newest ansible-core may answer otherwise."""
+    venv, core = CORES[-1]
+    return [_pytest("newest", core, venv, differing_tests())] if (ROOT / venv).is_dir() else []
+
+
+def differing_tests() -> "list[str]":
+    """The files of the controller's tests in which ansible-core takes part, but those of our own tools."""
+    files = [
+        path.relative_to(ROOT).as_posix()
+        for name in CONTROLLER_TESTS
+        for path in sorted((ROOT / "tests" / "unit" / name).rglob("test_*.py"))
+        if STARTS_ANSIBLE.search(path.read_text(encoding="utf-8"))
+    ]
+    return sorted({*MODULE_CONTRACT, *(name for name in files if not name.startswith(TOOLS_ALONE))})
 
 
 def build() -> "list[Job]":
@@ -179,9 +201,12 @@ def mutations() -> "list[Job]":
     return [Job("mutations", "mutations", argv, own_junit=True, live=True, environment=surroundings)]
 
 
-# What boots a host many times or below two layers of emulation, or fails at each system call of a run: `make test-lab`
-# alone runs it.
-LONG = ("arm64", "boot_arguments", "cstates", "kernels", "neighbours", "powercut", "resize", "xen_hvm", "xen_pvh")
+# What boots a host many times, from an image of its own or below two layers of emulation, or fails at each system call
+# of a run: `make test-lab` alone runs it.
+LONG = (
+    *("arm64", "boot_arguments", "cstates", "kernels", "neighbours", "older_kernel", "powercut", "resize"),
+    *("xen_hvm", "xen_pv", "xen_pvh"),
+)
 # Run by name alone: one costs money (dev/real_amis.py), one looks at a kernel that may be broken on any day.
 BY_NAME = ("ec2", "newest_kernel")
 LONG_TESTS = (
@@ -240,9 +265,11 @@ GROUPS = {
     "lint": lint,
     "gates": gates,
     "sanity": sanity,
-    "target": target,
-    "random": random,
     "controller": controller,
+    "newest": newest,
+    "target": target,
+    "between": between,
+    "random": random,
     "browser": browser,
     "build": build,
     "mutations": mutations,

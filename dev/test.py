@@ -24,6 +24,11 @@ import tomllib
 from dev import ROOT, junit, pythons, suites, tree
 
 SAY = threading.Lock()
+# An emulated host waits for one core most of the time; the suites beside it take the rest, and leave it the first go.
+AFTER_HOSTS = ("nice", "-n", "5")
+FILLS_EVERY_CORE = ("mutations",)
+# A browser, a newer Python, a third Python: not to be had on every distribution. The closing lines name what is absent.
+NOT_EVERYWHERE = ("browser", "newest", "between")
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,7 @@ class Done:
     job: suites.Job
     cases: "list[junit.Case]"
     seconds: float
+    cpu: float = 0.0  # seconds of it and of every process that it waited for
 
     def count(self, outcome: str) -> int:
         return sum(case.outcome == outcome for case in self.cases)
@@ -52,15 +58,23 @@ def _follow(process: "subprocess.Popen[str]", log_name: str, show: bool) -> str:
             log.flush()
             if show:
                 print(f"    {line}", end="", flush=True)
-    process.wait()
     return "".join(lines)
+
+
+def _end(process: "subprocess.Popen[str]") -> float:
+    """Wait for the process; the CPU seconds that it and its children took."""
+    if process.stdout:
+        process.stdout.close()
+    _pid, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return usage.ru_utime + usage.ru_stime
 
 
 def run(job: suites.Job) -> Done:
     """One job to its end."""
     started = time.monotonic()
     process = subprocess.Popen(
-        job.argv,
+        job.argv if job.live else [*AFTER_HOSTS, *job.argv],
         cwd=ROOT,
         env=job.environment,
         stdin=subprocess.DEVNULL,
@@ -71,6 +85,7 @@ def run(job: suites.Job) -> Done:
     )
     try:
         output = _follow(process, f"{job.name}.log", job.live)
+        cpu = _end(process)
     except KeyboardInterrupt:
         process.wait()
         raise
@@ -83,7 +98,7 @@ def run(job: suites.Job) -> Done:
         outcome = "failed" if process.returncode else "passed"
         cases = [junit.Case(job.suite, job.name, outcome, seconds, output if process.returncode else "")]
         junit.write(job.junit, job.name, cases)
-    done = Done(job, cases, seconds)
+    done = Done(job, cases, seconds, cpu)
     _say(done, output)
     return done
 
@@ -95,20 +110,26 @@ def _say(done: Done, output: str) -> None:
         if done.count(outcome):
             counts += f", {done.count(outcome)} {outcome}"
     with SAY:
-        print(f"  {'✓' if done.good else '✗'} {done.job.name:<22} {counts:<24} {done.seconds:6.1f} s", flush=True)
+        times = f"{done.seconds:6.1f} s {done.cpu:6.1f} s of CPU"
+        print(f"  {'✓' if done.good else '✗'} {done.job.name:<22} {counts:<24} {times}", flush=True)
         if not done.good and not done.job.live:
             print("".join(f"      {line}\n" for line in output.rstrip().splitlines()[-40:]), end="", flush=True)
 
 
 def run_all(jobs: "list[suites.Job]") -> "list[Done]":
-    """Quiet jobs side by side, then the long ones one after the other."""
-    quiet = [job for job in jobs if not job.live]
-    with ThreadPoolExecutor(max_workers=min(os.cpu_count() or 1, 4)) as pool:
-        results = list(pool.map(run, quiet))
+    """Quiet jobs side by side, beside them the emulated hosts one after the other; then what fills every core."""
+    hosts = [job for job in jobs if job.live and job.suite not in FILLS_EVERY_CORE]
+    with ThreadPoolExecutor(max_workers=max(2, min(os.cpu_count() or 1, 4))) as pool:
+        on_hosts = pool.submit(_in_turn, hosts)
+        results = list(pool.map(run, [job for job in jobs if not job.live]))
+    return results + on_hosts.result() + _in_turn([job for job in jobs if job.suite in FILLS_EVERY_CORE])
+
+
+def _in_turn(jobs: "list[suites.Job]") -> "list[Done]":
+    results = []
     for job in jobs:
-        if job.live:
-            print(f"  · {job.name}", flush=True)
-            results.append(run(job))
+        print(f"  · {job.name}", flush=True)
+        results.append(run(job))
     return results
 
 
@@ -161,6 +182,14 @@ def _expected(folder: "Any") -> "list[Any]":
     return sorted((folder / "data" / "machines").glob("**/expected.json"))
 
 
+def cpu_seconds(results: "list[Done]") -> str:
+    """What each suite cost, whatever else the machine did: `CPU seconds: lint 90, target 160`."""
+    cost: "dict[str, float]" = {}
+    for done in results:
+        cost[done.job.suite] = cost.get(done.job.suite, 0.0) + done.cpu
+    return f"CPU seconds: {', '.join(f'{suite} {seconds:.0f}' for suite, seconds in cost.items())}"
+
+
 def _of_tools(results: "list[Done]") -> str:
     """The count of the suites whose tools have no JUnit file of their own: `lint:8 build:2`."""
     counts: "dict[str, int]" = {}
@@ -184,9 +213,8 @@ def main(arguments: "list[str]") -> int:
         folder.mkdir(parents=True)
     numbers = tomllib.loads((ROOT / "tests" / "suites.toml").read_text(encoding="utf-8"))
     jobs = {group: known[group]() for group in groups}
-    # Everything else must run everywhere; a browser is not to be had on every distribution.
     no_browser = "browser" in jobs and not jobs["browser"]
-    groups = [group for group in groups if group != "browser" or not no_browser]
+    groups = [group for group in groups if jobs[group] or group not in NOT_EVERYWHERE]
     results = run_all([job for group in groups for job in jobs[group]])
     short = shortfalls(results, numbers, groups)
     for line in [f"Over its share: {text}" for text in over_share(results, numbers, groups)]:
@@ -195,6 +223,7 @@ def main(arguments: "list[str]") -> int:
         print(f"Below its minimum: {line}")
     passed = sum(done.count("passed") for done in results)
     failed = sum(len(done.cases) for done in results) - passed + len(short)
+    print(cpu_seconds(results))
     absent = [version for version in pythons.TARGETS if version not in pythons.find()]
     parts = [
         " ".join(f"{done.job.name}:{done.count('passed')}" for done in results if done.job.own_junit),

@@ -1,0 +1,96 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""No test is left out by the way in which the suites share them among Pythons, ansible-cores and commands."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Iterable, Set
+
+import pytest
+
+from dev import ROOT, pythons, suites, test
+
+
+def run_by(*groups: str) -> Set[str]:
+    """The test files that the jobs of these suites are given, folders included."""
+    known = {**suites.GROUPS, **suites.ON_REQUEST}
+    words = {word for group in groups for job in known[group]() for word in job.argv if word.startswith("tests/")}
+    return {name for word in words for name in files_of(ROOT / word)}
+
+
+def files_of(path: Path) -> Iterable[str]:
+    found = path.rglob("test_*.py") if path.is_dir() else [path]
+    return {file.relative_to(ROOT).as_posix() for file in found}
+
+
+def test_make_test_runs_every_file_of_unit_tests() -> None:
+    assert run_by("target", "controller", "random") == set(files_of(ROOT / "tests/unit"))
+
+
+def test_every_file_that_starts_ansible_runs_with_the_newest_too() -> None:
+    starting = {
+        name
+        for name in run_by("controller")
+        if any(word in (ROOT / name).read_text("utf-8") for word in ('"ansible-playbook"', "simulated import"))
+    }
+    ours = {name for name in run_by("controller") if name.startswith(suites.TOOLS_ALONE)}
+    assert starting - ours <= set(suites.differing_tests())
+    assert set(suites.MODULE_CONTRACT) <= run_by("controller")
+
+
+def test_every_lab_test_and_scenario_is_in_make_test_or_in_make_test_lab() -> None:
+    assert run_by("lab", "long") == set(files_of(ROOT / "tests/lab"))
+    scenarios = {path.parent.name for path in ROOT.glob("molecule/*/molecule.yml")}
+    assert {job.lane for job in suites.molecule()} == {"default", "hotplug", "reboot"}
+    assert {job.lane for job in suites.long() if job.lane} == scenarios - {"default", "hotplug", "reboot"} - {
+        *suites.BY_NAME
+    }
+
+
+def test_the_oldest_and_the_newest_python_run_everything_and_those_between_what_they_may_do_otherwise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pythons, "find", lambda: dict.fromkeys(("3.8", "3.9", "3.10", "3.14"), Path()))
+    assert [job.lane for job in suites.target()] == ["3.8", "3.14"]
+    assert [job.lane for job in suites.between()] == ["3.9", "3.10"]
+    assert all((ROOT / name).exists() for name in suites.BETWEEN_TESTS)
+    monkeypatch.setattr(pythons, "find", lambda: {"3.11": Path()})
+    assert [job.lane for job in suites.target()] == ["3.11"]
+    assert suites.between() == []
+
+
+def test_the_cost_of_a_job_is_that_of_all_its_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("JUNIT", "LOGS"):
+        monkeypatch.setattr(suites, name, tmp_path)
+    busy = "import os, time\nwhile sum(os.times()[:2]) < 0.2: pass"
+    child = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {busy!r}], check=True)"
+    done = [test.run(suites.Job("lint", "busy", [sys.executable, "-c", child])) for _twice in range(2)]
+    assert [each.good for each in done] == [True, True]
+    assert all(each.cpu >= 0.2 for each in done)
+    assert test.cpu_seconds(done) == f"CPU seconds: lint {sum(each.cpu for each in done):.0f}"
+    assert "busy" in capsys.readouterr().out
+
+
+def test_emulated_hosts_take_turns_beside_the_quiet_suites_and_the_seeded_faults_come_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    order = []
+
+    def ran(job: suites.Job) -> test.Done:
+        order.append(job.name)
+        return test.Done(job, [], 0.0)
+
+    monkeypatch.setattr(test, "run", ran)
+    jobs = [
+        suites.Job("mutations", "mutations", [], live=True),
+        *(suites.Job("molecule", name, [], live=True) for name in ("first", "second")),
+        suites.Job("lint", "lint", []),
+    ]
+    assert {done.job.name for done in test.run_all(jobs)} == {"mutations", "first", "second", "lint"}
+    assert order.index("first") < order.index("second")
+    assert order[-1] == "mutations"
