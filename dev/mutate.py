@@ -63,7 +63,10 @@ def faults(word: str) -> "list[Fault]":
             if set(entry) != KEYS:
                 raise FaultError(f"{path.name}: {name} needs exactly the keys {', '.join(sorted(KEYS))}")
             found.append(Fault(name, **entry))
-    return [fault for fault in found if word in fault.name]
+    chosen = [fault for fault in found if word in fault.name]
+    if not chosen:
+        raise FaultError(f"no fault has a name with {word!r} in it")
+    return chosen
 
 
 def working_copy(folder: Path) -> Path:
@@ -159,7 +162,8 @@ def main(arguments: "list[str]") -> int:
         chosen = faults(options.word)
         with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
             cases = list(pool.map(lambda fault: judge(fault, killers), chosen))
-        intact(killers)
+        if killers:
+            intact(killers)
     except FaultError as error:
         print(error, file=sys.stderr)
         return 1
