@@ -266,16 +266,19 @@ def pages(
     """The items of all pages; when a call dies half-way, those of the pages before and the error."""
     items: List[Raw] = []
     token: Dict[str, str] = {}
+    asked = "".join(word.capitalize() for word in operation.split("_"))
     while True:
         try:
             answer = target.read(service, operation, **request, **token)
         except target.boto.errors as error:
-            asked = "".join(word.capitalize() for word in operation.split("_"))
             half = f" after {len(items)} answers" if items else ""
             return items, (error, target.boto.explain(error, f"{target.name}: {asked}{half}"))
         items.extend(answer.get(key, ()))
         if not answer.get("NextToken"):
             return items, None
+        if answer["NextToken"] == token.get("NextToken"):
+            trouble = f"{target.name}: {asked}: the same page comes again and again: check the endpoint and any proxy"
+            return items, (NearmetalError(trouble), trouble)
         token = {"NextToken": answer["NextToken"]}
 
 

@@ -59,6 +59,9 @@ def plan(
     for attribute in attributes:
         asked = wanted.get(attribute.knob) == "enabled"
         status, reason = _status(attribute, instance, kind, asked)
+        if status == "would_change" and host is None and meaning == stop_mark.LEFT:
+            # A host that is stopped can't be asked: this is no refusal, so that strict lets it be started.
+            status, reason = "advice", "an earlier run left it stopped: run again when it runs"
         if status == "would_change":
             refusal = _refusal(attribute, instance, kind, host, wanted, meaning)
             status, reason = ("refused", refusal) if refusal else (status, reason)

@@ -8,6 +8,7 @@ No error code says what AWS did: after each stop the states decide. What ran bef
 
 from __future__ import annotations
 
+import itertools
 import secrets
 import signal
 import time
@@ -64,15 +65,17 @@ class Outcome:
 def change_stopped(found: Mapping[str, Located], works: Mapping[str, Work], at_once: int, patience: int) -> Outcome:
     """Do the work, `at_once` instances at a time; after a failure no further one is stopped.
 
-    `patience` is how many seconds a stop, a change or a start may take. Each instance is in `done` or in `failed`
-    afterwards.
+    First starts what an earlier run left stopped, each whatever became of the others. `patience` is how many seconds a
+    stop, a change or a start may take. Each instance is in `done` or in `failed` afterwards.
     """
     outcome = Outcome()
-    for ids in _batches(found, list(works), at_once):
+    left = [each for each, work in works.items() if work.start]
+    others = [each for each in works if each not in left]
+    for ids in itertools.chain(([each] for each in left), _batches(found, others, at_once)):
+        if outcome.failed and ids[0] in others:
+            break
         with _to_its_end():
             _Batch(found, {each: works[each] for each in ids}, patience, outcome).run()
-        if outcome.failed:
-            break
     for each in works:
         if each not in outcome.done:
             outcome.failed.setdefault(each, "not begun, because another instance failed before it")
@@ -173,7 +176,10 @@ class _Batch:
         begun = self.power.target.now()
         reason = ""
         for each in stops:
-            launched = power_facts(self.planned[each]).launched or ""
+            launched = power_facts(self.planned[each]).launched
+            if launched is None:
+                reason = "AWS does not say since when it runs"
+                break
             written[each] = StopMark(begun, launched, secrets.token_hex(8)).value()
             tag = {"Key": TAG, "Value": written[each]}
             error = self.power.insist(self.brief, "create_tags", Resources=[each], Tags=[tag])

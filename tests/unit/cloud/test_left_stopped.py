@@ -13,7 +13,7 @@ import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud import stop_mark
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stop_mark import TAG, PowerFacts, StopMark, judge
 
-from tests.unit.cloud.fake_aws import FakeAws, Killed
+from tests.unit.cloud.fake_aws import AwsError, FakeAws, Killed
 from tests.unit.cloud.fake_session import FakeSession
 
 ASKED = datetime(2026, 11, 22, 12, 0, tzinfo=timezone.utc)
@@ -292,3 +292,64 @@ def test_no_run_removes_the_tag_of_another(
     monkeypatch.setattr(aws, "StartInstances", meanwhile)
     assert turn_on(run, instance)["changed"]
     assert tags(aws, instance) == [theirs]
+
+
+def test_what_was_left_stopped_is_started_though_its_host_can_not_be_asked(
+    run: Any, aws: FakeAws, instance: str
+) -> None:
+    aws.fault("ModifyInstanceAttribute", "UnauthorizedOperation")
+    leave_stopped(run, aws, instance)
+    result = turn_on(run, instance, hosts=[], strict=True)
+    assert not result.get("failed")
+    assert state(aws, instance) == "running"
+    assert turn_on(run, instance, hosts=[], strict=True)["failed"], "it runs, and its host can be asked now"
+
+
+def test_what_was_left_stopped_is_started_though_another_fails(
+    run: Any, aws: FakeAws, instance: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running, left = (aws.add(number, "r4.large", EnaSupport=False) for number in (2, 3))
+    for each in (instance, left):
+        leave_stopped(run, aws, each)
+    start = aws.StartInstances
+
+    def not_the_first(request: Any, caller: Any) -> Any:
+        if request["InstanceIds"] == [instance]:
+            raise AwsError("Unsupported", "as the test wants")
+        return start(request, caller)
+
+    monkeypatch.setattr(aws, "StartInstances", not_the_first)
+    ids = [running, instance, left]
+    hosts = [{"instance_id": each, "drivers_available": ["ena"]} for each in ids]
+    result = turn_on(run, running, instance_ids=ids, hosts=hosts, stop_timeout=60)
+    assert result["left_stopped"] == [instance]
+    assert [state(aws, each) for each in ids] == ["running", "stopped", "running"]
+    assert "not begun" in result["failed_instances"][running]
+
+
+def test_an_instance_that_aws_does_not_say_since_when_runs_is_not_stopped(
+    run: Any, aws: FakeAws, instance: str
+) -> None:
+    del aws.instances[instance]["LaunchTime"]
+    assert "AWS does not say since when it runs" in turn_on(run, instance)["msg"]
+    assert aws.calls["StopInstances"] == 0
+
+
+def test_an_endpoint_that_never_comes_to_its_last_page_does_not_hold_a_stopped_instance(
+    run: Any, aws: FakeAws, instance: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    describe, stop = aws.DescribeInstances, aws.StopInstances
+    endless: List[bool] = []
+
+    def again(request: Any, caller: Any) -> Any:
+        answer = describe({name: value for name, value in request.items() if name != "NextToken"}, caller)
+        return {**answer, "NextToken": "1"} if endless else answer
+
+    def from_the_stop_on(request: Any, caller: Any) -> Any:
+        endless.append(True)
+        return stop(request, caller)
+
+    monkeypatch.setattr(aws, "DescribeInstances", again)
+    monkeypatch.setattr(aws, "StopInstances", from_the_stop_on)
+    assert turn_on(run, instance)["changed"]
+    assert state(aws, instance) == "running"
