@@ -12,6 +12,7 @@ from pathlib import Path
 
 from lab import cache, process
 from lab.architecture import AMD64, Architecture
+from lab.pace import Pace
 from lab.progress import Progress
 
 EMULATION = "tcg,thread=multi"
@@ -51,9 +52,8 @@ def _probe(architecture: Architecture, kernel: Path, folder: Path, progress: Pro
     with progress.step("trying whether a stock kernel boots under KVM"):
         qemu = process.start(argv, folder / "qemu.log", outlive=False)
         try:
-            process.wait_until(
-                lambda: qemu.poll() is not None or _REACHED_ROOT in serial.read_bytes(), KVM_LIMIT_SECONDS
-            )
+            pace = Pace(lambda: qemu.pid)
+            pace.wait(lambda: qemu.poll() is not None or _REACHED_ROOT in serial.read_bytes(), KVM_LIMIT_SECONDS)
         finally:
             process.end(qemu)
     works = _REACHED_ROOT in serial.read_bytes()

@@ -231,12 +231,7 @@ class Host:
 
     def wait(self, ready: Callable[[], bool], seconds: float, interval: float = process.INTERVAL_SECONDS) -> bool:
         """Ask until true, until its own seconds are over, or until it ended."""
-        pace = self.pace()
-        while not ready():
-            if pace.seconds() > seconds or not self.runs:
-                return ready()
-            time.sleep(interval)
-        return True
+        return self.pace().wait(lambda: ready() or not self.runs, seconds, interval) and (self.runs or ready())
 
     def _answers(self) -> bool:
         try:

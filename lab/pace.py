@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from lab import process
+
 
 class Pace:
     """The seconds of a host since it was made: those on the wall, but for those in which a thread of its QEMU waited
@@ -28,6 +30,14 @@ class Pace:
         self._seconds += max(0.0, now - self._before - longest)
         self._before, self._waited = now, waiting
         return self._seconds
+
+    def wait(self, ready: Callable[[], bool], seconds: float, interval: float = process.INTERVAL_SECONDS) -> bool:
+        """Ask until true or until so many of its seconds are over."""
+        while not ready():
+            if self.seconds() > seconds:
+                return False
+            time.sleep(interval)
+        return True
 
 
 def waited(pid: int) -> dict[str, float]:
