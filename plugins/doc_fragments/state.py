@@ -49,4 +49,6 @@ notes:
     value.
   - Originals are kept in C(/var/lib/nearmetal/journal.json) until they are restored.
   - What was wanted is kept in C(/var/lib/nearmetal/wanted.json). Per concern the last run counts.
+  - Without options of its own, a concern has those of the workload C(base); where C(base) has none, nothing is changed
+    and the message says which options there are.
 """

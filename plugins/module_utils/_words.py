@@ -49,8 +49,18 @@ def printable(text: str) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value that somebody gave, as a message shows it: as Python writes it, at most LONGEST_VALUE characters."""
-    return clipped(printable(repr(value)), LONGEST_VALUE)
+    """A value that somebody gave, as a message shows it: at most LONGEST_VALUE characters, and true as in YAML."""
+    if value is None or isinstance(value, bool):
+        return in_words(value, "null", LONGEST_VALUE)
+    try:
+        return clipped(printable(repr(value)), LONGEST_VALUE)
+    except (RecursionError, ValueError):  # nested too deep, or a number of thousands of digits
+        return f"a {type(value).__name__} that is too large to show"
+
+
+def plain(text: str) -> str:
+    """The same for a name, without quotes around it."""
+    return clipped(printable(text), LONGEST_VALUE)
 
 
 def sentence(text: str) -> str:

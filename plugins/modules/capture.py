@@ -48,15 +48,15 @@ msg:
   sample: 312 files of this host
 """
 
-from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.capture import capture
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.edge import HostModule
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 
 
 def main(host: WritableHost | None = None) -> None:
     """Capture `host`, by default this machine."""
-    module = AnsibleModule(argument_spec={}, supports_check_mode=True)
+    module = HostModule("capture", {})
     host = host or WritableHost()
     try:
         if not host.is_root():

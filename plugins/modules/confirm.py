@@ -37,15 +37,15 @@ msg:
   sample: confirmed
 """
 
-from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import dead_man
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.edge import HostModule
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 
 
 def main(host: WritableHost | None = None) -> None:
     """Disarm the timer of `host`, by default this machine."""
-    module = AnsibleModule(argument_spec={}, supports_check_mode=True)
+    module = HostModule("confirm", {})
     host = host or WritableHost()
     try:
         armed = dead_man.confirm(host, check=module.check_mode)

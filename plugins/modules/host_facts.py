@@ -232,14 +232,14 @@ ansible_facts:
               sample: [hypervisor, constant_tsc, nonstop_tsc]
 """
 
-from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.edge import HostModule
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import clock, cpu, platform
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 
 
 def main(host: Host | None = None) -> None:
     """Observe `host`, by default this machine."""
-    module = AnsibleModule(argument_spec={}, supports_check_mode=True)
+    module = HostModule("host_facts", {})
     observed = host or Host()
     facts = {
         "platform": platform.observe(observed).as_dict(),

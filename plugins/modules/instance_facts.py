@@ -126,14 +126,14 @@ ansible_facts:
               sample: []
 """
 
-from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.edge import HostModule
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import drivers, ebs, imds, platform
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 
 
 def main(host: Host | None = None, endpoint: tuple[str, int] = imds.ENDPOINT) -> None:
     """Ask the service of `host`, by default this machine's."""
-    module = AnsibleModule(argument_spec={}, supports_check_mode=True)
+    module = HostModule("instance_facts", {})
     observed = host or Host()
     facts = {"instance": imds.observe(platform.observe(observed), endpoint).as_dict()}
     facts["drivers"] = drivers.observe(observed).as_dict()

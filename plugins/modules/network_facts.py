@@ -157,7 +157,7 @@ ansible_facts:
                   sample: {"ens5": 12000000}
 """
 
-from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.edge import HostModule
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import ena, network_sample
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.network import observe
@@ -165,10 +165,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.network impor
 
 def main(host: Host | None = None) -> None:
     """Observe `host`, by default this machine."""
-    module = AnsibleModule(argument_spec={"sample_seconds": {"type": "int", "default": 0}}, supports_check_mode=True)
-    seconds = module.params["sample_seconds"]
-    if not 0 <= seconds <= 60:
-        module.fail_json(msg="sample_seconds is 0 to 60, not {}".format(seconds))
+    module = HostModule("network_facts", {"sample_seconds": {"type": "int", "default": 0, "range": (0, 60)}})
+    seconds = module.options["sample_seconds"]
     here = host or Host()
     found = observe(here)
     seen = {"llq": ena.llq(here, found.nics), "sample": network_sample.observe(here, seconds)}

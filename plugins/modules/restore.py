@@ -103,7 +103,7 @@ platform:
 # End of the contract.
 """
 
-from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.edge import HostModule
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.module import run_and_exit
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import restore_requests
@@ -111,14 +111,11 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests imp
 
 def main(host: WritableHost | None = None) -> None:
     """Restore `host`, by default this machine."""
-    module = AnsibleModule(
-        argument_spec={"concerns": {"type": "list", "elements": "str"}},
-        supports_check_mode=True,
-    )
+    module = HostModule("restore", {"concerns": {"type": "list", "elements": "str"}})
     run_and_exit(
         module,
         host or WritableHost(),
-        lambda known: restore_requests(module.params["concerns"], known),
+        lambda known: restore_requests(module.options.get("concerns"), known),
     )
 
 

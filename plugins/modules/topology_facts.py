@@ -166,14 +166,14 @@ ansible_facts:
               sample: 132070244352
 """
 
-from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.edge import HostModule
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import observe
 
 
 def main(host: Host | None = None) -> None:
     """Observe `host`, by default this machine."""
-    module = AnsibleModule(argument_spec={}, supports_check_mode=True)
+    module = HostModule("topology_facts", {})
     topology = observe(host or Host()).as_dict()
     module.exit_json(changed=False, ansible_facts={"nearmetal": {"topology": topology}})
 

@@ -18,7 +18,7 @@ description:
 options:
   workload:
     description:
-      - A named set of wanted values. V(base), which is right on every host, or one of V(analytics), V(burstable),
+      - A named set of wanted values. V(base), which is safe on every host class, or one of V(analytics), V(burstable),
         V(cache), V(hpc), V(in_memory_database), V(jvm), V(low_latency), V(nvme_storage), V(packet_appliance),
         V(sap_hana), V(web). Each has a playbook of its name that spells it out.
     type: str
@@ -30,6 +30,8 @@ options:
   concerns:
     description:
       - Concern → its options, as in the module of that name. They win over the workload's.
+      - A concern without any has those of the workload, or of V(base). Anything but a mapping is an error; O(exclude)
+        is the way to leave a concern out.
     type: dict
     default: {}
   exclude:
@@ -209,37 +211,37 @@ platform:
 # End of the contract.
 """
 
-from ansible.module_utils.basic import AnsibleModule
+from typing import Any
+
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.options import COMMON
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.waivers import OPTIONS
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.edge import HostModule
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.module import run_and_exit
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import BAKE, TUNE
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import layered, tune_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Origin
 
+_OPTIONS: dict[str, Any] = {
+    "workload": {"type": "str"},
+    "workload_concerns": {"type": "dict", "default": {}},
+    "concerns": {"type": "dict", "default": {}},
+    "exclude": {"type": "list", "elements": "str", "default": []},
+    "waivers": {**OPTIONS["waivers"], "default": []},
+    "on_failure": {"type": "str", "choices": ["keep", "rollback"], "default": "keep"},
+    "prune": {"type": "bool", "default": False},
+    "bake": {"type": "bool", "default": False},
+    "confirm_within": {"type": "int", "default": 0},
+    "strict": {"type": "bool", "default": False},
+}
+
 
 def main(host: WritableHost | None = None) -> None:
     """Plan and do the concerns on `host`, by default this machine."""
-    module = AnsibleModule(
-        argument_spec={
-            "workload": {"type": "str"},
-            "workload_concerns": {"type": "dict", "default": {}},
-            "concerns": {"type": "dict", "default": {}},
-            "exclude": {"type": "list", "elements": "str", "default": []},
-            "waivers": {**OPTIONS["waivers"], "default": []},
-            "on_failure": {"type": "str", "choices": ["keep", "rollback"], "default": "keep"},
-            "prune": {"type": "bool", "default": False},
-            "bake": {"type": "bool", "default": False},
-            "confirm_within": {"type": "int", "default": 0},
-            "strict": {"type": "bool", "default": False},
-            **COMMON,
-        },
-        supports_check_mode=True,
-    )
-    params = module.params
+    module = HostModule("tune", {**_OPTIONS, **COMMON})
+    params = module.options
     common = {option: params[option] for option in COMMON}
-    asked = {option: params[option] for option in ("workload", "prune", "exclude", "waivers")}
+    asked = {option: params.get(option) for option in ("workload", "prune", "exclude", "waivers")}
     concerns = layered(params["workload_concerns"], params["concerns"])
     run_and_exit(
         module,
@@ -247,10 +249,10 @@ def main(host: WritableHost | None = None) -> None:
         lambda known: tune_requests(concerns=concerns, common=common, on_host=known, **asked),
         strict=params["strict"],
         roll_back_all=params["on_failure"] == "rollback",
-        origin=Origin("tune, workload {workload}".format(**params) if params["workload"] else "tune"),
+        origin=Origin(f"tune, workload {params['workload']}" if "workload" in params else "tune"),
         mode=BAKE if params["bake"] else TUNE,
         confirm_within=params["confirm_within"],
-        named={"workload": params["workload"]},
+        named={"workload": params.get("workload")},
     )
 
 

@@ -20,6 +20,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Nearme
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.clock import ClockFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import plain
 
 NAME = "clocksource"
 
@@ -149,7 +150,7 @@ def _target(facts: Facts, clock: ClockFacts, wanted: Wanted) -> _Target:
 def _named(facts: Facts, clock: ClockFacts, wanted: Wanted, asked: str) -> _Target:
     if asked not in _offered(clock):
         sentence = (
-            f"clocksource.source: this kernel doesn't offer {asked}{_mark(clock)};"
+            f"clocksource.source: this kernel doesn't offer {plain(asked)}{_mark(clock)};"
             f" it offers {' '.join(_offered(clock))}; name one of these, or use auto"
         )
         if wanted.wanted_by("source") == "workload":

@@ -24,6 +24,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.network impor
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.services import UNIT, Process
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import TopologyFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
 NAME = "network_irq"
 KNOB, UNITS = "compute_cpus", "compute_units"
@@ -70,7 +71,7 @@ def _units(facts: Facts, rest: str, wanted: Wanted) -> Plan:
     wrong = [name for name in names if not UNIT.fullmatch(name)]
     if wrong:
         raise NearmetalError(
-            f"network_irq.compute_units: {wrong[0]!r} isn't the full name of a service, such as x.service"
+            f"network_irq.compute_units: {shown(wrong[0])} isn't the full name of a service, such as x.service"
         )
     generator = (facts.files or {}).get(GENERATOR) or ""
     bound = [name for name in names if f"'{name}'" in generator]

@@ -8,11 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.options import Claims
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.network import NetworkFacts, cpus
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import Nic
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import TopologyFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Value, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
 
 @dataclass(frozen=True)
@@ -30,19 +32,24 @@ class Choice:
 def choices(concern: str, network: NetworkFacts, wanted: Wanted, knobs: Sequence[str]) -> Tuple[Choice, ...]:
     """Per NIC the value of each knob: that of `interfaces` for its name (or a bond or VLAN above it), else the common.
 
-    Raises NearmetalError for an interface that the host doesn't have, or that has no hardware below it; one that went
-    since an earlier run is left out (`gone` tells it).
+    Raises NearmetalError for an interface that the host doesn't have, or that has no hardware below it, and for two
+    entries about one; one that went since an earlier run is left out (`gone` tells it).
     """
     named: Dict[str, Dict[str, Any]] = {}
-    for entry in wanted.get("interfaces") or ():
+    claims = Claims()
+    for position, entry in enumerate(wanted.get("interfaces") or ()):
+        given = {knob: entry[knob] for knob in knobs if entry.get(knob) is not None}
+        where = f"{concern}.interfaces[{position}]"
+        claims.claim(where, entry["name"], {} if wanted.stored else {"options": where})
         below = network.below(entry["name"])
         if not below and not wanted.stored:
             here = ", ".join(one.name for one in network.nics) or "none"
             raise NearmetalError(
-                f"{concern}.interfaces: no hardware is behind an interface {entry['name']!r}; this host has {here}"
+                f"{concern}.interfaces: no hardware is behind an interface {shown(entry['name'])}; this host has {here}"
             )
         for name in below:
-            named.setdefault(name, {}).update({knob: entry[knob] for knob in knobs if entry.get(knob) is not None})
+            claims.claim(where, name, {} if wanted.stored else given)
+            named.setdefault(name, {}).update(given)
     common = {knob: wanted.get(knob) for knob in knobs if wanted.get(knob) is not None}
     return tuple(Choice(one, {**common, **named.get(one.name, {})}) for one in network.nics)
 
@@ -69,7 +76,9 @@ def cpu_list(name: str, text: str, topology: TopologyFacts, stored: bool = False
     missing = [str(cpu) for cpu in found if cpu not in online]
     if missing or not found:
         what = f"CPU {', '.join(missing)} isn't online" if missing else "it names no CPU"
-        raise NearmetalError(f"{name}: {text!r} can't be used, {what}; online are {topology.as_dict()['cpus_online']}")
+        raise NearmetalError(
+            f"{name}: {shown(text)} can't be used, {what}; online are {topology.as_dict()['cpus_online']}"
+        )
     return found
 
 

@@ -20,6 +20,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.network import NetworkFacts, fields
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import Nic
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
 REFERENCE = "ec2.md 2.8"
 CHECK = "check_express"
@@ -76,7 +77,9 @@ def _parameter(facts: Facts, option: str, one: Parameter, asked: str, wanted: Wa
     fits = one.most is not None and asked.isdigit() and asked.isascii() and int(asked) <= one.most
     value = _WORDS.get(asked) if one.most is None else asked if fits else None
     if value is None and asked != "kernel":
-        raise NearmetalError(f"network_stack.ena.{option}: {asked!r} is no number from 0 to {one.most}, and not kernel")
+        raise NearmetalError(
+            f"network_stack.ena.{option}: {shown(asked)} is no number from 0 to {one.most}, and not kernel"
+        )
     if one.name not in network.ena_parameters and asked != "kernel":
         reason = f"the driver that runs here has no {one.name}; Amazon's own releases have"
         return Plan(findings=(knob.told(None, "not_applicable", reason),))

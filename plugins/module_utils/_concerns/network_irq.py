@@ -34,6 +34,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.network impor
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import Nic
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import TopologyFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
 NAME = "network_irq"
 REFERENCE = "S1-08, S4-13; ec2.md 2.9"
@@ -126,7 +127,7 @@ def _queues(network: NetworkFacts, chosen: Tuple[Choice, ...], wanted: Wanted) -
         if wanted.stored and asked.isdigit() and asked.isascii() and int(asked) > most:
             asked = "max"  # an earlier run was on a host that took more
         if asked != "max" and not (asked.isdigit() and asked.isascii() and 0 < int(asked) <= most):
-            sentence = f"network_irq.queues: {one.name} can't have {asked!r} queues; it takes 1 to {most}, or max"
+            sentence = f"network_irq.queues: {one.name} can't have {shown(asked)} queues; it takes 1 to {most}, or max"
             if wanted.wanted_by("queues") != "workload":
                 raise NearmetalError(sentence)
             plans.append(Plan(findings=(knob.told(one, "not_applicable", sentence, now),)))

@@ -27,6 +27,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import Ni
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.sysctl import RPS_ENTRIES
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import TopologyFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
 # The kernel documentation's own figure for a server (networking/scaling.rst); perftune and rpk use it too.
 ENTRIES = 32768
@@ -221,7 +222,7 @@ def _of(present: Mapping[str, Any], goal: Mapping[str, Any]) -> Dict[str, Any]:
 def _count(text: str) -> int:
     if not (text.isdigit() and text.isascii() and 0 <= int(text) <= MOST_ENTRIES):
         raise NearmetalError(
-            f"network_irq.rfs: {text!r} is no number of flows from 0 to {MOST_ENTRIES}, auto or kernel"
+            f"network_irq.rfs: {shown(text)} is no number of flows from 0 to {MOST_ENTRIES}, auto or kernel"
         )
     return int(text)
 

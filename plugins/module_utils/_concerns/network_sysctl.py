@@ -21,6 +21,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.network_ch
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
 NAME = "network_stack"
 _INT = 2147483647
@@ -111,9 +112,12 @@ def argspec() -> Dict[str, Dict[str, Any]]:
     """The options in the form of an Ansible argument spec."""
     spec: Dict[str, Dict[str, Any]] = {}
     for name, rule in RULES.items():
-        spec[name] = {"type": "str" if rule.words or rule.text or rule.count > 1 else "int"}
         if rule.words:
-            spec[name]["choices"] = list(rule.words)
+            spec[name] = {"type": "str", "choices": list(rule.words)}
+        elif rule.text or rule.count > 1:
+            spec[name] = {"type": "str"}
+        else:
+            spec[name] = {"type": "int", "range": (rule.low, rule.high)}
     return spec
 
 
@@ -200,13 +204,13 @@ def _value(name: str, rule: Rule, asked: Any) -> str:
     words = str(asked).split()
     if rule.text:
         if len(words) != 1 or not words[0].replace("_", "").isalnum() or not words[0].isascii():
-            raise NearmetalError(f"network_stack.{name}: {asked!r} is no name")
+            raise NearmetalError(f"network_stack.{name}: {shown(asked)} is no name")
         return words[0]
     numbers = [int(word) for word in words if word.isdigit() and word.isascii()]
     fits = all(rule.low <= number <= rule.high for number in numbers)
     if len(numbers) != len(words) or len(numbers) != rule.count or not fits or numbers != sorted(numbers):
         wanted = "a number" if rule.count == 1 else f"{rule.count} ascending numbers"
-        raise NearmetalError(f"network_stack.{name}: {asked!r} is not {wanted} from {rule.low} to {rule.high}")
+        raise NearmetalError(f"network_stack.{name}: {shown(asked)} is not {wanted} from {rule.low} to {rule.high}")
     return " ".join(map(str, numbers))
 
 

@@ -3,79 +3,146 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Checking the options of a concern against its own spec, without Ansible. PRIVATE to the collection.
 
-The spec has the form of an Ansible argument spec, so that a state module hands
-the same data to Ansible. Here it serves `tune` and, on the host, stored wanted.
-`raw` is text that Ansible must not make of a number before it can be refused here.
+The spec has the form of an Ansible argument spec, with a `range` for each number; `for_ansible` takes that out. It
+serves the modules, which ask here before Ansible makes 1 of true, `tune`, and on the host what is stored as wanted.
 """
 
 from __future__ import annotations
 
-from typing import Any, Dict, Mapping
+import re
+from typing import Any, Dict, List, Mapping, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
+
+Spec = Mapping[str, Mapping[str, Any]]
 
 # Options that every concern takes.
-COMMON: Mapping[str, Mapping[str, Any]] = {
+COMMON: Spec = {
     "allow_not_ec2": {"type": "bool", "default": False},
     "owner_conflict": {"type": "str", "choices": ["refuse", "take_over"], "default": "refuse"},
 }
 
-_TRUE = ("yes", "true", "1", "y", "t")
-_FALSE = ("no", "false", "0", "n", "f")
+# Longer ones are a mistake: a list of 1,000 CPUs has 4,000 characters, and no host has 1,000 disks.
+LONGEST_TEXT, LONGEST_LIST = 4096, 1000
+
+_TRUE = ("yes", "true", "1", "y", "t", "on")
+_FALSE = ("no", "false", "0", "n", "f", "off")
+_WHOLE = re.compile(r"-?[0-9]{1,40}", re.ASCII)
+_SURROGATE = re.compile("[\ud800-\udfff]")  # what Python makes of such bytes
+_NAME = re.compile(r"\w{1,64}", re.ASCII)
 
 
-def validate(name: str, spec: Mapping[str, Mapping[str, Any]], given: Any) -> Dict[str, Any]:
-    """The options with their defaults filled in; NearmetalError names the option that is wrong."""
+def validate(name: str, spec: Spec, given: Any) -> Dict[str, Any]:
+    """The options with their defaults filled in; null is an option left out. NearmetalError names the wrong one."""
     if not isinstance(given, Mapping):
-        raise NearmetalError(f"{name}: its options are a mapping, not {given!r}")
+        raise NearmetalError(f"{name} is a mapping of options, not {shown(given)}")
     for option in given:
         if option not in spec:
-            raise NearmetalError(f"{name}.{option} is no option; {name} has {', '.join(sorted(spec))}")
+            text = option if isinstance(option, str) and _NAME.fullmatch(option) else shown(option)
+            takes = f"{name} has {', '.join(sorted(spec))}" if spec else f"{name} has none"
+            raise NearmetalError(f"{name}.{text} is no option; {takes}")
     options = {}
     for option, rule in spec.items():
-        value = given.get(option, rule.get("default"))
+        value = given.get(option)
         if value is None:
-            if rule.get("required"):
-                raise NearmetalError(f"{name}.{option} is required")
-            continue
-        options[option] = _value(f"{name}.{option}", rule, value)
+            value = rule.get("default")
+        if value is not None:
+            options[option] = _value(f"{name}.{option}", rule, value)
+        elif rule.get("required"):
+            raise NearmetalError(f"{name}.{option} is required")
     return options
+
+
+class Claims:
+    """What the entries of a list give to which place: two that differ are a mistake, and both are named."""
+
+    def __init__(self) -> None:
+        self._given: Dict[Tuple[str, str], Tuple[str, Any]] = {}
+
+    def claim(self, entry: str, place: str, given: Mapping[str, Any]) -> None:
+        """Note what `entry`, such as disks[1], gives to a place. Raises NearmetalError if an earlier one differs."""
+        for option, value in given.items():
+            earlier, other = self._given.setdefault((place, option), (entry, value))
+            if other != value:
+                raise NearmetalError(f"{earlier} and {entry} both give {option} to {shown(place)}: make them one entry")
+
+
+def for_ansible(spec: Spec) -> Dict[str, Dict[str, Any]]:
+    """The spec as AnsibleModule takes it."""
+    return {
+        option: {
+            key: for_ansible(value) if key == "options" else value for key, value in rule.items() if key != "range"
+        }
+        for option, rule in spec.items()
+    }
 
 
 def _value(name: str, rule: Mapping[str, Any], value: Any) -> Any:
     kind = rule.get("type", "str")
     if kind == "list":
-        items = value if isinstance(value, list) else [value]
-        element = {
-            "type": rule.get("elements", "str"),
-            **{key: rule[key] for key in ("options", "choices") if key in rule},
-        }
-        return [_value(f"{name}[{number}]", element, item) for number, item in enumerate(items)]
+        return _list(name, rule, value)
     if kind == "dict":
-        return validate(name, rule["options"], value)
-    converted = _scalar(name, kind, value)
+        if "options" in rule:
+            return validate(name, rule["options"], value)
+        if not isinstance(value, Mapping):
+            raise NearmetalError(f"{name} is a mapping, not {shown(value)}")
+        return dict(value)
+    converted = _scalar(name, kind, rule, value)
     if "choices" in rule and converted not in rule["choices"]:
-        raise NearmetalError(f"{name} can't be {value!r}; choose one of {', '.join(map(str, rule['choices']))}")
+        raise NearmetalError(f"{name} can't be {shown(value)}; choose one of {', '.join(map(str, rule['choices']))}")
     return converted
 
 
-def _scalar(name: str, kind: str, value: Any) -> Any:
+def _list(name: str, rule: Mapping[str, Any], value: Any) -> List[Any]:
+    element = {"type": rule.get("elements", "str"), **{key: rule[key] for key in ("options", "choices") if key in rule}}
+    if isinstance(value, str) and element["type"] == "str":
+        value = [word.strip() for word in value.split(",")]  # as Ansible reads it
+    if not isinstance(value, list):
+        raise NearmetalError(f"{name} is a list, not {shown(value)}: begin each of its entries with a dash")
+    if len(value) > LONGEST_LIST:
+        raise NearmetalError(f"{name} is a list of at most {LONGEST_LIST} entries, not of {len(value)}")
+    return [_value(f"{name}[{number}]", element, item) for number, item in enumerate(value)]
+
+
+def _scalar(name: str, kind: str, rule: Mapping[str, Any], value: Any) -> Any:
     if kind == "bool":
-        text = str(value).lower()
-        if text in _TRUE or text in _FALSE:
-            return text in _TRUE
-        raise NearmetalError(f"{name} is true or false, not {value!r}")
+        return _truth(name, value)
     if kind == "int":
-        try:
-            if not isinstance(value, bool):
-                return int(value)
-        except (TypeError, ValueError):
-            pass
-        raise NearmetalError(f"{name} is a whole number, not {value!r}")
+        return _number(name, rule, value)
     if isinstance(value, bool):
-        raise NearmetalError(f"{name} is a word, not a YAML boolean: put {value!r} in quotes if you mean the word")
+        word = "true" if value else "false"
+        raise NearmetalError(f"{name} is a word, not a YAML boolean: put {word} in quotes if you mean the word")
     if isinstance(value, float):
         raise NearmetalError(f"{name} is text, not the number {value}: put it in quotes, YAML reads 5.10 as 5.1")
-    if isinstance(value, (str, int)):
-        return str(value)
-    raise NearmetalError(f"{name} is a word, not {value!r}")
+    if not isinstance(value, (str, int)):
+        raise NearmetalError(f"{name} is a word, not {shown(value)}")
+    text = str(value)
+    if len(text) > LONGEST_TEXT:
+        raise NearmetalError(f"{name} is text of at most {LONGEST_TEXT} characters, not of {len(text)}")
+    if _SURROGATE.search(text):
+        raise NearmetalError(f"{name} is text, not bytes that are no UTF-8: {shown(text)}")
+    return text
+
+
+def _truth(name: str, value: Any) -> bool:
+    text = str(value).lower() if isinstance(value, (bool, int, str)) else ""
+    if text in _TRUE or text in _FALSE:
+        return text in _TRUE
+    raise NearmetalError(f"{name} is true or false, not {shown(value)}")
+
+
+def _number(name: str, rule: Mapping[str, Any], value: Any) -> int:
+    """A whole number as people write it, not 4_096 and not true; 4096.0 is what a template's division makes."""
+    number = None
+    if isinstance(value, str) and _WHOLE.fullmatch(value.strip()):
+        number = int(value)
+    elif isinstance(value, int) and not isinstance(value, bool):
+        number = value
+    elif isinstance(value, float) and value.is_integer():
+        number = int(value)
+    low, high = rule.get("range", (None, None))
+    if number is None or (low is not None and not low <= number <= high):
+        within = f" from {low} to {high}" if low is not None else ""
+        raise NearmetalError(f"{name} is a whole number{within}, not {shown(value)}")
+    return number

@@ -17,6 +17,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern im
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.options import validate
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
 REFERENCE = "docs/workloads.md"
 LONGEST = 200  # characters of a reason
@@ -42,9 +43,9 @@ def excluded(given: Sequence[Any], concerns: Concerns) -> Dict[str, Set[str]]:
     found: Dict[str, Set[str]] = {}
     for position, name in enumerate(given):
         concern, knob = _split(f"exclude[{position}]", name, concerns)
-        knobs = _managed(concerns[concern]) or concerns[concern].checks
+        knobs = managed(concerns[concern]) or concerns[concern].checks
         if knob not in knobs:
-            raise NearmetalError(f"exclude[{position}]: {concern} has no knob {knob!r}; it has {', '.join(knobs)}")
+            raise NearmetalError(f"exclude[{position}]: {concern} has no knob {shown(knob)}; it has {', '.join(knobs)}")
         found.setdefault(concern, set()).add(knob)
     return found
 
@@ -78,7 +79,7 @@ def demand_day(name: str, text: str) -> None:
     except ValueError:
         fits = False
     if not fits:
-        raise NearmetalError(f"{name} is the last day of the waiver, such as 2027-01-31, not {text!r}")
+        raise NearmetalError(f"{name} is the last day of the waiver, such as 2027-01-31, not {shown(text)}")
 
 
 def plan_waived(concern: Concern, wanted: Wanted, plan_of: Callable[[Wanted], Plan], today: str) -> Plan:
@@ -113,7 +114,7 @@ def _told(concern: Concern, waiver: Mapping[str, str], plan: Plan, today: str) -
     knob = waiver["knob"]
     if knob not in knobs_of(concern):
         reason = (
-            f"a waiver names {concern.name}.{knob}, but {concern.name} has no knob {knob!r}: look at its spelling,"
+            f"a waiver names {concern.name}.{knob}, but {concern.name} has no knob {shown(knob)}: look at its spelling,"
             " or remove it"
         )
     elif waiver["expires"] < today and any(finding.knob == knob for finding in plan.findings):
@@ -132,18 +133,18 @@ def _flat(told: Sequence[Tuple[Finding, ...]]) -> Tuple[Finding, ...]:
 def _split(where: str, name: Any, concerns: Concerns) -> Tuple[str, str]:
     concern, dot, knob = name.partition(".") if isinstance(name, str) else ("", "", "")
     if not (concern and dot and knob):
-        raise NearmetalError(f"{where} is concern.knob, such as cpu_power.idle, not {name!r}")
+        raise NearmetalError(f"{where} is concern.knob, such as cpu_power.idle, not {shown(name)}")
     if concern not in concerns:
-        raise NearmetalError(f"{where}: concern {concern!r} is unknown; there are {', '.join(sorted(concerns))}")
+        raise NearmetalError(f"{where}: concern {shown(concern)} is unknown; there are {', '.join(sorted(concerns))}")
     return concern, knob
 
 
 def knobs_of(concern: Concern) -> List[str]:
     """Everything that a finding of the concern may be about, on any host."""
     how = [option for option in ("method", "persist") if option in concern.options]
-    return [*_managed(concern), *concern.checks, *how]
+    return [*managed(concern), *concern.checks, *how]
 
 
-def _managed(concern: Concern) -> List[str]:
-    """What can be managed or left out; the other options say how."""
+def managed(concern: Concern) -> List[str]:
+    """The options that can be managed or left out; the others say how."""
     return [option for option, rule in concern.options.items() if "default" not in rule]

@@ -8,9 +8,10 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Any, List, Mapping, Optional
 
-from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern import Concern
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.options import COMMON, validate
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.options import COMMON, Spec
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.asked import wanted_or_base
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.edge import HostModule
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import TUNE, Outcome, Request
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import contract
@@ -20,7 +21,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Wanted
 
-STATE = {
+STATE: Spec = {
     "state": {"type": "str", "choices": ["present", "restored"], "default": "present"},
     "strict": {"type": "bool", "default": False},
 }
@@ -28,15 +29,12 @@ STATE = {
 
 def state_module(concern: Concern, host: Optional[WritableHost] = None) -> None:
     """The whole main() of a state module; `host` is another machine in tests."""
-    spec = {**COMMON, **concern.options}
-    module = AnsibleModule(argument_spec={**STATE, **spec}, supports_check_mode=True)
-    params = dict(module.params)
-    strict, state = params.pop("strict"), params.pop("state")
+    module = HostModule(concern.name, {**STATE, **COMMON, **concern.options})
+    options = dict(module.options)
+    strict, state = options.pop("strict"), options.pop("state")
 
     def ask(_known: Known) -> List[Request]:
-        # The form in which `tune` has them, so that both store the same.
-        wanted = Wanted(validate(concern.name, spec, params)) if state == "present" else None
-        return [Request(concern.name, concern, wanted)]
+        return [wanted_or_base(concern, options) if state == "present" else Request(concern.name, concern)]
 
     run_and_exit(module, host or WritableHost(), ask, strict=strict, origin=Origin(f"module {concern.name}"))
 
@@ -44,10 +42,10 @@ def state_module(concern: Concern, host: Optional[WritableHost] = None) -> None:
 def check_module(concern: Concern, host: Optional[Host] = None) -> None:
     """The whole main() of a module that only looks: it reads no journal, so it needs no root."""
     spec = {**COMMON, "strict": STATE["strict"], **concern.options}  # what the action group sets, for all its modules
-    module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
+    module = HostModule(concern.name, spec)
     try:
         facts = observe(host or Host(), ("platform", *concern.domains))
-        plan = concern.plan(facts, Wanted(validate(concern.name, spec, dict(module.params))))
+        plan = concern.plan(facts, Wanted(module.options))
     except NearmetalError as error:
         module.fail_json(msg=str(error))
     result = contract([Outcome(concern.name, plan)])
@@ -58,7 +56,7 @@ def check_module(concern: Concern, host: Optional[Host] = None) -> None:
 
 
 def run_and_exit(
-    module: AnsibleModule,
+    module: HostModule,
     host: WritableHost,
     ask: Ask,
     strict: bool = False,

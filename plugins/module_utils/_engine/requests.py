@@ -8,14 +8,17 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.options import COMMON, validate
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.waivers import by_concern, excluded
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.waivers import by_concern, excluded, managed
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.asked import nothing_asked, of_base, silent
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Request
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Known
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.stored import Stored
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.registry import WORKLOADS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.workload import values
 
@@ -24,9 +27,9 @@ def layered(spelled_out: Mapping[str, Any], concerns: Mapping[str, Any]) -> Dict
     """Concern → options of a spelled-out workload, with those of the user's `concerns` above them."""
     both = {**spelled_out, **concerns}
     for name in spelled_out:
-        below, above = spelled_out[name] or {}, both[name] or {}
-        if isinstance(below, Mapping) and isinstance(above, Mapping):
-            both[name] = {**below, **above}
+        below, above = spelled_out[name], both[name]
+        if isinstance(below, Mapping) and (above is None or isinstance(above, Mapping)):
+            both[name] = {**below, **(above or {})}
     return both
 
 
@@ -45,15 +48,16 @@ def tune_requests(
     stays the workload's, so that a spelled-out playbook means the same. `common` holds
     options that every concern takes. A concern of an earlier run (`on_host`) that this
     one leaves out stays, or with `prune` is taken back. Knobs in `exclude` are left out,
-    whoever asked for them; those in `waivers` stay as the host has them. Raises
-    NearmetalError for an unknown workload, concern, option or knob.
+    whoever asked for them; those in `waivers` stay as the host has them. A concern
+    without options has those of the workload, or of `base`. Raises NearmetalError for an
+    unknown workload, concern, option or knob.
     """
     if workload is not None and workload not in WORKLOADS:
-        raise NearmetalError(f"workload {workload!r} is unknown; there are {', '.join(sorted(WORKLOADS))}")
+        raise NearmetalError(f"workload {shown(workload)} is unknown; there are {', '.join(sorted(WORKLOADS))}")
     known = {concern.name: concern for concern in CONCERNS}
     for name in concerns:
         if name not in known:
-            raise NearmetalError(f"concern {name!r} is unknown; there are {', '.join(sorted(known))}")
+            raise NearmetalError(f"concern {shown(name)} is unknown; there are {', '.join(sorted(known))}")
     left_out = excluded(exclude, known)
     waived = by_concern(waivers, known, left_out)
     from_workload = values(WORKLOADS[workload]) if workload is not None else {}
@@ -61,12 +65,12 @@ def tune_requests(
     for concern in CONCERNS:
         if concern.name not in from_workload and concern.name not in concerns:
             continue
-        theirs = from_workload.get(concern.name, {})
-        users = concerns.get(concern.name) or {}
-        if not isinstance(users, Mapping):
-            raise NearmetalError(f"{concern.name}: its options are a mapping, not {users!r}")
-        spec = {**COMMON, **concern.options}
-        options = validate(concern.name, spec, {**common, **theirs, **users})
+        users = _options(concern, concerns.get(concern.name))
+        theirs = from_workload.get(concern.name) or of_base(concern, users)
+        options = validate(concern.name, {**COMMON, **concern.options}, {**common, **theirs, **users})
+        if silent(concern, options):
+            requests.append(nothing_asked(concern))
+            continue
         options = {option: value for option, value in options.items() if option not in left_out.get(concern.name, ())}
         if concern.name in waived:
             options["waivers"] = waived[concern.name]
@@ -87,6 +91,19 @@ def tune_requests(
     return requests + [Request(name, stays=_stays(stored)) for name, stored in not_named.items()]
 
 
+def _options(concern: Concern, given: Any) -> Mapping[str, Any]:
+    """The user's options of a concern; null is none. NearmetalError for what looks like a way to leave it out."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        knob = (managed(concern) or concern.checks)[0]
+        raise NearmetalError(
+            f"concerns.{concern.name} is a mapping of options, not {shown(given)}; to leave {concern.name} out, name"
+            f" its knobs in exclude, such as {concern.name}.{knob}"
+        )
+    return given
+
+
 def _stays(stored: Optional[Stored]) -> str:
     who = f"the run of {stored.said}" if stored else "an earlier run"
     return f"not in this run, so it stays as {who} left it; prune: true takes it back"
@@ -100,7 +117,7 @@ def restore_requests(names: Optional[List[str]], restorable: Known) -> List[Requ
     known = {concern.name: concern for concern in CONCERNS}
     for name in names or []:
         if name not in known and name not in restorable:
-            raise NearmetalError(f"concern {name!r} is unknown; there are {', '.join(sorted(known))}")
+            raise NearmetalError(f"concern {shown(name)} is unknown; there are {', '.join(sorted(known))}")
     chosen = list(restorable) if names is None else names
     return [Request(name, known.get(name)) for name in chosen]
 

@@ -11,9 +11,10 @@ from typing import Any, Dict, List, Sequence
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Outcome
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.unit_run import NAME as UNIT
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import in_words
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import clipped, in_words, sentence
 
 SHORT = 32  # characters of a value in the one-line msg
+LONGEST_MSG = 2000  # the whole of it; what is missing there is in actions and findings
 
 
 def contract(outcomes: Sequence[Outcome]) -> Dict[str, Any]:
@@ -33,24 +34,26 @@ def contract(outcomes: Sequence[Outcome]) -> Dict[str, Any]:
     ]
     return {
         "changed": bool(actions),
-        "msg": "; ".join(_sentence(outcome) for outcome in outcomes) or "nothing asked for",
+        "msg": clipped("; ".join(sentence(_told(outcome)) for outcome in outcomes), LONGEST_MSG) or "nothing asked for",
         "diff": {
             "before": _tree(actions, "before"),
             "after": _tree(actions, "after"),
         },
         "actions": [action.as_dict() for action in actions],
         "findings": [finding.as_dict() for finding in findings],
-        "errors": {outcome.name: outcome.error for outcome in outcomes if outcome.error},
+        "errors": {outcome.name: sentence(outcome.error) for outcome in outcomes if outcome.error},
         "reboot_required": bool(reasons),
         "reboot_reasons": reasons,
     }
 
 
 def _findings(outcome: Outcome) -> List[Finding]:
-    if not outcome.done:
-        return list(outcome.plan.findings)
     return [
-        replace(finding, status="changed") if finding.status == "would_change" else finding
+        replace(
+            finding,
+            status="changed" if outcome.done and finding.status == "would_change" else finding.status,
+            reason=sentence(finding.reason),
+        )
         for finding in outcome.plan.findings
     ]
 
@@ -66,7 +69,7 @@ def _tree(actions: Sequence[Action], side: str) -> Dict[str, Any]:
     return tree
 
 
-def _sentence(outcome: Outcome) -> str:
+def _told(outcome: Outcome) -> str:
     if outcome.error:
         return f"{outcome.name}: {outcome.error}"
     if not outcome.plan.actions:

@@ -25,7 +25,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.unit import (
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
 
-MAX_BYTES = 256 * 1024
+MAX_BYTES = 512 * 1024
 _CACHE = re.compile(r"nearmetal\.[a-z0-9-]{1,32}\.zip", re.ASCII)
 
 

@@ -15,7 +15,7 @@ from typing import Any, Callable, Dict, List
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import store
-from ansible_collections.nearmetal.ec2.plugins.modules import clocksource, restore, tune
+from ansible_collections.nearmetal.ec2.plugins.modules import clocksource, network_stack, restore, tune
 
 from tests.support.fake_kernel import CLOCK, FakeKernel
 from tests.support.hosts import files_of
@@ -92,12 +92,12 @@ def test_state_restored_takes_one_concern_back(host: FakeKernel, call: Call) -> 
 
 
 def test_an_option_dropped_is_taken_back(host: FakeKernel, call: Call) -> None:
-    before = everything(host)
-    call(clocksource.main, host, source="tsc")
-    checked = call(clocksource.main, host, check=True)
-    assert checked["diff"]["after"]["clock"] == {"current": "xen"}
-    assert call(clocksource.main, host)["changed"]
-    assert everything(host) == before
+    call(network_stack.main, host, somaxconn=8192, max_syn_backlog=8192)
+    checked = call(network_stack.main, host, check=True, somaxconn=8192)
+    assert checked["diff"]["after"]["sysctl"] == {"net.ipv4.tcp_max_syn_backlog": "512"}
+    assert call(network_stack.main, host, somaxconn=8192)["changed"]
+    assert (Path(host.root) / "proc/sys/net/ipv4/tcp_max_syn_backlog").read_text() == "512\n"
+    assert (Path(host.root) / "proc/sys/net/core/somaxconn").read_text() == "8192\n"
 
 
 def test_original_of_the_first_run_survives_later_runs(host: FakeKernel, call: Call) -> None:

@@ -36,14 +36,14 @@ def test_plan(path: Path, tmp_path: Path) -> None:
     concern = BY_NAME[path.parent.name]
     lay_out(tmp_path, files_of(case["host"], case.get("changes")))
     facts = observe(Host(str(tmp_path)), ("platform", *concern.domains))
-    options = validate(concern.name, {**COMMON, **concern.options}, case["wanted"])
-    wanted = Wanted(options, case.get("by", {}))
+    spec, by = {**COMMON, **concern.options}, case.get("by", {})
     if "error" in case:
         with pytest.raises(NearmetalError) as caught:
-            concern.plan(facts, wanted)
+            concern.plan(facts, Wanted(validate(concern.name, spec, case["wanted"]), by))
         for part in case["error"]:
             assert part in str(caught.value)
         return
+    wanted = Wanted(validate(concern.name, spec, case["wanted"]), by)
     plan = concern.plan(facts, wanted)
     compare([action.as_dict() for action in plan.actions], case["plan"]["actions"])
     compare([finding.as_dict() for finding in plan.findings], case["plan"]["findings"])

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, List
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import in_words, printable, sentence, shown
@@ -53,6 +53,18 @@ def test_a_value_is_shown_by_at_most_300_characters() -> None:
     assert shown([1, "\x1b"]) == "[1, '\\x1b']"
     assert shown("x" * 1_000_000) == "'" + "x" * 298 + "…"
     assert len(shown({"a b": ["c d"] * 100_000})) == 300
+
+
+def test_what_yaml_calls_true_or_null_is_shown_so() -> None:
+    assert [shown(value) for value in (True, False, None)] == ["true", "false", "null"]
+
+
+def test_a_value_that_python_cannot_write_is_shown_all_the_same() -> None:
+    deep: List[Any] = []
+    for _level in range(100_000):
+        deep = [deep]
+    assert shown(deep) == "a list that is too large to show"
+    assert len(shown(10**5000)) <= 300
 
 
 def test_a_sentence_keeps_what_it_says_around_a_long_value() -> None:

@@ -27,8 +27,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding
 _PER_DISK: Mapping[str, Mapping[str, Any]] = {
     "io_timeout": {"type": "str"},
     "scheduler": {"type": "str"},
-    "read_ahead_kb": {"type": "int"},
-    "nr_requests": {"type": "int"},
+    "read_ahead_kb": {"type": "int", "range": (0, 1 << 20)},
+    "nr_requests": {"type": "int", "range": (0, 1 << 16)},
     "nomerges": {"type": "int", "choices": [0, 1, 2]},
     "rq_affinity": {"type": "int", "choices": [0, 1, 2]},
 }
@@ -45,7 +45,7 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
             **_PER_DISK,
         },
     },
-    "poll_queues": {"type": "int"},
+    "poll_queues": {"type": "int", "range": (0, 8192)},
     "method": {"type": "str", "choices": ["runtime", "boot", "both"], "default": "runtime"},
     "persist": {"type": "bool", "default": True},
 }

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Dict, Mapping, Tuple
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.options import Claims
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.block import ATTRIBUTES, BlockFacts, valid
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.disk import (
@@ -24,11 +25,11 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.disk import (
     Disk,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
 NAME = "block_storage"
 KNOBS = ATTRIBUTES
 SELECTORS = ("kind", "device", "mount")
-_MOST: Mapping[str, int] = {"read_ahead_kb": 1 << 20, "nr_requests": 1 << 16}
 
 
 @dataclass(frozen=True)
@@ -48,20 +49,24 @@ class Wishes:
 def wishes(block: BlockFacts, wanted: Wanted) -> Wishes:
     """What is wanted of each kind and each disk.
 
-    Raises NearmetalError for an entry that names no disk of this host, and for a value that no kernel takes.
+    Raises NearmetalError for an entry that names no disk of this host, for two about one disk, and for a value that no
+    kernel takes.
     """
     kinds: Dict[str, Dict[str, Any]] = {kind: _asked("", wanted.options) for kind in KINDS}
     own: Dict[str, Dict[str, Any]] = {}
+    claims = Claims()
     for position, entry in enumerate(wanted.get("disks") or ()):
         where = f"disks[{position}]"
         given = [name for name in SELECTORS if entry.get(name) is not None]
         if len(given) != 1:
             raise NearmetalError(f"{NAME}.{where} names one of kind, device and mount, not {given or 'none'}")
         asked = _asked(f"{where}.", entry)
+        claims.claim(f"{NAME}.{where}", entry[given[0]], {} if wanted.stored else {"options": where})
         if given == ["kind"]:
             kinds[entry["kind"]].update(asked)
             continue
         for name in _selected(block, where, given[0], entry[given[0]]):
+            claims.claim(f"{NAME}.{where}", name, {} if wanted.stored else asked)
             own.setdefault(name, {}).update(asked)
     found: Dict[str, Dict[str, Any]] = {}
     for one in block.disks:
@@ -88,11 +93,11 @@ def _asked(where: str, given: Mapping[str, Any]) -> Dict[str, str]:
         value = given.get(knob)
         if value is None:
             continue
-        if knob in _MOST and not 0 <= value <= _MOST[knob]:
-            raise NearmetalError(f"{NAME}.{where}{knob} is 0 to {_MOST[knob]}, not {value}")
         if knob == "scheduler" and not valid(knob, value):
             # It becomes text of a udev rule, which may start programs.
-            raise NearmetalError(f"{NAME}.{where}scheduler is the name of a scheduler, such as none, not {value!r}")
+            raise NearmetalError(
+                f"{NAME}.{where}scheduler is the name of a scheduler, such as none, not {shown(value)}"
+            )
         found[knob] = str(value)
     return found
 
@@ -108,5 +113,5 @@ def _selected(block: BlockFacts, where: str, how: str, what: str) -> Tuple[str, 
     name = block.aliases.get(what if what.startswith("/") else f"/dev/{what}")
     if name is None:
         here = ", ".join(one.name for one in block.disks) or "none"
-        raise NearmetalError(f"{NAME}.{where}.device: this host has no disk {what!r}; it has {here}")
+        raise NearmetalError(f"{NAME}.{where}.device: this host has no disk {shown(what)}; it has {here}")
     return block.below(name)

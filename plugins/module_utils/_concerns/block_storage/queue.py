@@ -19,6 +19,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.block import 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.disk import EBS, INSTANCE_STORE, XVD, Disk
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
 # What AWS's own udev rules set (amazon-ec2-utils): EBS may answer late, a disk in the host that is silent is broken.
 AWS, MAX = "aws", "max"
@@ -96,7 +97,9 @@ def timeout(kind: str, asked: str) -> Goal:
     Raises NearmetalError for a word that is none.
     """
     if asked not in (AWS, MAX) and not (valid("io_timeout", asked) and 0 < int(asked) <= LONGEST_MS):
-        raise NearmetalError(f"{NAME}.io_timeout is {AWS}, {MAX}, or 1 to {LONGEST_MS} milliseconds, not {asked!r}")
+        raise NearmetalError(
+            f"{NAME}.io_timeout is {AWS}, {MAX}, or 1 to {LONGEST_MS} milliseconds, not {shown(asked)}"
+        )
     if kind == XVD:
         return Goal(status="not_applicable", reason="Xen's block front end waits for its back end without a limit")
     if asked == MAX and kind == INSTANCE_STORE:

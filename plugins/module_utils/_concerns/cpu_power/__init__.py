@@ -21,7 +21,7 @@ KNOBS = ("idle", "max_exit_latency_us", "turbo", "governor", "energy_performance
 
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "idle": {"type": "str", "choices": ["kernel", "c1", "poll"]},
-    "max_exit_latency_us": {"type": "int"},
+    "max_exit_latency_us": {"type": "int", "range": (0, 1000000)},
     "turbo": {"type": "str", "choices": ["kernel", "enabled", "disabled"]},
     "governor": {"type": "str"},
     "energy_performance_preference": {"type": "str"},
@@ -43,8 +43,6 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
         raise NearmetalError(
             "cpu_power.max_exit_latency_us: no kernel argument says a latency; use method: runtime, or idle: c1"
         )
-    if latency is not None and latency < 0:
-        raise NearmetalError(f"cpu_power.max_exit_latency_us is a number of microseconds from 0 on, not {latency}")
     asked = [knob for knob in KNOBS if wanted.get(knob) is not None]
     persisted: Dict[str, str] = {}
     shut = [

@@ -12,6 +12,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Nearme
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.power import BOOST, CPUFREQ, NO_TURBO, PowerFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Value, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import plain
 
 NAME = "cpu_power"
 NO_FREQUENCIES = "this host has no {0}: its type runs at the frequency that the hypervisor gives it"
@@ -80,7 +81,9 @@ def _table(
         thing = "cpufreq" if knob == "governor" else "energy preference (intel_pstate or amd-pstate has one)"
         return Plan(findings=(_finding(knob, "not_applicable", NO_FREQUENCIES.format(thing), None, asked),))
     if asked not in offered:
-        sentence = f"cpu_power.{knob}: this host doesn't offer {asked}; it offers {' '.join(offered) or 'nothing'}"
+        sentence = (
+            f"cpu_power.{knob}: this host doesn't offer {plain(asked)}; it offers {' '.join(offered) or 'nothing'}"
+        )
         if wanted.wanted_by(knob) == "workload":
             return Plan(findings=(_finding(knob, "not_applicable", sentence, _words(present), asked),))
         raise NearmetalError(sentence)

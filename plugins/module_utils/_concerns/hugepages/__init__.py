@@ -27,8 +27,8 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
         "elements": "dict",
         "options": {
             "size": {"type": "str", "required": True},
-            "count": {"type": "int"},
-            "percent_of_memory": {"type": "int"},
+            "count": {"type": "int", "range": (0, 1 << 30)},
+            "percent_of_memory": {"type": "int", "range": (0, reserved.SHARE)},
             "nodes": {"type": "str", "default": "spread"},
         },
     },

@@ -15,6 +15,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.hugepages imp
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.hugetlbfs import PATH
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.sysctl import HUGETLB_GROUP
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Value, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import plain, shown
 
 NAME = "hugepages"
 REFERENCE = "S0-32"
@@ -52,8 +53,8 @@ def _gid(pages: HugepageFacts, name: str) -> int:
         return int(name)
     if name not in pages.groups:
         raise NearmetalError(
-            f"hugepages.group: /etc/group has no {name}; make it first, or give the number of a group that comes from"
-            " a directory service"
+            f"hugepages.group: /etc/group has no {plain(name)}; make it first, or give the number of a group that comes"
+            " from a directory service"
         )
     return pages.groups[name]
 
@@ -78,7 +79,7 @@ def _mount(facts: Facts, pages: HugepageFacts, wanted: Wanted, gid: Optional[int
     if not _may_be(path):
         raise NearmetalError(
             "hugepages.mount.path is a folder of its own, of letters, digits and _.-, such as /mnt/huge-1G,"
-            f" not {path!r}"
+            f" not {shown(path)}"
         )
     size = size_of(str(asked)) if asked is not None else pages.size
     if size is None or size not in pages.pages:

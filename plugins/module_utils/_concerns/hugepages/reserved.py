@@ -94,13 +94,15 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
         return Plan(findings=(_finding("not_applicable", "this kernel has no reserved huge pages"),))
     method = wanted.get("method")
     by_size: Dict[str, _Request] = {}
+    names: Dict[str, str] = {}
     for number, entry in enumerate(asked):
         name = f"hugepages.pages[{number}]"
         request = _request(facts, pages, name, entry, wanted)
         if isinstance(request, Finding):
             return Plan(findings=(request,))
         earlier = by_size.get(request.size)
-        by_size[request.size] = _merged(name, earlier, request) if earlier is not None else request
+        both = f"{names.setdefault(request.size, name)} and {name}"
+        by_size[request.size] = _merged(both, earlier, request) if earlier is not None else request
     requests = list(by_size.values())
     stop = _guard(facts, pages, requests, wanted)
     if stop is not None:
@@ -140,19 +142,14 @@ def _request(
     count, percent = entry.get("count"), entry.get("percent_of_memory")
     if (count is None) == (percent is None):
         raise NearmetalError(f"{name}: give either count or percent_of_memory")
-    if percent is not None:
-        if not 0 <= percent <= SHARE:
-            raise NearmetalError(f"{name}.percent_of_memory is from 0 to {SHARE}, not {percent}")
-        if wanted.get("method") != "runtime":
-            raise NearmetalError(
-                f"{name}.percent_of_memory: a kernel argument carries no number that depends on the size of the host;"
-                " give count, or use method: runtime"
-            )
+    if percent is not None and wanted.get("method") != "runtime":
+        raise NearmetalError(
+            f"{name}.percent_of_memory: a kernel argument carries no number that depends on the size of the host;"
+            " give count, or use method: runtime"
+        )
     if percent is not None:
         count = (pages.memory or 0) * percent // 100 // (int(size[:-2]) * 1024)
     amount = int(count or 0)
-    if amount < 0:
-        raise NearmetalError(f"{name}.count is 0 or more, not {amount}")
     now = pages.pages[size]
     nodes = str(entry.get("nodes") or "spread")
     named = _places(name, nodes, now) if nodes != "spread" else ()
@@ -163,12 +160,11 @@ def _request(
     return _Request(size, now, after, named)
 
 
-def _merged(name: str, earlier: _Request, request: _Request) -> _Request:
+def _merged(names: str, earlier: _Request, request: _Request) -> _Request:
     """Two entries of one size, each on nodes of its own."""
     if not earlier.nodes or not request.nodes or set(earlier.nodes) & set(request.nodes):
         raise NearmetalError(
-            f"{name}: pages of {request.size} are asked for above too: entries of one size each name nodes,"
-            " and no node twice"
+            f"{names} both ask for pages of {request.size}: entries of one size each name nodes, and no node twice"
         )
     after = {place: count + request.after[place] for place, count in earlier.after.items()}
     return replace(earlier, after=after, nodes=earlier.nodes + request.nodes)

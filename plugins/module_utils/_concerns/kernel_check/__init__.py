@@ -23,12 +23,13 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.kernel import KernelFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.platform import PlatformFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
 NAME = "kernel_check"
 
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "minimum_kernel": {"type": "raw", "default": "3.10"},
-    "maximum_steal_percent": {"type": "int", "default": 1},
+    "maximum_steal_percent": {"type": "int", "range": (0, 100), "default": 1},
     "instance_type": {"type": "str", "default": ""},
 }
 
@@ -43,7 +44,7 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
     asked = str(wanted.get("minimum_kernel") or "3.10")
     minimum = _numbers(asked) if re.fullmatch(r"[0-9]{1,5}(?:\.[0-9]{1,5}){0,2}", asked, re.ASCII) else None
     if minimum is None:
-        raise NearmetalError(f"kernel_check.minimum_kernel is a version such as 5.10, not {asked!r}")
+        raise NearmetalError(f"kernel_check.minimum_kernel is a version such as 5.10, not {shown(asked)}")
     shut = beside_the_point(NAME, "kernel", facts, wanted)
     platform, kernel = facts.platform, facts.kernel
     if shut or platform is None or kernel is None:

@@ -18,7 +18,6 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.gate impor
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.join import joined
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.native import by_unit, plan_file, sysctl_d
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.numa import services
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.sysctl import NUMA_BALANCING, ZONE_RECLAIM
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Wanted
@@ -37,7 +36,7 @@ TOLD = 100
 
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "balancing": {"type": "str", "choices": ["kernel", "enabled", "disabled"]},
-    "zone_reclaim_mode": {"type": "int"},
+    "zone_reclaim_mode": {"type": "int", "range": (0, 7)},
     "nodes": {"type": "str", "choices": ["kernel", "hidden"]},
     "services": {"type": "list", "elements": "dict", "options": services.OPTIONS},
     "persist": {"type": "bool", "default": True},
@@ -48,11 +47,8 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
 def plan(facts: Facts, wanted: Wanted) -> Plan:
     """The plan for NUMA.
 
-    Raises NearmetalError when zone_reclaim_mode is no mode, or an entry of services can't be meant.
+    Raises NearmetalError for an entry of services that can't be meant.
     """
-    mode = wanted.get("zone_reclaim_mode")
-    if mode is not None and not 0 <= mode <= 7:
-        raise NearmetalError(f"numa.zone_reclaim_mode is from 0 to 7, not {mode}")
     asked = [knob for knob in KNOBS if wanted.get(knob) is not None]
     lines: Dict[str, str] = {}
     plans: List[Plan] = []

@@ -22,6 +22,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.numa import NumaFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.services import UNIT, Process, listed, shown
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown as shown_value
 
 NAME = "numa"
 KNOB = "services"
@@ -113,7 +114,9 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
 def _unit(name: str, entry: Mapping[str, Any], seen: Mapping[str, int]) -> str:
     unit = str(entry["unit"])
     if not UNIT.fullmatch(unit):
-        raise NearmetalError(f"{name}.unit is the full name of a service, such as postgresql.service, not {unit!r}")
+        raise NearmetalError(
+            f"{name}.unit is the full name of a service, such as postgresql.service, not {shown_value(unit)}"
+        )
     if unit in seen:
         raise NearmetalError(f"{name}.unit: {unit} is in services[{seen[unit]}] already")
     if sum(entry.get(place) is not None for place in PLACES) != 1:
@@ -131,11 +134,11 @@ def _binding(name: str, unit: str, entry: Mapping[str, Any], facts: Facts, wante
         here = [node.id for node in (facts.topology.nodes if facts.topology is not None else ())]
         absent = [node for node in nodes if node not in here]
         if absent or not nodes:
-            sentence = f"{name}.nodes: {entry['nodes']!r} isn't here; this host has nodes {shown(here)}"
+            sentence = f"{name}.nodes: {shown_value(entry['nodes'])} isn't here; this host has nodes {shown(here)}"
             return _forced(sentence, unit, wanted)
         empty = _without_memory(facts, nodes)
         if empty:
-            return _forced(f"{name}.nodes: {entry['nodes']!r}: {empty}", unit, wanted)
+            return _forced(f"{name}.nodes: {shown_value(entry['nodes'])}: {empty}", unit, wanted)
         if policy == "preferred" and len(nodes) != 1:
             raise NearmetalError(f"{name} ({unit}): policy preferred takes one node, not {entry['nodes']}")
         numbers = " ".join(map(str, nodes))

@@ -1,0 +1,379 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The sentence that an operator reads for an option that can't be meant; nothing is written and nothing is guessed."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any, Callable, Dict, List, Tuple
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import LONGEST_SENTENCE
+from ansible_collections.nearmetal.ec2.plugins.modules import (
+    block_storage,
+    clocksource,
+    confirm,
+    network_facts,
+    network_stack,
+    restore,
+    smt,
+    tune,
+)
+
+from tests.support import fresh_host
+
+Call = Callable[..., Dict[str, Any]]
+INF, NAN = float("inf"), float("nan")
+HOSTS = ["metal", "nitro_big"]
+_INT = 2147483647
+_LEFT_OUT = "is a mapping of options, not {}; to leave {} out, name its knobs in exclude, such as {}.{}"
+
+# concern, options, what the message begins with
+OPTIONS: List[Tuple[str, Any, str]] = [
+    ("numa", {"zone_reclaim_mode": INF}, "numa.zone_reclaim_mode is a whole number from 0 to 7, not inf"),
+    ("numa", {"zone_reclaim_mode": NAN}, "numa.zone_reclaim_mode is a whole number from 0 to 7, not nan"),
+    ("numa", {"zone_reclaim_mode": True}, "numa.zone_reclaim_mode is a whole number from 0 to 7, not true"),
+    ("network_stack", {"somaxconn": 4096.9}, f"network_stack.somaxconn is a whole number from 1 to {_INT}, not 4096.9"),
+    (
+        "network_stack",
+        {"somaxconn": "4_096"},
+        f"network_stack.somaxconn is a whole number from 1 to {_INT}, not '4_096'",
+    ),
+    ("network_stack", {"somaxconn": "٤٠٩٦"}, f"network_stack.somaxconn is a whole number from 1 to {_INT}, not '٤٠٩٦'"),
+    ("network_stack", {"somaxconn": "1e3"}, f"network_stack.somaxconn is a whole number from 1 to {_INT}, not '1e3'"),
+    ("network_stack", {"somaxconn": ""}, f"network_stack.somaxconn is a whole number from 1 to {_INT}, not ''"),
+    ("network_stack", {"somaxconn": [1]}, f"network_stack.somaxconn is a whole number from 1 to {_INT}, not [1]"),
+    ("network_stack", {"somaxconn": 10**40}, f"network_stack.somaxconn is a whole number from 1 to {_INT}, not 1000"),
+    ("network_stack", {"somaxconn": -5}, f"network_stack.somaxconn is a whole number from 1 to {_INT}, not -5"),
+    ("network_stack", {"somaxconn": 0}, f"network_stack.somaxconn is a whole number from 1 to {_INT}, not 0"),
+    (
+        "network_stack",
+        {"rmem_max": 2**31},
+        f"network_stack.rmem_max is a whole number from 2304 to {_INT}, not 2147483648",
+    ),
+    ("network_stack", {"keepalive_time": 0}, "network_stack.keepalive_time is a whole number from 1 to 32767, not 0"),
+    ("network_stack", {"netdev_budget": 0}, "network_stack.netdev_budget is a whole number from 1 to 10000, not 0"),
+    ("network_stack", {"mtu": 68}, "network_stack.mtu is a whole number from 1280 to 9001, not 68"),
+    ("network_stack", {"rx_usecs": -1}, "network_stack.rx_usecs is a whole number from 0 to 100000, not -1"),
+    (
+        "network_stack",
+        {"tx_queue": {"length": 0}},
+        "network_stack.tx_queue.length is a whole number from 1 to 100000, not 0",
+    ),
+    ("network_stack", {"tx_queue": 7}, "network_stack.tx_queue is a mapping of options, not 7"),
+    ("network_stack", {"offloads": ["gro"]}, "network_stack.offloads is a mapping of options, not ['gro']"),
+    ("network_stack", {"tcp_rmem": "9 8 7"}, "network_stack.tcp_rmem: '9 8 7' is not 3 ascending numbers from 1 to"),
+    ("network_stack", {"tcp_rmem": "1 2 99999999999"}, "network_stack.tcp_rmem: '1 2 99999999999' is not 3 ascending"),
+    (
+        "network_stack",
+        {"port_range": "65535 1024"},
+        "network_stack.port_range: '65535 1024' is not 2 ascending numbers from 1024 to 65535",
+    ),
+    ("network_stack", {"port_range": "0 99999"}, "network_stack.port_range: '0 99999' is not 2 ascending numbers"),
+    (
+        "network_stack",
+        {"congestion_control": "cubic\nkernel.core_pattern = |/tmp/x"},
+        r"network_stack.congestion_control: 'cubic\nkernel.core_pattern = |/tmp/x' is no name",
+    ),
+    ("network_stack", {"qdisc": "fq; reboot"}, "network_stack.qdisc: 'fq; reboot' is no name"),
+    ("network_stack", {"qdisc": "../../x"}, "network_stack.qdisc: '../../x' is no name"),
+    (
+        "network_stack",
+        {"interfaces": {"name": "ens5"}},
+        "network_stack.interfaces is a list, not {'name': 'ens5'}: begin",
+    ),
+    (
+        "network_stack",
+        {"interfaces": "ens5"},
+        "network_stack.interfaces is a list, not 'ens5': begin each of its entries",
+    ),
+    ("network_stack", {"interfaces": ["ens5"]}, "network_stack.interfaces[0] is a mapping of options, not 'ens5'"),
+    ("network_stack", {"interfaces": [{"mtu": 1500}]}, "network_stack.interfaces[0].name is required"),
+    (
+        "network_stack",
+        {"interfaces": [{"name": "ens5", "mtu": 1500}, {"name": "ens5", "rx_usecs": 1}]},
+        "network_stack.interfaces[0] and network_stack.interfaces[1] both give options to 'ens5': make them one entry",
+    ),
+    ("clocksource", {"source": "tsc\nevil"}, "clocksource.source: this kernel doesn't offer tsc evil; it offers tsc "),
+    (
+        "clocksource",
+        {"source": "{{ 7 * 7 }}"},
+        "clocksource.source: this kernel doesn't offer {{ 7 * 7 }}; it offers tsc",
+    ),
+    ("clocksource", {"source": "x" * 10**6}, "clocksource.source is text of at most 4096 characters, not of 1000000"),
+    ("clocksource", {"source": True}, "clocksource.source is a word, not a YAML boolean: put true in quotes"),
+    ("clocksource", {"source": ["tsc"]}, "clocksource.source is a word, not ['tsc']"),
+    ("clocksource", {"persist": "maybe"}, "clocksource.persist is true or false, not 'maybe'"),
+    ("clocksource", {"tsc_reliable": "y" * 4000}, "clocksource.tsc_reliable can't be 'yyy"),
+    (
+        "hugepages",
+        {"pages": {"size": "2M", "count": 1}},
+        "hugepages.pages is a list, not {'size': '2M', 'count': 1}: begin",
+    ),
+    (
+        "hugepages",
+        {"pages": [{"size": "2M", "count": -1}]},
+        "hugepages.pages[0].count is a whole number from 0 to 1073741824",
+    ),
+    (
+        "hugepages",
+        {"pages": [{"size": "2M", "count": 10**12}]},
+        "hugepages.pages[0].count is a whole number from 0 to 1073741824, not 1000000000000",
+    ),
+    (
+        "hugepages",
+        {"pages": [{"size": "2M", "percent_of_memory": 100}]},
+        "hugepages.pages[0].percent_of_memory is a whole number from 0 to 80, not 100",
+    ),
+    (
+        "hugepages",
+        {"pages": [{"size": "2M", "count": 1, "nodes": "0-99999999"}]},
+        "hugepages.pages[0].nodes: there is no node0-99999999; there are node0",
+    ),
+    (
+        "hugepages",
+        {"pages": [{"size": "2M", "count": 1}, {"size": "2048k", "count": 2}]},
+        "hugepages.pages[0] and hugepages.pages[1] both ask for pages of 2048kB: entries of one size each name nodes",
+    ),
+    ("hugepages", {"mount": "/mnt/huge"}, "hugepages.mount is a mapping of options, not '/mnt/huge'"),
+    *(
+        ("hugepages", {"mount": {"path": path}}, f"hugepages.mount.path is a folder of its own, {rest}, not {path!r}")
+        for path in ("/mnt/../etc", "/mnt/a\nb", "/etc", "/proc", "/")
+        for rest in ("of letters, digits and _.-, such as /mnt/huge-1G",)
+    ),
+    ("hugepages", {"group": "root\nevil"}, "hugepages.group: /etc/group has no root evil; make it first"),
+    ("hugepages", {"group": "-x"}, "hugepages.group: /etc/group has no -x; make it first"),
+    (
+        "numa",
+        {"services": [{"unit": "a\n[Service]\nExecStart=/bin/sh.service", "nodes": "0"}]},
+        r"numa.services[0].unit is the full name of a service, such as postgresql.service, not 'a\n[Service]\n",
+    ),
+    (
+        "numa",
+        {"services": [{"unit": "../../x.service", "nodes": "0"}]},
+        "numa.services[0].unit is the full name of a service, such as postgresql.service, not '../../x.service'",
+    ),
+    (
+        "numa",
+        {"services": "x.service"},
+        "numa.services is a list, not 'x.service': begin each of its entries with a dash",
+    ),
+    ("numa", {"x" * 10**5: 1}, "numa.'xxx"),
+    ("numa", {"zone": 1}, "numa.zone is no option; numa has allow_hidden_nodes, allow_not_ec2, balancing, nodes,"),
+    (
+        "network_irq",
+        {"policy": "dedicated", "irq_cpus": "0-4294967295"},
+        "network_irq.irq_cpus: '0-4294967295' is no list of CPUs",
+    ),
+    (
+        "network_irq",
+        {"policy": "dedicated", "irq_cpus": ""},
+        "network_irq.irq_cpus: '' can't be used, it names no CPU; online are 0-15",
+    ),
+    (
+        "network_irq",
+        {"policy": "dedicated", "compute_units": ["x.service\nfoo"]},
+        r"network_irq.compute_units: 'x.service\nfoo' isn't the full name of a service, such as x.service",
+    ),
+    (
+        "network_irq",
+        {"interfaces": [{"name": "../../etc", "queues": "1"}]},
+        "network_irq.interfaces: no hardware is behind an interface '../../etc'; this host has ens5",
+    ),
+    (
+        "network_irq",
+        {"policy": "auto", "interfaces": [{"name": "ens5", "queues": "1"}, {"name": "ens5", "queues": "2"}]},
+        "network_irq.interfaces[0] and network_irq.interfaces[1] both give options to 'ens5': make them one entry",
+    ),
+    (
+        "block_storage",
+        {"disks": [{"device": "../../../etc/shadow", "scheduler": "none"}]},
+        "block_storage.disks[0].device: this host has no disk '../../../etc/shadow'; it has ",
+    ),
+    (
+        "block_storage",
+        {"disks": [{"device": "nvme0n1", "nomerges": 1}, {"device": "/dev/nvme0n1", "nomerges": 2}]},
+        "block_storage.disks[0] and block_storage.disks[1] both give nomerges to 'nvme0n1': make them one entry",
+    ),
+    (
+        "block_storage",
+        {"disks": [{"kind": "ebs", "nomerges": 1}, {"kind": "ebs", "rq_affinity": 2}]},
+        "block_storage.disks[0] and block_storage.disks[1] both give options to 'ebs': make them one entry",
+    ),
+    (
+        "block_storage",
+        {"disks": {"device": "nvme0n1"}},
+        "block_storage.disks is a list, not {'device': 'nvme0n1'}: begin each of its entries with a dash",
+    ),
+    ("block_storage", {"disks": [{}] * 1001}, "block_storage.disks is a list of at most 1000 entries, not of 1001"),
+    (
+        "block_storage",
+        {"read_ahead_kb": 2**62},
+        "block_storage.read_ahead_kb is a whole number from 0 to 1048576, not 4611686018427387904",
+    ),
+    ("block_storage", {"nomerges": 3}, "block_storage.nomerges can't be 3; choose one of 0, 1, 2"),
+    (
+        "block_storage",
+        {"io_timeout": "99999999999999999999"},
+        "block_storage.io_timeout is aws, max, or 1 to 4294967295 milliseconds, not '99999999999999999999'",
+    ),
+    (
+        "block_storage",
+        {"io_timeout": 0},
+        "block_storage.io_timeout is aws, max, or 1 to 4294967295 milliseconds, not '0'",
+    ),
+    (
+        "cpu_power",
+        {"max_exit_latency_us": -1},
+        "cpu_power.max_exit_latency_us is a whole number from 0 to 1000000, not -1",
+    ),
+    *(
+        ("smt", given, f"concerns.smt {_LEFT_OUT.format(said, 'smt', 'smt', 'threads')}")
+        for given, said in (
+            (False, "false"),
+            (0, "0"),
+            ("", "''"),
+            ([], "[]"),
+            ([1], "[1]"),
+            ("disabled", "'disabled'"),
+        )
+    ),
+    (
+        "kernel_check",
+        False,
+        "concerns.kernel_check is a mapping of options, not false; to leave kernel_check out, name",
+    ),
+    ("7", {}, "concern '7' is unknown; there are blkfront_check, block_storage,"),
+    ("z" * 10**5, {}, "concern 'zzz"),
+]
+
+# arguments of tune, what the message begins with
+ARGUMENTS: List[Tuple[Dict[str, Any], str]] = [
+    ({"concerns": False}, "tune.concerns is a mapping, not false"),
+    ({"concerns": ["numa"]}, "tune.concerns is a mapping, not ['numa']"),
+    ({"concerns": "numa"}, "tune.concerns is a mapping, not 'numa'"),
+    ({"concerns": {}}, "nothing to tune: name a workload or concerns"),
+    ({"workload_concerns": {"smt": False}}, "concerns.smt is a mapping of options, not false; to leave smt out"),
+    ({"workload": "../x"}, "workload '../x' is unknown; there are analytics, base,"),
+    ({"workload": "w" * 4000}, "workload 'www"),
+    ({"workload": ["web"]}, "tune.workload is a word, not ['web']"),
+    ({"workload": False}, "tune.workload is a word, not a YAML boolean: put false in quotes if you mean the word"),
+    ({"exclude": {"smt": "threads"}}, "tune.exclude is a list, not {'smt': 'threads'}: begin each of its entries"),
+    ({"exclude": [{"a": 1}]}, "tune.exclude[0] is a word, not {'a': 1}"),
+    ({"exclude": False}, "tune.exclude is a list, not false"),
+    ({"exclude": "smt"}, "exclude[0] is concern.knob, such as cpu_power.idle, not 'smt'"),
+    ({"waivers": [7]}, "tune.waivers[0] is a mapping of options, not 7"),
+    ({"waivers": {"knob": "smt.threads"}}, "tune.waivers is a list, not {'knob': 'smt.threads'}: begin each of its"),
+    (
+        {"waivers": [{"knob": "smt.threads", "until": "x"}]},
+        "tune.waivers[0].until is no option; tune.waivers[0] has expires",
+    ),
+    ({"waivers": [{"knob": "smt.threads"}]}, "tune.waivers[0].reason is required"),
+    (
+        {"waivers": [{"knob": "smt.threads", "reason": "x", "expires": "2026-02-30"}]},
+        "waivers[0].expires is the last day of the waiver, such as 2027-01-31, not '2026-02-30'",
+    ),
+    ({"prune": "perhaps"}, "tune.prune is true or false, not 'perhaps'"),
+    ({"on_failure": "panic"}, "tune.on_failure can't be 'panic'; choose one of keep, rollback"),
+    ({"confirm_within": 1.5}, "tune.confirm_within is a whole number"),
+    ({"tune_workload": "web"}, "tune.tune_workload is no option; tune has allow_not_ec2, bake,"),
+]
+
+# A module by itself says the same, before Ansible has made another value of it.
+ALONE: List[Tuple[Any, Dict[str, Any], str]] = [
+    (network_stack, {"somaxconn": "4_096"}, f"network_stack.somaxconn is a whole number from 1 to {_INT}, not '4_096'"),
+    (network_stack, {"somaxconn": True}, f"network_stack.somaxconn is a whole number from 1 to {_INT}, not true"),
+    (network_stack, {"somaxconn": INF}, f"network_stack.somaxconn is a whole number from 1 to {_INT}, not inf"),
+    (network_stack, {"z" * 10**6: 1}, "network_stack.'zzz"),
+    (
+        block_storage,
+        {"disks": "nvme0n1"},
+        "block_storage.disks is a list, not 'nvme0n1': begin each of its entries with",
+    ),
+    (clocksource, {"source": False}, "clocksource.source is a word, not a YAML boolean: put false in quotes"),
+    (smt, {"threads": "q" * 4000}, "smt.threads can't be 'qqq"),
+    (clocksource, {"source": "tsc\udcff"}, r"clocksource.source is text, not bytes that are no UTF-8: 'tsc\udcff'"),
+    (smt, {"state": "absent"}, "smt.state can't be 'absent'; choose one of present, restored"),
+    (restore, {"concerns": {"smt": {}}}, "restore.concerns is a list, not {'smt': {}}: begin each of its entries with"),
+    (restore, {"concerns": ["nothing"]}, "concern 'nothing' is unknown; there are blkfront_check"),
+    (confirm, {"now": True}, "confirm.now is no option; confirm has none"),
+    (network_facts, {"sample_seconds": 61}, "network_facts.sample_seconds is a whole number from 0 to 60, not 61"),
+]
+
+
+def demand_sentence(result: Dict[str, Any], sentence: str) -> None:
+    assert result.get("failed"), result["msg"]
+    assert result["msg"].startswith(sentence)
+    assert len(result["msg"]) <= LONGEST_SENTENCE
+    assert result["msg"].isprintable()
+    assert max(map(len, result["msg"].split())) <= 300, "a value of more than 300 characters"
+    assert "exception" not in result
+
+
+def written(root: Path) -> Dict[str, int]:
+    return {str(path): os.lstat(path).st_mtime_ns for path in root.rglob("*")}
+
+
+@pytest.mark.parametrize("name", HOSTS)
+def test_options_of_a_concern(name: str, tmp_path: Path, call: Call) -> None:
+    host = fresh_host.fresh(tmp_path, name)
+    before = written(tmp_path)
+    for concern, options, sentence in OPTIONS:
+        # The workload would apply a value of its own, if what the user said were ignored.
+        demand_sentence(call(tune.main, host, check=True, workload="base", concerns={concern: options}), sentence)
+    assert written(tmp_path) == before
+
+
+@pytest.mark.parametrize(("arguments", "sentence"), ARGUMENTS, ids=[json.dumps(one)[:40] for one, _said in ARGUMENTS])
+def test_arguments_of_tune(arguments: Dict[str, Any], sentence: str, tmp_path: Path, call: Call) -> None:
+    demand_sentence(call(tune.main, fresh_host.fresh(tmp_path, "metal"), check=True, **arguments), sentence)
+
+
+@pytest.mark.parametrize(("module", "options", "sentence"), ALONE, ids=[said[:40] for _module, _given, said in ALONE])
+def test_a_module_by_itself(module: Any, options: Dict[str, Any], sentence: str, tmp_path: Path, call: Call) -> None:
+    demand_sentence(call(module.main, fresh_host.fresh(tmp_path, "metal"), check=True, **options), sentence)
+
+
+@pytest.mark.parametrize("given", [8192, "8192", " 8192\n", 8192.0])
+def test_a_number_as_people_and_templates_write_it(given: Any, tmp_path: Path, call: Call) -> None:
+    host = fresh_host.fresh(tmp_path, "nitro")
+    result = call(network_stack.main, host, check=True, somaxconn=given, persist=False)
+    assert result["diff"]["after"]["sysctl"] == {"net.core.somaxconn": "8192"}
+
+
+@pytest.mark.parametrize("given", ["smt.threads,clocksource.source", ["smt.threads", "clocksource.source"]])
+def test_a_list_of_words_may_be_one_text(given: Any, tmp_path: Path, call: Call) -> None:
+    result = call(tune.main, fresh_host.fresh(tmp_path, "metal"), check=True, workload="low_latency", exclude=given)
+    assert {"smt", "clocksource"} & {action["concern"] for action in result["actions"]} == set()
+
+
+@pytest.mark.parametrize("given", ['{"numa": {"balancing": "disabled"}}', {"numa": {"balancing": "disabled"}}])
+def test_a_mapping_may_be_json_as_the_command_line_hands_it_over(given: Any, tmp_path: Path, call: Call) -> None:
+    result = call(tune.main, fresh_host.fresh(tmp_path, "metal"), check=True, concerns=given)
+    assert result["diff"]["after"]["sysctl"] == {"kernel.numa_balancing": "0"}
+
+
+def test_null_is_an_option_left_out(tmp_path: Path, call: Call) -> None:
+    host = fresh_host.fresh(tmp_path, "metal")
+    for null in ({"balancing": "disabled"}, {"balancing": "disabled", "persist": None, "nodes": None}):
+        result = call(tune.main, host, check=True, concerns={"numa": null})
+        assert "numa: would change kernel.numa_balancing 1 → 0, persisted, no reboot" in result["msg"]
+
+
+def test_a_concern_without_options_has_the_workloads(tmp_path: Path, call: Call) -> None:
+    host = fresh_host.fresh(tmp_path, "metal")
+    plain, null, empty = (
+        call(tune.main, host, check=True, workload="low_latency", concerns=concerns)
+        for concerns in ({}, {"smt": None}, {"smt": {}})
+    )
+    assert plain["actions"] == null["actions"] == empty["actions"]
+    assert "smt: would change" in plain["msg"]
+
+
+def test_what_is_refused_for_this_host_stays_a_finding(tmp_path: Path, call: Call) -> None:
+    host = fresh_host.fresh(tmp_path, "metal")
+    result = call(tune.main, host, check=True, concerns={"network_stack": {"min_free_kbytes": 2**31 - 1}})
+    assert "network_stack: refused: 2147483647 kB is more than 5% of this host's memory" in result["msg"]
