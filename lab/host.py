@@ -186,9 +186,17 @@ class Host:
         log = Path(self.folder, QEMU_LOG)
         complaints = [line for line in process.tail(log, 400).splitlines() if "TCG doesn't support" not in line]
         return LabError(
-            f"{self.name}: {what}; the end of its console:\n{process.tail(self.console)}\n"
+            f"{self.name}: {what}; the end of its console:\n{process.tail(self.console)}\n{self._processors()}"
             f"and of QEMU's messages:\n" + "\n".join(complaints[-10:])
         )
+
+    def _processors(self) -> str:
+        """Where its processors stand at two moments: whether a silent guest spins, sleeps or goes on."""
+        try:
+            with self.monitor() as monitor:
+                return "".join(f"Its processors:\n  {monitor.processors()}\n" for _moment in range(2))
+        except (LabError, OSError):
+            return ""
 
     def set_clock(self) -> None:
         """Give the host this machine's time: a host from a snapshot wakes up in the past."""

@@ -68,6 +68,11 @@ class Channel:
         except KeyError as error:
             raise LabError("QEMU forwards no port to the host's ssh") from error
 
+    def processors(self) -> str:
+        """Where each of the guest's processors stands, and whether it waits for an interrupt."""
+        words = re.findall(r"^CPU#\d+|\b(?:RIP|EIP|PC)=\w+|\bHLT=\d", self.human("info registers -a"), re.M)
+        return re.sub(r" (?=CPU#)", "\n  ", " ".join(words))
+
     def close(self) -> None:
         """End the connection."""
         self._lines.close()

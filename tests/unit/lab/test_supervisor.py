@@ -9,6 +9,7 @@ tests/lab/test_lifecycle.py does the same with a kernel.
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 from collections.abc import Callable, Iterator
@@ -158,3 +159,11 @@ def test_no_qemu_outlives_its_supervisor(start: Callable[..., Host], how: str) -
         os.kill(host.pid, signal.SIGKILL)
     assert process.wait_until(lambda: process.start_ticks(program) is None, SECONDS)
     assert not host.runs
+
+
+def test_a_host_that_is_stuck_shows_where_its_processors_stand(start: Callable[..., Host]) -> None:
+    host = start("-smp", "2")
+    assert host.wait(lambda: status(host) == "running", SECONDS)
+    shown = str(host.stuck("it says nothing"))
+    assert len(re.findall(r"^  CPU#0 [RE]IP=[0-9a-f]+ HLT=[01]$", shown, re.MULTILINE)) == 2, shown
+    assert len(re.findall(r"^  CPU#1 [RE]IP=[0-9a-f]+ HLT=[01]$", shown, re.MULTILINE)) == 2, shown
