@@ -57,7 +57,7 @@ StartLimitIntervalSec=0
 [Service]
 Type=simple
 ExecStart={python} -I {agent} reapply --if-changed
-LimitCPU=300:360
+LimitCPU=600:660
 Nice=10
 KillMode=mixed
 TimeoutStopSec=300
