@@ -5,23 +5,31 @@
 
 On a Debian tree below a temporary root, with stand-ins for GRUB's programs. What
 a power cut leaves on a real disk is the business of the scenario powercut.
+
+On a real kernel a run is killed after each of its writes to tables, and each time
+restore brings back every file of them byte for byte.
 """
 
 from __future__ import annotations
 
+import json
 import re
+import shlex
 import shutil
 from pathlib import Path
-from typing import Dict, Iterator, List, Tuple
+from typing import Any, Dict, Iterator, List, Tuple
 
 import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import bundle
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.clocksource import CONCERN
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Request
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
 
+from lab import instance
 from tests.support import system_calls
 from tests.support.boot_trees import debian
 
@@ -30,6 +38,31 @@ DONE, FAILED = 0, 3
 CLOCK = "sys/devices/system/clocksource/clocksource0/current_clocksource"
 # What a run that was killed may leave beside a file until the next run; nothing reads it.
 LEFT_OVER = (".new", ".nearmetal-old", ".nearmetal-new")
+
+
+CPUS = "/sys/devices/system/cpu"
+QUEUES = "/sys/class/net/*/queues"
+# Shape → what is tuned there, the files of its tables, and how many writes that takes at least.
+TABLES: Dict[str, Tuple[Dict[str, Any], Tuple[str, ...], int]] = {
+    "network": (
+        {"network_irq": {"policy": "spread", "rps": "0-7", "xps": "auto", "owner_conflict": "take_over"}},
+        ("/proc/irq/*/smp_affinity_list", f"{QUEUES}/rx-*/rps_cpus", f"{QUEUES}/tx-*/xps_cpus"),
+        12,
+    ),
+    "cstates": (
+        {"cpu_power": {"governor": "performance", "max_exit_latency_us": 1, "method": "runtime"}},
+        (f"{CPUS}/cpufreq/policy*/scaling_governor", f"{CPUS}/cpu*/cpuidle/state*/disable"),
+        4,
+    ),
+    "memory": (
+        {"hugepages": {"pages": [{"size": "2M", "count": 64}], "thp": "never", "method": "runtime"}},
+        (
+            "/sys/devices/system/node/node*/hugepages/*/nr_hugepages",
+            "/sys/kernel/mm/transparent_hugepage/enabled",
+        ),
+        3,
+    ),
+}
 
 
 class Root(WritableHost):
@@ -131,3 +164,21 @@ def test_a_kill_leaves_whole_files_and_the_next_run_converges(hosts: Hosts) -> N
             wrong.append(f"{call} {number}: no way back: {differing(state(host), hosts.old)}")
     print(f"kill: {len(places)} places")
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("shape", TABLES)
+def test_a_kill_after_any_write_to_a_table_loses_no_original(
+    shape: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NEARMETAL_LAB_INSTANCES", str(tmp_path / "instances"))
+    concerns, files, least = TABLES[shape]
+    with instance.running(shape, f"killed-{shape}") as host:
+        host.run("systemctl stop irqbalance; modprobe acpi-cpufreq; true")
+        host.put(bundle.build(VERSION), "/root/nearmetal.pyz")
+        host.put((Path(system_calls.__file__).parent / "killed_runs.py").read_bytes(), "/root/killed_runs.py")
+        words = shlex.join(["/root/nearmetal.pyz", json.dumps(concerns), *files])
+        report = json.loads(host.run(f"python3 -I /root/killed_runs.py {words}", seconds=3600))
+    print(shape, {**report, "wrong": len(report["wrong"])})
+    assert not report["wrong"], "\n".join(report["wrong"])
+    assert report["writes"] >= least
+    assert report["mixtures"] >= least - 2

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
-from typing import Callable, List, Mapping, Sequence, Tuple
+from typing import Callable, Dict, List, Mapping, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.journal import Journal
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.levers import lever, way_back
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.restore import plan_restore
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Value
 
@@ -52,18 +53,20 @@ def apply(
         replace(action, before=lever(action.what).whole(host, action.where, action.before)) for action in actions
     ]
     done: List[Action] = []
+    shaken = _shaken(host, actions)
     try:
         if actions:
-            journal.begin(actions)
+            journal.begin(actions, shaken)
         for group in _groups(actions):
             done += group
             lever(group[0].what).write_all(host, {action.where: action.after for action in group})
         if actions:
             _demand_held(host, done, left())
-            journal.settle(actions)
+            journal.settle(actions, shaken)
+            _calm(host, journal)
         remember()
     except NearmetalError as error:
-        trouble = roll_back(host, done)
+        trouble = roll_back(host, [*_disturbed(host, shaken), *done])
         if trouble:
             with suppress(NearmetalError):  # what was begun is on disk
                 journal.keep(earlier)
@@ -73,7 +76,41 @@ def apply(
         with suppress(NearmetalError):  # an entry too many does no harm: its place is back at the original
             journal.reset(earlier)
         raise NearmetalError(f"{error}; what this concern had changed was taken back") from None
-    return done
+    return [*_disturbed(host, shaken), *done]
+
+
+def _shaken(host: WritableHost, actions: Sequence[Action]) -> List[Action]:
+    """What these actions may set anew elsewhere, as it is before them; the reason names the lever that may."""
+    asked = {(action.what, action.where) for action in actions}
+    found: Dict[Tuple[str, str], Action] = {}
+    for action in actions:
+        for what, where in lever(action.what).disturbs(host, action.where):
+            now = lever(what).read(host, where)
+            with suppress(NearmetalError):
+                lever(what).check(where, now)
+                place = Action(action.concern, what.rpartition(".")[2], what, now, now, action.what, "journal", where)
+                found.setdefault((what, where), place)
+    return [place for key, place in found.items() if key not in asked]
+
+
+def _disturbed(host: WritableHost, shaken: Sequence[Action]) -> List[Action]:
+    """Those of these places that were set anew."""
+    now = [replace(place, after=lever(place.what).read(host, place.where)) for place in shaken]
+    return [place for place in now if place.after not in (None, place.before)]
+
+
+def _calm(host: WritableHost, journal: Journal) -> None:
+    """Take back what a way back has set anew beside its own place."""
+    present = {(entry.concern, entry.what) for entry in journal.entries()}
+    entries = [
+        entry
+        for entry in journal.entries()
+        if entry.disturbed_by and (entry.concern, entry.disturbed_by) not in present
+    ]
+    if entries:
+        back = plan_restore(host, entries, "set anew by the way back of another value")
+        apply(host, journal, back.plan.actions, tuple)
+        journal.forget(back.forget)
 
 
 def roll_back(host: WritableHost, done: Sequence[Action]) -> str:

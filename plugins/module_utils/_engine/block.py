@@ -12,7 +12,7 @@ import errno
 import os
 import re
 from contextlib import suppress
-from typing import Iterator, Tuple
+from typing import Iterable, Iterator, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.lever import Lever
@@ -97,6 +97,9 @@ class Scheduler(QueueFile):
     def __init__(self) -> None:
         super().__init__("scheduler")
         self._requests = QueueFile("nr_requests")
+
+    def disturbs(self, host: WritableHost, where: str) -> Iterable[Tuple[str, str]]:
+        return ((self._requests.what, where),)
 
     def write(self, host: WritableHost, where: str, value: Value) -> None:
         name = self._demand(host, where)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.elements import Judged, judge, originals
@@ -55,6 +55,7 @@ class Entry:
     ours: Tuple[Value, ...]  # the last one is wanted; more than one only after a run that was killed
     boot_id: str  # a runtime original of another boot is void
     whole: bool = False  # a run lived to see that its values hold
+    disturbed_by: str = ""  # the lever whose write sets this place anew; "" for what a run wrote there itself
 
     @property
     def key(self) -> Tuple[str, str]:
@@ -67,7 +68,11 @@ class Entry:
 
     def judged(self, host: WritableHost, original: Value) -> Judged:
         """Whose each element of the place is now, if `original` is what was there."""
-        return judge(host, lever(self.what), self.where, original, self.ours, self.whole)
+        moved = lever(self.what)
+        ours = self.ours
+        if self.disturbed_by and not self.whole:  # by a run that ended before it could see what came of it
+            ours = (*ours, moved.remembered(moved.read(host, self.where)))
+        return judge(host, moved, self.where, original, ours, self.whole)
 
     def holding(self, now: Value) -> Mapping[str, Value]:
         """The elements that have a value of ours when the place reads `now`."""
@@ -129,6 +134,7 @@ class Journal:
         self._newer: Sequence[Dict[str, Any]] = ()
         self._aside = _Content()
         self._at_boot: Set[Tuple[str, str]] = set()
+        self._earlier: Dict[Tuple[str, str], Entry] = {}  # before the changes that were begun
         self._load()
 
     def entries(self, concern: Optional[str] = None) -> List[Entry]:
@@ -151,14 +157,23 @@ class Journal:
             f" its originals: run `nearmetal restore {concern}` on the host, or restore with the newer one"
         )
 
-    def begin(self, actions: Iterable[Action]) -> None:
-        """Remember where each action starts and what it intends, on disk, before anything is changed."""
+    def begin(self, actions: Iterable[Action], shaken: Iterable[Action] = ()) -> None:
+        """Remember where each action starts and what it intends, on disk, before anything is changed.
+
+        And what places have that the actions may disturb: those are `shaken`.
+        """
         boot_id = self._host.boot_id()
         self._at_boot = set_at_boot(self._host, self._entries.values())
+        self._earlier = self._entries
         entries = dict(self._entries)
+        for place in shaken:
+            entry = self._started(entries.get((place.what, place.where)), place, boot_id)
+            ours = entry.ours or (lever(place.what).remembered(place.before),)
+            entries[entry.key] = replace(entry, ours=ours, whole=False, disturbed_by=place.reason)
         for action in actions:
             entry = self._started(entries.get((action.what, action.where)), action, boot_id)
-            entries[entry.key] = entry.adding(self._host, action)
+            entry = replace(entry, concern=action.concern, knob=action.knob).adding(self._host, action)
+            entries[entry.key] = replace(entry, disturbed_by="")
         self._save(entries)
 
     def _started(self, entry: Optional[Entry], action: Action, boot_id: str) -> Entry:
@@ -184,7 +199,7 @@ class Journal:
             raise NearmetalError(f"what is there couldn't be put back ({error}): left as it is") from None
         return Entry(action.concern, action.knob, action.what, action.where, original, (), boot_id)
 
-    def settle(self, actions: Iterable[Action]) -> None:
+    def settle(self, actions: Iterable[Action], shaken: Iterable[Action] = ()) -> None:
         """The actions hold: keep what is ours now; forget places of which nothing is ours any more."""
         entries = dict(self._entries)
         for action in actions:
@@ -198,7 +213,25 @@ class Journal:
             left = {name: part for name, part in ours.items() if name in found.away or not _back(name, goal, first)}
             if left:
                 entries[entry.key] = replace(entry, ours=(entry.value(left),), whole=True)
+        for place in shaken:
+            entry = entries.pop((place.what, place.where), None)
+            if entry is not None:
+                entries.update((kept.key, kept) for kept in self._disturbed(entry, place))
         self._save(entries)
+
+    def _disturbed(self, entry: Entry, place: Action) -> Iterator[Entry]:
+        """The entry of a shaken place with what is there now, unless that is the original."""
+        moved = lever(entry.what)
+        before = self._earlier.get(entry.key)
+        own = before is not None and not before.disturbed_by
+        found = replace(entry, disturbed_by="").judged(self._host, entry.original)
+        seen, was = moved.seen(self._host, entry.where), moved.elements(place.before)
+        anew = {name: moved.remembered(part) for name, part in seen.items() if was.get(name, part) != part}
+        first = originals(moved, entry.original, anew)
+        anew = {name: part for name, part in anew.items() if name not in first or part != first[name]}
+        left = {**found.ours, **found.away, **anew}
+        if left:
+            yield replace(entry, ours=(entry.value(left),), whole=True, disturbed_by="" if own else entry.disturbed_by)
 
     def forget(self, entries: Iterable[Entry]) -> None:
         """These places are no longer ours."""
@@ -346,4 +379,8 @@ def _entry(raw: Any) -> Entry:
         moved.check(texts["where"], value)
     if moved.original(original) != original:
         raise NearmetalError(f"an original of {texts['where']} that nearmetal never keeps")
-    return Entry(original=original, ours=tuple(ours), whole=raw.get("whole", True) is True, **texts)
+    disturbed_by = raw.get("disturbed_by", "")
+    if disturbed_by:
+        lever(disturbed_by)
+    whole = raw.get("whole", True) is True
+    return Entry(original=original, ours=tuple(ours), whole=whole, disturbed_by=disturbed_by, **texts)

@@ -70,6 +70,10 @@ class Lever(ABC):
         """Levers and places that hold a value because of what is here, although no run of ours wrote it there."""
         return ()
 
+    def disturbs(self, host: WritableHost, where: str) -> Iterable[Tuple[str, str]]:
+        """Levers and places that the kernel or a driver may set anew when this place is written."""
+        return ()
+
     def at_boot(self, host: WritableHost, where: str) -> Iterable[Tuple[str, str]]:
         """Levers and places that still hold what was set at boot because of what is here."""
         return ()

@@ -12,12 +12,12 @@ from __future__ import annotations
 import errno
 import os
 from abc import abstractmethod
-from typing import Dict, Mapping, Optional
+from typing import Dict, Iterable, Mapping, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.lever import Table
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import interrupts, network, nic
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import interrupts, irqbalance, network, nic
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import Nic
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cpulist, cpumask
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
@@ -37,6 +37,11 @@ def demand_nic(host: WritableHost, where: str) -> Nic:
     if found is None:
         raise NearmetalError(f"no network interface is at {where} any more")
     return found
+
+
+def moved_interrupts(host: WritableHost, places: Iterable[str]) -> Iterable[Tuple[str, str]]:
+    """Lever and place of the interrupts that move with a change of these NICs; irqbalance moves them anyway."""
+    return () if irqbalance.running(host) is not None else tuple(("network.affinity", place) for place in places)
 
 
 def nic_gone(host: WritableHost, where: str) -> bool:

@@ -6,11 +6,16 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Dict, Mapping, Optional, Sequence, Tuple
+from typing import Dict, Iterable, Mapping, Optional, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.lever import Lever
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.network import demand_nic, nic_at, refused
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.network import (
+    demand_nic,
+    moved_interrupts,
+    nic_at,
+    refused,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import ethtool as facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import network, nic
@@ -23,6 +28,12 @@ _MOST = 1 << 20
 
 class Queues(Lever):
     """How many queue pairs a NIC uses."""
+
+    first = True
+
+    def disturbs(self, host: WritableHost, where: str) -> Iterable[Tuple[str, str]]:
+        tables = ("network.rps", "network.rfs", "network.xps", "network.bql")
+        return (*moved_interrupts(host, (where,)), *((table, where) for table in tables))
 
     def check(self, where: str, value: Value) -> None:
         if not nic.PLACE.fullmatch(where):
@@ -106,7 +117,12 @@ class DriverField(Lever):
 
 
 class Rings(DriverField):
-    """Descriptors per queue."""
+    """Descriptors per queue. Some drivers request their interrupts anew for them."""
+
+    first = True
+
+    def disturbs(self, host: WritableHost, where: str) -> Iterable[Tuple[str, str]]:
+        return moved_interrupts(host, (where.rpartition("/")[0],))
 
     def ask(self, host: WritableHost, one: Nic) -> Optional[Mapping[str, int]]:
         return facts.rings(host, one.name)

@@ -133,6 +133,8 @@ def plan_one(
     plan = _named(plan, {entry.knob for entry in entries})
     touched = {(action.what, action.where) for action in plan.actions}
     dropped = [entry for entry in entries if not _managed(request.concern, plan, entry) and entry.key not in touched]
+    kept = {entry.what for entry in entries if entry not in dropped} | {what for what, _where in touched}
+    dropped = [entry for entry in dropped if entry.disturbed_by not in kept]
     back = plan_restore(host, dropped, "no longer wanted: back to what it was before nearmetal")
     # Another size or type may need another plan: an image is started on any.
     keep = _kept(stored, facts, request.concern, wanted, plan.replan or mode == BAKE)

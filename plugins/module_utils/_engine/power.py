@@ -9,7 +9,7 @@ import errno
 import os
 import re
 from abc import abstractmethod
-from typing import Any, Dict, Iterable, List, Mapping
+from typing import Any, Dict, Iterable, List, Mapping, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.lever import Lever, Table
@@ -136,6 +136,9 @@ class FrequencyTable(_Placeless, Table):
             return now == value
         both = [domain for domain in value if domain in now]
         return bool(both) and all(now[domain] == value[domain] for domain in both)
+
+    def disturbs(self, host: WritableHost, where: str) -> Iterable[Tuple[str, str]]:
+        return (("power.preferences", ""),) if self.first else ()
 
     def away(self, host: WritableHost, where: str, element: str) -> bool:
         cpu = int(re.sub(r"\D", "", element))

@@ -1,0 +1,120 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs on a host of the lab: tune killed after each of its writes to the kernel, and restored each time.
+
+Arguments: the agent's archive, concerns with their options as JSON, and the patterns of files to compare.
+Prints JSON: how many writes there are, after how many kills the files were a mixture, and what didn't come back.
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import signal
+import sys
+import time
+import traceback
+from functools import partial
+from pathlib import Path
+from typing import Callable, Dict, List
+
+sys.path.insert(0, sys.argv[1])
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import restore_requests, tune_requests
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import run
+
+JOURNAL = "/var/lib/nearmetal/journal.json"
+
+
+class DiesAfter(WritableHost):
+    """Its process is killed after so many writes."""
+
+    def __init__(self, writes: int) -> None:
+        super().__init__()
+        self.left = writes
+
+    def write_value(self, path: str, text: str) -> None:
+        super().write_value(path, text)
+        self.left -= 1
+        if self.left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def tune(writes: int) -> int:
+    """A run that may be killed; how many writes it had left."""
+    host = DiesAfter(writes)
+    done = run(host, lambda known: tune_requests(None, CONCERNS, {"persist": False}, known), check=False)
+    errors = [outcome.error for outcome in done.outcomes if outcome.error]
+    if errors:
+        raise RuntimeError(errors)
+    return host.left
+
+
+def restore() -> int:
+    done = run(WritableHost(), lambda known: restore_requests(None, known), check=False)
+    return sum(bool(outcome.error) for outcome in done.outcomes)
+
+
+def apart(function: Callable[[], int]) -> int:
+    """What the function returns in a process of its own; -9 when it was killed there."""
+    receiver, sender = os.pipe()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            os.write(sender, str(function()).encode())
+            code = 0
+        finally:
+            if code:
+                traceback.print_exc()
+            os._exit(code)
+    os.close(sender)
+    with os.fdopen(receiver) as stream:
+        answer = stream.read()
+    _pid, status = os.waitpid(child, 0)
+    if os.WIFSIGNALED(status):
+        return -os.WTERMSIG(status)
+    if not answer:
+        raise RuntimeError("a run failed without being killed")
+    return int(answer)
+
+
+def state() -> Dict[str, str]:
+    paths = sorted(path for pattern in sys.argv[3:] for path in glob.glob(pattern))
+    found = {}
+    for path in paths:
+        try:
+            found[path] = Path(path).read_text()
+        except OSError:
+            found[path] = "unreadable"  # as xps_cpus of a NIC with one queue
+    return found
+
+
+CONCERNS = json.loads(sys.argv[2])
+MANY = 100000
+
+
+def main() -> None:
+    started = time.monotonic()
+    before = state()
+    writes = MANY - apart(partial(tune, MANY))
+    tuned = state()
+    wrong: List[str] = []
+    mixtures = 0
+    for number in (0, *range(1, writes + 1)):
+        if number and apart(partial(tune, number)) != -signal.SIGKILL:
+            wrong.append(f"{number}: not killed")
+        mixtures += state() not in (before, tuned)
+        failed = apart(restore)
+        now = state()
+        lost = [f"{path}: {before[path]!r} → {now.get(path)!r}" for path in before if now.get(path) != before[path]]
+        if failed or lost or os.path.exists(JOURNAL):
+            wrong.append(f"{number}: {failed} failed, journal {os.path.exists(JOURNAL)}, {lost}")
+    seconds = time.monotonic() - started
+    print(json.dumps({"writes": writes, "mixtures": mixtures, "seconds": round(seconds), "wrong": wrong}))
+
+
+main()

@@ -1,0 +1,110 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A write of ours may set another knob anew: the scheduler does it with nr_requests, a governor with the preference.
+
+The original of that knob is what was there before.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Callable, Dict
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.modules import restore, tune
+
+from tests.support.fake_kernel import FakeKernel
+from tests.support.fresh_host import fresh
+from tests.unit.controller.test_tables import state, tune_killed
+
+Call = Callable[..., Dict[str, Any]]
+SCHEDULER = {"scheduler": "mq-deadline", "method": "runtime"}
+REQUESTS = {"nr_requests": 64, "method": "runtime"}
+JOURNAL = "var/lib/nearmetal/journal.json"
+
+
+def requests(host: FakeKernel) -> Dict[str, str]:
+    places = Path(host.root).glob("sys/devices/**/queue/nr_requests")
+    return {str(place): place.read_text().strip() for place in places}
+
+
+@pytest.fixture(params=["nitro_old_kernel", "nitro_big", "metal"])
+def host(request: pytest.FixtureRequest, tmp_path: Path) -> FakeKernel:
+    return fresh(tmp_path, request.param)
+
+
+@pytest.mark.parametrize("second", [{**SCHEDULER, **REQUESTS}, REQUESTS], ids=["kept", "dropped"])
+def test_requests_after_a_scheduler_go_back_to_what_was_before_both(
+    host: FakeKernel, call: Call, second: Dict[str, Any]
+) -> None:
+    before = state(host)
+    for options in (SCHEDULER, second):
+        done = call(tune.main, host, concerns={"block_storage": options})
+        assert not done.get("failed"), done["msg"]
+        assert not call(tune.main, host, concerns={"block_storage": options})["changed"]
+    assert not call(restore.main, host).get("failed")
+    assert state(host) == before
+
+
+def test_a_scheduler_alone_says_nothing_of_requests_and_takes_them_back(host: FakeKernel, call: Call) -> None:
+    before = state(host)
+    done = call(tune.main, host, concerns={"block_storage": SCHEDULER})
+    assert "nr_requests" not in {action["knob"] for action in done["actions"]}
+    assert not call(restore.main, host).get("failed")
+    assert state(host) == before
+
+
+@pytest.mark.parametrize("writes", [1, 2])
+def test_killed_between_the_scheduler_and_what_it_set_anew(tmp_path: Path, call: Call, writes: int) -> None:
+    host = fresh(tmp_path, "metal")
+    before = state(host)
+    assert tune_killed(host, {"block_storage": {**SCHEDULER, **REQUESTS}}, writes)
+    assert "256" in requests(host).values()
+    call(tune.main, host, concerns={"block_storage": REQUESTS})
+    assert not call(restore.main, host).get("failed")
+    assert state(host) == before
+
+
+def test_requests_that_somebody_set_after_the_scheduler_are_left_alone(tmp_path: Path, call: Call) -> None:
+    host = fresh(tmp_path, "metal")
+    call(tune.main, host, concerns={"block_storage": SCHEDULER})
+    for place in requests(host):
+        Path(place).write_text("300\n")
+    restored = call(restore.main, host)
+    assert "somebody set to 300" in " ".join(finding["reason"] for finding in restored["findings"])
+    assert set(requests(host).values()) == {"300"}
+
+
+def test_a_preference_that_a_governor_fixed_goes_back_to_what_was_before_it(tmp_path: Path, call: Call) -> None:
+    host = fresh(tmp_path, "metal")
+    before = state(host)
+    for options in ({"governor": "performance"}, {"governor": "powersave", "energy_performance_preference": "power"}):
+        done = call(tune.main, host, concerns={"cpu_power": {**options, "method": "runtime"}})
+        assert not done.get("failed"), done["msg"]
+    assert not call(restore.main, host).get("failed")
+    assert state(host) == before
+
+
+def test_interrupts_that_the_way_back_of_rings_moves_go_back_to_where_they_were(tmp_path: Path, call: Call) -> None:
+    host = fresh(tmp_path, "nitro_big")
+    host.nics.hints["ens5"] = "3"
+    before = state(host)
+    call(tune.main, host, concerns={"network_stack": {"rings": {"rx": 4096}}, "network_irq": {"policy": "spread"}})
+    for concern in ("network_irq", "network_stack"):
+        restored = call(restore.main, host, concerns=[concern])
+        assert not restored.get("failed"), restored["msg"]
+    assert state(host) == before
+    assert not (tmp_path / JOURNAL).exists()
+
+
+def test_a_failure_takes_back_what_the_scheduler_set_anew(tmp_path: Path, call: Call) -> None:
+    host = fresh(tmp_path, "metal")
+    for place in requests(host):
+        Path(place).write_text("900\n")
+    before = state(host)
+    host.moods["/sys/block/nvme2n1/queue/scheduler"] = "EIO"
+    failed = call(tune.main, host, concerns={"block_storage": {**SCHEDULER, **REQUESTS}})
+    assert failed["failed"]
+    assert state(host) == before
+    assert not (tmp_path / JOURNAL).exists()
