@@ -276,7 +276,7 @@ class _Batch:
 
     def _forget(self, seen: Mapping[str, Raw]) -> None:
         """Remove the tags of those that run again, and those of earlier runs that mean nothing any more."""
-        over = [each for each, work in self.works.items() if work.tag and not work.start]
+        over = [each for each, work in self.works.items() if self.tags.get(each) == work.tag and not work.start]
         runs = [each for each in self.tags if state_of(seen.get(each)) == "running" and each not in self.unsure]
         self._remove([each for each in self.tags if each in over or each in runs])
 

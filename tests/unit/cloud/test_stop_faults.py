@@ -186,6 +186,20 @@ def test_after_each_pair_of_faults_what_ran_runs_or_is_named(monkeypatch: pytest
         judge(monkeypatch, *pair)
 
 
+def test_the_tag_of_a_late_stop_stays_where_an_earlier_run_left_one_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second run wrote its own over it, and removed that as if it were the first one's."""
+    world = World(monkeypatch, Fault("CreateTags", "killed", range(1, 2)))
+    assert world.run() is None
+    assert len(world.tagged()) == 1
+    world.wait(600)
+    world.aws.faults = [Fault("StopInstances", "latest", range(FOR_EVER))]
+    world.run()
+    world.wait(600)
+    world.aws.faults = []
+    world.run()
+    assert world.stopped() == world.tagged() == []
+
+
 def test_a_run_that_is_killed_at_any_call_is_healed_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     earlier = [each for each in FAULTS if each.operation in ("CreateTags", "StopInstances", "StartInstances")]
     for kill in kills():
