@@ -127,7 +127,8 @@ def roll_back(host: WritableHost, done: Sequence[Action]) -> str:
             trouble += _each_alone(host, group)
         for action, value in _not_back(host, group):
             trouble.append(f"{action.what} {action.where} doesn't take {value!r}")
-    return "; ".join(dict.fromkeys(trouble))
+    told = list(dict.fromkeys(trouble))
+    return "; ".join(told[:2]) + (f"; and {len(told) - 2} more" if len(told) > 2 else "")
 
 
 def _each_alone(host: WritableHost, group: Sequence[Action]) -> List[str]:
