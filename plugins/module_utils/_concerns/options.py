@@ -88,7 +88,8 @@ def _value(name: str, rule: Mapping[str, Any], value: Any) -> Any:
         if not isinstance(value, Mapping):
             raise NearmetalError(f"{name} is a mapping, not {shown(value)}")
         return dict(value)
-    converted = _scalar(name, kind, rule, value)
+    # YAML makes a boolean of on and off; which words there are helps more then than quotes.
+    converted = None if "choices" in rule and isinstance(value, bool) else _scalar(name, kind, rule, value)
     if "choices" in rule and converted not in rule["choices"]:
         raise NearmetalError(f"{name} can't be {shown(value)}; choose one of {', '.join(map(str, rule['choices']))}")
     return converted
