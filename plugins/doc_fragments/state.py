@@ -38,6 +38,13 @@ options:
     type: str
     choices: [refuse, take_over]
     default: refuse
+  instance_type:
+    description:
+      - The type of the instance, such as V(t2.large), for a host on Xen, which doesn't know its own. On a burstable
+        type nothing is pinned, polled or taken offline.
+      - With it M(nearmetal.ec2.kernel_check) compares the driver of a Xen host with what its type offers.
+      - A host that says its type itself is believed.
+    type: str
 """
 
     # How each of them behaves.

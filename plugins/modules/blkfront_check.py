@@ -27,6 +27,9 @@ options:
     type: str
     choices: [refuse, take_over]
     default: refuse
+  instance_type:
+    description: As in the other modules of the action group.
+    type: str
   strict:
     description: As in the other modules of the action group. Nothing is refused where nothing is changed.
     type: bool

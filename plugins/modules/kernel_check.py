@@ -24,12 +24,6 @@ options:
     description: How much CPU time since boot others may have taken.
     type: int
     default: 1
-  instance_type:
-    description:
-      - The host's type, such as V(r4.xlarge), from the inventory or the AWS API. Only Xen hosts need it, whose DMI
-        doesn't say it. With it their driver is compared with what the type offers.
-    type: str
-    default: ""
 extends_documentation_fragment:
   - nearmetal.ec2.state
   - nearmetal.ec2.state.notes

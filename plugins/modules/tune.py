@@ -106,6 +106,12 @@ options:
     type: str
     choices: [refuse, take_over]
     default: refuse
+  instance_type:
+    description:
+      - The type of the instance, such as V(t2.large), for a host on Xen, which doesn't know its own. On a burstable
+        type nothing is pinned, polled or taken offline.
+      - A host that says its type itself is believed.
+    type: str
 extends_documentation_fragment:
   - nearmetal.ec2.state.notes
   - nearmetal.ec2.attributes
@@ -240,7 +246,7 @@ def main(host: WritableHost | None = None) -> None:
     """Plan and do the concerns on `host`, by default this machine."""
     module = HostModule("tune", {**_OPTIONS, **COMMON})
     params = module.options
-    common = {option: params[option] for option in COMMON}
+    common = {option: params[option] for option in COMMON if params.get(option) is not None}
     asked = {option: params.get(option) for option in ("workload", "prune", "exclude", "waivers")}
     concerns = layered(params["workload_concerns"], params["concerns"])
     run_and_exit(

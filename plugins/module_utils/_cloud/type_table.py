@@ -45,6 +45,24 @@ def _accelerated(name: str, memory_mib: Optional[int], iops: int, mb_s: float, r
     )
 
 
+def _withdrawn(name: str, vcpus: int, memory_gib: int, manufacturer: str = "Intel", nitro: bool = False) -> TypeFacts:
+    return TypeFacts(
+        instance_type=name,
+        current_generation=False,
+        hypervisor="nitro" if nitro else "xen",
+        virtualization_types=("hvm",),
+        architectures=("x86_64",),
+        manufacturer=manufacturer,
+        vcpus=vcpus,
+        cores=vcpus // 2,
+        threads_per_core=2,
+        memory_mib=memory_gib * 1024,
+        ena="required" if nitro else "supported",
+        source="sources",
+        reference="AWS's public type pages and its table of CPU options",
+    )
+
+
 # Types that the source documents name and the API no longer lists: what is sure, nothing guessed.
 # EBS limits are S0-40's rows; the rest is from AWS's public type pages.
 _RETIRED = (
@@ -89,6 +107,20 @@ _RETIRED = (
         source="sources",
         reference="S1-02",
     ),
+    _withdrawn("dl1.24xlarge", 96, 768, nitro=True),
+    _withdrawn("f1.2xlarge", 8, 122),
+    _withdrawn("f1.4xlarge", 16, 244),
+    _withdrawn("g3.4xlarge", 16, 122),
+    _withdrawn("g3.8xlarge", 32, 244),
+    _withdrawn("g4ad.2xlarge", 8, 32, "AMD", nitro=True),
+    _withdrawn("g4ad.8xlarge", 32, 128, "AMD", nitro=True),
+    _withdrawn("p2.xlarge", 4, 61),
+    _withdrawn("p2.8xlarge", 32, 488),
+    _withdrawn("p3.2xlarge", 8, 61),
+    _withdrawn("u-9tb1.112xlarge", 448, 9 * 1024, nitro=True),
+    _withdrawn("u-12tb1.112xlarge", 448, 12 * 1024, nitro=True),
+    _withdrawn("u-18tb1.112xlarge", 448, 18 * 1024, nitro=True),
+    _withdrawn("u-24tb1.112xlarge", 448, 24 * 1024, nitro=True),
 )
 
 

@@ -5,10 +5,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Optional, Tuple
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.platform import (
+    BURSTABLE_FAMILIES,
+    INSTANCE_TYPE,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
 
 def host_class(facts: Facts, wanted: Wanted) -> Optional[str]:
@@ -22,6 +29,48 @@ def host_class(facts: Facts, wanted: Wanted) -> Optional[str]:
     if platform.host_class == "not_ec2" and wanted.get("allow_not_ec2"):
         return "metal" if platform.hypervisor_flag is False else "nitro"
     return platform.host_class
+
+
+def with_type(facts: Facts, wanted: Wanted) -> Facts:
+    """The facts with the type that `instance_type` names, where the host itself says none, as on Xen.
+
+    Raises NearmetalError for a text that is no type.
+    """
+    name, platform = wanted.get("instance_type"), facts.platform
+    if not name or platform is None:
+        return facts
+    if not INSTANCE_TYPE.fullmatch(name):
+        raise NearmetalError(f"instance_type is a type of EC2 such as t2.large, not {shown(name)}")
+    if platform.instance_type is not None or platform.host_class not in ("xen_pv", "xen_hvm"):
+        return facts
+    burstable = name.split(".")[0] in BURSTABLE_FAMILIES
+    return replace(facts, platform=replace(platform, instance_type=name, burstable=burstable))
+
+
+# What a T2 has on Xen: vCPUs, each a core of its own, and MiB of memory.
+_T2 = ((1, 512), (1, 1024), (1, 2048), (2, 4096), (2, 8192), (4, 16384), (8, 32768))
+_MOST_STOLEN = 10  # of 1,000: EC2 doesn't oversubscribe the CPUs of other types
+_SAY = "say which type it is: instance_type, or tune_instance_type of the role tune"
+
+
+def may_be_burstable(facts: Facts) -> str:
+    """Why a Xen host whose type nobody named may be a T2, in a sentence that asks for the type; empty elsewhere.
+
+    Needs the domains `topology` and `kernel`.
+    """
+    platform, topology, kernel = facts.platform, facts.topology, facts.kernel
+    if platform is None or platform.host_class != "xen_hvm" or platform.burstable is not None:
+        return ""
+    stolen = (kernel.stolen or 0) if kernel is not None else 0
+    if stolen > _MOST_STOLEN:
+        return f"{stolen / 10:.1f} % of its CPU time went to others, as on a T2 without credits; {_SAY}"
+    if topology is None or kernel is None or not topology.memory or set(kernel.drivers.values()) - {"vif"}:
+        return ""
+    cpus, mib = len(topology.cpus_online or ()), topology.memory / 2**20
+    one_thread = len(topology.cores or ()) == cpus
+    if one_thread and any(cpus == count and 0.8 * size < mib <= size for count, size in _T2):
+        return f"{cpus} vCPUs, {mib / 1024:.1f} GiB and no network driver but Xen's own, as a T2 has; {_SAY}"
+    return ""
 
 
 def closed(concern: str, knob: str, facts: Facts, wanted: Wanted) -> Tuple[Finding, ...]:

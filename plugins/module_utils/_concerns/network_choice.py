@@ -61,6 +61,11 @@ def gone(concern: str, network: NetworkFacts, wanted: Wanted) -> Plan:
     return Plan(findings=tuple(told))
 
 
+def driver_of(nic: Nic) -> str:
+    """A NIC's driver in a sentence, also where the host doesn't name it."""
+    return nic.driver or "its driver"
+
+
 def cpu_list(name: str, text: str, topology: TopologyFacts, stored: bool = False) -> Tuple[int, ...]:
     """The online CPUs that an option lists; NearmetalError names the option and what would be allowed.
 

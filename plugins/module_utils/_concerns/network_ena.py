@@ -97,14 +97,23 @@ def _parameter(facts: Facts, option: str, one: Parameter, asked: str, wanted: Wa
     )
 
 
+def may_use_express(facts: Facts, nic: Nic) -> bool:
+    """Whether ENA Express is possible for a NIC, as far as the host knows: by ENA alone, and on no T family or a1."""
+    platform = facts.platform
+    family = (platform.instance_type or "").split(".")[0] if platform is not None else ""
+    return nic.driver == "ena" and family != "a1" and not (platform is not None and platform.burstable)
+
+
 def express(facts: Facts, wanted: Wanted) -> Tuple[Finding, ...]:
     """What keeps ENA Express from its speed on this host. Nothing is changed; each finding names what would."""
     network = facts.network
     if not (wanted.get("ena") or {}).get(CHECK) or network is None:
         return ()
-    found = [one for one in network.nics if one.driver == "ena" and one.up]
-    if not found:
+    if not any(nic.driver == "ena" and nic.up for nic in network.nics):
         return (Finding(NAME, _KNOB, "not_applicable", "no interface of this host is ENA", reference=REFERENCE),)
+    found = [nic for nic in network.nics if nic.up and may_use_express(facts, nic)]
+    if not found:
+        return (Finding(NAME, _KNOB, "not_applicable", "this instance type has no ENA Express", reference=REFERENCE),)
     told = [*_host(facts), *(finding for one in found for finding in _interface(network, one))]
     return tuple(told) or (
         Finding(NAME, _KNOB, "advice", "nothing on this host keeps ENA Express from its speed", reference=REFERENCE),

@@ -15,7 +15,7 @@ from typing import Any, Dict, FrozenSet, List, Mapping, Optional, Tuple
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns import network_steering as steering
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.compute import plan_compute
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern import Concern
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.gate import closed, host_class
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.gate import closed, host_class, may_be_burstable
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.irqbalance import plan_ban
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.native import by_unit
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.network_choice import (
@@ -23,6 +23,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.network_ch
     Knob,
     choices,
     cpu_list,
+    driver_of,
     gone,
     joined,
     knob_maker,
@@ -122,7 +123,9 @@ def _queues(network: NetworkFacts, chosen: Tuple[Choice, ...], wanted: Wanted) -
             continue
         most, now = network.queues_max.get(one.place), counts.get(one.place)
         if not most or now is None:
-            plans.append(Plan(findings=(knob.told(one, "not_applicable", f"{one.driver} has a fixed number", now),)))
+            plans.append(
+                Plan(findings=(knob.told(one, "not_applicable", f"{driver_of(one)} has a fixed number", now),))
+            )
             continue
         if wanted.stored and asked.isdigit() and asked.isascii() and int(asked) > most:
             asked = "max"  # an earlier run was on a host that took more
@@ -206,6 +209,9 @@ def _stop(
         return knob.told(one, "not_applicable", "the host has one CPU")
     if facts.platform is not None and facts.platform.burstable and policy != "kernel":
         return knob.told(one, "refused", "a burstable type has few vCPUs, and pinning takes them from the scheduler")
+    asked = may_be_burstable(facts) if policy != "kernel" else ""
+    if asked:
+        return knob.told(one, "refused", f"this may be a burstable type, on which nothing is pinned: {asked}")
     if host_class(facts, wanted) == "xen_pv" and policy == "auto":
         return knob.told(one, "refused", "on Xen PV the event channels follow the vCPUs; policy: spread does it")
     if policy != "kernel" and not _allowed(network, topology, wanted):
@@ -319,7 +325,7 @@ def _hotspot(network: NetworkFacts) -> Tuple[Finding, ...]:
 CONCERN = Concern(
     name=NAME,
     options=OPTIONS,
-    domains=("platform", "topology", "network", "irqbalance", "services", "sysctl", "files", "unit"),
+    domains=("platform", "topology", "kernel", "network", "irqbalance", "services", "sysctl", "files", "unit"),
     plan=plan,
     after=("smt",),
     by_place=True,

@@ -17,6 +17,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.network_ch
     Choice,
     Knob,
     choices,
+    driver_of,
     gone,
     joined,
     knob_maker,
@@ -104,7 +105,11 @@ def _interfaces(facts: Facts, wanted: Wanted) -> Plan:
     plans: List[Plan] = [gone(NAME, network, wanted)]
     for choice in choices(NAME, network, wanted, PER_NIC):
         plans += [_rings(facts, network, choice, wanted), _coalesce(network, choice, wanted)]
-        plans += [_offloads(network, choice, wanted), _bql(network, choice, wanted), _numbers(network, choice, wanted)]
+        plans += [
+            _offloads(network, choice, wanted),
+            _bql(network, choice, wanted),
+            _numbers(facts, network, choice, wanted),
+        ]
     return joined(plans)
 
 
@@ -117,7 +122,7 @@ def _rings(facts: Facts, network: NetworkFacts, choice: Choice, wanted: Wanted) 
     knobs = {field: make(f"{field}_ring", "network.rings", "S4-05; ec2.md 2.8", True) for field in asked}
     now, most = fields(network.rings, one.place), network.rings_max.get(one.place, {})
     if not now:
-        told = tuple(knob.told(one, "not_applicable", f"{one.driver} has fixed rings") for knob in knobs.values())
+        told = tuple(knob.told(one, "not_applicable", f"{driver_of(one)} has fixed rings") for knob in knobs.values())
         return Plan(findings=told)
     goal: Dict[str, int] = {}
     why = "more descriptors outlast longer bursts; traffic stops for a moment"
@@ -165,7 +170,7 @@ def _fields(
     """Change some fields of a driver's table, each a knob of its own; the engine writes those of a NIC in one go."""
     one = choice.nic
     if not now:
-        reason = f"{one.driver} has no such setting"
+        reason = f"{driver_of(one)} has no such setting"
         return Plan(findings=tuple(knob.told(one, "not_applicable", reason) for knob in knobs.values()))
     return joined([knob.change(one, now.get(field), goal[field], why, field) for field, knob in knobs.items()])
 
@@ -181,7 +186,9 @@ def _offloads(network: NetworkFacts, choice: Choice, wanted: Wanted) -> Plan:
         knob, goal = make(option, "network.offloads", "S0-38; ec2.md 2.8", of="offloads"), asked == "enabled"
         for name in [name for name in names if name in now] or names[:1]:
             if now and (name not in now or (name in network.fixed.get(one.place, ()) and now[name] != goal)):
-                plans.append(Plan(findings=(knob.told(one, "not_applicable", f"{one.driver} can't switch {name}"),)))
+                plans.append(
+                    Plan(findings=(knob.told(one, "not_applicable", f"{driver_of(one)} can't switch {name}"),))
+                )
             else:
                 plans.append(_fields(choice, {name: knob}, now, {name: goal}, why))
     return joined(plans)
@@ -200,7 +207,7 @@ def _bql(network: NetworkFacts, choice: Choice, wanted: Wanted) -> Plan:
     return knob.change(one, now, goal, "it keeps a queue short for the latency of others; ENA Express wants it off")
 
 
-def _numbers(network: NetworkFacts, choice: Choice, wanted: Wanted) -> Plan:
+def _numbers(facts: Facts, network: NetworkFacts, choice: Choice, wanted: Wanted) -> Plan:
     """MTU and the length of the queue in front of the driver."""
     one, plans = choice.nic, []
     mtu, length = choice.get("mtu"), (choice.get("tx_queue") or {}).get("length")
@@ -226,14 +233,14 @@ def _numbers(network: NetworkFacts, choice: Choice, wanted: Wanted) -> Plan:
             plans.append(Plan(findings=(knob.told(one, "refused", reason, now, mtu),)))
         else:
             plans.append(knob.change(one, now, mtu, "larger frames cost less CPU per byte within the VPC"))
-        plans.append(Plan(findings=_mtu_limits(network, choice, knob, wanted)))
+        plans.append(Plan(findings=_mtu_limits(facts, network, choice, knob, wanted)))
     return joined(plans)
 
 
-def _mtu_limits(network: NetworkFacts, choice: Choice, knob: Knob, wanted: Wanted) -> Tuple[Finding, ...]:
+def _mtu_limits(facts: Facts, network: NetworkFacts, choice: Choice, knob: Knob, wanted: Wanted) -> Tuple[Finding, ...]:
     mtu, one = choice.get("mtu"), choice.nic
     told = []
-    if mtu > _MTU_EXPRESS:
+    if mtu > _MTU_EXPRESS and network_ena.may_use_express(facts, one):
         told.append(knob.told(one, "advice", f"ENA Express takes frames up to {_MTU_EXPRESS} bytes"))
     if mtu > _MTU_INTERNET and network.carries_default(one) and wanted.get("mtu_probing") in (None, "disabled"):
         reason = (
@@ -264,7 +271,7 @@ def _impossible(knob: Knob, name: str, option: str, value: Value, takes: str, by
 CONCERN = Concern(
     name=NAME,
     options=OPTIONS,
-    domains=("platform", "topology", "network", "sysctl", "boot", "files", "unit"),
+    domains=("platform", "topology", "kernel", "network", "sysctl", "boot", "files", "unit"),
     plan=plan,
     by_place=True,
     checks=("bql", "ena_bql", "ena_express", "ena_large_llq", "ena_lpc_size", "gro", "txqueuelen"),

@@ -16,6 +16,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.bounds imp
     bounded,
     kept_reason,
 )
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.gate import may_be_burstable
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.native import plan_file, sysctl_d
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.network_choice import Knob, joined, knob_maker
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
@@ -191,6 +192,9 @@ def _no_cpu_to_burn(facts: Facts) -> Optional[Tuple[str, str]]:
     yourself = "set network_stack.busy_poll yourself if you want that"
     if facts.platform is not None and facts.platform.burstable:
         return "refused", f"polling spends CPU credits while nothing arrives, and this is a burstable type; {yourself}"
+    asked = may_be_burstable(facts)
+    if asked:
+        return "refused", f"this may be a burstable type, on which polling spends CPU credits: {asked}"
     if 0 < online <= 2:
         few = "one CPU" if online == 1 else "two CPUs"
         return "refused", f"this host has {few}: a thread that polls keeps the others from running; {yourself}"

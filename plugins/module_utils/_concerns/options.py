@@ -21,6 +21,7 @@ Spec = Mapping[str, Mapping[str, Any]]
 COMMON: Spec = {
     "allow_not_ec2": {"type": "bool", "default": False},
     "owner_conflict": {"type": "str", "choices": ["refuse", "take_over"], "default": "refuse"},
+    "instance_type": {"type": "str"},
 }
 
 # Longer ones are a mistake: a list of 1,000 CPUs has 4,000 characters, and no host has 1,000 disks.

@@ -11,7 +11,7 @@ from functools import partial
 from typing import AbstractSet, Callable, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern import Concern
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.gate import closed
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.gate import closed, with_type
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.ownership import guarded
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.waivers import plan_waived
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.apply import obstacles
@@ -126,6 +126,7 @@ def plan_one(
     if owners is not None and mode == REPLAN:
         # In its sandbox the unit sees a read-only /etc on every host, and it writes nothing there.
         owners = replace(owners, immutable=None)
+    facts = with_type(facts, wanted)
     facts = replace(facts, originals={entry.key: (entry.original, entry.ours) for entry in entries})
     today = time.strftime("%Y-%m-%d", time.gmtime())
     plan = plan_waived(request.concern, wanted, partial(_unowned, owners, partial(request.concern.plan, facts)), today)

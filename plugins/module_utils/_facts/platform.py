@@ -22,7 +22,7 @@ XEN = "/sys/hypervisor"
 BURSTABLE_FAMILIES = ("t1", "t2", "t3", "t3a", "t4g")
 
 # m5.large, u-6tb1.metal, hpc7a.96xlarge, i7ie.metal-48xl
-_TYPE = re.compile(r"[a-z][a-z0-9-]{0,31}\.[a-z0-9-]{1,31}", re.ASCII)
+INSTANCE_TYPE = re.compile(r"[a-z][a-z0-9-]{0,31}\.[a-z0-9-]{1,31}", re.ASCII)
 _INSTANCE_ID = re.compile(r"i-[0-9a-f]{8,17}", re.ASCII)
 # The link of a process in the first PID namespace (PROC_PID_INIT_INO in the kernel's include/linux/proc_ns.h).
 _FIRST_PID_NAMESPACE = "pid:[4026531836]"
@@ -79,7 +79,7 @@ def observe(host: Host) -> PlatformFacts:
         host_class = "xen_pv" if virtualization == "pv" else "xen_hvm"
     else:
         host_class = "nitro" if under == "nitro" else "metal"
-    instance_type = _match(_TYPE, host.line(DMI + "/product_name")) if on_ec2 and under != "xen" else None
+    instance_type = _match(INSTANCE_TYPE, host.line(DMI + "/product_name")) if on_ec2 and under != "xen" else None
     release = host.line("/proc/sys/kernel/osrelease")
     version, build = _numbers(release)
     distribution = os_release.parse(host.text("/etc/os-release") or host.text("/usr/lib/os-release") or "")

@@ -18,7 +18,7 @@ OWN: Workload = {
     "cpu_power": {
         "turbo": Choice(
             "disabled",
-            "the slowest rank sets the pace, and AVX heats some cores out of their turbo (before Ice Lake)",
+            "the slowest rank sets the pace, and AVX heats some cores out of their turbo; left alone since Ice Lake",
             "S0-17, ec2.md 4",
         ),
     },

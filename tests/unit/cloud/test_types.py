@@ -136,8 +136,8 @@ def test_every_type_has_a_host_class_that_follows_from_its_hypervisor() -> None:
     types = dump().values()
     # Retired: i3.metal, and five that are Xen.
     assert counted["metal"] == sum(each["BareMetal"] for each in types) + 1
-    assert counted["nitro"] == sum(each.get("Hypervisor") == "nitro" for each in types)
-    assert counted["xen_hvm"] == sum(each.get("Hypervisor") == "xen" for each in types) + 5
+    assert counted["nitro"] == sum(each.get("Hypervisor") == "nitro" for each in types) + 7
+    assert counted["xen_hvm"] == sum(each.get("Hypervisor") == "xen" for each in types) + 12
 
 
 def test_packing_loses_nothing_and_stays_small() -> None:

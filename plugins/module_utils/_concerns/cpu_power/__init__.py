@@ -83,4 +83,4 @@ def _by(wanted: Wanted, asked: "list[str]") -> str:
     return "user" if any(wanted.wanted_by(knob) == "user" for knob in asked) or not asked else "workload"
 
 
-CONCERN = Concern(name=NAME, options=OPTIONS, domains=("platform", "power", "boot", "unit", "files"), plan=plan)
+CONCERN = Concern(name=NAME, options=OPTIONS, domains=("platform", "cpu", "power", "boot", "unit", "files"), plan=plan)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Dict, List, Mapping, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.join import joined
@@ -15,6 +16,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action,
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import plain
 
 NAME = "cpu_power"
+# Xeons of the E5 and E7 lines, then Skylake (x1xx) and Cascade Lake (x2xx) of the scalable line.
+_BEFORE_ICE_LAKE = re.compile(r"\bE[57]-|\b(?:Platinum|Gold) [5-9][12][0-9]{2}", re.ASCII)
 NO_FREQUENCIES = "this host has no {0}: its type runs at the frequency that the hypervisor gives it"
 
 
@@ -36,7 +39,7 @@ def plan(facts: Facts, wanted: Wanted) -> Tuple[Plan, Dict[str, str]]:
         plans.append(one)
     asked = wanted.get("turbo")
     if asked is not None:
-        one = _turbo(power, wanted, asked)
+        one = _turbo(facts, wanted, asked)
         if one.findings[0].status in ("ok", "would_change") and asked != "kernel":
             off = asked == "disabled"
             # Both: of two drivers each has its own file, and a missing one is passed over.
@@ -96,11 +99,15 @@ def _table(
     return _change(wanted, knob, what, before, after, reason, _words(before), asked)
 
 
-def _turbo(power: Optional[PowerFacts], wanted: Wanted, asked: str) -> Plan:
-    now = power.turbo if power is not None else None
+def _turbo(facts: Facts, wanted: Wanted, asked: str) -> Plan:
+    now = facts.power.turbo if facts.power is not None else None
     if now is None:
         reason = NO_FREQUENCIES.format("switch for turbo (intel_pstate/no_turbo, cpufreq/boost)")
         return Plan(findings=(_finding("turbo", "not_applicable", reason, None, asked),))
+    model = (facts.cpu.model if facts.cpu is not None else None) or "its processor"
+    if asked == "disabled" and wanted.wanted_by("turbo") == "workload" and not _BEFORE_ICE_LAKE.search(model):
+        reason = f"AVX costs {model} little of its clock, as all since Intel's Ice Lake: turbo stays"
+        return Plan(findings=(_finding("turbo", "not_applicable", reason, now, now),))
     goal = "enabled" if asked == "kernel" else asked
     reason = "clocks stay the same whoever runs AVX beside you" if goal == "disabled" else "busy cores clock up"
     if now == goal:

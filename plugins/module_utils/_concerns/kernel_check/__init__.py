@@ -30,7 +30,6 @@ NAME = "kernel_check"
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "minimum_kernel": {"type": "raw", "default": "3.10"},
     "maximum_steal_percent": {"type": "int", "range": (0, 100), "default": 1},
-    "instance_type": {"type": "str", "default": ""},
 }
 
 _GAIN = "S2: UnixBench index 1054.8 on PV, 2716.7 on HVM of the same type (258 %), 1776.1 on HVM one size smaller"
