@@ -24,8 +24,7 @@ import tomllib
 from dev import ROOT, junit, pythons, suites, tree
 
 SAY = threading.Lock()
-# An emulated host waits for one core most of the time; the suites beside it take the rest, and leave it the first go.
-AFTER_HOSTS = ("nice", "-n", "5")
+# It starts as many tests at a time as there are cores.
 FILLS_EVERY_CORE = ("mutations",)
 # A browser, a newer Python, a third Python: not to be had on every distribution. The closing lines name what is absent.
 NOT_EVERYWHERE = ("browser", "newest", "between")
@@ -74,7 +73,7 @@ def run(job: suites.Job) -> Done:
     """One job to its end."""
     started = time.monotonic()
     process = subprocess.Popen(
-        job.argv if job.live else [*AFTER_HOSTS, *job.argv],
+        job.argv,
         cwd=ROOT,
         env=job.environment,
         stdin=subprocess.DEVNULL,

@@ -11,7 +11,7 @@ from typing import Iterable, Set
 
 import pytest
 
-from dev import ROOT, pythons, suites, test
+from dev import ROOT, mutate, pythons, suites, test
 
 
 def run_by(*groups: str) -> Set[str]:
@@ -94,3 +94,8 @@ def test_emulated_hosts_take_turns_beside_the_quiet_suites_and_the_seeded_faults
     assert {done.job.name for done in test.run_all(jobs)} == {"mutations", "first", "second", "lint"}
     assert order.index("first") < order.index("second")
     assert order[-1] == "mutations"
+
+
+def test_every_seeded_fault_fits_the_code_that_it_names() -> None:
+    found = {fault.name: (ROOT / fault.file).read_text("utf-8").count(fault.find) for fault in mutate.faults("")}
+    assert {name: count for name, count in found.items() if count != 1} == {}
