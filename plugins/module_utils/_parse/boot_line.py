@@ -13,20 +13,21 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cmdlin
 # Where the arguments stand. An entry with $kernelopts has them in the environment block.
 ENTRY = re.compile(r"^options[ \t]+(?![ \t])((?!.*\$\{?kernelopts).*)$", re.MULTILINE)
 ENVIRONMENT = re.compile(r"^kernelopts=(.*)$", re.MULTILINE)
-DEFAULTS = re.compile(r'^GRUB_CMDLINE_LINUX="(.*)"[ \t]*$', re.MULTILINE)
 KERNEL_CMDLINE = re.compile(r"^(?![ \t]*#)(.*\S.*)$", re.MULTILINE)
 
 
+def span(place: Pattern[str], text: str) -> Optional[Tuple[int, int]]:
+    """From where to where the arguments stand; None when the file has no such line. Of several the last one counts."""
+    found = None
+    for match in place.finditer(text):
+        found = match.span(1)
+    return found
+
+
 def read(place: Pattern[str], text: str) -> Optional[str]:
-    """The arguments; None when the file has no such line. Of several the last one counts."""
-    found = list(place.finditer(text))
-    return found[-1].group(1) if found else None
-
-
-def write(place: Pattern[str], text: str, line: str) -> str:
-    """The file with other arguments in that line."""
-    start, end = [found.span(1) for found in place.finditer(text)][-1]
-    return text[:start] + line + text[end:]
+    """The arguments; None when the file has no such line."""
+    found = span(place, text)
+    return text[found[0] : found[1]] if found is not None else None
 
 
 def append(line: str, tokens: Tuple[str, ...]) -> str:

@@ -31,6 +31,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import (
     meminfo,
     mountinfo,
     os_release,
+    shell_defaults,
 )
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -39,7 +40,9 @@ PARSERS: Tuple[Callable[[str], Any], ...] = (
     boot_entry.environment,
     boot_entry.parse,
     lambda text: boot_entry.arguments((text,), {"kernelopts": text}),
-    lambda text: [boot_line.read(place, text) for place in (boot_line.ENTRY, boot_line.DEFAULTS)],
+    lambda text: boot_line.read(boot_line.ENTRY, text),
+    lambda text: shell_defaults.find(text, "GRUB_CMDLINE_LINUX"),
+    shell_defaults.unfinished,
     lambda text: boot_line.foreign(text, {"tsc": ("tsc=reliable",)}, last=False),
     boot_record.parse,
     grub_config.entries,

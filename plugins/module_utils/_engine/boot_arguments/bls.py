@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Dict, Iterator, List, Mapping, Pattern, Tuple
+from typing import Dict, Iterator, List, Mapping, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.boot_arguments import swap
@@ -21,10 +21,18 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.boot_argumen
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import boot
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import boot_line, cmdline, kernel_arguments
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import (
+    boot_line,
+    boot_record,
+    cmdline,
+    kernel_arguments,
+    shell_defaults,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.boot_record import Record, flat
 
 Texts = Dict[str, str]  # file → its content
+
+_VARIABLE = "GRUB_CMDLINE_LINUX"  # of /etc/default/grub, for kernels of which grub2-mkconfig writes the entry
 
 
 class Bls(Provider):
@@ -34,43 +42,54 @@ class Bls(Provider):
         for path in (boot.ENTRIES, "/etc"):
             if not host.writable(path):
                 return f"{path} is read-only here, so kernel arguments can't be set"
-        return ""
+        # Once ours are there, whatever was written around them since must not keep them from being taken back.
+        found = shell_defaults.find(_text(host, boot.DEFAULTS), _VARIABLE)
+        if not found.obstacle or host.exists(boot_record.PATH):
+            return ""
+        return (
+            f"{boot.DEFAULTS}, {found.obstacle}, which nearmetal doesn't edit:"
+            f' write {_VARIABLE}="…" in one line of its own, as the last that names it, and run again'
+        )
 
     def theirs(self, host: WritableHost, known: Record, arguments: Mapping[str, str]) -> Dict[str, Tuple[str, ...]]:
-        lines = {path: _foreign(path, line, known) for path, _place, _text, line in _places(host)}
+        lines = {path: _foreign(path, line, known) for path, _span, _text, line in _places(host)}
         return {
             text: tuple(path for path, line in lines.items() if _in_force(line, text)) for text in arguments.values()
         }
 
     def stays(self, host: WritableHost, text: str, record: Record) -> bool:
-        grubs = [path for path, _place, _text, _line in _places(host) if path.startswith("/boot/")]
+        grubs = [path for path, _span, _text, _line in _places(host) if path.startswith("/boot/")]
         return all(path in record.theirs.get(text, ()) for path in grubs)
 
     def realise(self, host: WritableHost, record: Record) -> None:
         old, new = {}, {}
-        for path, place, text, line in _places(host):
+        for path, (start, end), text, line in _places(host):
             foreign = _foreign(path, line, record)
             lacking = {name: each for name, each in record.arguments.items() if not _in_force(foreign, each)}
             wanted = boot_line.append(foreign, flat(lacking)) if lacking else foreign
             if wanted != line:
-                old[path], new[path] = text, _padded(path, text, boot_line.write(place, text, wanted))
+                old[path], new[path] = text, _padded(path, text, text[:start] + wanted + text[end:])
         judge(host, boot.read_entries(host, "bls", new), record.arguments, _device(host))
         _write(host, old, new)
         if not record.arguments:
             _remove_copies(host)
 
 
-def _places(host: WritableHost) -> Iterator[Tuple[str, Pattern[str], str, str]]:
+def _places(host: WritableHost) -> Iterator[Tuple[str, Tuple[int, int], str, str]]:
     """File, where in it, its text, the arguments there. Entries for rescue are left out: ours stay out of them."""
     places = [(f"{boot.ENTRIES}/{name}", boot_line.ENTRY) for name in boot.entry_names(host)]
     places.append((boot.environment_path(host), boot_line.ENVIRONMENT))
     places.append((boot.KERNEL_CMDLINE, boot_line.KERNEL_CMDLINE))
-    places.append((boot.DEFAULTS, boot_line.DEFAULTS))
-    for path, place in places:
-        text = (store.read_file(host, path) or b"").decode("utf-8", "surrogateescape")
-        line = boot_line.read(place, text)
-        if line is not None:
-            yield path, place, text, line
+    found = [(path, boot_line.span(place, _text(host, path))) for path, place in places]
+    found.append((boot.DEFAULTS, shell_defaults.find(_text(host, boot.DEFAULTS), _VARIABLE).span))
+    for path, span in found:
+        if span is not None:
+            text = _text(host, path)
+            yield path, span, text, text[span[0] : span[1]]
+
+
+def _text(host: WritableHost, path: str) -> str:
+    return (store.read_file(host, path) or b"").decode("utf-8", "surrogateescape")
 
 
 def _foreign(path: str, line: str, record: Record) -> str:

@@ -12,6 +12,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.boot_argumen
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import boot
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import boot_record, shell_defaults
 
 
 class Mkconfig(Generated):
@@ -31,6 +32,9 @@ class Mkconfig(Generated):
                 f"the block of nearmetal in {boot.DEFAULTS} was changed by somebody: move that behind the block,"
                 " then run again"
             )
+        end = shell_defaults.unfinished(host.text(boot.DEFAULTS) or "")
+        if end and not host.exists(boot_record.PATH):
+            return f"{boot.DEFAULTS}, {end}, so nothing can be set behind it: mend that line and run again"
         return super().obstacle(host)
 
     def defaults(self, host: WritableHost, tokens: Tuple[str, ...]) -> Tuple[str, Optional[str]]:

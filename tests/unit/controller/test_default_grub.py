@@ -1,0 +1,72 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Forms of /etc/default/grub where no drop-ins are read: set and taken back to the byte, or refused by line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Callable, Dict
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.modules import clocksource, restore
+
+from tests.support.boot_trees import BootHost, amazon_2, everything, rhel
+from tests.unit.parse.test_shell_defaults import EDITED, LEFT, UNFINISHED
+
+Call = Callable[..., Dict[str, Any]]
+DEFAULTS = "etc/default/grub"
+
+
+def with_defaults(host: BootHost, text: str) -> Dict[str, bytes]:
+    """Give the host that file; everything on it."""
+    place = Path(host.root) / DEFAULTS
+    place.parent.mkdir(exist_ok=True)
+    place.write_bytes(text.encode("utf-8", "surrogateescape"))
+    return everything(host)
+
+
+@pytest.mark.parametrize("name", EDITED)
+def test_ours_go_into_a_form_that_is_known_and_out_again(name: str, tmp_path: Path, call: Call) -> None:
+    host = rhel(tmp_path, 9)
+    before = with_defaults(host, EDITED[name])
+    assert call(clocksource.main, host, tsc_reliable="enabled")["changed"]
+    assert b" tsc=reliable" in (tmp_path / DEFAULTS).read_bytes()
+    assert not call(clocksource.main, host, tsc_reliable="enabled")["changed"]
+    assert not call(restore.main, host).get("failed")
+    assert everything(host) == before
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_a_form_that_is_not_edited_is_refused_by_its_line(name: str, tmp_path: Path, call: Call) -> None:
+    host = rhel(tmp_path, 9)
+    text, sentence = LEFT[name]
+    before = with_defaults(host, text)
+    result = call(clocksource.main, host, tsc_reliable="enabled")
+    assert result["failed"]
+    assert f"/etc/default/grub, {sentence}" in result["msg"]
+    assert everything(host) == before
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_what_is_written_around_ours_later_keeps_nothing_from_being_taken_back(
+    name: str, tmp_path: Path, call: Call
+) -> None:
+    host = rhel(tmp_path, 9)
+    before = with_defaults(host, 'GRUB_CMDLINE_LINUX="a=1"\n')
+    assert call(clocksource.main, host, tsc_reliable="enabled")["changed"]
+    text = LEFT[name][0]
+    (tmp_path / DEFAULTS).write_text(text)
+    assert not call(restore.main, host).get("failed")
+    assert everything(host) == {**before, DEFAULTS: text.encode()}
+
+
+@pytest.mark.parametrize("name", UNFINISHED)
+def test_a_file_behind_which_nothing_is_read_is_refused_by_its_line(name: str, tmp_path: Path, call: Call) -> None:
+    host = amazon_2(tmp_path)
+    text, sentence = UNFINISHED[name]
+    before = with_defaults(host, text)
+    result = call(clocksource.main, host, tsc_reliable="enabled")
+    assert result["failed"]
+    assert f"/etc/default/grub, {sentence}" in result["msg"]
+    assert everything(host) == before
