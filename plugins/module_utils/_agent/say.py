@@ -10,6 +10,7 @@ import os
 import sys
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import sentence
 
 
 def say(text: str) -> None:
@@ -25,5 +26,5 @@ def say(text: str) -> None:
 
 
 def complain(text: str) -> None:
-    """One message on standard error."""
-    sys.stderr.write(f"{text}\n")
+    """One message on standard error, whatever a file or an option brought into it."""
+    sys.stderr.write(f"{sentence(text)}\n")

@@ -32,6 +32,8 @@ _OURS = "99-nearmetal"
 _ABOUT = ("type", "enabled", "replace", "devices", "priority", "uname_regex", "cpuinfo_regex")
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 _QUOTED = re.compile(r'"(.*)"')
+_REPEATED_GROUP = re.compile(r"\)[*+{]")
+_LONGEST_LINE = 100  # characters of a line of /proc/cpuinfo that a profile's expression is looked for in
 
 
 @dataclass(frozen=True)
@@ -121,14 +123,22 @@ def _expanded(text: str, variables: Mapping[str, str]) -> str:
 def _meant(host: Host, options: Mapping[str, str], variables: Mapping[str, str]) -> bool:
     """Whether a section counts on this machine and this CPU; a condition that can't be read doesn't hold."""
     machine = host.machine() or host.line("/proc/sys/kernel/arch") or ""
-    for option, text in (("uname_regex", f"Linux {machine}"), ("cpuinfo_regex", host.text("/proc/cpuinfo") or "")):
+    cpu = host.text("/proc/cpuinfo", 4096) or ""
+    for option, text in (("uname_regex", f"Linux {machine}"), ("cpuinfo_regex", cpu)):
         wanted = _expanded(options.get(option, ""), variables)
+        short = "\n".join(line[:_LONGEST_LINE] for line in text.splitlines())
         try:
-            if wanted and not re.search(wanted, text, re.MULTILINE):
+            if wanted and not (_cheap(wanted) and re.search(wanted, short, re.MULTILINE)):
                 return False
         except re.error:
             return False
     return True
+
+
+def _cheap(pattern: str) -> bool:
+    """Whether an expression of a stranger's can't go on for ever: little is repeated, and no group."""
+    repeats, choices = (sum(map(pattern.count, signs)) for signs in ("*+{", "?|"))
+    return len(pattern) <= 200 and repeats <= 2 and choices <= 8 and not _REPEATED_GROUP.search(pattern)
 
 
 def _profile(host: Host, name: str, read: Set[str]) -> tuned_profile.Profile:

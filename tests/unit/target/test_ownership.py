@@ -348,3 +348,15 @@ def test_no_text_breaks_the_parser(text: str) -> None:
     profile: Any = tuned_profile.parse(text)
     assert all(isinstance(options, dict) for options in profile.values())
     assert tuned_profile.merged(profile, profile).keys() == profile.keys()
+
+
+@pytest.mark.parametrize(
+    "endless", ["(m+)+$", "m*" * 30 + "$", "(m|m)" * 40 + "$", "m?" * 40 + "x", "m{1,}m{1,}m{1,}$"]
+)
+def test_an_expression_that_would_not_end_does_not_hold(endless: str, tmp_path: Path) -> None:
+    profile = (
+        f"[sysctl]\ncpuinfo_regex={endless}\nkernel.numa_balancing=1\n[cpu]\ncpuinfo_regex=^m{{3}}\ngovernor=ondemand\n"
+    )
+    files = {**TUNED, "/etc/tuned/active_profile": "site\n", "/etc/tuned/site/tuned.conf": profile}
+    found = owners(tmp_path, {**files, "/proc/cpuinfo": "m" * 4000 + "\n"})
+    assert dict(found.tuned) == {"cpu.governor": "ondemand"}
