@@ -145,13 +145,17 @@ def rhel_without_bls(root: Path) -> BootHost:
 
 
 def rhel(root: Path, release: int) -> BootHost:
+    """A host with RHEL on metal."""
+    return BootHost(root, {**files_of("metal"), **rhel_files(release)}, [])
+
+
+def rhel_files(release: int) -> Dict[str, str]:
     """RHEL: 8 keeps the arguments in grubenv, 9 and later in each entry and in /etc/kernel/cmdline."""
     line = f"root=UUID={UUID} ro console=tty0 console=ttyS0,115200n8 crashkernel=1G-4G:192M,4G-64G:256M"
     version = "4.18.0-553.el8.x86_64" if release == 8 else "5.14.0-503.11.1.el9_5.x86_64"
     options = "$kernelopts $tuned_params" if release == 8 else f"{line} $tuned_params"
     environment = "# GRUB Environment Block\nsaved_entry=x\n" + (f"kernelopts={line}\n" if release == 8 else "")
     files = {
-        **files_of("metal"),
         **_kernels(version, initrd="initramfs"),
         "/etc/os-release": f'ID="rhel"\nVERSION_ID="{release}.5"\n',
         "/boot/grub2/grub.cfg": "blscfg\n",
@@ -162,7 +166,7 @@ def rhel(root: Path, release: int) -> BootHost:
     }
     if release > 8:
         files["/etc/kernel/cmdline"] = line + "\n"
-    return BootHost(root, files, [])
+    return files
 
 
 def bls_entry(version: str, options: str) -> str:

@@ -12,9 +12,12 @@ from __future__ import annotations
 import glob
 import os
 import re
+import shutil
 from contextlib import suppress
 from pathlib import Path
 from typing import Callable, Dict, Iterator, List, Sequence, Tuple
+
+from tests.support.hosts import write
 
 Take = Callable[[str, str], None]  # an order to the kernel: path and text
 VOLATILE = ("/proc/", "/sys/", "/run/", "/dev/")
@@ -24,32 +27,64 @@ _KIB = {"K": 1, "M": 1024, "G": 1024 * 1024}
 
 def power_on(root: Path, hardware: Dict[str, str]) -> None:
     """/proc, /sys, /run and /dev hold the files of the hardware and nothing else."""
-    files = {str(root) + path: text for path, text in hardware.items() if path.startswith(VOLATILE)}
-    for top in VOLATILE:
-        for folder, inner, names in os.walk(f"{root}{top}", topdown=False):
-            for name in (*names, *inner):
-                path = os.path.join(folder, name)
-                if os.path.islink(path) or name in names:
-                    if path not in files:
-                        os.unlink(path)
-                else:
-                    with suppress(OSError):
-                        os.rmdir(path)  # only when nothing is in it
+    files = {path: text for path, text in hardware.items() if path.startswith(VOLATILE)}
+    clear(root, files, VOLATILE)
     os.makedirs(f"{root}/run", exist_ok=True)
-    for path, text in files.items():
-        with suppress(OSError):
-            if os.readlink(path) == text[3:] if text.startswith("-> ") else _text(path) == text:
-                continue
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        if text.startswith("-> "):
-            os.symlink(text[3:], path)
-        else:
-            Path(path).write_text(text)
+    write(root, files)
 
 
-def _text(path: str) -> str:
-    with open(path) as stream:
-        return stream.read()
+def clear(root: Path, files: Dict[str, str], tops: Sequence[str]) -> None:
+    """Remove what isn't among the files, and the folders in which nothing is."""
+    for top in tops:
+        if os.path.isdir(f"{root}{top}"):
+            _clear(f"{root}{top}".rstrip("/"), len(str(root)), files)
+
+
+def _clear(folder: str, start: int, files: Dict[str, str]) -> bool:
+    """Whether something is left in the folder."""
+    left = False
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                if _clear(entry.path, start, files):
+                    left = True
+                else:
+                    os.rmdir(entry.path)
+            elif entry.path[start:] in files:
+                left = True
+            else:
+                os.unlink(entry.path)
+    return left
+
+
+def exchange(root: Path, before: Dict[str, str], after: Dict[str, str]) -> None:
+    """Files that are only in `before` go, with all that came to their folders; those only in `after` come."""
+    for path in before.keys() - after.keys():
+        Path(f"{root}{path}").unlink(missing_ok=True)
+    kept = {folder for path in after for folder in _above(path)}
+    for folder in sorted({folder for path in before.keys() - after.keys() for folder in _above(path)} - kept):
+        shutil.rmtree(f"{root}{folder}", ignore_errors=True)
+    table = f"{root}/proc/interrupts"
+    lines = dict(_interrupts(Path(table).read_text())) if os.path.exists(table) else {}
+    gone = dict(_interrupts(before.get("/proc/interrupts", ""))).keys()
+    new = {path: text for path, text in after.items() if before.get(path) != text}
+    if "/proc/interrupts" in new:
+        wanted = dict(_interrupts(new["/proc/interrupts"]))
+        extra = [number for number in lines if number not in gone and number not in wanted]
+        new["/proc/interrupts"] = "".join(lines.get(n, wanted.get(n, "")) for n in (*wanted, *extra))
+    write(root, new)
+
+
+def _above(path: str) -> Iterator[str]:
+    while path.count("/") > 1:
+        path = os.path.dirname(path)
+        yield path
+
+
+def _interrupts(table: str) -> Iterator[Tuple[str, str]]:
+    """Number or name of each line."""
+    for line in table.splitlines(keepends=True):
+        yield line.partition(":")[0].strip(), line
 
 
 def renumbered(hardware: Dict[str, str], by: int) -> Dict[str, str]:

@@ -88,6 +88,24 @@ class FakeKernel(WritableHost):
         for unit in boot.mounts(root):
             self.memory.systemctl("start", unit)
 
+    def replug(self, hardware: Dict[str, str]) -> None:
+        """Devices go and come while it runs: their files do, what others were told stays."""
+        root = Path(self.root)
+        before, after = (boot.renumbered(files, by=self._boots) for files in (self.hardware, hardware))
+        self.hardware = hardware
+        boot.exchange(root, before, after)
+        for subsystem, folder in (("block", "/sys/block/"), ("net", "/sys/class/net/")):
+            known, now = (
+                {
+                    path.split("/")[-1 - (subsystem == "net")]
+                    for path in files
+                    if path.startswith(folder) and path.endswith("/device")
+                }
+                for files in (before, after)
+            )
+            for name in sorted(now - known):
+                Udev(root, self._take).event(subsystem, name, "add")
+
     def write_value(self, path: str, text: str) -> None:
         mood = self.moods.get(path, "")
         if self.read_only:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Dict
+from typing import Dict, List
 
 from tests.support.fake_kernel import FakeKernel
 from tests.support.hosts import files_of
@@ -17,10 +17,31 @@ ROUTE = "\t".join(["{}", "00000000", "0100000A", "0003", "0", "0", "512", "00000
 
 def fresh(root: Path, name: str) -> FakeKernel:
     """A host as it boots: the first NIC has the default route, ENA adapts and has its rings, ixgbevf has its own."""
-    files = files_of(name)
-    nics = sorted({path.split("/")[4] for path in files if path.startswith("/sys/class/net/")})
-    host = FakeKernel(root, {**files, **({"/proc/net/route": ROUTE.format(nics[0])} if nics else {})})
-    for one in nics:
+    host = FakeKernel(root, routed(files_of(name)))
+    probe(host)
+    return host
+
+
+def routed(files: Dict[str, str]) -> Dict[str, str]:
+    """The files with a default route through the first NIC."""
+    nics = nics_of(files)
+    return {**files, **({"/proc/net/route": ROUTE.format(nics[0])} if nics else {})}
+
+
+def nics_of(files: Dict[str, str]) -> List[str]:
+    """The names of the NICs."""
+    return sorted({path.split("/")[4] for path in files if path.startswith("/sys/class/net/")})
+
+
+def probe(host: FakeKernel) -> None:
+    """What each NIC's driver chooses when it finds its device."""
+    probe_only(host, nics_of(host.hardware))
+
+
+def probe_only(host: FakeKernel, names: List[str]) -> None:
+    """The same for NICs that came now; other devices have no driver's table."""
+    files = host.hardware
+    for one in set(names).intersection(nics_of(files)):
         driver = files[_driver_of(files, one)].rsplit("/", 1)[1]
         queues = sum(path.startswith(f"/sys/class/net/{one}/queues/rx-") and "rps_cpus" in path for path in files)
         if driver == "ena":
@@ -30,7 +51,6 @@ def fresh(root: Path, name: str) -> FakeKernel:
         elif driver == "ixgbevf":
             host.nics.rings[one] = [4096, 4096, 512, 512]
             host.nics.coalesce[one] = [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, *[0] * 12]
-    return host
 
 
 def _driver_of(files: Dict[str, str], nic: str) -> str:

@@ -13,6 +13,7 @@ after the manuals; no recording is copied.
 from __future__ import annotations
 
 import json
+import os
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Dict, Iterator, Optional, Tuple
@@ -68,18 +69,37 @@ def built(host: Dict[str, Any], changes: Optional[Dict[str, Optional[str]]] = No
 
 def lay_out(root: Path, files: Dict[str, str]) -> None:
     """Write the files below the root; "-> target" is a symbolic link."""
-    for path, text in files.items():
-        place = root / path.lstrip("/")
-        place.parent.mkdir(parents=True, exist_ok=True)
-        if text.startswith("-> "):
-            with suppress(FileExistsError):
-                place.symlink_to(text[3:])
-        else:
-            place.write_text(text)
+    write(root, files)
     for folder in ("etc/tmpfiles.d", "etc/systemd/system", "etc/udev/rules.d", "var/lib", "run", "usr/bin"):
         (root / folder).mkdir(parents=True, exist_ok=True)
     with suppress(FileExistsError):
         (root / "usr/bin/python3").symlink_to("python3.11")
+
+
+def write(root: Path, files: Dict[str, str]) -> None:
+    """Make these files be there, and leave alone what is as it should be."""
+    made = set()
+    for path, text in files.items():
+        place = f"{root}/{path.lstrip('/')}"
+        try:
+            if os.readlink(place) == text[3:] if text.startswith("-> ") else _text(place) == text:
+                continue
+        except OSError:
+            folder = os.path.dirname(place)
+            if folder not in made:
+                os.makedirs(folder, exist_ok=True)
+                made.add(folder)
+        if text.startswith("-> "):
+            with suppress(FileExistsError):
+                os.symlink(text[3:], place)
+        else:
+            with open(place, "w", encoding="utf-8") as stream:
+                stream.write(text)
+
+
+def _text(path: str) -> str:
+    with open(path, encoding="utf-8") as stream:
+        return stream.read()
 
 
 def _topology(sockets: int, cores: int, threads: int, nodes: int) -> Iterator[Tuple[str, str]]:

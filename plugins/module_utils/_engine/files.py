@@ -88,6 +88,9 @@ class NativeFile(Lever):
             return f"{where} exists and nearmetal didn't write it: move it away and run again"
         return read_only(host, where)
 
+    def temporary(self, host: WritableHost, where: str) -> Iterable[str]:
+        return (store.beside(where),)
+
     def also(self, host: WritableHost, where: str) -> Iterable[Tuple[str, str]]:
         present = self.read(host, where)
         return set_by_rules(host, str(present)) if where.endswith(".rules") and present is not None else ()

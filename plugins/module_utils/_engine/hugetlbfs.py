@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from typing import Iterable
+
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.files import read_only
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
@@ -77,6 +79,9 @@ class Mount(Lever):
         if where not in hugetlbfs.mounts(host) and host.names(where):
             return f"{where} isn't empty, a mount would hide what is in it: choose another path"
         return read_only(host, unit)
+
+    def temporary(self, host: WritableHost, where: str) -> Iterable[str]:
+        return (store.beside(f"{hugetlbfs.FOLDER}/{hugetlbfs.unit_of(where)}"),)
 
     def original(self, before: Value) -> Value:
         return None  # a mount of ours without a journal is a leftover

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 import time
+from typing import Iterable
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.files import read_only
@@ -76,6 +77,9 @@ class IrqbalanceArguments(Lever):
 
     def obstacle(self, host: WritableHost, where: str) -> str:
         return read_only(host, where)
+
+    def temporary(self, host: WritableHost, where: str) -> Iterable[str]:
+        return (store.beside(where),)
 
     def pending(self, host: WritableHost, where: str, value: Value) -> str:
         if self.restart or irqbalance.running(host) is None:

@@ -258,7 +258,14 @@ class Journal:
         self._save(self._entries)
 
     def _save(self, entries: Dict[Tuple[str, str], Entry]) -> None:
-        """Put the entries on disk; only what is there counts. NearmetalError when they couldn't be read again."""
+        """Put the entries on disk; only what is there counts. NearmetalError when they couldn't be read again.
+
+        Of a place that is forgotten nothing is left beside, whichever run was killed there.
+        """
+        for key in self._entries.keys() - entries.keys():
+            for path in lever(key[0]).temporary(self._host, key[1]):
+                if self._host.exists(path):
+                    store.remove_file(self._host, path)
         if entries or self._newer:
             content = _Content(self._instance, list(entries.values()), self._newer)
             _write(self._host, PATH, content, folder_mode=0o700)

@@ -66,6 +66,10 @@ class Lever(ABC):
         """Whether the place itself left the host, as a disk does that was detached: nothing is to be taken back."""
         return False
 
+    def temporary(self, host: WritableHost, where: str) -> Iterable[str]:
+        """Files that a run which was killed may have left beside the place."""
+        return ()
+
     def also(self, host: WritableHost, where: str) -> Iterable[Tuple[str, str]]:
         """Levers and places that hold a value because of what is here, although no run of ours wrote it there."""
         return ()

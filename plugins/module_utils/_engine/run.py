@@ -100,6 +100,7 @@ def run(
         stored = StoredWanted(host)
         if not check:
             dead_man.expire(host, stored)
+            store.remove_temporary(host)
         requests = ask(_known(journal, stored))
         facts = seen(host, domains(requests))
         outcomes = plan_all(host, journal, stored, facts, requests, strict, mode, lenient)

@@ -112,31 +112,37 @@ def read_file(host: WritableHost, path: str) -> Optional[bytes]:
     return data
 
 
+def beside(path: str) -> str:
+    """The name under which a file is written before it gets its own; a run that is killed leaves it."""
+    folder, name = os.path.split(path)
+    return f"{folder}/.{name}.new"
+
+
 def replace_file(host: WritableHost, path: str, data: bytes, mode: int, folder_mode: int) -> None:
     """Give `path` the content `data` at once: afterwards it is the old file or the new one, never a third."""
     folder, name = os.path.split(path)
-    beside = f".{name}.new"
+    new = os.path.basename(beside(path))
     try:
         with directory(host, folder, create=folder_mode) as parent:
             try:
-                _unlink(parent, beside)  # left by a run that was killed
+                _unlink(parent, new)  # left by a run that was killed
                 flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-                with os.fdopen(os.open(beside, flags, mode, dir_fd=parent), "wb") as stream:
+                with os.fdopen(os.open(new, flags, mode, dir_fd=parent), "wb") as stream:
                     os.fchmod(stream.fileno(), mode)
                     _label(parent, name, stream.fileno())
                     stream.write(data)
                     stream.flush()
                     os.fsync(stream.fileno())
-                os.rename(beside, name, src_dir_fd=parent, dst_dir_fd=parent)
+                os.rename(new, name, src_dir_fd=parent, dst_dir_fd=parent)
                 os.fsync(parent)
             except OSError:
-                _unlink(parent, beside)
+                _unlink(parent, new)
                 raise
     except OSError as error:
         raise explain(path, error) from None
 
 
-def _label(parent: int, name: str, beside: int) -> None:
+def _label(parent: int, name: str, new: int) -> None:
     """Give the new file the SELinux label of the one it replaces, which may differ from its folder's.
 
     A file without a predecessor has its folder's label, as policies expect of sysctl.d,
@@ -145,7 +151,7 @@ def _label(parent: int, name: str, beside: int) -> None:
     with suppress(OSError):
         old = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent)
         try:
-            os.setxattr(beside, _LABEL, os.getxattr(old, _LABEL))
+            os.setxattr(new, _LABEL, os.getxattr(old, _LABEL))
         finally:
             os.close(old)
 
@@ -161,6 +167,15 @@ def remove_file(host: WritableHost, path: str) -> None:
         return
     except OSError as error:
         raise explain(path, error) from None
+
+
+def remove_temporary(host: WritableHost) -> None:
+    """Remove what runs that were killed left in our data directory; the caller holds the lock."""
+    left = [name for name in host.names(DATA) if name.startswith(".") and name.endswith(".new")]
+    for name in left:
+        remove_file(host, f"{DATA}/{name}")
+    if left:
+        remove_empty_data(host)
 
 
 def remove_empty_data(host: WritableHost) -> None:

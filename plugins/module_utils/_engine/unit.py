@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from contextlib import suppress
+from typing import Iterable
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import bundle
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import store
@@ -62,6 +63,9 @@ class Agent(Lever):
         if host.exists(AGENT) and identity(host) is None:
             return f"{AGENT} exists and nearmetal didn't write it: move it away and run again"
         return read_only(host, AGENT)
+
+    def temporary(self, host: WritableHost, where: str) -> Iterable[str]:
+        return (store.beside(AGENT), store.beside(f"{os.path.dirname(AGENT)}/{bundle.cache_name()}"))
 
     def remembered(self, value: Value) -> Value:
         # Whichever version it is, it is ours and goes with the last concern that needs it.

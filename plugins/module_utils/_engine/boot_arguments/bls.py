@@ -51,6 +51,9 @@ class Bls(Provider):
             f' write {_VARIABLE}="…" in one line of its own, as the last that names it, and run again'
         )
 
+    def copies(self, host: WritableHost) -> Iterator[str]:
+        return _copies(host)
+
     def theirs(self, host: WritableHost, known: Record, arguments: Mapping[str, str]) -> Dict[str, Tuple[str, ...]]:
         lines = {path: _foreign(path, line, known) for path, _span, _text, line in _places(host)}
         return {
@@ -72,7 +75,8 @@ class Bls(Provider):
         judge(host, boot.read_entries(host, "bls", new), record.arguments, _device(host))
         _write(host, old, new)
         if not record.arguments:
-            _remove_copies(host)
+            for path in _copies(host):
+                store.remove_file(host, path)
 
 
 def _places(host: WritableHost) -> Iterator[Tuple[str, Tuple[int, int], str, str]]:
@@ -150,7 +154,7 @@ def _put(host: WritableHost, path: str, text: str, mode: int) -> None:
     store.replace_file(host, path, text.encode("utf-8", "surrogateescape"), mode, 0o755)
 
 
-def _remove_copies(host: WritableHost) -> None:
+def _copies(host: WritableHost) -> Iterator[str]:
     """Of entries that a kernel's removal took with it too, and what a run left that was killed."""
     places = [(boot.ENTRIES, r".*\.conf")]
     for path in (boot.environment_path(host), boot.KERNEL_CMDLINE, boot.DEFAULTS):
@@ -160,4 +164,4 @@ def _remove_copies(host: WritableHost) -> None:
         copies = re.compile(rf"\.?{name}\.nearmetal-(old|new)(\.new)?|\.{name}\.new")
         for each in host.names(folder):
             if copies.fullmatch(each):
-                store.remove_file(host, f"{folder}/{each}")
+                yield f"{folder}/{each}"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from typing import Mapping, Tuple
+from typing import Iterable, Mapping, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.boot_arguments import swap
@@ -44,6 +44,11 @@ class Generated(Provider):
             if not host.writable(path):
                 return f"{path} is read-only here, so kernel arguments can't be set"
         return ""
+
+    def copies(self, host: WritableHost) -> Iterable[str]:
+        path, (shell, _text) = boot.config_path(host, self.name), self.defaults(host, ())
+        made = f"{path}.nearmetal-new"
+        return (made, store.beside(made), f"{path}.nearmetal-old", store.beside(shell), swap.aside(shell))
 
     def realise(self, host: WritableHost, record: Record) -> None:
         files = swap.Swap(host)

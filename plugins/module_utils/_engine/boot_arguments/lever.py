@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Dict, Mapping
+from typing import Dict, Iterable, Mapping
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.boot_arguments.bls import Bls
@@ -82,6 +82,12 @@ class BootArguments(Lever):
 
     def remembered(self, value: Value) -> Value:
         return value.get("argument") if isinstance(value, Mapping) else value
+
+    def temporary(self, host: WritableHost, where: str) -> Iterable[str]:
+        facts = boot.observe(host)
+        if facts.provider is None or host.exists(boot_record.PATH):
+            return ()  # as long as something is ours, the boot loader's old files are kept beside
+        return PROVIDERS[facts.provider].copies(host)
 
     def pending(self, host: WritableHost, where: str, value: Value) -> str:
         facts = boot.observe(host)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import posixpath
 from abc import ABC, abstractmethod
-from typing import Dict, Mapping, Sequence, Tuple
+from typing import Dict, Iterable, Mapping, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
@@ -31,6 +31,10 @@ class Provider(ABC):
 
         Raises NearmetalError with the files as they were.
         """
+
+    @abstractmethod
+    def copies(self, host: WritableHost) -> Iterable[str]:
+        """Files of ours beside those of the boot loader, which go with the last of our arguments."""
 
     def theirs(self, host: WritableHost, known: Record, arguments: Mapping[str, str]) -> Dict[str, Tuple[str, ...]]:
         """Text of each argument → the files in which somebody else has it already; where ours have a file, none."""

@@ -61,8 +61,7 @@ class Swap:
         """The new files count: remove the old ones."""
         for path, was_there in self._old.items():
             if was_there:
-                folder, name = os.path.split(path)
-                store.remove_file(self._host, f"{folder}/{_aside(name)}")
+                store.remove_file(self._host, aside(path))
         self._old = {}
 
 
@@ -111,6 +110,12 @@ def _settle(folder: int) -> None:
     os.fsync(folder)
     with suppress(OSError):  # not ext4, or a kernel before 5.14: fsync is all there is
         fcntl.ioctl(folder, _CHECKPOINT, struct.pack("I", 0))
+
+
+def aside(path: str) -> str:
+    """The second name of a file while it is exchanged."""
+    folder, name = os.path.split(path)
+    return f"{folder}/{_aside(name)}"
 
 
 def _aside(name: str) -> str:

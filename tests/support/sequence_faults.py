@@ -1,0 +1,99 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A run that dies at one of its writes, or whose writes fail for a while."""
+
+from __future__ import annotations
+
+import errno
+import os
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, Callable, Iterator, Mapping, Optional, Sequence, TypeVar
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import store, unit
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.boot_arguments import swap
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+
+from tests.support.fake_kernel import FakeKernel
+
+Result = TypeVar("Result")
+# The modules of the engine that change files by themselves.
+_WRITERS = (store, swap, unit)
+_CHANGING = ("rename", "unlink", "link", "symlink", "mkdir", "rmdir", "fsync")
+
+
+class Killed(BaseException):
+    """SIGKILL, the OOM killer or a power cut: nothing of the run is done any more."""
+
+
+class Writes:
+    """Counts what changes the host, and lets some of it fail; `engine` is told of each kernel file."""
+
+    def __init__(self, host: FakeKernel, fault: Optional[Mapping[str, Any]], engine: Callable[[str], None]) -> None:
+        self._host = host
+        self._fault = fault or {"kind": ""}
+        self._engine = engine
+        self.count = 0
+
+    @contextmanager
+    def counted(self) -> Iterator[None]:
+        """All writes of the host go through here meanwhile."""
+        host, kind = self._host, type(self._host)
+        orders = {"write_value": self._write, "set_driver": None, "command": self._command, "output": self._command}
+        for name, wrapper in orders.items():
+            real = getattr(kind, name).__get__(host)
+            setattr(host, name, partial(wrapper or self._order, real))
+        for module in _WRITERS:
+            vars(module)["os"] = _Os(self)
+        try:
+            yield
+        finally:
+            for module in _WRITERS:
+                vars(module)["os"] = os
+            for name in orders:
+                delattr(host, name)
+
+    def step(self, act: Callable[[], Result]) -> Result:
+        """One write."""
+        self.count += 1
+        fault = self._fault
+        if fault["kind"] == "kill" and self.count == fault["at"]:
+            if fault["after"]:
+                act()
+            raise Killed
+        if fault["kind"].startswith("E") and fault["at"] <= self.count < fault["at"] + fault["length"]:
+            raise OSError(getattr(errno, fault["kind"]), os.strerror(getattr(errno, fault["kind"])))
+        return act()
+
+    def _write(self, real: Callable[[str, str], None], path: str, text: str) -> None:
+        self._engine(path)
+        self.step(partial(real, path, text))
+
+    def _order(self, real: Callable[..., None], *words: Any) -> None:
+        self.step(partial(real, *words))
+
+    def _command(self, real: Callable[..., Any], argv: Sequence[str], timeout: float = 60) -> Any:
+        try:
+            return self.step(partial(real, argv, timeout))
+        except OSError as error:
+            raise NearmetalError(f"{argv[0]} failed with code 1: {error.strerror}") from None
+
+
+class _Os:
+    """The module os, with what changes files counted."""
+
+    def __init__(self, writes: Writes) -> None:
+        self._writes = writes
+
+    def __getattr__(self, name: str) -> Any:
+        real = getattr(os, name)
+        if name in _CHANGING:
+            return lambda *words, **named: self._writes.step(partial(real, *words, **named))
+        if name == "open":
+            return self._open
+        return real
+
+    def _open(self, path: str, flags: int, *words: Any, **named: Any) -> int:
+        opened = partial(os.open, path, flags, *words, **named)
+        return self._writes.step(opened) if flags & os.O_CREAT else opened()

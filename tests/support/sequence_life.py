@@ -1,0 +1,323 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A life of a host, step by step, and what must hold after each of them and at its end."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+import re
+import traceback
+from contextlib import redirect_stderr, redirect_stdout
+from functools import partial
+from pathlib import Path
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import report
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import restore_requests, tune_requests
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Run, run
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+
+from tests.support.fake_boot import conditions_hold
+from tests.support.sequence_faults import Killed, Writes
+from tests.support.sequence_wanted import Step, steps
+from tests.support.sequence_world import HOSTS, World, changed
+
+# Where a lever writes: a change elsewhere is one that check didn't promise.
+PLACES: Mapping[str, str] = {
+    "clock": r"/sys/devices/system/clocksource/.*",
+    "smt": r"/sys/devices/system/(cpu|node)/.*|/proc/irq/.*",
+    "power": r"/sys/devices/system/cpu/.*",
+    "hugepages": r"/sys/(kernel/mm|devices/system/node)/.*|/proc/sys/vm/.*|/proc/1/mounts|/etc/systemd/.*",
+    "boot": r"/boot/.*|/etc/(default/grub.*|kernel/cmdline)",
+    "network": r"/sys/class/net/.*|/sys/devices/pci.*/msi_irqs/.*|/proc/(irq/.*|interrupts)",
+    "irqbalance": r"/etc/(sysconfig|default)/irqbalance",
+    "block": r"/sys/devices/.*/queue/.*",
+    "sysctl": r"/proc/sys/.*",
+    "files": r"/etc/.*|/usr/local/.*",
+    "unit": r"/etc/systemd/.*|/usr/local/.*|/run/nearmetal/.*",
+}
+_ALWAYS = r"/var/lib/nearmetal/.*|/run/nearmetal/.*"
+_SOMEBODY = {
+    r"/proc/sys/net/core/(somaxconn|netdev_max_backlog|rmem_max)": ("3333", "77777"),
+    r"/proc/sys/net/ipv4/tcp_(max_syn_backlog|keepalive_time)": ("3333", "77"),
+    r"/proc/sys/(kernel/numa_balancing|vm/zone_reclaim_mode)": ("0", "1"),
+    r"/proc/irq/\d+/smp_affinity_list": ("0", "1"),
+    r"/sys/class/net/[^/]+/queues/rx-\d+/rps_cpus": ("1", "2"),
+    r"/sys/class/net/[^/]+/queues/rx-\d+/rps_flow_cnt": ("64", "128"),
+    r"/sys/class/net/[^/]+/queues/tx-\d+/xps_cpus": ("1", "2"),
+    r"/sys/class/net/[^/]+/mtu": ("1400", "1300"),
+    r"/sys/devices/system/cpu/cpufreq/policy\d+/scaling_governor": ("powersave", "schedutil"),
+    r"/sys/devices/system/cpu/cpu\d+/cpuidle/state\d/disable": ("1", "0"),
+    r"/sys/kernel/mm/transparent_hugepage/(enabled|defrag)": ("always", "never"),
+    r"/sys/devices/system/node/node\d/hugepages/hugepages-2048kB/nr_hugepages": ("7", "9"),
+    r"/sys/devices/system/clocksource/clocksource0/current_clocksource": ("acpi_pm", "hpet"),
+    r"/sys/block/\w+/queue/(read_ahead_kb|nomerges|rq_affinity)": ("1", "2"),
+}
+_FILES = {
+    "/etc/sysctl.d/50-site.conf": "net.core.somaxconn = 5000\nnet/ipv4/tcp_keepalive_time=55\n",
+    "/etc/sysctl.d/99-zz.conf": "net.core.rmem_max = 333333\n",
+    "/etc/tmpfiles.d/site.conf": "w /sys/kernel/mm/transparent_hugepage/enabled - - - - never\n",
+    "/etc/udev/rules.d/60-site.rules": 'ACTION=="add|change", SUBSYSTEM=="block", ATTR{queue/read_ahead_kb}="64"\n',
+    "/etc/systemd/network/10-site.link": "[Match]\nOriginalName=ens* eth*\n\n[Link]\nMTUBytes=1450\n",
+}
+# What a run says of an original that nobody knows any more, and of what the running kernel was booted with.
+_EARLIER = "belongs to an earlier boot"
+_WAITS = f"{_EARLIER}|the running kernel was booted with"
+_NEWER = {"knob": "fans", "what": "cooling.fans", "where": "left", "original": {"rpm": [1]}, "ours": [{"rpm": None}]}
+
+
+class Life:
+    """Does the steps in a world."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.host = world.host
+        self._steps = 0
+
+    def do(self, step: Step) -> None:
+        """One step, and what must hold whatever it was."""
+        getattr(self, f"_{step.name}")(step)
+        known = self.world.journal() is not None
+        if not known:
+            self.world.settled()
+        self._steps += 1
+        if not known or self._steps % 3 == 0:
+            self._status_tells_the_truth()
+
+    def end(self) -> None:
+        """Everything is back: what nearmetal changed is as it was, and what others did is left."""
+        world = self.world
+        world.replug([])
+        self._forget_newer()
+        self._quietly(["confirm"])
+        done = self._run(lambda known: restore_requests(None, known))
+        assert not _errors(done), f"restore: {_errors(done)}"
+        assert world.journal() is None, f"restore left {world.journal()}"
+        assert not world.differences(), "after restore:\n" + "\n".join(world.differences())
+        if not world.waits and not world.strict and not world.origins:
+            return  # both are alike, so they boot alike
+        world.reboot()
+        assert not world.differences(), "after restore and a reboot:\n" + "\n".join(world.differences())
+
+    # What happens.
+
+    def _tune(self, step: Step) -> None:
+        given = dict(step.given)
+        within = given.pop("confirm_within")
+        given.setdefault("workload", None)
+
+        def ask(known: Any) -> Any:
+            return tune_requests(common={"owner_conflict": "take_over"}, on_host=known, **given)
+
+        doing = partial(self._run, ask, confirm_within=within)
+        if step.fault is not None:
+            self._faulty(step, doing)
+            return
+        before = self.world.snapshot()
+        promised, refusal = _tried(partial(doing, check=True))
+        assert not changed(before, self.world.snapshot()), "check mode wrote"
+        done, said = _tried(doing)
+        assert refusal == said or "waits to be confirmed" in said, f"check said {refusal!r}, tune {said!r}"
+        if done is None or promised is None:
+            return
+        self._did_what_check_said(promised, done, changed(before, self.world.snapshot()))
+        if not _errors(done) and not within and done.outcomes:
+            again, said = _tried(partial(doing, check=True))
+            assert again is not None, f"a second run fails: {said}"
+            left = [action for outcome in again.outcomes for action in outcome.plan.actions]
+            assert not left, f"a second run has more to do: {left}"
+
+    def _did_what_check_said(self, promised: Run, done: Run, paths: Sequence[str]) -> None:
+        done_of = {outcome.name: outcome for outcome in done.outcomes if not outcome.error}
+        for outcome in promised.outcomes:
+            if outcome.name in done_of and not outcome.error:
+                actions = done_of[outcome.name].plan.actions
+                assert outcome.plan.actions == actions, f"check said {outcome.plan.actions}, tune did {actions}"
+        kinds = {action.what.split(".")[0] for outcome in promised.outcomes for action in outcome.plan.actions}
+        expected = re.compile("|".join([_ALWAYS, *(PLACES[kind] for kind in kinds)]))
+        beyond = [path for path in paths if not expected.fullmatch(path)]
+        assert not beyond, f"check promised {sorted(kinds)}, and these changed: {beyond}"
+
+    def _restore(self, step: Step) -> None:
+        names = [step.given["concern"]] if step.given["concern"] else None
+        self._faulty(step, partial(self._run, lambda known: restore_requests(names, known)))
+
+    def _reapply(self, step: Step) -> None:
+        self._faulty(step, partial(self._quietly, ["reapply"]))
+
+    def _reboot(self, step: Step) -> None:
+        self.world.reboot()
+        unit = Path(self.host.root) / "etc/systemd/system/nearmetal.service"
+        wanted = [*(Path(self.host.root) / "etc/systemd/system").glob("*.wants/nearmetal.*")]
+        if step.given["unit"] and wanted and unit.exists() and conditions_hold(Path(self.host.root), unit.read_text()):
+            self._faulty(step, partial(self._quietly, ["reapply", "--if-changed"]))
+
+    def _somebody(self, step: Step) -> None:
+        pattern = _pick(sorted(_SOMEBODY), step.given["draw"])
+        root = Path(self.world.twin.root)
+        top = root / ("proc" if pattern.startswith("/proc") else pattern.split("/")[1] + "/" + pattern.split("/")[2])
+        found = sorted(f"/{each.relative_to(root)}" for each in _files(top))
+        found = [path for path in found if re.fullmatch(pattern, path)]
+        if found:
+            path = _pick(found, step.given["other"] * 7 % 1)
+            self.world.somebody(path, _pick(_SOMEBODY[pattern], step.given["other"]))
+
+    def _their_file(self, step: Step) -> None:
+        path = _pick(sorted(_FILES), step.given["draw"])
+        self.world.their_file(path, _FILES[path] if step.given["other"] < 0.7 else None)
+
+    def _unplug(self, step: Step) -> None:
+        found = [
+            one["name"]
+            for kind in ("nics", "disks")
+            for one in self.world.spec.get(kind, ())
+            if one.get("mount") is None and not one.get("members")
+        ]
+        below = {name[:7] for disk in self.world.spec.get("disks", ()) for name in disk.get("members", ())}
+        free = [name for name in found if name not in self.world.away and name not in below]
+        if free:
+            self.world.replug([*self.world.away, _pick(free, step.given["draw"])])
+
+    def _plug(self, _step: Step) -> None:
+        self.world.replug([])
+
+    def _rename(self, step: Step) -> None:
+        nics = [nic["name"] for nic in self.world.spec.get("nics", ())]
+        if nics:
+            name = _pick(nics, step.given["draw"])
+            self.world.rename(name, f"enx{len(name)}{name[-1]}")
+            self.world.reboot()
+
+    def _confirm(self, _step: Step) -> None:
+        self._quietly(["confirm"])
+
+    def _dead_man(self, _step: Step) -> None:
+        self._quietly(["dead-man"])
+
+    def _newer(self, step: Step) -> None:
+        """What a newer version keeps beside our entries."""
+        journal = self.world.journal()
+        if journal is not None and not self.world.newer:
+            concern = journal["entries"][0]["concern"] if step.given["draw"] < 0.5 else "cooling"
+            self.world.newer = [{"concern": concern, "boot_id": self.host.boot_id(), **_NEWER}]
+            self._write_journal({**journal, "entries": [*journal["entries"], *self.world.newer]})
+
+    def _older(self, _step: Step) -> None:
+        """The stored wanted of an older version, which knew fewer marks."""
+
+    def _forget_newer(self) -> None:
+        """The newer version takes back what it did."""
+        journal, newer = self.world.journal(), self.world.newer
+        if newer:
+            assert journal is not None, "what a newer version kept is lost"
+            assert all(entry in journal["entries"] for entry in newer), "what a newer version kept is lost"
+            left = [entry for entry in journal["entries"] if entry not in newer]
+            self._write_journal({**journal, "entries": left})
+            self.world.newer = []
+
+    def _write_journal(self, content: Mapping[str, Any]) -> None:
+        place = Path(self.host.root) / "var/lib/nearmetal/journal.json"
+        place.write_text(json.dumps(content))
+        if not content["entries"]:
+            place.unlink()
+
+    # How.
+
+    def _run(self, ask: Callable[[Any], Any], check: bool = False, confirm_within: int = 0) -> Run:
+        done = run(self.host, ask, check=check, confirm_within=confirm_within)
+        if not check:
+            told = [finding for outcome in done.outcomes for finding in outcome.plan.findings]
+            waiting = re.compile(_WAITS if self.world.boots else _EARLIER)
+            self.world.waits.update(finding.concern for finding in told if waiting.search(finding.reason))
+        return done
+
+    def _faulty(self, step: Step, doing: Callable[[], Any]) -> None:
+        """Do it while writes fail, or the run dies at one."""
+        writes = Writes(self.host, step.fault, self.world.engine_wrote)
+        try:
+            with writes.counted():
+                doing()
+        except Killed:
+            if self.world.boots:
+                self.world.waits.add("killed")  # it may have died before it could say so
+        except NearmetalError:
+            return
+
+    def _quietly(self, words: List[str]) -> int:
+        with redirect_stdout(io.StringIO()) as out, redirect_stderr(out):
+            code = command(words, self.host)
+        if self.world.boots and "next boot" in out.getvalue():
+            self.world.waits.add(words[0])
+        return code
+
+    def _status_tells_the_truth(self) -> None:
+        found = report.collect(self.host)
+        if self.world.journal() is None and not (Path(self.host.root) / "var/lib/nearmetal/wanted.json").exists():
+            assert not found["concerns"], f"status tells of {found['concerns']}"
+
+
+def _errors(done: Run) -> Dict[str, str]:
+    return {outcome.name: outcome.error for outcome in done.outcomes if outcome.error}
+
+
+def _tried(act: Callable[[], Run]) -> Tuple[Optional[Run], str]:
+    try:
+        return act(), ""
+    except NearmetalError as error:
+        return None, str(error)
+
+
+def _pick(choices: Sequence[Any], draw: float) -> Any:
+    return choices[int(draw * len(choices)) % len(choices)]
+
+
+def _files(top: Path) -> List[Path]:
+    return [path for path in top.rglob("*") if path.is_file()]
+
+
+# What a fault of ours may raise; Killed is none.
+_FAILURES = (AssertionError, AttributeError, LookupError, NearmetalError, OSError, RuntimeError, TypeError, ValueError)
+
+
+def drawn(seed: int) -> Tuple[str, List[Step]]:
+    """The host and the steps of a seed."""
+    rng = random.Random(seed)
+    name = rng.choices(list(HOSTS), list(HOSTS.values()))[0]
+    return name, steps(rng)
+
+
+def lived(folder: Path, name: str, life: Sequence[Step]) -> str:
+    """Live it; what went wrong, in its last lines."""
+    done = Life(World(folder / name, name))
+    try:
+        for step in life:
+            done.do(step)
+        done.end()
+    except _FAILURES:
+        return traceback.format_exc()
+    return ""
+
+
+def failure(seed: int, folder: Path) -> str:
+    """What goes wrong in the life of a seed, with the steps that it takes; empty when all is well."""
+    name, life = drawn(seed)
+    trouble = lived(folder, name, life)
+    if not trouble:
+        return ""
+    for step in list(life):
+        shorter = [each for each in life if each is not step]
+        again = lived(folder, name, shorter)
+        if again and _kind(again) == _kind(trouble):
+            life, trouble = shorter, again
+    told = "\n".join(f"  {step}" for step in life)
+    return f"NEARMETAL_SEED={seed}, on {name}:\n{told}\n{trouble[-3000:]}"
+
+
+def _kind(trouble: str) -> str:
+    """The last frame and the first words of what it says, so that a shorter life fails alike."""
+    places = re.findall(r"^  File .*$", trouble, re.MULTILINE)
+    return places[-1] + trouble[trouble.rindex(places[-1]) :].split("Error")[-1][:40]

@@ -1,0 +1,164 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Random steps of a life of a host: what is wanted of its concerns, what fails, and what others do meanwhile."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, Mapping, Optional
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
+from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.registry import WORKLOADS
+
+# Words and numbers for options whose spec lists none; a host that can't have one says so.
+VALUES: Mapping[str, List[Any]] = {
+    "source": ["auto", "kernel", "tsc", "hpet", "acpi_pm"],
+    "max_exit_latency_us": [0, 2, 10, 100],
+    "governor": ["performance", "powersave", "schedutil", "kernel"],
+    "energy_performance_preference": ["performance", "balance_performance", "power"],
+    "size": ["2M", "1G"],
+    "count": [0, 1, 5, 64],
+    "percent_of_memory": [1, 10],
+    "path": ["/mnt/huge", "/srv/huge-pages"],
+    "group": ["1001"],
+    "zone_reclaim_mode": [0, 1],
+    "unit": ["app.service", "database@1.service"],
+    "nodes": ["0", "1", "spread"],
+    "near_interface": ["ens5", "ens3"],
+    "near_device": ["nvme1n1"],
+    "rx_ring": ["max", "kernel", "512", "2048"],
+    "tx_ring": ["max", "kernel", "256", "512"],
+    "rx_usecs": [0, 20, 64],
+    "tx_usecs": [0, 64, 128],
+    "mtu": [1500, 9001],
+    "length": [500, 1000, 5000],
+    "somaxconn": [1024, 4096, 65535],
+    "max_syn_backlog": [512, 8192],
+    "netdev_max_backlog": [1000, 16384],
+    "netdev_budget": [300, 600],
+    "rmem_max": [212992, 16777216],
+    "wmem_max": [212992, 16777216],
+    "tcp_rmem": ["4096 87380 16777216"],
+    "tcp_wmem": ["4096 65536 16777216"],
+    "keepalive_time": [7200, 300],
+    "port_range": ["1024 65535"],
+    "busy_poll": [0, 50],
+    "qdisc": ["fq", "pfifo_fast"],
+    "congestion_control": ["cubic", "reno"],
+    "min_free_kbytes": [67584, 262144],
+    "name": ["ens5", "ens6", "ens3", "eth0"],
+    "lpc_size": ["4"],
+    "queues": ["1", "2", "4", "max"],
+    "rps": ["auto", "none", "0-1", "1", "kernel"],
+    "rfs": ["auto", "0", "4096", "32768", "kernel"],
+    "xps": ["auto", "kernel", "0-1"],
+    "irq_cpus": ["0", "0-1", "2"],
+    "compute_units": ["app.service"],
+    "io_timeout": ["max", "60", "kernel"],
+    "scheduler": ["none", "mq-deadline", "kyber", "kernel"],
+    "read_ahead_kb": [0, 256, 4096],
+    "nr_requests": [64, 512],
+    "device": ["nvme1n1", "xvda", "nvme0n1"],
+    "mount": ["/data", "/"],
+    "poll_queues": [1, 2],
+    "minimum_kernel": ["3.10"],
+    "maximum_steal_percent": [1],
+    "instance_type": ["m5.metal"],
+}
+FAULTS = ("kill", "kill", "kill", "EIO", "ENOSPC", "EROFS")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing that happens, with all that was drawn for it."""
+
+    name: str
+    given: Mapping[str, Any] = field(default_factory=dict)
+    fault: Optional[Mapping[str, Any]] = None
+
+    def __str__(self) -> str:
+        told = ", ".join(f"{key}={value!r}" for key, value in self.given.items())
+        return f"{self.name}({told})" + (f" while {dict(self.fault)}" if self.fault else "")
+
+
+def steps(rng: random.Random) -> List[Step]:
+    """A life of four to eight steps; the first one tunes."""
+    life = [_tune(rng, fault=rng.random() < 0.4)]
+    names, weights = zip(*_CHOICES.items())
+    for _number in range(rng.randint(3, 7)):
+        life.append(_step(rng, rng.choices(names, weights)[0]))
+    return life
+
+
+_CHOICES = {
+    "tune": 30,
+    "restore": 12,
+    "reapply": 8,
+    "reboot": 14,
+    "somebody": 16,
+    "their_file": 5,
+    "unplug": 5,
+    "plug": 5,
+    "rename": 3,
+    "confirm": 3,
+    "dead_man": 3,
+    "newer": 3,
+    "older": 3,
+}
+
+
+def _step(rng: random.Random, name: str) -> Step:
+    if name == "tune":
+        return _tune(rng, fault=rng.random() < 0.4)
+    if name in ("restore", "reapply"):
+        given = {"concern": rng.choice([None, None, rng.choice(CONCERNS).name])} if name == "restore" else {}
+        return Step(name, given, _fault(rng) if rng.random() < 0.3 else None)
+    if name == "reboot":
+        return Step(name, {"unit": rng.random() < 0.6}, _fault(rng) if rng.random() < 0.2 else None)
+    return Step(name, {"draw": rng.random(), "other": rng.random()})
+
+
+def _fault(rng: random.Random) -> Dict[str, Any]:
+    """The run dies at a write, before or after it; or writes fail for a while."""
+    at = rng.choice([rng.randint(1, 10), rng.randint(5, 25), rng.randint(5, 60), rng.randint(10, 150)])
+    return {"kind": rng.choice(FAULTS), "at": at, "length": rng.choice([1, 3, 1000]), "after": rng.random() < 0.5}
+
+
+def _tune(rng: random.Random, fault: bool) -> Step:
+    given: Dict[str, Any] = {"prune": rng.random() < 0.25, "confirm_within": rng.choice([0, 0, 0, 120])}
+    if rng.random() < 0.3:
+        given["workload"] = rng.choice(sorted(WORKLOADS))
+    few = rng.random()
+    concerns = {}
+    for concern in CONCERNS:
+        if rng.random() < (0.2 if few < 0.6 else 0.7):
+            concerns[concern.name] = _options(rng, concern.options, few=0.25 if few < 0.6 else 0.5)
+    if not concerns and "workload" not in given:
+        concern = rng.choice([one for one in CONCERNS if not one.checks or one.by_place])
+        concerns[concern.name] = _options(rng, concern.options, few=0.5)
+    given["concerns"] = concerns
+    return Step("tune", given, _fault(rng) if fault else None)
+
+
+def _options(rng: random.Random, spec: Mapping[str, Mapping[str, Any]], few: float) -> Dict[str, Any]:
+    found = {}
+    for name, rule in spec.items():
+        if name.startswith("allow_") or name == "restart_irqbalance":
+            found[name] = rng.random() < 0.8
+        elif rule.get("required") or rng.random() < few:
+            found[name] = _value(rng, name, rule)
+    return found
+
+
+def _value(rng: random.Random, name: str, rule: Mapping[str, Any]) -> Any:
+    kind = rule.get("type", "str")
+    if kind == "bool":
+        return rng.random() < 0.6
+    if kind == "dict":
+        return _options(rng, rule["options"], few=0.5)
+    if kind == "list":
+        element = {**rule, "type": rule["elements"]}
+        return [_value(rng, name, element) for _number in range(rng.choice([1, 1, 2]))]
+    return rng.choice(rule.get("choices") or VALUES[name])

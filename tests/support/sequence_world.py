@@ -1,0 +1,246 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A host that nearmetal tunes, and its twin, to which everything else happens too: after restore they are alike."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
+
+from tests.support import fresh_host, hosts
+from tests.support.boot_trees import BootHost, rhel_files
+from tests.support.fake_boot import clear
+from tests.support.fake_kernel import FakeKernel
+
+# How often each host of tests/hosts is drawn: those with more of everything more often.
+HOSTS = {
+    "metal": 3,
+    "nitro_big": 3,
+    "nitro_burstable": 4,
+    "nitro_old_kernel": 2,
+    "xen_hvm": 4,
+    "xen_hvm_4_sockets": 1,
+    "nitro": 4,
+    "metal_amd": 4,
+    "graviton_metal": 3,
+    "xen_pv": 2,
+}
+WITH_BLS = ("metal", "metal_amd", "nitro_burstable", "nitro_big")
+# What /run keeps of ours tells nothing of the host, and goes with the boot.
+_OURS = ("run/nearmetal/lock", "run/nearmetal/fingerprint", "run/nearmetal/.fingerprint.new")
+_EXTRA = {"/etc/group": "root:x:0:\n", "/proc/sys/vm/swappiness": "60\n"}
+
+
+class Remembering(FakeKernel):
+    """Looks a folder up once in each boot; a life of a host reads each of them hundreds of times."""
+
+    def __init__(self, root: Path, files: Dict[str, str], *rest: Any) -> None:
+        self._folders: Dict[str, str] = {}
+        super().__init__(root, files, *rest)
+
+    def reboot(self, boot_id: str, hardware: Optional[Dict[str, str]] = None) -> None:
+        self._folders.clear()
+        super().reboot(boot_id, hardware)
+
+    def replug(self, hardware: Dict[str, str]) -> None:
+        self._folders.clear()
+        super().replug(hardware)
+
+    def _inside(self, path: str) -> str:
+        folder, name = os.path.split(path)
+        if name in ("", ".", "..") or not folder.startswith(("/proc", "/sys")):
+            return super()._inside(path)
+        if folder not in self._folders:
+            self._folders[folder] = super()._inside(folder)
+        found = f"{self._folders[folder]}/{name}"
+        return super()._inside(path) if os.path.islink(found) else found
+
+
+class RememberingBootHost(Remembering, BootHost):
+    """The same for a host with a boot loader that needs no program."""
+
+    def command(self, argv: Sequence[str], timeout: float = 60) -> str:
+        return FakeKernel.command(self, argv, timeout)
+
+
+class World:
+    """Both hosts, and what is known of who wrote where."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.name = name
+        self.spec: Dict[str, Any] = json.loads((hosts.FOLDER / f"{name}.json").read_text())
+        self.away: List[str] = []  # devices that are unplugged
+        self.boots = 0
+        self.host, self.twin = (self._made(folder / each) for each in ("tuned", "twin"))
+        self.ours: Set[str] = set()  # kernel files that nearmetal wrote since it knew of nothing
+        self.strict: Dict[str, str] = {}  # path → what somebody wrote, and nearmetal didn't since
+        self.origins: Dict[str, Set[str]] = {}  # path → what it had from others
+        self.waits: Set[str] = set()  # concerns of which a run said that only the next boot brings them back
+        self.newer: List[Dict[str, Any]] = []  # entries of another version in the journal
+
+    def _made(self, folder: Path) -> FakeKernel:
+        files = self._files()
+        folder.mkdir(parents=True, exist_ok=True)
+        clear(folder, files, ("/",))
+        host = RememberingBootHost(folder, files, []) if self.name in WITH_BLS else Remembering(folder, files)
+        fresh_host.probe(host)
+        if isinstance(host, BootHost):
+            host.boot()
+        return host
+
+    def _files(self) -> Dict[str, str]:
+        """The files of the present hardware."""
+        spec = dict(self.spec)
+        for kind in ("nics", "disks"):
+            if kind in spec:
+                spec[kind] = [device for device in spec[kind] if device["name"] not in self.away]
+        files = fresh_host.routed({**hosts.built(spec), **_EXTRA})
+        if self.name in WITH_BLS:
+            files.update(rhel_files(9))
+        return {"/proc/sys/kernel/random/boot_id": "11111111-2222-3333-4444-555555555555\n", **files}
+
+    def both(self) -> Tuple[FakeKernel, FakeKernel]:
+        return self.host, self.twin
+
+    def engine_wrote(self, path: str) -> None:
+        """nearmetal is about to write a kernel file."""
+        self.ours.add(path)
+        self.strict.pop(path, None)
+
+    def settled(self) -> None:
+        """nearmetal knows of nothing any more: what comes is new."""
+        self.ours.clear()
+
+    def somebody(self, path: str, text: str) -> bool:
+        """Somebody writes a kernel file, on both hosts; whether it could be done."""
+        before, other = (self._text(host, path) for host in self.both())
+        if before is None or other is None:
+            return False
+        try:
+            for host in self.both():
+                host._take(path, text)
+        except OSError:
+            return False
+        after = self._text(self.host, path)
+        self.origins.setdefault(path, set()).update(each for each in (other, after) if each is not None)
+        if after is not None and after != before:
+            self.strict[path] = after
+        else:
+            self.strict.pop(path, None)
+        return True
+
+    def their_file(self, path: str, text: Optional[str]) -> None:
+        """Somebody writes or removes a file of theirs."""
+        for host in self.both():
+            place = Path(host.root) / path.lstrip("/")
+            place.parent.mkdir(parents=True, exist_ok=True)
+            if text is None:
+                place.unlink(missing_ok=True)
+            else:
+                place.write_text(text)
+
+    def reboot(self) -> None:
+        """Both boot; nothing that somebody wrote at run time is left, nor what waits."""
+        self.boots += 1
+        for host in self.both():
+            host.reboot(f"{self.boots:08d}-2222-3333-4444-555555555555", self._files())
+            fresh_host.probe(host)
+        for known in (self.ours, self.waits, self.strict, self.origins):
+            known.clear()
+
+    def replug(self, away: List[str]) -> None:
+        """Devices go or come on both hosts."""
+        if away == self.away:
+            return
+        back = [name for name in self.away if name not in away]
+        self.away = away
+        files = self._files()
+        for host in self.both():
+            host.replug(files)
+            fresh_host.probe_only(host, back)
+        for path in list(self.strict):
+            if self._text(self.twin, path) is None:
+                del self.strict[path]
+                del self.origins[path]
+
+    def rename(self, name: str, other: str) -> None:
+        """A NIC has another name from the next boot on."""
+        for nic in self.spec["nics"]:
+            if nic["name"] == name:
+                nic["name"] = other
+
+    def journal(self) -> Optional[Dict[str, Any]]:
+        """The raw journal."""
+        place = Path(self.host.root) / "var/lib/nearmetal/journal.json"
+        found: Optional[Dict[str, Any]] = json.loads(place.read_text()) if place.exists() else None
+        return found
+
+    def snapshot(self) -> Dict[str, bytes]:
+        return files_below(Path(self.host.root))
+
+    def differences(self) -> List[str]:
+        """Where the tuned host isn't as it should be without nearmetal, and nobody said so."""
+        here, there = self.snapshot(), files_below(Path(self.twin.root))
+        found = []
+        for name in sorted(here.keys() | there.keys()):
+            path = f"/{name}"
+            text = here[name].decode(errors="replace") if name in here else None
+            if path in self.strict:
+                fine = text == self.strict[path]
+            elif path in self.origins:
+                fine = text in self.origins[path]
+            else:
+                fine = here.get(name) == there.get(name)
+            if not fine and not (self.waits and path.startswith(("/proc/", "/sys/"))):
+                wanted = self.strict.get(path) or sorted(self.origins.get(path, ())) or _shown(there.get(name))
+                found.append(f"{path}: {_shown(here.get(name))}, should be {wanted!r}")
+        return found
+
+    @staticmethod
+    def _text(host: FakeKernel, path: str) -> Optional[str]:
+        try:
+            return (Path(host.root) / path.lstrip("/")).read_text()
+        except OSError:
+            return None
+
+
+def _shown(data: Optional[bytes]) -> str:
+    return "absent" if data is None else repr(data.decode(errors="replace")[:300])
+
+
+def files_below(root: Path) -> Dict[str, bytes]:
+    """Every file and link but what is of no importance."""
+    found: Dict[str, bytes] = {}
+    start, folders = len(str(root)) + 1, [str(root)]
+    while folders:
+        with os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                if entry.is_symlink():
+                    found[entry.path[start:]] = b"-> " + os.readlink(entry.path).encode()
+                elif entry.is_dir():
+                    folders.append(entry.path)
+                else:
+                    found[entry.path[start:]] = _bytes(entry.path)
+    return {name: data for name, data in found.items() if name not in _OURS}
+
+
+def _bytes(path: str) -> bytes:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        return os.read(descriptor, 1 << 22)
+    finally:
+        os.close(descriptor)
+
+
+def removed(folder: Path) -> None:
+    """Nothing is left of a world."""
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def changed(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> List[str]:
+    """The paths that differ."""
+    return sorted(f"/{name}" for name in before.keys() | after.keys() if before.get(name) != after.get(name))

@@ -1,0 +1,48 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Faults that random lives of hosts found, each as the shortest life that shows it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.sequence_life import lived
+from tests.support.sequence_wanted import Step
+
+
+def tune(**concerns: Any) -> Step:
+    return Step("tune", {"prune": False, "confirm_within": 0, "concerns": concerns})
+
+
+def failing(step: Step, at: int, kind: str = "kill", length: int = 1, after: bool = False) -> Step:
+    return Step(step.name, step.given, {"kind": kind, "at": at, "length": length, "after": after})
+
+
+@pytest.mark.parametrize("at", range(1, 41))
+def test_a_run_that_dies_while_it_writes_a_file_leaves_nothing_beside_it(at: int, tmp_path: Path) -> None:
+    persisted = tune(network_stack={"somaxconn": 8192}, clocksource={"source": "auto"})
+    assert lived(tmp_path, "nitro_burstable", [failing(persisted, at)]) == ""
+
+
+@pytest.mark.parametrize("at", range(1, 41))
+def test_a_file_that_can_neither_be_finished_nor_removed_goes_with_the_next_run(at: int, tmp_path: Path) -> None:
+    persisted = tune(network_stack={"somaxconn": 8192}, hugepages={"thp": "never"})
+    assert lived(tmp_path, "xen_hvm", [failing(persisted, at, "EROFS", length=3)]) == ""
+
+
+@pytest.mark.parametrize("at", range(1, 41))
+def test_kernel_arguments_that_were_half_set_leave_no_copy_of_a_boot_entry(at: int, tmp_path: Path) -> None:
+    argument = tune(block_storage={"poll_queues": 2})
+    assert lived(tmp_path, "metal_amd", [failing(argument, at)]) == ""
+    assert lived(tmp_path, "metal_amd", [failing(argument, at, "EROFS")]) == ""
+
+
+@pytest.mark.parametrize("at", range(1, 41))
+def test_a_mount_that_could_not_be_made_is_taken_back(at: int, tmp_path: Path) -> None:
+    mounted = tune(hugepages={"mount": {"path": "/srv/huge-pages"}})
+    for length in (1, 3):
+        assert lived(tmp_path, "nitro", [failing(mounted, at, "ENOSPC", length)]) == ""

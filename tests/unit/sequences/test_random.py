@@ -1,0 +1,35 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Random lives of hosts: tuned, killed, rebooted, changed by others; restore brings back what was, or says why not.
+
+A life follows from its seed, and `make test` has 300 of them. NEARMETAL_SEQUENCES=20000 sets another
+number, NEARMETAL_SEED=4711 runs a single life.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import List
+
+import pytest
+
+from tests.support import sequence_life
+
+TOTAL = int(os.environ.get("NEARMETAL_SEQUENCES", "300"))
+SINGLE = os.environ.get("NEARMETAL_SEED")
+BATCHES = 10
+
+
+def seeds(batch: int) -> List[int]:
+    """The seeds of one of the ten tests."""
+    if SINGLE is not None:
+        return [int(SINGLE)] if batch == 0 else []
+    return list(range(batch, TOTAL, BATCHES))
+
+
+@pytest.mark.parametrize("batch", range(BATCHES))
+def test_every_life_ends_as_if_it_had_not_been_tuned(batch: int, tmp_path: Path) -> None:
+    failures = [failure for seed in seeds(batch) for failure in [sequence_life.failure(seed, tmp_path)] if failure]
+    assert not failures, "\n\n".join(failures)
