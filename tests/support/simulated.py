@@ -13,6 +13,7 @@ from typing import Any, Dict
 from tests.support.hosts import files_of, lay_out
 
 ROOT = Path(__file__).resolve().parents[2]
+COMPILED = ROOT / ".cache" / "simulated"
 
 # Takes what Ansible hands to sudo (-H -S -n -u root COMMAND) and is nobody's way to become root.
 _SUDO = """#!/bin/sh
@@ -31,7 +32,12 @@ def simulate(folder: Path, kind: str, user: str = "") -> Dict[str, Any]:
     """Lay out a host below the folder; its inventory variables for a local connection, by default as who runs it."""
     root = folder / "root"
     lay_out(root, {"/proc/sys/kernel/random/boot_id": "11111111-2222-3333-4444-555555555555\n", **files_of(kind)})
-    variables: Dict[str, Any] = {"NEARMETAL_SIMULATED": root, "PYTHONPATH": f"{ROOT / 'tests/support/stand_in'}:{ROOT}"}
+    COMPILED.mkdir(parents=True, exist_ok=True)
+    variables: Dict[str, Any] = {
+        "NEARMETAL_SIMULATED": root,
+        "NEARMETAL_COMPILED": COMPILED,
+        "PYTHONPATH": f"{ROOT / 'tests/support/stand_in'}:{ROOT}",
+    }
     if user:
         variables["NEARMETAL_USER"] = user
     given = " ".join(f"{name}={shlex.quote(str(value))}" for name, value in variables.items())

@@ -11,8 +11,9 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Sequence
+from typing import Any, Dict, Iterator, List, Mapping, Sequence
 
 import pytest
 import yaml
@@ -193,18 +194,25 @@ def test_module_defaults_of_the_group(repository: Repository) -> None:
     assert play["module_defaults"] == shown["module_defaults"]
 
 
-def test_a_user_who_is_not_root_becomes_root_where_it_is_needed(
-    repository: Repository,
-) -> None:
+@pytest.fixture
+def readable(collections: Path) -> Iterator[Repository]:
+    """A repository that everybody may read: Ansible asks access(2), which knows no capabilities.
+
+    Not below pytest's folder, which each run of pytest closes when it starts, to those beside it too.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        yield Repository(folder, Path(shutil.copytree(collections, folder / "installed")))
+
+
+def test_a_user_who_is_not_root_becomes_root_where_it_is_needed(readable: Repository) -> None:
+    repository = readable
     host = simulate(repository.folder / "redis-1", "xen_hvm", user="somebody")
     groups = {"redis": {"hosts": {"redis-1": {}}}}
     (repository.folder / "hosts.json").write_text(json.dumps({"all": {"hosts": {"redis-1": host}, "children": groups}}))
     for path in [repository.folder, *repository.folder.rglob("*")] if os.geteuid() == 0 else []:
         os.lchown(path, NOBODY, NOBODY)
-    # Ansible asks access(2), which knows no capabilities, whether it may read inventory and collections.
-    for parent in [*repository.folder.parents, *repository.collections.parents]:
-        if "pytest-of" in str(parent):
-            parent.chmod(0o755)
     repository.command = AS_NOBODY if os.geteuid() == 0 else ()
     refused = repository.run("defaults.yml", "-e", "ansible_become=false", code=2)
     assert "nearmetal needs root on the host" in refused
