@@ -50,7 +50,7 @@ TABLES: Dict[str, Tuple[Dict[str, Any], Tuple[str, ...], int]] = {
         12,
     ),
     "cstates": (
-        {"cpu_power": {"governor": "performance", "max_exit_latency_us": 1, "method": "runtime"}},
+        {"cpu_power": {"governor": "performance", "max_exit_latency_us": 10, "method": "runtime"}},
         (f"{CPUS}/cpufreq/policy*/scaling_governor", f"{CPUS}/cpu*/cpuidle/state*/disable"),
         4,
     ),
