@@ -97,7 +97,7 @@ def compare(before: ClockCost, after: ClockCost) -> str:
 
 def run(keep: bool, demo: Demo, progress: Progress) -> None:
     """All steps on a fresh host, which ends with them unless it is kept."""
-    with demo.step("Boot a host that stands for m5.xlarge: 2 sockets, 2 threads per core, 2 nodes, a slow clock"):
+    with demo.step("Boot a host that stands for m5.xlarge: 2 cores of 2 threads each, a slow clock"):
         host = instance.up(SHAPE, "demo", outlive=keep, progress=progress)
     try:
         _steps(host, demo, progress)
