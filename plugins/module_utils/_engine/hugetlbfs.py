@@ -52,6 +52,7 @@ class Mount(Lever):
         return hugetlbfs.ours(host).get(where)
 
     def write(self, host: WritableHost, where: str, value: Value) -> None:
+        value = self.remembered(value)  # a way back to one that wasn't mounted mounts it: it was wanted
         name = hugetlbfs.unit_of(where)
         unit, wants = f"{hugetlbfs.FOLDER}/{name}", f"{hugetlbfs.WANTS}/{name}"
         made = _MADE in (host.text(unit, 4096) or "") or not host.exists(where)
