@@ -9,9 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import tune_requests
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import run
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 
 from tests.support.sequence_life import lived
 from tests.support.sequence_wanted import Step
+from tests.support.sequence_world import World
 
 
 def tune(**concerns: Any) -> Step:
@@ -47,3 +51,14 @@ def test_a_run_that_fails_on_a_mount_which_an_earlier_run_left_half_made_says_so
     for_group = tune(hugepages={"mount": {"path": "/srv/huge-pages"}, "group": "1001"})
     life = [failing(mounted, at, "ENOSPC", length=2), failing(for_group, at, after=True), failing(mounted, at, "EIO")]
     assert lived(tmp_path, "nitro_old_kernel", life) == ""
+
+
+def test_a_preference_that_the_governor_does_not_take_is_refused_before_anything_is_changed(tmp_path: Path) -> None:
+    """The first run took it for what was there, and then the governor changed it: a second run would have failed."""
+    wanted = tune(cpu_power={"governor": "performance", "energy_performance_preference": "balance_performance"})
+    assert lived(tmp_path, "metal", [wanted]) == ""
+    world = World(tmp_path / "other", "metal")
+    before = world.snapshot()
+    with pytest.raises(NearmetalError, match="under the governor performance the kernel takes no other preference"):
+        run(world.host, lambda _known: tune_requests(None, wanted.given["concerns"], {}), check=False)
+    assert world.snapshot() == before

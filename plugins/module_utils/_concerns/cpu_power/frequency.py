@@ -18,6 +18,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._words import plain
 NAME = "cpu_power"
 # Xeons of the E5 and E7 lines, then Skylake (x1xx) and Cascade Lake (x2xx) of the scalable line.
 _BEFORE_ICE_LAKE = re.compile(r"\bE[57]-|\b(?:Platinum|Gold) [5-9][12][0-9]{2}", re.ASCII)
+_FIXING = "performance"  # the governor under which intel_pstate and amd-pstate fix the preference, to the same word
 NO_FREQUENCIES = "this host has no {0}: its type runs at the frequency that the hypervisor gives it"
 
 
@@ -33,7 +34,9 @@ def plan(facts: Facts, wanted: Wanted) -> Tuple[Plan, Dict[str, str]]:
         asked = wanted.get(knob)
         if asked is None:
             continue
-        one = _table(wanted, knob, asked, present, words)
+        one = _fixed(power, wanted, asked) if knob == "energy_performance_preference" else Plan()
+        if not one.findings:
+            one = _table(wanted, knob, asked, present, words)
         if one.findings[0].status in ("ok", "would_change"):
             persisted[path] = asked
         plans.append(one)
@@ -75,6 +78,25 @@ def _tables(power: Optional[PowerFacts]) -> Tuple[_Table, ...]:
     if "performance" in (governors or {}).values():
         return (governor, preference)
     return (preference, governor)
+
+
+def _fixed(power: Optional[PowerFacts], wanted: Wanted, asked: str) -> Plan:
+    """What to say of a preference that the governor, as it will be, doesn't take; nothing where it takes it."""
+    present = power.preferences if power is not None else None
+    governors = set((power.governors or {}).values()) if power is not None else set()
+    coming = wanted.get("governor")
+    if power is not None and coming in power.governors_offered:
+        governors = {coming}
+    if not present or asked == _FIXING or _FIXING not in governors:
+        return Plan()
+    sentence = (
+        f"cpu_power.energy_performance_preference: under the governor {_FIXING} the kernel takes no other preference"
+        f" than {_FIXING}, so not {plain(asked)}: set another governor too, or leave the preference out"
+    )
+    if wanted.wanted_by("energy_performance_preference") == "workload":
+        knob = "energy_performance_preference"
+        return Plan(findings=(_finding(knob, "not_applicable", sentence, _words(present), asked),))
+    raise NearmetalError(sentence)
 
 
 def _table(
