@@ -24,7 +24,8 @@ options:
     type: str
   workload_concerns:
     description:
-      - As O(concerns), for a playbook that spells a workload out; O(concerns) win.
+      - As O(concerns), for a playbook that spells a workload out. It decides; what isn't in it isn't asked for,
+        whatever O(workload) has. Without it the values of O(workload) are asked for. O(concerns) win over both.
     type: dict
     default: {}
   concerns:
@@ -225,7 +226,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.edge import 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.module import run_and_exit
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import BAKE, TUNE
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import layered, tune_requests
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import tune_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Origin
 
 _OPTIONS: dict[str, Any] = {
@@ -248,11 +249,11 @@ def main(host: WritableHost | None = None) -> None:
     params = module.options
     common = {option: params[option] for option in COMMON if params.get(option) is not None}
     asked = {option: params.get(option) for option in ("workload", "prune", "exclude", "waivers")}
-    concerns = layered(params["workload_concerns"], params["concerns"])
+    concerns, spelled_out = params["concerns"], params["workload_concerns"]
     run_and_exit(
         module,
         host or WritableHost(),
-        lambda known: tune_requests(concerns=concerns, common=common, on_host=known, **asked),
+        lambda known: tune_requests(concerns=concerns, spelled_out=spelled_out, common=common, on_host=known, **asked),
         strict=params["strict"],
         roll_back_all=params["on_failure"] == "rollback",
         origin=Origin(f"tune, workload {params['workload']}" if "workload" in params else "tune"),

@@ -69,6 +69,8 @@ _EARLIER = "belongs to an earlier boot"
 _WAITS = f"{_EARLIER}|the running kernel was booted with"
 _NEWER = {"knob": "fans", "what": "cooling.fans", "where": "left", "original": {"rpm": [1]}, "ours": [{"rpm": None}]}
 
+_MARKS = ("whole", "disturbed_by")  # of an entry, since the journal judges tables element by element
+
 
 class Life:
     """Does the steps in a world."""
@@ -212,7 +214,11 @@ class Life:
             self._write_journal({**journal, "entries": [*journal["entries"], *self.world.newer]})
 
     def _older(self, _step: Step) -> None:
-        """The stored wanted of an older version, which knew fewer marks."""
+        """An older version writes the journal again, without the marks that it doesn't know."""
+        journal = self.world.journal()
+        if journal is not None and all(entry.get("whole", True) for entry in journal["entries"]):
+            known = [{key: value for key, value in entry.items() if key not in _MARKS} for entry in journal["entries"]]
+            self._write_journal({**journal, "entries": known})
 
     def _forget_newer(self) -> None:
         """The newer version takes back what it did."""

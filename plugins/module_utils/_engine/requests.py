@@ -23,16 +23,6 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.registry 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.workload import values
 
 
-def layered(spelled_out: Mapping[str, Any], concerns: Mapping[str, Any]) -> Dict[str, Any]:
-    """Concern → options of a spelled-out workload, with those of the user's `concerns` above them."""
-    both = {**spelled_out, **concerns}
-    for name in spelled_out:
-        below, above = spelled_out[name], both[name]
-        if isinstance(below, Mapping) and (above is None or isinstance(above, Mapping)):
-            both[name] = {**below, **(above or {})}
-    return both
-
-
 def tune_requests(
     workload: Optional[str],
     concerns: Mapping[str, Any],
@@ -41,32 +31,34 @@ def tune_requests(
     prune: bool = False,
     exclude: Sequence[Any] = (),
     waivers: Sequence[Any] = (),
+    spelled_out: Mapping[str, Any] = MappingProxyType({}),
 ) -> List[Request]:
     """The requests of one `tune` run, in the registry's order.
 
-    The user's options win over the workload's; one that repeats the workload's value
-    stays the workload's, so that a spelled-out playbook means the same. `common` holds
-    options that every concern takes. A concern of an earlier run (`on_host`) that this
-    one leaves out stays, or with `prune` is taken back. Knobs in `exclude` are left out,
-    whoever asked for them; those in `waivers` stay as the host has them. A concern
-    without options has those of the workload, or of `base`. Raises NearmetalError for an
-    unknown workload, concern, option or knob.
+    What a playbook has `spelled_out` is all that is asked of its workload; without any, the
+    workload's own values are. The user's options win over both, and are the user's also
+    where they repeat a value. `common` holds options that every concern takes. A concern
+    of an earlier run (`on_host`) that this one leaves out stays, or with `prune` is taken
+    back. Knobs in `exclude` are left out, whoever asked for them; those in `waivers` stay as
+    the host has them. A concern without options has those of the workload, or of `base`.
+    Raises NearmetalError for an unknown workload, concern, option or knob.
     """
     if workload is not None and workload not in WORKLOADS:
         raise NearmetalError(f"workload {shown(workload)} is unknown; there are {', '.join(sorted(WORKLOADS))}")
     known = {concern.name: concern for concern in CONCERNS}
-    for name in concerns:
+    for name in (*spelled_out, *concerns):
         if name not in known:
             raise NearmetalError(f"concern {shown(name)} is unknown; there are {', '.join(sorted(known))}")
     left_out = excluded(exclude, known)
     waived = by_concern(waivers, known, left_out)
-    from_workload = values(WORKLOADS[workload]) if workload is not None else {}
+    from_workload: Mapping[str, Any] = spelled_out or (values(WORKLOADS[workload]) if workload is not None else {})
     requests = []
     for concern in CONCERNS:
         if concern.name not in from_workload and concern.name not in concerns:
             continue
-        users = _options(concern, concerns.get(concern.name))
-        theirs = from_workload.get(concern.name) or of_base(concern, users)
+        users = _options("concerns", concern, concerns.get(concern.name))
+        asked = _options("workload_concerns", concern, from_workload.get(concern.name))
+        theirs = asked if concern.name in from_workload else of_base(concern, users)
         options = validate(concern.name, {**COMMON, **concern.options}, {**common, **theirs, **users})
         if silent(concern, options):
             requests.append(nothing_asked(concern))
@@ -75,9 +67,7 @@ def tune_requests(
         if concern.name in waived:
             options["waivers"] = waived[concern.name]
         by: Dict[str, str] = {
-            option: "workload"
-            for option, value in theirs.items()
-            if option in options and users.get(option, value) == value
+            option: "workload" for option in theirs if option in options and users.get(option) is None
         }
         unasked = left_out.get(concern.name, set()).intersection(concern.checks)
         requests.append(Request(concern.name, concern, Wanted(options, by), unasked=unasked))
@@ -91,14 +81,17 @@ def tune_requests(
     return requests + [Request(name, stays=_stays(stored)) for name, stored in not_named.items()]
 
 
-def _options(concern: Concern, given: Any) -> Mapping[str, Any]:
-    """The user's options of a concern; null is none. NearmetalError for what looks like a way to leave it out."""
+def _options(name: str, concern: Concern, given: Any) -> Mapping[str, Any]:
+    """The options that `name` has for a concern; null is none.
+
+    Raises NearmetalError for what looks like a way to leave the concern out.
+    """
     if given is None:
         return {}
     if not isinstance(given, Mapping):
         knob = (managed(concern) or concern.checks)[0]
         raise NearmetalError(
-            f"concerns.{concern.name} is a mapping of options, not {shown(given)}; to leave {concern.name} out, name"
+            f"{name}.{concern.name} is a mapping of options, not {shown(given)}; to leave {concern.name} out, name"
             f" its knobs in exclude, such as {concern.name}.{knob}"
         )
     return given

@@ -29,15 +29,34 @@ def test_playbook_spells_the_workload_out(name: str) -> None:
     )
     assert play["strategy"] == "linear", "another one doesn't stop at the first host that fails"
     assert play["serial"] == "{{ tune_serial | default('10%') }}"
-    # A concern that only looks has nothing to spell out.
-    chosen = {concern: options for concern, options in values(WORKLOADS[name]).items() if options}
-    assert variables == {"tune_workload": name, "tune_workload_concerns": chosen}
+    assert variables == {"tune_workload": name, "tune_workload_concerns": values(WORKLOADS[name])}
     for choices in WORKLOADS[name].values():
         for choice in choices.values():
             for source in choice.source.split(", "):
                 assert source in text, f"{name}.yml doesn't say that its reason is {source}"
-    spelled_out = tune_requests(name, variables["tune_workload_concerns"], {})
+    spelled_out = tune_requests(name, {}, {}, spelled_out=variables["tune_workload_concerns"])
     assert spelled_out == tune_requests(name, {}, {})
+
+
+def test_what_is_deleted_from_a_copied_playbook_is_not_asked_for() -> None:
+    copied = values(WORKLOADS["web"])
+    del copied["network_stack"]["somaxconn"], copied["hugepages"], copied["clocksource"]["source"]
+    requests = {request.name: request for request in tune_requests("web", {}, {}, spelled_out=copied)}
+    assert "hugepages" not in requests
+    asked = requests["network_stack"].wanted
+    assert asked is not None
+    assert "somaxconn" not in asked.options
+    assert asked.options["max_syn_backlog"] == 8192
+    assert requests["clocksource"].wanted is None, "nothing is left of it, and base is not asked instead"
+
+
+def test_a_user_who_repeats_a_value_of_the_workload_owns_it() -> None:
+    (request,) = [
+        one for one in tune_requests("web", {"network_stack": {"somaxconn": 4096}}, {}) if one.name == "network_stack"
+    ]
+    assert request.wanted is not None
+    assert request.wanted.wanted_by("somaxconn") == "user"
+    assert request.wanted.wanted_by("max_syn_backlog") == "workload"
 
 
 def test_every_choice_has_a_reason_and_a_source() -> None:
