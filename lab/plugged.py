@@ -19,9 +19,10 @@ Command = tuple[str, dict[str, object]]
 def commands(folder: Path) -> list[Command]:
     """The commands that plug it in, in their order."""
     try:
-        return [(name, arguments) for name, arguments in json.loads((folder / _FILE).read_text(encoding="utf-8"))]
+        plugged = json.loads((folder / _FILE).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return []
+    return [(str(name), dict(arguments)) for name, arguments in plugged]
 
 
 def forget(folder: Path) -> None:
