@@ -25,7 +25,8 @@ HELPERS = "cat /sys/class/net/{}/queues/rx-0/rps_cpus"
 QUEUE = "udevadm settle && cat /sys/block/{0}/queue/scheduler /sys/block/{0}/queue/read_ahead_kb | xargs"
 WANTED = "[mq-deadline] none 512"
 # The timer's way, without its two minutes.
-HASTE = "[Timer]\nOnActiveSec=\nOnActiveSec=3\nOnUnitInactiveSec=\nOnUnitInactiveSec=3\nAccuracySec=1\n"
+# An empty value clears all of them, once.
+HASTE = "[Timer]\nOnActiveSec=\nOnActiveSec=3\nOnUnitInactiveSec=3\nAccuracySec=1\n"
 DROP_IN = "/run/systemd/system/nearmetal.timer.d"
 
 

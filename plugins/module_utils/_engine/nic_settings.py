@@ -14,6 +14,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.network impo
     demand_nic,
     moved_interrupts,
     nic_at,
+    nic_gone,
     refused,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
@@ -40,6 +41,9 @@ class Queues(Lever):
             raise NearmetalError(f"{self.what} has no place {where!r}")
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _MOST:
             raise NearmetalError(f"{self.what} can't be {value!r}")
+
+    def gone(self, host: WritableHost, where: str) -> bool:
+        return nic_gone(host, where)
 
     def read(self, host: WritableHost, where: str) -> Value:
         found = nic_at(host, where)
@@ -76,6 +80,9 @@ class DriverField(Lever):
             raise NearmetalError(f"{self.what} has no place {where!r}")
         if not isinstance(value, int) or not 0 <= value < _MOST:
             raise NearmetalError(f"{self.what} can't be {value!r}")
+
+    def gone(self, host: WritableHost, where: str) -> bool:
+        return nic_gone(host, where.rpartition("/")[0])
 
     def read(self, host: WritableHost, where: str) -> Value:
         place, _slash, field = where.rpartition("/")
@@ -178,6 +185,9 @@ class Sysfs(Lever):
             raise NearmetalError(f"{self.what} has no place {where!r}")
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _MOST:
             raise NearmetalError(f"{self.what} can't be {value!r}")
+
+    def gone(self, host: WritableHost, where: str) -> bool:
+        return nic_gone(host, where)
 
     def read(self, host: WritableHost, where: str) -> Value:
         found = nic_at(host, where)

@@ -253,3 +253,14 @@ def test_a_workload_after_a_users_higher_value_is_not_held_to_it(tmp_path: Path,
     assert somaxconn.read_text().strip() == "4096"
     call(restore.main, host)
     assert somaxconn.read_text().strip() == "128"
+
+
+def test_an_interface_that_left_the_host_is_nobodys_business_any_more(
+    tmp_path: Path, call: Call, capsys: pytest.CaptureFixture[str]
+) -> None:
+    host = ena(tmp_path)
+    call(network_stack.main, host, rx_ring="max", mtu=8900, tx_queue={"length": 2000}, persist=False)
+    host.replug({path: text for path, text in host.hardware.items() if "ens6" not in path and "00:06.0" not in path})
+    capsys.readouterr()
+    assert command(["status"], host) == 0
+    assert "0000:00:06.0" not in capsys.readouterr().out
