@@ -95,16 +95,18 @@ def suite(copy: Path, tests: "list[str]") -> "subprocess.CompletedProcess[str]":
         "ANSIBLE_COLLECTIONS_PATH": str(copy / ".ansible/collections"),
         "NEARMETAL_SHARED": str(shared or copy / "absent"),
     }
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests],
-        cwd=copy,
-        env=variables,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
+    # Of its own: pytest clears a folder that several runs share, and stumbles over another that does so too.
+    with tempfile.TemporaryDirectory(prefix="nm-mutate-") as own:
+        return subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", f"--basetemp={own}/tests", *tests],
+            cwd=copy,
+            env=variables,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
 
 
 def caught(fault: Fault) -> str:
