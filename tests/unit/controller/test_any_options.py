@@ -48,7 +48,7 @@ _WORDS = [
     "\n",
     "\x00",
 ]
-_TEXT = st.text(max_size=40) | st.sampled_from([*_WORDS, "x" * 5000, "{{ 1 }}", "b'\\xff'", "\udcff", "../../etc"])
+_TEXT = st.text(max_size=40) | st.sampled_from([*_WORDS, "x" * 5000, "{{ 1 }}", "b'\\xff'", "../../etc"])
 _NUMBERS = st.integers() | st.floats() | st.sampled_from([0, -1, 10**40, -(10**40), 2**31, 2**63, 1e308])
 _SCALARS = st.none() | st.booleans() | _NUMBERS | _TEXT
 _JSON = st.recursive(
