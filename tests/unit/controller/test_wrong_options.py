@@ -162,7 +162,7 @@ OPTIONS: List[Tuple[str, Any, str]] = [
         "numa.services is a list, not 'x.service': begin each of its entries with a dash",
     ),
     ("numa", {"x" * 10**5: 1}, "numa.'xxx"),
-    ("numa", {"zone": 1}, "numa.zone is no option; numa has allow_hidden_nodes, allow_not_ec2, balancing, instance_type, nodes,"),
+    ("numa", {"zone": 1}, "numa.zone is no option; numa has allow_hidden_nodes, allow_not_ec2, balancing, instance_type,"),
     (
         "network_irq",
         {"policy": "dedicated", "irq_cpus": "0-4294967295"},
@@ -256,7 +256,7 @@ ARGUMENTS: List[Tuple[Dict[str, Any], str]] = [
     ({"concerns": ["numa"]}, "tune.concerns is a mapping, not ['numa']"),
     ({"concerns": "numa"}, "tune.concerns is a mapping, not 'numa'"),
     ({"concerns": {}}, "nothing to tune: name a workload or concerns"),
-    ({"workload_concerns": {"smt": False}}, "workload_concerns.smt is a mapping of options, not false; to leave smt out"),
+    ({"workload_concerns": {"smt": False}}, "workload_concerns.smt is a mapping of options, not false; to leave"),
     ({"workload": "../x"}, "workload '../x' is unknown; there are analytics, base,"),
     ({"workload": "w" * 4000}, "workload 'www"),
     ({"workload": ["web"]}, "tune.workload is a word, not ['web']"),
