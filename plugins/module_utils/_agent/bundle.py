@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The agent as one zip application, made of the sources that this very process runs. PRIVATE to the collection.
 
-Ansible's payload holds every module that is imported below; they are read back
-from it, so nothing else has to be sent to a host. The same sources give the
-same bytes: sorted names, one time, no compiled code.
+Ansible's payload holds the command and all that it needs, because the modules that install the agent name it at
+their edge. The sources are read back from the payload, so nothing else has to be sent to a host. The same sources
+give the same bytes: sorted names, one time, no compiled code.
 """
 
 from __future__ import annotations
@@ -22,13 +22,7 @@ import tokenize
 import zipfile
 import zipimport
 from functools import lru_cache
-from typing import TYPE_CHECKING, Dict, Iterator, List, Optional, Tuple
-
-if TYPE_CHECKING:
-    # Never run: this makes Ansible send the command and all that it needs.
-    from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import command
-
-    COMMAND = command.main
+from typing import Dict, Iterator, List, Optional, Tuple
 
 UTILS = ("ansible_collections", "nearmetal", "ec2", "plugins", "module_utils")
 _COMMAND = ("_agent", "command")

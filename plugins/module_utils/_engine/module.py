@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import Any, List, Mapping, Optional
+from typing import TYPE_CHECKING, Any, List, Mapping, Optional
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.options import COMMON, Spec
@@ -20,6 +20,12 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Nearme
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import observe
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Wanted
+
+if TYPE_CHECKING:
+    # Never run: this makes Ansible send the command and all that it needs, of which a run builds the agent.
+    from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import command
+
+    COMMAND = command.main
 
 STATE: Spec = {
     "state": {"type": "str", "choices": ["present", "restored"], "default": "present"},

@@ -162,7 +162,7 @@ OPTIONS: List[Tuple[str, Any, str]] = [
         "numa.services is a list, not 'x.service': begin each of its entries with a dash",
     ),
     ("numa", {"x" * 10**5: 1}, "numa.'xxx"),
-    ("numa", {"zone": 1}, "numa.zone is no option; numa has allow_hidden_nodes, allow_not_ec2, balancing, instance_type,"),
+    ("numa", {"zone": 1}, "numa.zone is no option; numa has allow_hidden_nodes, allow_not_ec2, balancing,"),
     (
         "network_irq",
         {"policy": "dedicated", "irq_cpus": "0-4294967295"},
