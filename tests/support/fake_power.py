@@ -27,7 +27,7 @@ class Power:
 
         Since 5.19 show() and store() of drivers/cpufreq/cpufreq.c answer EBUSY there.
         """
-        policy = re.match(rf"{CPU}/cpufreq/policy\d+/", path)
+        policy = re.match(rf"{CPU}/cpufreq/policy\d+/", path) if "/cpufreq/" in path else None
         if policy is None:
             return False
         return not online.intersection(numbers((self._root / policy[0].lstrip("/") / "related_cpus").read_text()))

@@ -82,7 +82,7 @@ def write(root: Path, files: Dict[str, str]) -> None:
     for path, text in files.items():
         place = f"{root}/{path.lstrip('/')}"
         try:
-            if os.readlink(place) == text[3:] if text.startswith("-> ") else _text(place) == text:
+            if os.readlink(place) == text[3:] if text.startswith("-> ") else _bytes(place) == text.encode():
                 continue
         except OSError:
             folder = os.path.dirname(place)
@@ -97,9 +97,12 @@ def write(root: Path, files: Dict[str, str]) -> None:
                 stream.write(text)
 
 
-def _text(path: str) -> str:
-    with open(path, encoding="utf-8") as stream:
-        return stream.read()
+def _bytes(path: str) -> bytes:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        return os.read(descriptor, 1 << 22)
+    finally:
+        os.close(descriptor)
 
 
 def _topology(sockets: int, cores: int, threads: int, nodes: int) -> Iterator[Tuple[str, str]]:

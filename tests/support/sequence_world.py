@@ -36,28 +36,36 @@ _EXTRA = {"/etc/group": "root:x:0:\n", "/proc/sys/vm/swappiness": "60\n"}
 
 
 class Remembering(FakeKernel):
-    """Looks a folder up once in each boot; a life of a host reads each of them hundreds of times."""
+    """Looks a folder and what is in /proc and /sys up once in each boot; a life reads each of them hundreds of times.
+
+    No folder becomes a link while a host runs, and no file of the kernel does but by a device.
+    """
 
     def __init__(self, root: Path, files: Dict[str, str], *rest: Any) -> None:
-        self._folders: Dict[str, str] = {}
+        self._known: Dict[str, str] = {}
         super().__init__(root, files, *rest)
 
     def reboot(self, boot_id: str, hardware: Optional[Dict[str, str]] = None) -> None:
-        self._folders.clear()
+        self._known.clear()
         super().reboot(boot_id, hardware)
 
     def replug(self, hardware: Dict[str, str]) -> None:
-        self._folders.clear()
+        self._known.clear()
         super().replug(hardware)
 
     def _inside(self, path: str) -> str:
-        folder, name = os.path.split(path)
-        if name in ("", ".", "..") or not folder.startswith(("/proc", "/sys")):
+        if path in self._known:
+            return self._known[path]
+        folder, _slash, name = path.rpartition("/")
+        if name in ("", ".", ".."):
             return super()._inside(path)
-        if folder not in self._folders:
-            self._folders[folder] = super()._inside(folder)
-        found = f"{self._folders[folder]}/{name}"
-        return super()._inside(path) if os.path.islink(found) else found
+        if folder not in self._known:
+            self._known[folder] = super()._inside(folder)
+        found = f"{self._known[folder]}/{name}"
+        found = super()._inside(path) if os.path.islink(found) else found
+        if path.startswith(("/proc/", "/sys/")):
+            self._known[path] = found
+        return found
 
 
 class RememberingBootHost(Remembering, BootHost):

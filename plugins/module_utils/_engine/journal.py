@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import store
@@ -344,7 +344,7 @@ def _read(host: WritableHost, path: str) -> _Content:
 
 
 def _rendered(content: _Content) -> bytes:
-    entries = [*map(asdict, content.entries), *content.newer]
+    entries = [*map(vars, content.entries), *content.newer]
     whole = {"version": VERSION, "instance": content.instance, "entries": entries}
     return json.dumps(whole, indent=1, sort_keys=True).encode() + b"\n"
 

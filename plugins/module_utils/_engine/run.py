@@ -34,6 +34,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.unit_run imp
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.unit_run import do_unit, plan_unit, seen
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts, observe
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.platform import PlatformFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.unit import BAKED
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Plan
 from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
@@ -102,7 +103,7 @@ def run(
             dead_man.expire(host, stored)
             store.remove_temporary(host)
         requests = ask(_known(journal, stored))
-        facts = seen(host, domains(requests))
+        facts = seen(host, domains(requests), platform)
         outcomes = plan_all(host, journal, stored, facts, requests, strict, mode, lenient)
         unit = _plan_unit(host, journal, stored, outcomes, origin) if mode != REPLAN else []
         if not check and host.image:
@@ -112,7 +113,8 @@ def run(
         waits = confirm_within if armed or dead_man.waits(host) else 0
         if not check:
             guard = dead_man.Guard(host, stored, armed, waits)
-            outcomes = _do_all(host, journal, stored, requests, outcomes, roll_back_all, origin, mode, guard)
+            look = partial(_look_again, host, journal, stored, platform, mode)
+            outcomes = _do_all(host, journal, stored, requests, outcomes, roll_back_all, origin, look, guard)
             unit = _do_unit(host, journal, stored, origin) if mode != REPLAN else []
             if armed and not any(o.done and dead_man.cuts_off(o.plan.actions) for o in outcomes):
                 waits = 0  # each of them failed, and was taken back
@@ -156,7 +158,7 @@ def _do_all(
     outcomes: Sequence[Outcome],
     roll_back_all: bool,
     origin: Origin,
-    mode: str,
+    look: Callable[[Request], Sequence[Action]],
     guard: dead_man.Guard,
 ) -> List[Outcome]:
     stopped = next((outcome.name for outcome in outcomes if outcome.error), "")
@@ -182,10 +184,11 @@ def _do_all(
         try:
             together.demand(request.name)
             _shared, own = split(outcome.plan.actions)
-            look = partial(_look_again, host, journal, stored, request, mode)
             guard.before(own)
             with ending.whole():
-                done += apply(host, journal, own, look, partial(_remember, journal, stored, outcome, origin))
+                done += apply(
+                    host, journal, own, partial(look, request), partial(_remember, journal, stored, outcome, origin)
+                )
             results.append(replace(outcome, done=True))
         except NearmetalError as error:
             failed[request.name] = str(error)
@@ -210,10 +213,15 @@ def _remember(journal: Journal, stored: StoredWanted, outcome: Outcome, origin: 
 
 
 def _look_again(
-    host: WritableHost, journal: Journal, stored: StoredWanted, request: Request, mode: str
+    host: WritableHost,
+    journal: Journal,
+    stored: StoredWanted,
+    platform: Optional[PlatformFacts],
+    mode: str,
+    request: Request,
 ) -> Sequence[Action]:
     """What a new plan on a new observation would still do; nothing is planned for what is taken back."""
     if wanted_of(request) is None:
         return ()
-    facts = seen(host, domains((request,)))
+    facts = seen(host, domains((request,)), platform)
     return plan_one(host, journal, stored, facts, request, mode).plan.actions

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Iterable, Tuple
+from typing import Iterable, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import bundle
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns import unit
@@ -17,14 +17,18 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.restore impo
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.stored import Stored
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts, observe
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.platform import PlatformFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Plan
 
 NAME = unit.NAME
 
 
-def seen(host: WritableHost, domains: Iterable[str]) -> Facts:
-    """What is observed of the host; an image counts as booted, which its copies will be."""
-    facts = observe(host, domains)
+def seen(host: WritableHost, domains: Iterable[str], platform: Optional[PlatformFacts] = None) -> Facts:
+    """What is observed of the host; an image counts as booted, which its copies will be.
+
+    The platform, which no run changes, is looked at once in a run.
+    """
+    facts = replace(observe(host, [name for name in domains if name != "platform"]), platform=platform)
     if host.image and facts.unit is not None and facts.unit.systemd is not None:
         return replace(facts, unit=replace(facts.unit, systemd="booted"))
     return facts
