@@ -131,11 +131,11 @@ ansible_facts:
                   returned: always
                   type: int
                 cpus:
-                  description: Its CPUs that run. Empty for a node of memory only.
+                  description: Its CPUs that run. Empty for a node of memory only, null where the kernel doesn't say.
                   returned: always
                   type: str
                 cpulist:
-                  description: Its CPUs as the kernel's file lists them. Some may be offline.
+                  description: Its CPUs as the kernel's file lists them, null without such a file. Some may be offline.
                   returned: always
                   type: str
                 memory:

@@ -68,6 +68,16 @@ def queues(found: interrupts.Interrupts) -> Dict[str, Tuple[Vector, ...]]:
     return {device: ordered(vectors) for device, vectors in sorted(devices.items())}
 
 
+def numbered(driver: Optional[str], vectors: Tuple[Vector, ...]) -> Tuple[Vector, ...]:
+    """The vectors with the numbers of their queues, where the driver counts vectors.
+
+    tg3's vector 0 is for events of the link, and sends where there is one transmit queue; vector 1 is queue 0.
+    """
+    if driver != "tg3":
+        return vectors
+    return tuple(Vector(vector.irq, vector.kind, max(vector.queue - 1, 0)) for vector in vectors)
+
+
 def ordered(vectors: List[Vector]) -> Tuple[Vector, ...]:
     """By queue, receive before transmit."""
     return tuple(sorted(vectors, key=lambda vector: (vector.queue, vector.kind, vector.irq)))

@@ -94,7 +94,8 @@ def _nic(host: Host, found: Interrupts, by_name: Dict[str, Tuple[Vector, ...]], 
     driver = os.path.basename(host.link(folder + "/device/driver") or "") or None
     rx, tx = queue_numbers(host, name)
     owned = _owned(host, folder)
-    vectors = _vectors(found, by_name, owned, (name, place, place.replace("vif-", "vif"), _parent(host, folder)))
+    aliases = (name, place, place.replace("vif-", "vif"), _parent(host, folder))
+    vectors = interrupts.numbered(driver, _vectors(found, by_name, owned, aliases))
     if not vectors and driver not in PCI_DRIVERS:
         bare = [line.number for line in found.lines if line.number >= 0 and name in line.names]
         vectors = tuple(Vector(number, irq_name.BOTH, queue) for queue, number in enumerate(sorted(bare)))

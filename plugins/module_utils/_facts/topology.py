@@ -45,8 +45,8 @@ class Node:
     """One NUMA node that the kernel has online."""
 
     id: int
-    cpus: Cpus  # online CPUs; empty: a node of memory only
-    cpulist: str  # as the kernel says; it may name CPUs that are offline or absent
+    cpus: Cpus  # online CPUs; empty: a node of memory only, or one whose directory says nothing of CPUs
+    cpulist: Optional[str]  # as the kernel says, with CPUs that are offline or absent; None: it says nothing of CPUs
     memory: Optional[int]  # bytes
     distances: Optional[Tuple[int, ...]]  # to each node of TopologyFacts.nodes, in that order; 10 is local
 
@@ -82,8 +82,8 @@ class TopologyFacts:
 
     @property
     def memory_only_nodes(self) -> Tuple[int, ...]:
-        """Ids of the nodes without an online CPU."""
-        return tuple(node.id for node in self.nodes if not node.cpus)
+        """Ids of the nodes of which the kernel says that no CPU of theirs is online."""
+        return tuple(node.id for node in self.nodes if not node.cpus and node.cpulist is not None)
 
     def siblings(self, cpu: int) -> Cpus:
         """The online CPUs of this CPU's core, itself among them; empty when not known."""
@@ -110,7 +110,7 @@ class TopologyFacts:
             "nodes": [
                 {
                     "id": node.id,
-                    "cpus": _list(node.cpus),
+                    "cpus": _list(node.cpus) if node.cpulist is not None else None,
                     "cpulist": node.cpulist,
                     "memory": node.memory,
                     "distances": list(node.distances) if node.distances is not None else None,
@@ -168,6 +168,10 @@ class _Sets:
             if cpus:
                 return cpus
         return None
+
+    def empty(self, name: str) -> bool:
+        """Whether the file is a mask without any CPU."""
+        return self._parsed(name, self._masks, cpumask.parse) == ()
 
     def _parsed(self, path: str, known: Dict[str, Optional[Cpus]], parse: Callable[[str], Cpus]) -> Optional[Cpus]:
         text = self._host.line(path)
@@ -240,18 +244,19 @@ def _sockets(sets: _Sets, online: Optional[Cpus], cores: Optional[Tuple[Cpus, ..
 def _caches(host: Host, sets: _Sets, online: Cpus, cores: Tuple[Cpus, ...]) -> Tuple[Cache, ...]:
     """The sharing of each level; a CPU is asked only if a cache of its core's first CPU doesn't cover it."""
     alive = frozenset(online)
-    first_of = {cpu: core[0] for core in cores for cpu in core}
+    core_of = {cpu: core for core in cores for cpu in core}
     shared: Dict[str, Set[Cpus]] = {}
     covered: Dict[str, Set[int]] = {}
     kinds_of: Dict[int, FrozenSet[str]] = {}
     for cpu in online:
-        leader = first_of.get(cpu, cpu)
+        leader = core_of.get(cpu, (cpu,))[0]
         if leader != cpu and kinds_of.get(leader) and all(cpu in covered[name] for name in kinds_of[leader]):
             continue
         kinds = set()
         for name, listed in _caches_of(host, sets, cpu):
             kinds.add(name)
-            cpus = tuple(other for other in listed if other in alive)
+            # The kernel of ia64 leaves the map of some caches empty. A cache is shared by its core at least.
+            cpus = tuple(other for other in listed if other in alive) or core_of.get(cpu, (cpu,))
             shared.setdefault(name, set()).add(cpus)
             covered.setdefault(name, set()).update(cpus)
         kinds_of[cpu] = frozenset(kinds)
@@ -269,8 +274,8 @@ def _caches_of(host: Host, sets: _Sets, cpu: int) -> List[Tuple[str, Cpus]]:
         level = host.line(path + "level")
         kind = _CACHE_KINDS.get(host.line(path + "type") or "")
         cpus = sets.first(path + "shared_cpu_map", path + "shared_cpu_list")
-        if level in _LEVELS and kind is not None and cpus is not None:
-            found.append(("L{}{}".format(level, kind), cpus))
+        if level in _LEVELS and kind is not None and (cpus is not None or sets.empty(path + "shared_cpu_map")):
+            found.append(("L{}{}".format(level, kind), cpus or ()))
     if not found:
         found = [(name, (cpu,)) for name, size in _SPARC_CACHES if host.exists("{}/{}".format(folder, size))]
     return found
@@ -285,11 +290,12 @@ def _nodes(host: Host, sets: _Sets, online: Cpus) -> Tuple[Node, ...]:
         folder = "{}/node{}".format(NODE, number)
         raw = host.line(folder + "/cpulist")
         listed = sets.first(folder + "/cpulist", folder + "/cpumap") or _numbered(host.names(folder), _CPU_NAME)
+        said = listed or any(host.exists("{}/{}".format(folder, name)) for name in ("cpulist", "cpumap"))
         nodes.append(
             Node(
                 id=number,
                 cpus=tuple(cpu for cpu in listed if cpu in alive),
-                cpulist=raw if raw is not None else cpulist.render(listed),
+                cpulist=raw or (cpulist.render(listed) if said else None),
                 memory=_memory(host.text(folder + "/meminfo")),
                 distances=_distances(host.line(folder + "/distance"), len(ids)),
             )

@@ -33,12 +33,15 @@ def parse(text: str) -> CpuInfo:
     Raises nothing: what isn't there is None.
     """
     fields: Dict[str, str] = {}
+    names = set()
     for line in text.splitlines():
         name, colon, value = line.partition(":")
         name = name.strip()
-        if name == "processor" and name in fields:
+        # Before Linux 3.19 arm64 lists all processors first, and then once what holds for each of them.
+        if name == "processor" and not names <= {"processor", "Processor"}:
             break
         if colon and name:
+            names.add(name)
             fields.setdefault(name, value.strip())
     words = fields.get("flags", fields.get("Features"))
     architecture = fields.get("CPU architecture", "")

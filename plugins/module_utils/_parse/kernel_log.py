@@ -9,10 +9,11 @@ import re
 from collections import deque
 from typing import Iterator, List, Tuple
 
-# A /dev/kmsg record begins "6,339,5140900,-;", a line of dmesg "[    5.140900] " or "<6>[    5.140900] ".
+# A /dev/kmsg record begins "6,339,5140900,-;", a line of dmesg "[    5.140900] " or "<6>[    5.140900] ". Ubuntu
+# has journalctl write /var/log/dmesg, with the word "kernel: " after the time.
 _PREFIX = re.compile(
     r"[0-9]{1,10},[0-9]{1,20},[0-9]{1,20},[^;]{0,200};"
-    r"|(?:<[0-9]{1,3}>)?\[\s{0,12}[0-9]{1,12}\.[0-9]{1,9}\](?:\[[^\]]{0,64}\])?\s*",
+    r"|(?:<[0-9]{1,3}>)?\[\s{0,12}[0-9]{1,12}\.[0-9]{1,9}\](?:\[[^\]]{0,64}\])?\s*(?:kernel: )?",
     re.ASCII,
 )
 _SEQUENCE = re.compile(r"[0-9]{1,10},([0-9]{1,18}),", re.ASCII)

@@ -9,7 +9,7 @@ import json
 import struct
 import time
 from pathlib import Path
-from typing import Any, Dict
+from typing import Any, Dict, Tuple
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import network, network_sample
@@ -52,6 +52,25 @@ def test_the_mailbox_of_ixgbevf_is_no_queue_but_all_that_netfront_may_have(root:
     found = observed(root, 2, front, one, **{"/proc/interrupts": table}).as_dict()["interfaces"]
     assert found["eth0"]["interrupts"] == {"0": 30}
     assert found["ens3"]["interrupts"] == {}
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (("eno1-tx-0", "eno1-rx-1", "eno1-rx-2"), {"rx-0": 31, "tx-0": 30, "rx-1": 32}),
+        (("eno1-0", "eno1-txrx-1", "eno1-txrx-2"), {"0": 31, "1": 32}),
+        (("eno1-0", "eno1-txrx-1", "eno1-rx-2"), {"0": 31, "rx-1": 32}),
+    ],
+)
+def test_vectors_of_tg3_count_from_one_behind_that_of_the_link(
+    root: Path, names: Tuple[str, ...], expected: Dict[str, int]
+) -> None:
+    lines = "".join(f" {30 + count}: 1 0 PCI-MSI {count}-edge  {name}\n" for count, name in enumerate(names))
+    nic = {"name": "eno1", "driver": "ena", "place": "0000:01:00.0", "queues": 2}
+    link = {"/sys/devices/pci0000:00/0000:01:00.0/driver": "-> ../../../bus/pci/drivers/tg3"}
+    found = observed(root, 2, nic, **{"/proc/interrupts": "  CPU0 CPU1\n" + lines}, **link)
+    assert found.as_dict()["interfaces"]["eno1"]["interrupts"] == expected
+    assert found.nics[0].surplus == ()
 
 
 def test_bonds_and_vlans_stand_for_what_is_below_them(root: Path) -> None:

@@ -145,6 +145,15 @@ def test_the_instance_id_is_read_only_where_the_firmware_is_amazons(host_of: Bui
     assert observe(host_of(amazon(ARM64, "m7g.large"))).instance_id == "i-0123456789abcdef0"
 
 
+def test_an_old_kernel_of_arm64_lists_all_processors_before_it_names_them(host_of: Build) -> None:
+    text = "Processor\t: AArch64 Processor rev 1 (aarch64)\nprocessor\t: 0\nprocessor\t: 1\nFeatures\t: fp asimd \n"
+    text += (
+        "CPU implementer\t: 0x41\nCPU architecture: AArch64\nCPU variant\t: 0x0\nCPU part\t: 0xd07\n\nHardware\t: x\n"
+    )
+    facts = observe(host_of({**amazon(text, "a1.large")}))
+    assert (facts.architecture, facts.hypervisor_flag, facts.host_class) == ("aarch64", None, "nitro")
+
+
 HOST_GROUP = "0::/user.slice/user-1000.slice/session-3.scope\n"
 FIRST = "-> pid:[4026531836]"
 CONTAINERS: Dict[str, Any] = {

@@ -107,6 +107,20 @@ def test_nodes_keep_their_numbers_and_may_have_no_cpu(host_of: Build) -> None:
     assert (first.distances, second.distances) == ((10, 40), (40, 10))
 
 
+def test_a_node_that_says_nothing_of_cpus_is_not_called_a_node_of_memory_only(host_of: Build) -> None:
+    files = machine(HALF_WAY, "0-3", "0-3")
+    files.update({NODE + "node0/cpumap": "f\n", NODE + "node1/cpumap": "0\n", NODE + "node2/cpulist": "\n"})
+    files[NODE + "node3/meminfo"] = "Node 3 MemTotal:       1024 kB\n"
+    facts = observe(host_of(files))
+    assert facts.memory_only_nodes == (1, 2)
+    assert [(node["cpus"], node["cpulist"]) for node in facts.as_dict()["nodes"]] == [
+        ("0-3", "0-3"),
+        ("", ""),
+        ("", ""),
+        (None, None),
+    ]
+
+
 def test_distances_that_do_not_match_the_nodes_are_unknown(host_of: Build) -> None:
     files = {NODE + "node0/cpulist": "0\n", NODE + "node0/distance": "10 20\n"}
     assert observe(host_of(files)).nodes[0].distances is None
@@ -120,6 +134,20 @@ def test_caches_are_shared_as_the_mask_says_where_the_list_is_wrong(host_of: Bui
         files[index + "shared_cpu_map"] = "00000000,00000003\n"
         files[index + "shared_cpu_list"] = "{}\n".format(cpu)
     assert observe(host_of(files)).as_dict()["caches"] == {"L2": ["0-1"]}
+
+
+def test_a_cache_whose_map_is_empty_is_shared_by_its_core(host_of: Build) -> None:
+    files = machine({0: "0-1", 1: "0-1", 2: "2-3", 3: "2-3"}, "0-3", "0-3")
+    for cpu in range(4):
+        for index, (level, shared) in enumerate([("1", f"0000000{1 << cpu:x}"), ("2", "00000000"), ("3", "00000000")]):
+            folder = "{}cpu{}/cache/index{}/".format(CPU, cpu, index)
+            files.update({folder + "level": level + "\n", folder + "type": "Unified\n"})
+            files.update({folder + "shared_cpu_map": shared + "\n"})
+    assert observe(host_of(files)).as_dict()["caches"] == {
+        "L1": ["0", "1", "2", "3"],
+        "L2": ["0-1", "2-3"],
+        "L3": ["0-1", "2-3"],
+    }
 
 
 class CountingHost(Host):

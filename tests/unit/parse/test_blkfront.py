@@ -14,7 +14,11 @@ from hypothesis import strategies as st
 
 DISKS = st.sampled_from(["xvda", "xvdb1", "xvdba", "sda1", "hdc"])
 FLUSHES = st.sampled_from(["barrier", "flush diskcache", "barrier or flush"])
-PREFIXES = st.sampled_from(["", "[    1.802113] ", "<6>[    1.802113] ", "6,412,1802113,-;", "[    1.8][   T51] "])
+# journalctl --dmesg --output=short-monotonic --no-hostname, which is Ubuntu's /var/log/dmesg
+UBUNTU = "[    1.802113] kernel: "
+PREFIXES = st.sampled_from(
+    ["", "[    1.802113] ", "<6>[    1.802113] ", "6,412,1802113,-;", "[    1.8][   T51] ", UBUNTU]
+)
 ANSWERS = st.booleans()
 
 

@@ -177,7 +177,8 @@ def test_the_current_clock_source_is_one_name_or_unknown(text: str, name: Option
     ],
 )
 @pytest.mark.parametrize(
-    "prefix", ["", "[   12.345678] ", "<4>[   12.345678] ", "4,123,12345678,-;", "[    1.2][   T1] "]
+    "prefix",
+    ["", "[   12.345678] ", "<4>[   12.345678] ", "4,123,12345678,-;", "[    1.2][   T1] ", "[   12.345678] kernel: "],
 )
 def test_each_wording_against_the_tsc_is_found_without_its_prefix(prefix: str, line: str) -> None:
     log = "6,1,0,-;Linux version 5.10\n" + (prefix + line + "\n") * 2
