@@ -178,7 +178,7 @@ def _policy(
     for one, policy in ours:
         now = dict(network.affinity.get(one.place, {}))
         goal = table(one, found[one.place])
-        reason = "a CPU for each queue, cores of its node first; a mask of several CPUs would still mean one of them"
+        reason = "a CPU for each queue, cores of its node first; of a mask of several the kernel would use only one"
         if policy == "dedicated":
             reason = "the interrupts of all queues on a few cores, the others are for the application"
         plans.append(knob.change(one, {label: now[label] for label in goal if label in now}, goal, reason))

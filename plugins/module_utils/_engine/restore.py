@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Dict, Iterator, List, Mapping, Sequence, Tuple
+from typing import Dict, Iterator, List, Mapping, Sequence, Set, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.elements import Judged
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
@@ -35,6 +35,7 @@ def plan_restore(host: WritableHost, entries: Sequence[Entry], reason: str) -> W
     findings: List[Finding] = []
     forget: List[Entry] = []
     boot_id = host.boot_id()
+    renewed: Set[Tuple[str, str]] = set()
     for entry in way_back(entries):
         moved = lever(entry.what)
         if moved.gone(host, entry.where):
@@ -46,8 +47,9 @@ def plan_restore(host: WritableHost, entries: Sequence[Entry], reason: str) -> W
         if not void:
             findings += _left_alone(entry, found)
             findings += _out_of_reach(entry, found)
-        if found.back:
-            goal = _goal(entry, found)
+        goal = _goal(host, entry, found, not void and (entry.what, entry.where) in renewed)
+        if goal:
+            renewed.update(moved.disturbs(host, entry.where))
             action = Action(
                 concern=entry.concern,
                 knob=entry.knob,
@@ -112,11 +114,17 @@ def _back(action: Action) -> Finding:
     )
 
 
-def _goal(entry: Entry, found: Judged) -> Mapping[str, Value]:
-    """The elements to bring back; those that are away too, which an earlier step of the same run may bring."""
+def _goal(host: WritableHost, entry: Entry, found: Judged, renewed: bool) -> Mapping[str, Value]:
+    """The elements to bring back, and those that an earlier step of the same run may bring.
+
+    A step that sets the place anew may bring any that can't be read now, as queues do that are made again.
+    """
     moved = lever(entry.what)
     first = moved.elements(entry.original) if moved.partial else {}
-    return {**found.back, **{name: first[name] for name in found.away if name in first}}
+    absent = set(first) - set(moved.seen(host, entry.where)) if renewed else set()
+    if not found.back and not absent:
+        return {}
+    return {**found.back, **{name: part for name, part in first.items() if name in found.away or name in absent}}
 
 
 def _left_alone(entry: Entry, found: Judged) -> Iterator[Finding]:

@@ -91,17 +91,19 @@ def test_few_queues_get_help_from_the_free_cores_of_their_node(tmp_path: Path, c
     assert everything(host) == before
 
 
-def test_more_queues_are_placed_in_the_same_run_and_taken_back(tmp_path: Path, call: Call) -> None:
+def test_more_and_fewer_queues_are_placed_in_the_same_run_and_taken_back(tmp_path: Path, call: Call) -> None:
     host = FakeKernel(tmp_path, files_of("nitro_big"))
     host.nics.channels = {"ens5": [8, 4], "ens6": [8, 4]}
-    options = {"interfaces": [{"name": "ens5", "queues": "max", "policy": "spread"}], "persist": False}
-    checked = call(network_irq.main, host, check=True, **options)
-    applied = call(network_irq.main, host, **options)
-    assert checked["diff"] == applied["diff"]
-    assert [action["disruptive"] for action in applied["actions"] if action["what"] == "network.queues"] == [True]
-    assert sorted(map(int, pins(host, "ens5"))) == list(range(8))
-    assert pins(host, "ens6") == ["0-15"] * 4
-    assert not call(network_irq.main, host, **options)["changed"]
+    for asked, queues in (("max", 8), ("2", 2), ("1", 1), ("3", 3)):
+        options = {"interfaces": [{"name": "ens5", "queues": asked, "policy": "spread"}], "persist": False}
+        checked = call(network_irq.main, host, check=True, **options)
+        applied = call(network_irq.main, host, **options)
+        assert checked["diff"] == applied["diff"]
+        assert [action["disruptive"] for action in applied["actions"] if action["what"] == "network.queues"] == [True]
+        assert host.nics.channels == {"ens5": [8, queues], "ens6": [8, 4]}
+        assert len(set(map(int, pins(host, "ens5")))) == len(pins(host, "ens5")) == queues
+        assert pins(host, "ens6") == ["0-15"] * 4
+        assert not call(network_irq.main, host, **options)["changed"]
     call(restore.main, host)
     assert host.nics.channels["ens5"] == [8, 4]
     assert pins(host, "ens5") == ["0-15"] * 4
