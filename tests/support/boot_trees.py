@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import shutil
 from pathlib import Path
-from typing import Any, Dict, Iterable, Optional
+from typing import Any, Dict, Iterable, Optional, Sequence
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import store
@@ -27,6 +27,9 @@ UUID = "d6ab2e6a-0001-4cd9-9f4f-1f0ac0ffee00"
 OLD, NEW = "6.1.0-28-cloud-amd64", "6.1.0-31-cloud-amd64"
 # What an AMI brings: a duplicate, values with "=", a quoted one with blanks.
 FOREIGN = 'console=tty0 console=ttyS0,115200n8 nvme_core.io_timeout=4294967295 dyndbg="file drivers/usb/* +p"'
+_ROOT_DEVICE = {"/etc/stand-in-root-device": f"UUID={UUID}", f"/dev/disk/by-uuid/{UUID}": ""}
+DEBIAN_TOOLS = ("grub-mkconfig", "grub-script-check")
+AMAZON_2_TOOLS = ("grub2-mkconfig", "grub2-script-check")
 QUOTED = FOREIGN.replace('"', '\\"')
 
 
@@ -100,29 +103,37 @@ def everything(host: FakeKernel) -> Dict[str, bytes]:
 
 def debian(root: Path, foreign: str = QUOTED, changes: Optional[Dict[str, str]] = None) -> BootHost:
     """A Debian or Ubuntu cloud image on metal: the image's own drop-in sets the variable anew."""
-    files = {
-        **files_of("metal"),
+    files = {**files_of("metal"), **debian_files(foreign), **(changes or {})}
+    return _generated(root, files, DEBIAN_TOOLS, "/boot/grub/grub.cfg")
+
+
+def debian_files(foreign: str = QUOTED) -> Dict[str, str]:
+    """What it boots from; its grub.cfg is yet to be made."""
+    return {
         **_kernels(OLD, initrd="initrd.img"),
         "/etc/os-release": 'ID=ubuntu\nVERSION_ID="24.04"\n',
         "/etc/default/grub": 'GRUB_DEFAULT=0\nGRUB_CMDLINE_LINUX_DEFAULT="quiet"\nGRUB_CMDLINE_LINUX=""\n',
         "/etc/default/grub.d/50-cloudimg-settings.cfg": f'GRUB_CMDLINE_LINUX_DEFAULT="{foreign}"\n',
         "/boot/grub/grub.cfg": "",
-        **(changes or {}),
+        **_ROOT_DEVICE,
     }
-    return _generated(root, files, "grub-mkconfig", "grub-script-check", "/boot/grub/grub.cfg")
 
 
 def amazon_2(root: Path) -> BootHost:
     """Amazon Linux 2 (SLES is alike): no folder for drop-ins."""
+    return _generated(root, {**files_of("metal"), **amazon_2_files()}, AMAZON_2_TOOLS, "/boot/grub2/grub.cfg")
+
+
+def amazon_2_files() -> Dict[str, str]:
+    """What it boots from; its grub.cfg is yet to be made."""
     line = "console=tty0 console=ttyS0,115200n8 net.ifnames=0 nvme_core.io_timeout=4294967295"
-    files = {
-        **files_of("metal"),
+    return {
         **_kernels("4.14.355-271.569.amzn2.x86_64", initrd="initrd.img"),
         "/etc/os-release": 'ID="amzn"\nVERSION_ID="2"\n',
         "/etc/default/grub": f'GRUB_CMDLINE_LINUX_DEFAULT="{line}"\nGRUB_TIMEOUT=0\nGRUB_DISABLE_RECOVERY="true"',
         "/boot/grub2/grub.cfg": "",
+        **_ROOT_DEVICE,
     }
-    return _generated(root, files, "grub2-mkconfig", "grub2-script-check", "/boot/grub2/grub.cfg")
 
 
 def amazon_2_arm(root: Path) -> BootHost:
@@ -191,9 +202,8 @@ def _kernels(release: str, initrd: str) -> Dict[str, str]:
     return {f"/boot/vmlinuz-{release}": "kernel", f"/boot/{initrd}-{release}{suffix}": "initrd"}
 
 
-def _generated(root: Path, files: Dict[str, str], make: str, check: str, config: str) -> BootHost:
-    files = {**files, "/etc/stand-in-root-device": f"UUID={UUID}", f"/dev/disk/by-uuid/{UUID}": ""}
-    host = BootHost(root, files, [make, check])
-    (root / config.lstrip("/")).write_bytes(WritableHost.output(host, [f"/usr/sbin/{make}"]))
+def _generated(root: Path, files: Dict[str, str], tools: Sequence[str], config: str) -> BootHost:
+    host = BootHost(root, files, tools)
+    (root / config.lstrip("/")).write_bytes(WritableHost.output(host, [f"/usr/sbin/{tools[0]}"]))
     host.boot()
     return host

@@ -106,6 +106,12 @@ class FakeKernel(WritableHost):
             for name in sorted(now - known):
                 Udev(root, self._take).event(subsystem, name, "add")
 
+    def rename(self, name: str, other: str, hardware: Dict[str, str]) -> None:
+        """udev or an operator gives a NIC another name while it runs; `hardware` has it from now on."""
+        self.hardware = hardware
+        self.nics.rename(name, other)
+        Udev(Path(self.root), self._take).event("net", other, "move")
+
     def write_value(self, path: str, text: str) -> None:
         mood = self.moods.get(path, "")
         if self.read_only:

@@ -176,6 +176,18 @@ class FakeNics:
                     table[device] = value
         self._own = {}
 
+    def rename(self, name: str, other: str) -> None:
+        """The device stays, and so does all that is set of it; it was down meanwhile, so its interrupts are renamed."""
+        (self.root / f"{NET}/{name}".lstrip("/")).rename(self.root / f"{NET}/{other}".lstrip("/"))
+        for path, pattern in (("/proc/interrupts", rf" {name}-(?=\w)"), ("/proc/net/route", rf"^{name}\b")):
+            file = self.root / path.lstrip("/")
+            if file.exists():
+                renamed = re.sub(pattern, lambda match: match[0].replace(name, other), file.read_text(), flags=re.M)
+                file.write_text(renamed)
+        for table in (*self._tables(), self._own, self.orders, self.stubborn, self.hints, self.statistics):
+            if name in table:
+                table[other] = table.pop(name)
+
     def _tables(self) -> "Tuple[Dict[str, Any], ...]":
         return (self.channels, self.rings, self.coalesce, self.features)
 

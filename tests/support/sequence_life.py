@@ -196,8 +196,10 @@ class Life:
         nics = [nic["name"] for nic in self.world.spec.get("nics", ())]
         if nics:
             name = _pick(nics, step.given["draw"])
-            self.world.rename(name, f"enx{len(name)}{name[-1]}")
-            self.world.reboot()
+            live = step.given["other"] < 0.5
+            self.world.rename(name, f"enx{len(name)}{name[-1]}", live)
+            if not live:
+                self.world.reboot()
 
     def _confirm(self, _step: Step) -> None:
         self._quietly(["confirm"])

@@ -101,7 +101,7 @@ _CHOICES = {
     "their_file": 5,
     "unplug": 5,
     "plug": 5,
-    "rename": 3,
+    "rename": 5,
     "confirm": 3,
     "dead_man": 3,
     "newer": 3,

@@ -9,10 +9,10 @@ import json
 import os
 import shutil
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Set, Tuple
 
 from tests.support import fresh_host, hosts
-from tests.support.boot_trees import BootHost, rhel_files
+from tests.support.boot_trees import AMAZON_2_TOOLS, DEBIAN_TOOLS, BootHost, amazon_2_files, debian_files, rhel_files
 from tests.support.fake_boot import clear
 from tests.support.fake_kernel import FakeKernel
 
@@ -29,7 +29,13 @@ HOSTS = {
     "graviton_metal": 3,
     "xen_pv": 2,
 }
-WITH_BLS = ("metal", "metal_amd", "nitro_burstable", "nitro_big")
+# What boots each of them; the others keep no boot loader on their disk.
+BOOT_FILES: Mapping[str, Dict[str, str]] = {
+    **dict.fromkeys(("metal", "metal_amd", "nitro_burstable", "nitro_big"), rhel_files(9)),
+    **dict.fromkeys(("nitro", "graviton_metal"), debian_files()),
+    "nitro_old_kernel": amazon_2_files(),
+}
+_TOOLS = {"/boot/grub/grub.cfg": DEBIAN_TOOLS, "/boot/grub2/grub.cfg": AMAZON_2_TOOLS}
 # What /run keeps of ours tells nothing of the host, and goes with the boot.
 _OURS = ("run/nearmetal/lock", "run/nearmetal/fingerprint", "run/nearmetal/.fingerprint.new")
 _EXTRA = {"/etc/group": "root:x:0:\n", "/proc/sys/vm/swappiness": "60\n"}
@@ -53,6 +59,10 @@ class Remembering(FakeKernel):
         self._known.clear()
         super().replug(hardware)
 
+    def rename(self, name: str, other: str, hardware: Dict[str, str]) -> None:
+        self._known.clear()
+        super().rename(name, other, hardware)
+
     def _inside(self, path: str) -> str:
         if path in self._known:
             return self._known[path]
@@ -69,10 +79,19 @@ class Remembering(FakeKernel):
 
 
 class RememberingBootHost(Remembering, BootHost):
-    """The same for a host with a boot loader that needs no program."""
+    """The same for a host with a boot loader, whose programs are the only ones that run."""
 
-    def command(self, argv: Sequence[str], timeout: float = 60) -> str:
-        return FakeKernel.command(self, argv, timeout)
+    def command(self, argv: "list[str] | tuple[str, ...]", timeout: float = 60) -> str:
+        return (BootHost if argv[0].startswith("/") else FakeKernel).command(self, argv, timeout)
+
+
+_made_configs: Dict[str, bytes] = {}  # of hosts that nobody has tuned
+
+
+def _grub_config(host: BootHost, program: str) -> bytes:
+    if program not in _made_configs:
+        _made_configs[program] = host.output([program])
+    return _made_configs[program]
 
 
 class World:
@@ -94,10 +113,15 @@ class World:
         files = self._files()
         folder.mkdir(parents=True, exist_ok=True)
         clear(folder, files, ("/",))
-        host = RememberingBootHost(folder, files, []) if self.name in WITH_BLS else Remembering(folder, files)
-        fresh_host.probe(host)
-        if isinstance(host, BootHost):
+        config = next((path for path in _TOOLS if files.get(path) == ""), "")
+        if self.name not in BOOT_FILES:
+            host = Remembering(folder, files)
+        else:
+            host = RememberingBootHost(folder, files, _TOOLS.get(config, ()))
+            if config:
+                (folder / config[1:]).write_bytes(_grub_config(host, f"/usr/sbin/{_TOOLS[config][0]}"))
             host.boot()
+        fresh_host.probe(host)
         return host
 
     def _files(self) -> Dict[str, str]:
@@ -107,8 +131,7 @@ class World:
             if kind in spec:
                 spec[kind] = [device for device in spec[kind] if device["name"] not in self.away]
         files = fresh_host.routed({**hosts.built(spec), **_EXTRA})
-        if self.name in WITH_BLS:
-            files.update(rhel_files(9))
+        files.update(BOOT_FILES.get(self.name, {}))
         return {"/proc/sys/kernel/random/boot_id": "11111111-2222-3333-4444-555555555555\n", **files}
 
     def both(self) -> Tuple[FakeKernel, FakeKernel]:
@@ -175,11 +198,20 @@ class World:
                 del self.strict[path]
                 del self.origins[path]
 
-    def rename(self, name: str, other: str) -> None:
-        """A NIC has another name from the next boot on."""
+    def rename(self, name: str, other: str, live: bool = False) -> None:
+        """A NIC has another name from the next boot on, or from now on."""
         for nic in self.spec["nics"]:
             if nic["name"] == name:
                 nic["name"] = other
+        if not live or name in self.away:
+            return
+        files = self._files()
+        for host in self.both():
+            host.rename(name, other, files)
+        before, after = (f"/sys/class/net/{each}/" for each in (name, other))
+        for known in (self.strict, self.origins):
+            for path in [path for path in known if path.startswith(before)]:
+                known[path.replace(before, after)] = known.pop(path)
 
     def journal(self) -> Optional[Dict[str, Any]]:
         """The raw journal."""
@@ -202,7 +234,7 @@ class World:
             elif path in self.origins:
                 fine = text in self.origins[path]
             else:
-                fine = here.get(name) == there.get(name)
+                fine = here.get(name) == there.get(name) or _longest(path, here.get(name), there.get(name))
             if not fine and not (self.waits and path.startswith(("/proc/", "/sys/"))):
                 wanted = self.strict.get(path) or sorted(self.origins.get(path, ())) or _shown(there.get(name))
                 found.append(f"{path}: {_shown(here.get(name))}, should be {wanted!r}")
@@ -214,6 +246,14 @@ class World:
             return (Path(host.root) / path.lstrip("/")).read_text()
         except OSError:
             return None
+
+
+def _longest(path: str, *texts: Optional[bytes]) -> bool:
+    """Whether all are the longest timeout of a disk: msecs_to_jiffies() makes one number of all from 2^31 on.
+
+    What the driver's parameter gave, which reads differently, nobody can write.
+    """
+    return path.endswith("/queue/io_timeout") and all(text and int(text) >= 1 << 31 for text in texts)
 
 
 def _shown(data: Optional[bytes]) -> str:
