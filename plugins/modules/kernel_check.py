@@ -15,6 +15,7 @@ description:
   - Kernel and distribution against a minimum and the end of public support (S0-27, S0-36), Xen PV with what HVM was
     measured to bring (S2-01), the NICs' driver against what the type offers (S0-37), the ENA driver against what
     the type's generation needs, and CPU time that others took (S0-09).
+  - With O(workload) the instance type too. Where it is wrong for that workload, the finding names one that would do.
 options:
   minimum_kernel:
     description: The oldest kernel version that is fine, in quotes, because YAML reads 5.10 as the number 5.1.
@@ -24,6 +25,13 @@ options:
     description: How much CPU time since boot others may have taken.
     type: int
     default: 1
+  workload:
+    description:
+      - What the host is for, among the workloads that some instance types are wrong for.
+        Where the type isn't known, nothing is said of it.
+    type: str
+    choices: [none, hpc, low_latency, sap_hana]
+    default: none
 extends_documentation_fragment:
   - nearmetal.ec2.state
   - nearmetal.ec2.state.notes
@@ -41,6 +49,10 @@ EXAMPLES = r"""
 - name: Check a Xen host, whose type the inventory plugin amazon.aws.aws_ec2 knows
   nearmetal.ec2.kernel_check:
     instance_type: "{{ instance_type | default('') }}"
+
+- name: Check whether the instance type is right for SAP HANA
+  nearmetal.ec2.kernel_check:
+    workload: sap_hana
 
 - name: Show what isn't fine
   ansible.builtin.debug:

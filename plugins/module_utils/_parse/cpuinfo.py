@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Dict, FrozenSet, Optional
+from typing import Dict, FrozenSet, Optional, Set
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ def parse(text: str) -> CpuInfo:
     Raises nothing: what isn't there is None.
     """
     fields: Dict[str, str] = {}
-    names = set()
+    names: Set[str] = set()
     for line in text.splitlines():
         name, colon, value = line.partition(":")
         name = name.strip()

@@ -53,4 +53,11 @@ OWN: Workload = {
             "ec2.md 2.10",
         ),
     },
+    "kernel_check": {
+        "workload": Choice(
+            "hpc",
+            "burstable and flex types or one core can't hold the pace of other ranks; a finding names another type",
+            "ec2.md 2.12, S0-04",
+        ),
+    },
 }

@@ -77,4 +77,11 @@ OWN: Workload = {
             "ec2.md 2.8",
         ),
     },
+    "kernel_check": {
+        "workload": Choice(
+            "low_latency",
+            "on a burstable or flex type, or on one core, latency isn't yours to tune; a finding names another type",
+            "ec2.md 2.12, S0-04",
+        ),
+    },
 }

@@ -63,4 +63,11 @@ OWN: Workload = {
             "SAP 1656250, ec2.md 2.11",
         ),
     },
+    "kernel_check": {
+        "workload": Choice(
+            "sap_hana",
+            "SAP supports HANA on neither Graviton nor burstable types; a finding names another type",
+            "SAP 1656250, ec2.md 4",
+        ),
+    },
 }

@@ -18,6 +18,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.kernel_che
     ena_kernel,
     needs_new_ena,
 )
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.kernel_check.unsuited import WORKLOADS, unsuited
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.kernel import KernelFacts
@@ -30,6 +31,7 @@ NAME = "kernel_check"
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "minimum_kernel": {"type": "raw", "default": "3.10"},
     "maximum_steal_percent": {"type": "int", "range": (0, 100), "default": 1},
+    "workload": {"type": "str", "choices": ["none", *WORKLOADS], "default": "none"},
 }
 
 _GAIN = (
@@ -58,6 +60,8 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
         *_ena(platform, kernel, of_type),
         _steal(platform, kernel, int(wanted.get("maximum_steal_percent") or 0)),
     ]
+    if of_type is not None:
+        findings += _type(facts, of_type, str(wanted.get("workload")))
     return Plan(findings=tuple(findings))
 
 
@@ -171,6 +175,17 @@ def _steal(platform: PlatformFacts, kernel: KernelFacts, limit: int) -> Finding:
     return _finding("steal", "advice", reason, shown, f"{limit} %", "S0-09, S1-07")
 
 
+def _type(facts: Facts, of_type: str, workload: str) -> List[Finding]:
+    """The finding for a type that no tuning makes right for the workload; none where nothing speaks against it."""
+    cores = facts.topology.cores if facts.topology is not None else None
+    wrong = unsuited(workload, of_type, len(cores) if cores is not None else None) if workload in WORKLOADS else None
+    if wrong is None:
+        return []
+    directory = "; SAP's hardware directory says which sizes are certified" if workload == "sap_hana" else ""
+    reason = f"{of_type} is wrong for {workload}: {wrong.reason}; {wrong.better} would do{directory}"
+    return [_finding("workload", "advice", reason, of_type, wrong.better, wrong.reference)]
+
+
 def _numbers(text: Optional[str]) -> Optional[Tuple[int, ...]]:
     match = re.match(r"[0-9]{1,5}(?:\.[0-9]{1,5}){0,3}", text or "", re.ASCII)
     return tuple(int(word) for word in match.group().split(".")) if match else None
@@ -183,7 +198,7 @@ def _finding(knob: str, status: str, reason: str, now: Optional[str], goal: Opti
 CONCERN = Concern(
     name=NAME,
     options=OPTIONS,
-    domains=("platform", "kernel"),
+    domains=("platform", "kernel", "topology"),
     plan=plan,
-    checks=("kernel", "distribution", "virtualization", "network_driver", "ena_driver", "steal"),
+    checks=("kernel", "distribution", "virtualization", "network_driver", "ena_driver", "steal", "workload"),
 )

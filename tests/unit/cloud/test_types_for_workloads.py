@@ -1,0 +1,59 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The types that a host calls wrong for a workload, and those that it names instead, against the offline table.
+
+The host has rules on names alone; what is right is decided here by what the API says of each type.
+"""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.type_facts import TypeFacts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.type_table import offline_types
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.kernel_check.unsuited import WORKLOADS, unsuited
+
+# Hosts of these run no Linux that is tuned, or the table doesn't know their cores.
+TYPES = {name: kind for name, kind in offline_types().items() if kind.cores and not name.startswith("mac")}
+
+
+def wrong(workload: str, kind: TypeFacts) -> bool:
+    """Whether the documents speak against the type: by what the API says of it, not by its name where there is more."""
+    if kind.burstable or kind.instance_type.startswith("t"):
+        # Of t1 and t8i the table doesn't say that they earn credits.
+        return not kind.instance_type.startswith("trn")
+    if workload == "sap_hana":
+        return "arm64" in kind.architectures
+    return "-flex." in kind.instance_type or (kind.cores or 0) < 2
+
+
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_every_type_is_called_wrong_where_the_documents_speak_against_it_and_nowhere_else(workload: str) -> None:
+    told = {name for name, kind in TYPES.items() if unsuited(workload, name, kind.cores) is not None}
+    assert told == {name for name, kind in TYPES.items() if wrong(workload, kind)}
+    assert len(told) > 20
+
+
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_the_type_that_is_named_is_there_and_right_and_not_smaller(workload: str) -> None:
+    broken = {}
+    for name, kind in TYPES.items():
+        found = unsuited(workload, name, kind.cores)
+        if found is None:
+            continue
+        better = TYPES.get(found.better)
+        if better is None:
+            broken[name] = f"{found.better} isn't in the table"
+        elif wrong(workload, better) or unsuited(workload, found.better, better.cores) is not None:
+            broken[name] = f"{found.better} is wrong too"
+        elif (better.memory_mib or 0) < (kind.memory_mib or 0) or (better.vcpus or 0) < (kind.vcpus or 0):
+            broken[name] = f"{found.better} is smaller"
+        elif workload != "sap_hana" and better.architectures[-1] != kind.architectures[-1]:
+            broken[name] = f"{found.better} doesn't start this host's image"
+    assert broken == {}
+
+
+def test_a_name_that_is_no_type_and_a_host_without_cores_say_nothing() -> None:
+    assert unsuited("hpc", "<b>", 1) is None
+    assert unsuited("hpc", "c5.large", None) is None
+    assert unsuited("low_latency", "c5.4xlarge", 1) is None, "somebody chose one core of a larger type"
