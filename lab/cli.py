@@ -161,7 +161,7 @@ def _clock(parsed: argparse.Namespace) -> int:
     else:
         print(
             f"{cost.source}: {cost.ns_per_read:.0f} ns per read; "
-            f"{cost.system_calls} system calls for {clock.TRACED_READS} reads, {cost.clock_calls} of them for the clock"
+            f"{cost.system_calls} system calls for {clock.READS} reads, {cost.clock_calls} of them for the clock"
         )
     return 0
 

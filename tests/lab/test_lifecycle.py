@@ -110,7 +110,7 @@ def test_its_clock_is_right_and_reading_it_asks_the_kernel_only_on_the_slow_sour
     one.run("echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource")
     fast = clock.measure(one)
     assert (slow.source, fast.source) == ("hpet", "tsc")
-    assert slow.clock_calls >= clock.TRACED_READS
+    assert slow.clock_calls >= clock.READS
     assert fast.clock_calls == 0
 
 

@@ -28,6 +28,7 @@ WANTED = "[mq-deadline] none 512"
 # An empty value clears all of them, once.
 HASTE = "[Timer]\nOnActiveSec=\nOnActiveSec=3\nOnUnitInactiveSec=3\nAccuracySec=1\n"
 DROP_IN = "/run/systemd/system/nearmetal.timer.d"
+LAST_TRIGGER = "systemctl show -p LastTriggerUSecMonotonic --value nearmetal.timer"
 
 
 @pytest.fixture(scope="module")
@@ -101,6 +102,18 @@ def test_what_no_event_tells_is_found_by_the_timer(host: Host) -> None:
     host.run("systemctl daemon-reload && systemctl start nearmetal.timer")
     assert host.run(HELPERS.format("ens6")).strip() == "0", "a NIC that is down is nobody's business"
     host.run("ip link set ens6 up")
+    becomes(host, HELPERS.format("ens6"), "2")
+    host.run("systemctl stop nearmetal.timer")
+
+
+def test_the_timer_plans_again_once_the_switch_is_taken_away(host: Host) -> None:
+    host.run("install -D /dev/null /etc/nearmetal/disabled; systemctl start nearmetal.timer")
+    becomes(host, "systemctl show -p ConditionResult --value nearmetal.service", "no")
+    host.run("ip link set ens6 down; ip link set ens6 up; echo 0 > /sys/class/net/ens6/queues/rx-0/rps_cpus")
+    fired = host.run(LAST_TRIGGER)
+    assert host.wait(lambda: host.run(LAST_TRIGGER) != fired, 300.0, 0.5), log(host)
+    assert host.run(HELPERS.format("ens6")).strip() == "0", "a start whose conditions fail must plan nothing"
+    host.run("rm -r /etc/nearmetal")
     becomes(host, HELPERS.format("ens6"), "2")
     host.run("systemctl stop nearmetal.timer")
 
