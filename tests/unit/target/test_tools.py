@@ -1,0 +1,77 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A tool of the distribution is run to its end, or to the end of our patience; nothing of it is left behind."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+
+HOST = WritableHost()
+
+
+def shell(script: str, timeout: float = 60) -> bytes:
+    return HOST.output(["sh", "-c", script], timeout)
+
+
+def test_its_output_in_a_locale_that_we_understand() -> None:
+    assert shell('echo "$LC_ALL"') == b"C\n"
+
+
+def test_a_failure_is_told_with_its_code_and_its_last_words() -> None:
+    with pytest.raises(NearmetalError, match="^sh -c .* failed with code 3: wrong$"):
+        shell("echo first >&2; echo wrong >&2; exit 3")
+
+
+def test_it_reads_nothing_from_us_and_has_no_other_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LEAKED", "yes")
+    assert shell("cat; env | grep -c LEAKED || true") == b"0\n"
+
+
+def test_more_than_a_pipe_holds_on_both() -> None:
+    million = "head -c 1000000 /dev/zero"
+    assert len(shell(f"{million} >&2; {million}")) == 1_000_000
+
+
+def test_one_that_a_signal_ends() -> None:
+    with pytest.raises(NearmetalError, match="failed with code -15: no message$"):
+        shell("kill -TERM $$")
+
+
+def test_a_closed_reader_ends_a_writer_as_in_any_shell() -> None:
+    assert shell("yes | head -n 1") == b"y\n"
+
+
+@pytest.mark.parametrize("quiet", ["", "exec >&- 2>&-;"])
+def test_patience_ends(tmp_path: Path, quiet: str) -> None:
+    with pytest.raises(NearmetalError, match="no end after 0 s$"):
+        shell(f"echo $$ > {tmp_path}/pid; {quiet} exec sleep 60", timeout=0.5)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
+
+
+@pytest.mark.parametrize("program", ["no-such-tool", "/no/such/tool"])
+def test_a_missing_tool(program: str) -> None:
+    with pytest.raises(NearmetalError, match=f"^{program}: No such file or directory$"):
+        HOST.output([program])
+
+
+def test_a_tool_is_not_looked_for_where_we_happen_to_stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "stray").write_text("#!/bin/sh\n")
+    (tmp_path / "stray").chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(NearmetalError, match="^stray: No such file or directory$"):
+        HOST.output(["stray"])
+
+
+def test_no_descriptor_is_left_open() -> None:
+    before = os.listdir("/proc/self/fd")
+    shell("true")
+    with pytest.raises(NearmetalError, match="No such file or directory"):
+        HOST.output(["no-such-tool"])
+    assert os.listdir("/proc/self/fd") == before
