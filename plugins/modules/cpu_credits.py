@@ -118,7 +118,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.argspec import INSTANCES, changing_options
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.cpu_credits_run import answer
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.cpu_credits import answer
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.result import leave
 
 _OPTIONS: dict[str, Any] = {

@@ -113,7 +113,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.argspec import INSTANCES, instance_options
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.ebs_run import answer
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.ebs import answer
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.result import leave
 
 _MICROSECONDS: dict[str, Any] = {"type": "int", "required": True}

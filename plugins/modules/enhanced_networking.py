@@ -161,7 +161,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.argspec import INSTANCES, changing_options
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.enhanced_networking_run import answer
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.enhanced_networking import answer
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.result import leave
 
 _STRINGS: dict[str, Any] = {"type": "list", "elements": "str"}

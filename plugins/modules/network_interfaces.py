@@ -67,7 +67,7 @@ types_from:
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.argspec import INSTANCES, instance_options
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.network_interfaces_run import answer
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.network_interfaces import answer
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.result import leave
 
 

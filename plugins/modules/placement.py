@@ -73,7 +73,7 @@ types_from:
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.argspec import INSTANCES, instance_options
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.placement_run import answer
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.placement import answer
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.result import leave
 
 

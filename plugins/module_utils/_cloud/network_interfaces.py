@@ -1,13 +1,17 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Network interfaces and their queues against CPUs and cards of the type. Pure. PRIVATE to the collection."""
+"""Network interfaces and their queues against CPUs and cards of the type. PRIVATE to the collection."""
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional
+from dataclasses import asdict
+from typing import Any, Dict, List, Mapping, Optional
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.instance_facts import InstanceFacts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.observe import observe
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.result import contract
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.session import deadline
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.type_facts import CardFacts, TypeFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Value
 
@@ -133,3 +137,15 @@ def _timeout(instance: InstanceFacts, kind: TypeFacts) -> List[Finding]:
         return []
     reason = f"security groups forget an idle TCP flow after {seconds} s: keep net.ipv4.tcp_keepalive_time below it"
     return [_say(instance, "idle_timeout", "advice", reason, seconds, "DescribeInstanceTypes, ConnectionTracking")]
+
+
+def answer(options: Mapping[str, Any]) -> Dict[str, Any]:
+    """The module's result."""
+    with deadline(options["timeout"]):
+        seen = observe(options)
+    plans = {each: plan(one, seen.type_of(one)) for each, one in seen.instances.items()}
+    shown = {
+        each: {"interfaces": [asdict(interface) for interface in one.interfaces]}
+        for each, one in seen.instances.items()
+    }
+    return contract(CONCERN, seen, plans, shown)
