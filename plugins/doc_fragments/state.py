@@ -43,7 +43,7 @@ options:
       - The type of the instance, such as V(t2.large), for a host on Xen, which doesn't know its own. On a burstable
         type nothing is pinned, polled or taken offline.
       - With it M(nearmetal.ec2.kernel_check) compares the driver of a Xen host with what its type offers.
-      - A host that says its type itself is believed.
+      - A host that says its type itself is believed. On Xen without this option the metadata service is asked.
     type: str
 """
 

@@ -111,7 +111,8 @@ options:
     description:
       - The type of the instance, such as V(t2.large), for a host on Xen, which doesn't know its own. On a burstable
         type nothing is pinned, polled or taken offline.
-      - A host that says its type itself is believed.
+      - A host that says its type itself is believed. On Xen without this option the metadata service is asked, by
+        IMDSv2 and for one second at most, and what it says is kept with what is wanted.
     type: str
 extends_documentation_fragment:
   - nearmetal.ec2.state.notes

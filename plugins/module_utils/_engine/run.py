@@ -17,6 +17,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import dead_
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.apply import apply, roll_back
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.journal import Journal
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.learnt_type import with_learnt_type
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import (
     BAKE,
     REPLAN,
@@ -102,7 +103,10 @@ def run(
         if not check:
             dead_man.expire(host, stored)
             store.remove_temporary(host)
-        requests = ask(_known(journal, stored))
+        known = _known(journal, stored)
+        requests = ask(known)
+        if mode == TUNE:
+            requests = with_learnt_type(host, platform, requests, known)
         facts = seen(host, domains(requests), platform)
         outcomes = plan_all(host, journal, stored, facts, requests, strict, mode, lenient)
         unit = _plan_unit(host, journal, stored, outcomes, origin) if mode != REPLAN else []

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import List, Optional
+from typing import List, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import ioctl
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.ethtool import READING
@@ -27,6 +27,8 @@ class Host:
 
     def __init__(self, root: str = "/") -> None:
         self.root = root.rstrip("/")
+        # Where the metadata service answers; below another root there is no network.
+        self.metadata_service: Optional[Tuple[str, int]] = None if self.root else ("169.254.169.254", 80)
 
     def real(self, path: str) -> str:
         """The path on this machine of the host's absolute `path`.

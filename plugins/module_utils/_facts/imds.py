@@ -17,7 +17,7 @@ import time
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Dict, List, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.platform import PlatformFacts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.platform import INSTANCE_TYPE, PlatformFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import json_text
 
 ENDPOINT = ("169.254.169.254", 80)
@@ -85,6 +85,19 @@ def observe(platform: PlatformFacts, endpoint: Tuple[str, int] = ENDPOINT) -> In
     except OSError:
         hint = "; in a container a hop limit of 1 does this" if in_container else ""
         return InstanceMetadata("no_answer", f"no answer within {SECONDS:g} s: a firewall drops it{hint}")
+
+
+def instance_type(platform: PlatformFacts, endpoint: Tuple[str, int] = ENDPOINT) -> Optional[str]:
+    """The type as the service says it; None outside EC2, in a container, and where no type comes within the second."""
+    if platform.host_class in ("not_ec2", "container"):
+        return None
+    service = _Service(endpoint)
+    try:
+        known = service.json("dynamic/instance-identity/document") if service.open() else None
+    except OSError:
+        return None
+    named = word(known.get("instanceType")) if isinstance(known, dict) else None
+    return named if named is not None and INSTANCE_TYPE.fullmatch(named) else None
 
 
 class _Service:

@@ -6,14 +6,17 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
-from typing import Any, Callable, Dict
+from typing import Any, Callable, Dict, Iterator
 
 import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import command
 from ansible_collections.nearmetal.ec2.plugins.modules import network_irq
 
+from tests.support.fake_imds import TOKEN, FakeImds
 from tests.support.fake_kernel import FakeKernel
-from tests.support.hosts import FOLDER, built
+from tests.support.hosts import FOLDER, built, files_of
 
 Call = Callable[..., Dict[str, Any]]
 
@@ -49,3 +52,93 @@ def test_a_type_that_is_none_is_refused_by_name(tmp_path: Path, call: Call) -> N
     result = call(network_irq.main, xen_without_a_named_type(tmp_path), policy="auto", instance_type="large; reboot")
     assert result["failed"]
     assert "instance_type is a type of EC2 such as t2.large, not 'large; reboot'" in result["msg"]
+
+
+@pytest.fixture
+def service() -> Iterator[FakeImds]:
+    """A metadata service of our own."""
+    server = FakeImds("127.0.0.1", 0)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server
+    server.released.set()
+    server.shutdown()
+    server.server_close()
+
+
+def says(server: FakeImds, instance_type: str) -> None:
+    """What its document has as the type."""
+    server.tree["dynamic/instance-identity/document"] = json.dumps({"instanceType": instance_type})
+
+
+def asked_host(root: Path, server: FakeImds) -> FakeKernel:
+    """A Xen host whose metadata service is this one."""
+    host = xen_without_a_named_type(root)
+    host.metadata_service = ("127.0.0.1", server.server_port)
+    return host
+
+
+def status(result: Dict[str, Any]) -> str:
+    """That of the finding on the interrupts."""
+    return str(next(finding["status"] for finding in result["findings"] if finding["knob"] == "policy"))
+
+
+@pytest.mark.parametrize(("named", "wanted"), [("t2.xlarge", "refused"), ("m4.xlarge", "would_change")])
+def test_the_metadata_service_says_what_nobody_named(
+    tmp_path: Path, call: Call, service: FakeImds, named: str, wanted: str
+) -> None:
+    says(service, named)
+    result = call(network_irq.main, asked_host(tmp_path, service), check=True, policy="auto")
+    assert status(result) == wanted
+    assert service.asked == ["PUT /latest/api/token", "GET /latest/dynamic/instance-identity/document"]
+    assert TOKEN not in json.dumps(result)
+
+
+def test_an_option_is_believed_before_the_service_and_saves_the_question(
+    tmp_path: Path, call: Call, service: FakeImds
+) -> None:
+    says(service, "t2.xlarge")
+    host = asked_host(tmp_path, service)
+    assert status(call(network_irq.main, host, check=True, policy="auto", instance_type="m4.xlarge")) == "would_change"
+    assert service.asked == []
+
+
+@pytest.mark.parametrize("kind", ["off", "slow", "drip", "junk", "huge"])
+def test_a_service_that_is_off_slow_or_hostile_leaves_the_host_asked_about(
+    tmp_path: Path, call: Call, service: FakeImds, kind: str
+) -> None:
+    service.kind = kind
+    result = call(network_irq.main, asked_host(tmp_path, service), check=True, policy="auto")
+    assert status(result) == "refused"
+
+
+@pytest.mark.parametrize("named", ["m4.xlarge; reboot", "x" * 5000, "\x1b[31mm4.xlarge", "", 7])
+def test_what_is_no_type_is_not_taken_for_one(tmp_path: Path, call: Call, service: FakeImds, named: Any) -> None:
+    says(service, named)
+    assert status(call(network_irq.main, asked_host(tmp_path, service), check=True, policy="auto")) == "refused"
+
+
+def test_what_was_learnt_is_kept_for_the_unit_and_for_runs_without_an_answer(
+    tmp_path: Path, call: Call, service: FakeImds
+) -> None:
+    says(service, "m4.xlarge")
+    host = asked_host(tmp_path, service)
+    assert status(call(network_irq.main, host, policy="auto")) == "changed"
+    kept = host.text("/var/lib/nearmetal/wanted.json") or ""
+    assert json.loads(kept)["concerns"]["network_irq"]["options"]["instance_type"] == "m4.xlarge"
+    assert TOKEN not in kept
+    service.asked.clear()
+    assert command.main(["plan"], host) == 0, "the unit plans with the type that is stored"
+    assert service.asked == []
+    service.kind = "off"
+    again = call(network_irq.main, host, policy="auto")
+    assert (status(again), again["changed"]) == ("ok", False)
+    service.kind = "ok"
+    says(service, "t2.xlarge")
+    assert status(call(network_irq.main, host, policy="auto")) == "refused", "started anew as another type"
+
+
+def test_a_nitro_host_knows_its_type_and_asks_nobody(tmp_path: Path, call: Call, service: FakeImds) -> None:
+    host = FakeKernel(tmp_path, files_of("nitro"))
+    host.metadata_service = ("127.0.0.1", service.server_port)
+    call(network_irq.main, host, check=True, policy="auto")
+    assert service.asked == []

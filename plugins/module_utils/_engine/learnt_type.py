@@ -1,0 +1,47 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The instance type of a host on Xen, which neither itself nor an option says. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import List, Mapping, Optional, Sequence
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Request
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.stored import Stored
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.platform import PlatformFacts
+
+OPTION = "instance_type"
+
+
+def with_learnt_type(
+    host: Host, platform: Optional[PlatformFacts], requests: Sequence[Request], known: Mapping[str, Optional[Stored]]
+) -> List[Request]:
+    """The requests, with the type that the metadata service says, else with the one that an earlier run stored.
+
+    The type becomes an option, so it is stored with the others: the unit, which has no network, reads it there.
+    """
+    on_xen = platform is not None and platform.host_class in ("xen_pv", "xen_hvm") and platform.instance_type is None
+    asking = [request for request in requests if request.wanted is not None and not request.wanted.get(OPTION)]
+    if platform is None or not on_xen or not asking:
+        return list(requests)
+    said = _said(host, platform)
+    return [_with(request, said, known.get(request.name)) if request in asking else request for request in requests]
+
+
+def _said(host: Host, platform: PlatformFacts) -> Optional[str]:
+    if host.metadata_service is None:
+        return None
+    # Its imports are a third of what a small run costs, and only a run on Xen needs them.
+    from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import imds
+
+    return imds.instance_type(platform, host.metadata_service)
+
+
+def _with(request: Request, said: Optional[str], stored: Optional[Stored]) -> Request:
+    named = said or (stored.options.get(OPTION) if stored is not None else None)
+    if request.wanted is None or not named:
+        return request
+    return replace(request, wanted=replace(request.wanted, options={**request.wanted.options, OPTION: named}))
