@@ -10,7 +10,6 @@ give the same bytes: sorted names, one time, no compiled code.
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import importlib.util
 import io
@@ -18,7 +17,6 @@ import marshal
 import pkgutil
 import re
 import sys
-import tokenize
 import zipfile
 import zipimport
 from functools import lru_cache
@@ -63,7 +61,7 @@ def build(version: str) -> bytes:
     if own is not None:
         return own
     head = f"#!/usr/bin/python3 -I\n# nearmetal.ec2 agent {identity(version)}\n".encode()
-    return _archive(head, {name: _bare(data) for name, data in _sources().items()})
+    return _archive(head, _sources())
 
 
 @lru_cache(maxsize=1)
@@ -153,20 +151,3 @@ def _own() -> Optional[bytes]:
     with open(loader.archive, "rb") as stream:
         data = stream.read()
     return data if data.split(b"\n", 2)[1:2] and b"# nearmetal.ec2 agent " in data[:256] else None
-
-
-def _bare(data: bytes) -> bytes:
-    """A source without docstrings and comments, which a host has no use for; each line keeps its number."""
-    lines = data.decode("utf-8").splitlines()
-    for node in ast.walk(ast.parse(data)):
-        if not isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) or ast.get_docstring(node) is None:
-            continue
-        text = node.body[0]
-        lines[text.lineno - 1] = " " * text.col_offset + '""'
-        lines[text.lineno : text.end_lineno] = [""] * ((text.end_lineno or text.lineno) - text.lineno)
-    bare = "\n".join(lines) + "\n"
-    for token in tokenize.generate_tokens(io.StringIO(bare).readline):
-        if token.type == tokenize.COMMENT:
-            row, column = token.start
-            lines[row - 1] = lines[row - 1][:column].rstrip()
-    return ("\n".join(lines) + "\n").encode("utf-8")
