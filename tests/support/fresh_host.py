@@ -17,7 +17,12 @@ ROUTE = "\t".join(["{}", "00000000", "0100000A", "0003", "0", "0", "512", "00000
 
 def fresh(root: Path, name: str) -> FakeKernel:
     """A host as it boots: the first NIC has the default route, ENA adapts and has its rings, ixgbevf has its own."""
-    host = FakeKernel(root, routed(files_of(name)))
+    return booted(root, files_of(name))
+
+
+def booted(root: Path, files: Dict[str, str]) -> FakeKernel:
+    """The same for a host of these files."""
+    host = FakeKernel(root, routed(files))
     probe(host)
     return host
 

@@ -4,8 +4,8 @@
 """docs/workload_status.csv: per workload, host class and knob the status that a fresh host should have.
 
 Checks are the same for every workload: `base` has their rows, and an empty cell where
-nothing is said. The table was written after the rules for host classes, not printed by
-the code; where they disagree, one of them is wrong and somebody has to find out which.
+nothing is said. The table follows from the rules in workload_rules.toml, not from the code;
+where they disagree, one of them is wrong and somebody has to find out which.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Callable, Dict, FrozenSet, Iterable, Tuple
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.gate import with_type
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import tune_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts, observe, project
@@ -70,7 +71,7 @@ def planned(facts: Facts, workload: str, **common: Any) -> Tuple[Tuple[Action, .
     for request in tune_requests(workload, {}, common):
         assert request.concern is not None
         assert request.wanted is not None
-        plan = request.concern.plan(facts, request.wanted)
+        plan = request.concern.plan(with_type(facts, request.wanted), request.wanted)
         facts = project(facts, plan.actions)
         actions, findings = actions + plan.actions, findings + plan.findings
     return actions, findings

@@ -1,7 +1,10 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every workload on a host of every class, and on every shape of the lab, against docs/workload_status.csv."""
+"""docs/workload_status.csv against the rules that it follows from, and every workload against the table.
+
+Workloads are planned on a host of every class and on every shape of the lab.
+"""
 
 from __future__ import annotations
 
@@ -10,37 +13,46 @@ from typing import Any, Dict, FrozenSet, Set
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.registry import WORKLOADS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.workload import values
 
 from lab import shape
 from lab.shape import Shape
-from tests.support import workload_table
-from tests.support.fresh_host import fresh
+from tests.support import workload_rules, workload_table
+from tests.support.fresh_host import booted
 from tests.support.hosts import CPU, built, lay_out
+from tests.support.pointers import trouble
 
 TABLE = workload_table.read()
 CHECKS = workload_table.read_checks()
-# Class of the table → host of tests/hosts.
-HOSTS = {
-    "xen_pv": "xen_pv",
-    "xen_hvm": "xen_hvm",
-    "xen_hvm_full": "xen_hvm_4_sockets",
-    "nitro": "nitro",
-    "nitro_full": "nitro_big",
-    "nitro_amd": "nitro_amd",
-    "burstable": "nitro_burstable",
-    "graviton": "graviton",
-    "metal": "metal",
-    "graviton_metal": "graviton_metal",
-    "not_ec2": "not_ec2",
-    "container": "container",
-}
+HOSTS = list(workload_rules.RULES["hosts"])
 CLOCK = "/sys/devices/system/clocksource/clocksource0"
 DMI = "/sys/devices/virtual/dmi/id"
 APPLIES = frozenset(("ok", "would_change"))
 CLOSED = ("not_ec2", "container")
+
+
+def test_the_table_follows_from_the_rules() -> None:
+    assert workload_rules.TABLE.read_text("utf-8") == workload_rules.table(), "python -m tests.support.workload_rules"
+
+
+def test_every_rule_has_a_source_that_is_there() -> None:
+    groups = {**workload_rules.RULES["knobs"], **workload_rules.RULES["checks"]}
+    assert {knob: trouble(group["source"]) for knob, group in groups.items() if trouble(group["source"])} == {}
+    assert all(rule["because"] for group in groups.values() for rule in group.get("rules", ()))
+
+
+def look(kind: str, root: Path) -> Facts:
+    """The facts of the fresh host of a class."""
+    return workload_table.look(booted(root, built(workload_rules.description(kind))))
+
+
+def named_type(kind: str) -> Dict[str, str]:
+    """The option that names the type of a Xen host, which doesn't know its own."""
+    name = workload_rules.instance_type(kind)
+    return {"instance_type": name} if name else {}
 
 
 def test_the_table_has_a_row_for_every_check() -> None:
@@ -53,11 +65,11 @@ def test_the_table_has_a_row_for_every_check() -> None:
 
 @pytest.mark.parametrize("kind", HOSTS)
 def test_a_host_is_told_the_checks_of_its_class(kind: str, tmp_path: Path) -> None:
-    facts = workload_table.look(fresh(tmp_path, HOSTS[kind]))
+    facts = look(kind, tmp_path)
     expected = {knob: cells[kind] for knob, cells in CHECKS.items() if cells[kind]}
     for workload in WORKLOADS:
         told: Dict[str, FrozenSet[str]] = {}
-        for one in workload_table.planned(facts, workload)[1]:
+        for one in workload_table.planned(facts, workload, **named_type(kind))[1]:
             if one.concern in workload_table.LOOKS and one.knob != "workload":
                 knob = f"{one.concern}.{one.knob}"
                 told[knob] = told.get(knob, frozenset()) | {one.status}
@@ -86,9 +98,9 @@ def _knobs(options: Dict[str, Any]) -> Set[str]:
 
 @pytest.mark.parametrize("kind", HOSTS)
 def test_a_fresh_host_has_the_statuses_of_its_class(kind: str, tmp_path: Path) -> None:
-    facts = workload_table.look(fresh(tmp_path, HOSTS[kind]))
+    facts = look(kind, tmp_path)
     for workload, rows in TABLE.items():
-        actions, findings = workload_table.planned(facts, workload)
+        actions, findings = workload_table.planned(facts, workload, **named_type(kind))
         if kind in CLOSED:
             assert actions == ()
             assert {one.status for one in findings if one.concern not in workload_table.LOOKS} == {"refused"}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from dev import ROOT, tree
+from tests.support.pointers import trouble
 
 PAGE = (ROOT / "docs" / "evidence.md").read_text("utf-8")
 ID = re.compile(r"\bS[0-4]-[0-9]{2}\b")
@@ -33,24 +34,6 @@ def rows() -> "dict[str, list[str]]":
         if ID.fullmatch(cells[0]) and len(cells) == 4:
             found[cells[0]] = cells[1:]
     return found
-
-
-def headings(name: str) -> "set[str]":
-    """The anchors of a page, as GitHub makes them."""
-    lines = re.findall(r"^#+ (.+)$", (ROOT / name).read_text("utf-8"), re.M)
-    return {re.sub(r"[^\w -]", "", line.lower()).strip().replace(" ", "-") for line in lines}
-
-
-def trouble(pointer: str) -> str:
-    """Why a pointer leads nowhere; empty when it leads somewhere."""
-    name, separator, place = pointer.partition("::") if "::" in pointer else pointer.partition("#")
-    if not (ROOT / name).is_file():
-        return f"{name} isn't there"
-    if separator == "::" and not re.search(rf"^def {re.escape(place)}\(", (ROOT / name).read_text("utf-8"), re.M):
-        return f"{name} has no test {place}"
-    if separator == "#" and place not in headings(name):
-        return f"{name} has no heading #{place}"
-    return ""
 
 
 def test_every_technique_has_a_row() -> None:
