@@ -24,7 +24,7 @@ def test_its_output_in_a_locale_that_we_understand() -> None:
 
 
 def test_a_failure_is_told_with_its_code_and_its_last_words() -> None:
-    with pytest.raises(NearmetalError, match="^sh -c .* failed with code 3: wrong$"):
+    with pytest.raises(NearmetalError, match=r"^sh -c .* failed with code 3: wrong$"):
         shell("echo first >&2; echo wrong >&2; exit 3")
 
 
@@ -39,7 +39,7 @@ def test_more_than_a_pipe_holds_on_both() -> None:
 
 
 def test_one_that_a_signal_ends() -> None:
-    with pytest.raises(NearmetalError, match="failed with code -15: no message$"):
+    with pytest.raises(NearmetalError, match=r"failed with code -15: no message$"):
         shell("kill -TERM $$")
 
 
@@ -49,7 +49,7 @@ def test_a_closed_reader_ends_a_writer_as_in_any_shell() -> None:
 
 @pytest.mark.parametrize("quiet", ["", "exec >&- 2>&-;"])
 def test_patience_ends(tmp_path: Path, quiet: str) -> None:
-    with pytest.raises(NearmetalError, match="no end after 0 s$"):
+    with pytest.raises(NearmetalError, match=r"no end after 0 s$"):
         shell(f"echo $$ > {tmp_path}/pid; {quiet} exec sleep 60", timeout=0.5)
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "pid").read_text()), 0)
@@ -65,7 +65,7 @@ def test_a_tool_is_not_looked_for_where_we_happen_to_stand(tmp_path: Path, monke
     (tmp_path / "stray").write_text("#!/bin/sh\n")
     (tmp_path / "stray").chmod(0o755)
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(NearmetalError, match="^stray: No such file or directory$"):
+    with pytest.raises(NearmetalError, match=r"^stray: No such file or directory$"):
         HOST.output(["stray"])
 
 
