@@ -18,10 +18,24 @@ description:
 options:
   workload:
     description:
-      - A named set of wanted values. V(base), which is safe on every host class, or one of V(analytics), V(burstable),
+      - Named sets of wanted values. V(base), which is safe on every host class, or some of V(analytics), V(burstable),
         V(cache), V(hpc), V(in_memory_database), V(jvm), V(low_latency), V(nvme_storage), V(packet_appliance),
         V(sap_hana), V(web). Each has a playbook of its name that spells it out.
+      - Of several the later one wins, knob by knob; of limits and other I(at least) values the largest is asked for.
+        Where they contradict each other, a finding names both.
+      - V(auto) alone looks at the processes of the host and says which workloads they tell of; O(workload_auto) says
+        what becomes of it.
+    type: list
+    elements: str
+  workload_auto:
+    description:
+      - What V(auto) in O(workload) does. V(advise) tells which workloads it recognised, and asks for V(base);
+        V(apply) asks for them, or for V(base) where it recognised none.
+      - What was applied is kept on the host as values, so that a program that doesn't run at the next boot changes
+        nothing there.
     type: str
+    choices: [advise, apply]
+    default: advise
   workload_concerns:
     description:
       - As O(concerns), for a playbook that spells a workload out. It decides; what isn't in it isn't asked for,
@@ -134,6 +148,15 @@ EXAMPLES = r"""
       clocksource:
         source: tsc
 
+- name: Tune for a web server and the cache beside it
+  nearmetal.ec2.tune:
+    workload: [web, cache]
+
+- name: Say which workload would fit what runs here
+  nearmetal.ec2.tune:
+    workload: auto
+  check_mode: true
+
 - name: Tune a cache, but leave idle states alone, and huge pages until the next release
   nearmetal.ec2.tune:
     workload: cache
@@ -146,8 +169,9 @@ EXAMPLES = r"""
 
 RETURN = r"""
 workload:
-  description: The workload asked for; null without one.
-  type: str
+  description: The workloads asked for, in their order; empty without one.
+  type: list
+  elements: str
   returned: always
 confirm_within:
   description: Seconds in which a new connection had to confirm the network change, or it was taken back.
@@ -223,15 +247,18 @@ from typing import Any
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.options import COMMON
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.waivers import OPTIONS
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.choice import choose
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.edge import HostModule
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.module import run_and_exit
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import BAKE, TUNE
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import tune_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Origin
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 
 _OPTIONS: dict[str, Any] = {
-    "workload": {"type": "str"},
+    "workload": {"type": "list", "elements": "str"},
+    "workload_auto": {"type": "str", "choices": ["advise", "apply"], "default": "advise"},
     "workload_concerns": {"type": "dict", "default": {}},
     "concerns": {"type": "dict", "default": {}},
     "exclude": {"type": "list", "elements": "str", "default": []},
@@ -249,18 +276,23 @@ def main(host: WritableHost | None = None) -> None:
     module = HostModule("tune", {**_OPTIONS, **COMMON})
     params = module.options
     common = {option: params[option] for option in COMMON if params.get(option) is not None}
-    asked = {option: params.get(option) for option in ("workload", "prune", "exclude", "waivers")}
-    concerns, spelled_out = params["concerns"], params["workload_concerns"]
+    asked = {option: params[option] for option in ("concerns", "prune", "exclude", "waivers")}
+    host, named, spelled_out = host or WritableHost(), params.get("workload"), params["workload_concerns"]
+    try:
+        chosen = choose(host, named, params["workload_auto"], spelled_out)
+    except NearmetalError as error:
+        module.fail_json(msg=str(error), workload=named)
+    asked.update(workloads=chosen.names, told=chosen.told, spelled_out=spelled_out, common=common)
     run_and_exit(
         module,
-        host or WritableHost(),
-        lambda known: tune_requests(concerns=concerns, spelled_out=spelled_out, common=common, on_host=known, **asked),
+        host,
+        lambda known: tune_requests(on_host=known, **asked),
         strict=params["strict"],
         roll_back_all=params["on_failure"] == "rollback",
-        origin=Origin(f"tune, workload {params['workload']}" if "workload" in params else "tune"),
+        origin=Origin(chosen.run),
         mode=BAKE if params["bake"] else TUNE,
         confirm_within=params["confirm_within"],
-        named={"workload": params.get("workload")},
+        named={"workload": chosen.names},
     )
 
 

@@ -34,7 +34,7 @@ NO_FINDINGS = (REPORT, "nearmetal.ec2.capture", "nearmetal.ec2.confirm")
 CALLBACK = "nearmetal.ec2.fleet"
 # The playbooks that look at what another one changes.
 AUDITS = {AUDIT: TUNE, "nearmetal.ec2.cloud_audit": TUNE}
-_WORKLOAD = re.compile(r"[a-z0-9_]{1,64}", re.ASCII)
+_WORKLOAD = re.compile(r"[a-z0-9_]{1,64}(?:,[a-z0-9_]{1,64}){0,15}", re.ASCII)
 
 
 def is_ours(task: Any) -> bool:
@@ -170,8 +170,9 @@ def _extra(given: Iterable[str]) -> Tuple[str, bool]:
     workload, complete = "", True
     for words in given:
         for name, value in _variables(words).items():
-            if name == "tune_workload" and _WORKLOAD.fullmatch(str(value)):
-                workload = str(value)
+            named = ",".join(map(str, value)) if isinstance(value, list) else str(value).replace(", ", ",")
+            if name == "tune_workload" and _WORKLOAD.fullmatch(named):
+                workload = named
             else:
                 # What only an audit reads changes nothing in another run.
                 complete = complete and name.startswith("audit_")

@@ -46,7 +46,7 @@ class DiesAfter(WritableHost):
 def tune(writes: int) -> int:
     """A run that may be killed; how many writes it had left."""
     host = DiesAfter(writes)
-    done = run(host, lambda known: tune_requests(None, CONCERNS, {"persist": False}, known), check=False)
+    done = run(host, lambda known: tune_requests([], CONCERNS, {"persist": False}, known), check=False)
     errors = [outcome.error for outcome in done.outcomes if outcome.error]
     if errors:
         raise RuntimeError(errors)

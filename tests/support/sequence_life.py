@@ -110,7 +110,7 @@ class Life:
     def _tune(self, step: Step) -> None:
         given = dict(step.given)
         within = given.pop("confirm_within")
-        given.setdefault("workload", None)
+        given["workloads"] = [given.pop("workload")] if "workload" in given else []
 
         def ask(known: Any) -> Any:
             return tune_requests(common={"owner_conflict": "take_over"}, on_host=known, **given)

@@ -68,7 +68,7 @@ def planned(facts: Facts, workload: str, **common: Any) -> Tuple[Tuple[Action, .
     """What a workload plans on facts, concern by concern as the engine does it, without its journal and owners."""
     actions: Tuple[Action, ...] = ()
     findings: Tuple[Finding, ...] = ()
-    for request in tune_requests(workload, {}, common):
+    for request in tune_requests([workload], {}, common):
         assert request.concern is not None
         assert request.wanted is not None
         plan = request.concern.plan(with_type(facts, request.wanted), request.wanted)

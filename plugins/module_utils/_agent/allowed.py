@@ -15,6 +15,7 @@ from typing import Callable, List, Optional, Pattern, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files import MARK
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.sysctl import KEYS
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import listening, program
 
 Filter = Callable[[str], str]
 
@@ -110,6 +111,19 @@ def _tuned(text: str) -> str:
     return words("".join(f"{line}\n" for line in kept))
 
 
+def _known_name(text: str) -> str:
+    return text if program.by_comm(text) is not None else ""
+
+
+def _packages(text: str) -> str:
+    """Of a command line, which may hold passwords: the known programs that it names."""
+    return "\n".join(package for package in program.PACKAGES if package in text)
+
+
+def _ports(text: str) -> str:
+    return listening.render(listening.parse(text))
+
+
 def _nothing(text: str) -> str:
     """That it is there says enough."""
     return ""
@@ -154,6 +168,10 @@ RULES: Tuple[Tuple[Pattern[str], Filter], ...] = (
     _rule(rf"/proc/sys/(?:{_KEY_FILES}|kernel/osrelease|kernel/arch)"),
     _rule(r"/proc/(?:meminfo|interrupts|stat)"),
     _rule(rf"/proc/irq(?:/{_NAME})*"),
+    _rule(r"/proc(?:/[0-9]{1,7}(?:/fd(?:/[0-9]{1,7})?|/exe|/ns/(?:pid|net))?)?"),
+    _rule(r"/proc/[0-9]{1,7}/comm", _known_name),
+    _rule(r"/proc/[0-9]{1,7}/cmdline", _packages),
+    _rule(r"/proc/[0-9]{1,7}/net/tcp6?", _ports),
     _rule(r"/proc/cmdline", _arguments),
     _rule(r"/proc/cpuinfo", _lines(_CPUINFO, re.compile(""))),
     _rule(r"/proc/net/(?:route|ipv6_route)", _routes),
@@ -178,3 +196,21 @@ RULES: Tuple[Tuple[Pattern[str], Filter], ...] = (
 def rule_of(path: str) -> Optional[Filter]:
     """What may be kept of a file; None for one that isn't read at all."""
     return next((keep for form, keep in RULES if form.fullmatch(path)), None)
+
+
+_PROCESS = re.compile(r"/proc(?:/[0-9]{1,7}(?:/.*)?)?", re.ASCII)
+_NUMBERED = re.compile(r"(?:socket|pid|net):\[[0-9]{1,20}\]", re.ASCII)
+
+
+def is_of_process(path: str) -> bool:
+    """Whether it tells of a process. Of those that are no known program nothing is kept, not even that they run."""
+    return _PROCESS.fullmatch(path) is not None
+
+
+def link_of(path: str, target: str) -> Optional[str]:
+    """What may be kept of a link's target: of a process the sockets, namespaces, and whether its file runs scripts."""
+    if not is_of_process(path):
+        return target
+    if path.endswith("/exe"):
+        return "/sh" if program.is_interpreter(program.file_name(target)) else "/program"
+    return target if _NUMBERED.fullmatch(target) else None

@@ -14,7 +14,12 @@ import sys
 import time
 from typing import Any, Dict, List, Mapping, Optional, Set
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.allowed import LONGEST_FILE, rule_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.allowed import (
+    LONGEST_FILE,
+    is_of_process,
+    link_of,
+    rule_of,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.options import COMMON
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
@@ -49,6 +54,8 @@ class AllowedHost(Host):
         if rule_of(path) is None:
             return []
         found = [name for name in self._real.names(path) if rule_of(f"{path}/{name}") is not None]
+        if is_of_process(path):
+            return found
         if found:
             self.folders.add(self._place(path))
         for name in found:
@@ -57,6 +64,7 @@ class AllowedHost(Host):
 
     def link(self, path: str) -> Optional[str]:
         target = self._real.link(path) if rule_of(path) is not None else None
+        target = link_of(path, target) if target is not None else None
         if target is not None:
             parent, name = os.path.split(path)
             self.links[f"{self._place(parent)}/{name}"] = target
@@ -97,7 +105,8 @@ class AllowedHost(Host):
         if text is None:
             return None
         kept = keep(text)
-        self.files[self._place(path)] = kept
+        if kept or not is_of_process(path):
+            self.files[self._place(path)] = kept
         return kept
 
     def _place(self, path: str) -> str:

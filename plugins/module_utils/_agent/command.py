@@ -32,7 +32,7 @@ def parser() -> argparse.ArgumentParser:
     status.add_argument("--json", action="store_true", help="the same for programs")
     plan = commands.add_parser("plan", help="what reapply would change; changes nothing")
     plan.add_argument("--from", dest="file", metavar="FILE", help="what tune would change on a captured host")
-    plan.add_argument("--workload", help="with --from: this workload instead of what that host wanted")
+    plan.add_argument("--workload", help="with --from: these (web,cache), or auto, instead of what that host wanted")
     plan.add_argument("--json", action="store_true", help="with --from: the same for programs")
     reapply = commands.add_parser("reapply", help="set again what was wanted, for the size that the host has now")
     reapply.add_argument("--if-changed", action="store_true", help="only when queues, interrupts, CPUs or disks did")

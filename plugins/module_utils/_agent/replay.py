@@ -17,6 +17,7 @@ from typing import Any, List, Mapping, Optional, Sequence
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.capture import record_key
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.captured import read
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.say import say
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.choice import ADVISE, choose
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Outcome
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import tune_requests
@@ -52,18 +53,25 @@ class CapturedHost(WritableHost):
 
 
 def plan_from(path: str, workload: Optional[str], as_json: bool) -> int:
-    """Print what would be done: for a workload, or else for what was wanted on that host, or else for `base`."""
+    """Print what would be done: for workloads, or else for what was wanted on that host, or else for `base`."""
     captured = read(path)
     concerns = {} if workload else captured["wanted"]
     if not concerns:
         workload = workload or "base"
+    names = [name.strip() for name in workload.split(",")] if workload else None
     with tempfile.TemporaryDirectory(prefix="nearmetal-") as folder:
         host = lay_out(captured, folder)
-        done = run(host, lambda known: tune_requests(workload, concerns, {}, known), check=True, lenient=True)
+        chosen = choose(host, names, ADVISE, {})
+        done = run(
+            host,
+            lambda known: tune_requests(chosen.names, concerns, {}, known, told=chosen.told),
+            check=True,
+            lenient=True,
+        )
     outcomes = [outcome for outcome in done.outcomes if outcome.name != UNIT]
     if as_json:
         about = {key: captured[key] for key in ("captured", "nearmetal")}
-        result = {**contract(outcomes), "platform": done.facts.as_dict()["platform"], "workload": workload, **about}
+        result = {**contract(outcomes), "platform": done.facts.as_dict()["platform"], "workload": chosen.names, **about}
         say(json.dumps(result, indent=1, sort_keys=True))
     else:
         say(_table(captured, done.facts.as_dict()["platform"], outcomes))

@@ -9,11 +9,15 @@ workload's value of such a knob is a bound; only a value that the user sets is e
 
 from __future__ import annotations
 
+from typing import Any
+
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Wanted
 
 LEAST = "least"  # at least this much: the larger number wins, number by number
 MOST = "most"  # at most this much: the smaller one
 WIDEST = "widest"  # a range that is at least as wide: the lower begin and the higher end
+
+MAX = "max"  # of a ring: as much as its driver takes
 
 
 def bounded(bound: str, asked: str, previous: str) -> str:
@@ -26,6 +30,14 @@ def bounded(bound: str, asked: str, previous: str) -> str:
         return asked
     choose = {LEAST: (max,) * len(numbers), MOST: (min,) * len(numbers), WIDEST: (min, max)}[bound]
     return " ".join(str(pick(int(a), int(b))) for pick, a, b in zip(choose, numbers, others))
+
+
+def satisfying(bound: str, first: Any, second: Any) -> Any:
+    """The value that satisfies two workloads."""
+    if MAX in (first, second):
+        return MAX
+    text = bounded(bound, str(first), str(second))
+    return int(text) if isinstance(first, int) else text
 
 
 def kept_reason(bound: str, asked: str, previous: str, goal: str, reason: str) -> str:

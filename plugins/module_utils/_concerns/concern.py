@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Callable, Mapping, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
@@ -27,3 +27,4 @@ class Concern:
     # Knobs of its findings that are no options of its own: what it looks at, or a suboption's. On any host, so that a
     # waiver of one that isn't here is told from a misspelt one.
     checks: Tuple[str, ...] = ()
+    bounds: Mapping[str, str] = field(default_factory=dict)  # options of which a workload's value is a bound → its kind

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, Dict, List, Mapping, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns import network_ena
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.bounds import LEAST, binds, kept_reason
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.bounds import LEAST, MAX, binds, kept_reason
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.gate import closed
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.native import by_unit
@@ -26,6 +26,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.network_sy
     NAME,
     advice,
     argspec,
+    bounds,
     plan_sysctls,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
@@ -128,9 +129,9 @@ def _rings(facts: Facts, network: NetworkFacts, choice: Choice, wanted: Wanted) 
     why = "more descriptors outlast longer bursts; traffic stops for a moment"
     for field, text in asked.items():
         number = int(text) if text.isdigit() and text.isascii() else 0
-        if text == "max" or (wanted.stored and number > most[field]):  # an earlier run was on a host that took more
+        if text == MAX or (wanted.stored and number > most[field]):  # an earlier run was on a host that took more
             number = most[field]
-        if text != "max" and not 0 < number <= most[field]:
+        if text != MAX and not 0 < number <= most[field]:
             takes, by = f"1 to {most[field]}, or max", wanted.wanted_by(f"{field}_ring")
             return _impossible(knobs[field], one.name, f"{field}_ring", text, takes, by)
         goal[field] = _power_of_two(number) if one.driver == "ena" else number
@@ -275,4 +276,5 @@ CONCERN = Concern(
     plan=plan,
     by_place=True,
     checks=("bql", "ena_bql", "ena_express", "ena_large_llq", "ena_lpc_size", "gro", "txqueuelen"),
+    bounds={"rx_ring": LEAST, "tx_ring": LEAST, **bounds()},
 )

@@ -122,6 +122,11 @@ def argspec() -> Dict[str, Dict[str, Any]]:
     return spec
 
 
+def bounds() -> Dict[str, str]:
+    """The options of which a workload's value is a bound, each with its kind."""
+    return {name: rule.bound for name, rule in RULES.items() if rule.bound}
+
+
 def plan_sysctls(facts: Facts, wanted: Wanted) -> Plan:
     """The plan for the kernel parameters, and for the file that sets them at boot.
 

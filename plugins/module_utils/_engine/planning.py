@@ -38,6 +38,7 @@ class Request:
     """One concern and what is wanted of it now, or was when it was stored; neither takes it back.
 
     With `stays`, a sentence, it is left as it is, and the sentence says why. Of `unasked` checks nothing is said.
+    `told` is said beside the plan; of what is no concern, such as the choice of a workload, it is all.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Request:
     stored: Optional[Stored] = None
     stays: str = ""
     unasked: AbstractSet[str] = frozenset()
+    told: Tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,8 @@ def plan_one(
     if request.stays:
         told = Finding(request.name, "state", "advice", request.stays, reference="docs/unit.md")
         return Outcome(request.name, Plan(findings=(told,)), keep=stored.get(request.name))
+    if request.told and request.concern is None:
+        return Outcome(request.name, Plan(findings=request.told))
     wanted = wanted_of(request)
     beyond_us = journal.beyond_us(request.name)
     if request.concern is None or wanted is None:
@@ -140,7 +144,7 @@ def plan_one(
     # Another size or type may need another plan: an image is started on any.
     keep = _kept(stored, facts, request.concern, wanted, plan.replan or mode == BAKE)
     newer = (Finding(request.name, "state", "advice", beyond_us, reference="docs/unit.md"),) if beyond_us else ()
-    both = Plan(plan.actions + back.plan.actions, plan.findings + back.plan.findings + newer)
+    both = Plan(plan.actions + back.plan.actions, plan.findings + back.plan.findings + newer + request.told)
     if mode == REPLAN:
         now = tuple(action for action in both.actions if action.scope == "runtime")
         return Outcome(request.name, replace(both, actions=now), back.forget, keep=stored.get(request.name))

@@ -6,25 +6,29 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import Any, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.options import COMMON, validate
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.waivers import by_concern, excluded, managed
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.waivers import (
+    REFERENCE,
+    by_concern,
+    excluded,
+    managed,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.asked import nothing_asked, of_base, silent
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Request
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Known
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.stored import Stored
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
-from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.registry import WORKLOADS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.workload import values
+from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.combined import Contradiction, combined
 
 
 def tune_requests(
-    workload: Optional[str],
+    workloads: Sequence[str],
     concerns: Mapping[str, Any],
     common: Mapping[str, Any],
     on_host: Known = MappingProxyType({}),
@@ -32,27 +36,28 @@ def tune_requests(
     exclude: Sequence[Any] = (),
     waivers: Sequence[Any] = (),
     spelled_out: Mapping[str, Any] = MappingProxyType({}),
+    told: Sequence[Finding] = (),
 ) -> List[Request]:
     """The requests of one `tune` run, in the registry's order.
 
     What a playbook has `spelled_out` is all that is asked of its workload; without any, the
-    workload's own values are. The user's options win over both, and are the user's also
+    values of all `workloads` are, the later one winning where they contradict each other,
+    which is told unless somebody decided it. The user's options win over both, and are the user's also
     where they repeat a value. `common` holds options that every concern takes. A concern
     of an earlier run (`on_host`) that this one leaves out stays, or with `prune` is taken
     back. Knobs in `exclude` are left out, whoever asked for them; those in `waivers` stay as
-    the host has them. A concern without options has those of the workload, or of `base`.
-    Raises NearmetalError for an unknown workload, concern, option or knob.
+    the host has them. A concern without options has those of the workload, or of `base`. `told`
+    is what the choice of the workloads says. Raises NearmetalError for an unknown concern, option or knob.
     """
-    if workload is not None and workload not in WORKLOADS:
-        raise NearmetalError(f"workload {shown(workload)} is unknown; there are {', '.join(sorted(WORKLOADS))}")
     known = {concern.name: concern for concern in CONCERNS}
     for name in (*spelled_out, *concerns):
         if name not in known:
             raise NearmetalError(f"concern {shown(name)} is unknown; there are {', '.join(sorted(known))}")
     left_out = excluded(exclude, known)
     waived = by_concern(waivers, known, left_out)
-    from_workload: Mapping[str, Any] = spelled_out or (values(WORKLOADS[workload]) if workload is not None else {})
-    requests = []
+    named, contradictions = combined(workloads, {concern.name: concern.bounds for concern in CONCERNS})
+    from_workload: Mapping[str, Any] = spelled_out or named
+    requests = [Request("tune", told=tuple(told))] if told else []
     for concern in CONCERNS:
         if concern.name not in from_workload and concern.name not in concerns:
             continue
@@ -70,15 +75,28 @@ def tune_requests(
             option: "workload" for option in theirs if option in options and users.get(option) is None
         }
         unasked = left_out.get(concern.name, set()).intersection(concern.checks)
-        requests.append(Request(concern.name, concern, Wanted(options, by), unasked=unasked))
+        open_ones = () if spelled_out else _undecided(contradictions, concern, by, waived)
+        requests.append(Request(concern.name, concern, Wanted(options, by), unasked=unasked, told=open_ones))
     if not requests:
         raise NearmetalError("nothing to tune: name a workload or concerns")
-    named = {request.name for request in requests}
-    not_named = {name: stored for name, stored in on_host.items() if name not in named}
+    asked_of = {request.name for request in requests}
+    not_named = {name: stored for name, stored in on_host.items() if name not in asked_of}
     if prune:
         # First, so that what builds on the host's own values is planned on them.
         return [Request(name, known.get(name)) for name in not_named] + requests
     return requests + [Request(name, stays=_stays(stored)) for name, stored in not_named.items()]
+
+
+def _undecided(
+    contradictions: Sequence[Contradiction], concern: Concern, by: Mapping[str, str], waived: Mapping[str, List[Any]]
+) -> Tuple[Finding, ...]:
+    """What workloads contradict each other about, where their value is asked for."""
+    waived_knobs = [waiver["knob"] for waiver in waived.get(concern.name, ())]
+    return tuple(
+        Finding(concern.name, each.option, "advice", each.sentence(), reference=REFERENCE)
+        for each in contradictions
+        if each.concern == concern.name and by.get(each.option) == "workload" and each.option not in waived_knobs
+    )
 
 
 def _options(name: str, concern: Concern, given: Any) -> Mapping[str, Any]:

@@ -23,6 +23,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import (
     owners,
     platform,
     power,
+    running,
     services,
     smt,
     sysctl,
@@ -54,6 +55,7 @@ class Facts:
     irqbalance: Optional[irqbalance.IrqbalanceFacts] = None
     block: Optional[block.BlockFacts] = None
     blkfront: Optional[blkfront.BlkfrontFacts] = None
+    running: Optional[running.RunningFacts] = None
     services: Optional[Mapping[str, services.Process]] = None  # of those that run
     sysctl: Optional[Mapping[str, str]] = None  # key → value of those that concerns manage
     files: Optional[Mapping[str, str]] = None  # path → text of each file of ours
@@ -90,6 +92,7 @@ DOMAINS: Dict[str, Callable[[Host], Any]] = {
     "irqbalance": irqbalance.observe,
     "block": block.observe,
     "blkfront": blkfront.observe,
+    "running": running.observe,
     "services": services.processes,
     "sysctl": sysctl.observe,
     "files": observe_files,

@@ -117,7 +117,7 @@ class Collector:
         host.actions = [one for one in host.actions if one["concern"] not in told] + actions
         platform = _mapping(result.get("platform"))
         host.platform.update({key: _scalar(platform[key], budget) for key in PLATFORM if platform.get(key) is not None})
-        host.workload = budget.text(result.get("workload") or "", NAME) or host.workload
+        host.workload = _workloads(result.get("workload"), budget) or host.workload
         host.changed = host.changed or result.get("changed") is True
         host.reboot_required = host.reboot_required or result.get("reboot_required") is True
         host.reboot_reasons += budget.texts(result.get("reboot_reasons"))
@@ -234,6 +234,11 @@ def _fields(entry: Mapping[str, Any], names: Iterable[str], budget: Budget) -> D
         else budget.text(entry.get(name) or "", *([NAME] if name in _NAMES else []))
         for name in names
     }
+
+
+def _workloads(told: Any, budget: Budget) -> str:
+    """The workloads of a host in their order; an earlier nearmetal told of one, as text."""
+    return budget.text(", ".join(map(str, told)) if isinstance(told, list) else told or "", NAME)
 
 
 def _findings(entries: Any, budget: Budget) -> Tuple[List[Told], int]:

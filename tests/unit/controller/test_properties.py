@@ -39,7 +39,7 @@ def tuned_hosts(draw: st.DrawFn) -> Dict[str, Any]:
 
 
 def tune(host: FakeKernel, concerns: Dict[str, Any], check: bool = False) -> Run:
-    return run(host, lambda _known: tune_requests(None, concerns, {"allow_not_ec2": True}), check=check)
+    return run(host, lambda _known: tune_requests([], concerns, {"allow_not_ec2": True}), check=check)
 
 
 def snapshot(host: FakeKernel) -> Dict[str, str]:

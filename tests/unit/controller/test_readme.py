@@ -96,7 +96,7 @@ def test_the_role_runs_in_somebodys_playbook(repository: Path) -> None:
 
 def test_the_variables_are_what_tune_takes() -> None:
     (variables,) = [yaml.safe_load(block) for block in blocks("yaml") if "tune_workload" in block]
-    assert tune_requests(variables["tune_workload"], variables["tune_concerns"], {})
+    assert tune_requests([variables["tune_workload"]], variables["tune_concerns"], {})
 
 
 def test_the_callback_is_the_one_that_this_project_uses() -> None:

@@ -34,7 +34,7 @@ PLAY: list[dict[str, Any]] = [
             {
                 "ansible.builtin.assert": {
                     "that": [
-                        "tune_result.workload == 'jvm'",
+                        "tune_result.workload == ['jvm']",
                         "hugepages | selectattr('knob', 'eq', 'thp') | map(attribute='wanted') | list == ['always']",
                         "hugepages | selectattr('knob', 'eq', 'thp_defrag') | list == []",
                     ]

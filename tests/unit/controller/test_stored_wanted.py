@@ -168,7 +168,7 @@ def test_rollback_takes_the_whole_run_out_of_it(host: FakeKernel, call: Call) ->
 def at_version(host: FakeKernel, version: str, **concerns: Any) -> Dict[str, Any]:
     done = run(
         host,
-        lambda known: tune_requests(None, concerns, {}, known),
+        lambda known: tune_requests([], concerns, {}, known),
         check=False,
         origin=Origin("tune", version),
     )

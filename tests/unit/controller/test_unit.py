@@ -292,7 +292,7 @@ def test_a_foreign_service_of_our_name_is_never_overwritten(host: FakeKernel, ca
 
 def tuned_by(host: FakeKernel, version: str, source: str = "auto") -> Dict[str, Any]:
     wanted = {"clocksource": {"source": source}}
-    done = run(host, lambda known: tune_requests(None, wanted, {}, known), check=False, origin=Origin("tune", version))
+    done = run(host, lambda known: tune_requests([], wanted, {}, known), check=False, origin=Origin("tune", version))
     return contract(done.outcomes)
 
 

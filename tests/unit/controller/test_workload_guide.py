@@ -9,7 +9,10 @@ import re
 from pathlib import Path
 
 import yaml
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.choice import ADVISE, choose
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import tune_requests
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.programs import SIGNS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.registry import OWN
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
@@ -23,17 +26,28 @@ def test_every_workload_is_named_and_linked() -> None:
         assert (DOCS / target).exists(), target
 
 
-def test_the_variables_are_what_tune_takes() -> None:
-    (block,) = re.findall(r"```yaml\n(.*?)```", GUIDE, re.S)
-    said = yaml.safe_load(block)
+def test_the_variables_are_what_tune_takes(tmp_path: Path) -> None:
+    own, several, auto = (yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", GUIDE, re.S))
     requests = tune_requests(
-        said["tune_workload"],
-        said["tune_concerns"],
+        [own["tune_workload"]],
+        own["tune_concerns"],
         {},
-        exclude=said["tune_exclude"],
-        waivers=said["tune_waivers"],
+        exclude=own["tune_exclude"],
+        waivers=own["tune_waivers"],
     )
     wanted = {request.name: request.wanted.options for request in requests if request.wanted is not None}
     assert wanted["network_stack"]["somaxconn"] == 16384
     assert "turbo" not in wanted["cpu_power"]
     assert wanted["hugepages"]["waivers"][0]["knob"] == "thp"
+    host = Host(str(tmp_path))
+    assert choose(host, several["tune_workload"], ADVISE, {}).names == ("web", "cache")
+    assert choose(host, [auto["tune_workload"]], auto["tune_workload_auto"], {}).names == ("base",)
+
+
+def test_the_programs_are_those_that_are_recognised() -> None:
+    """In the order in which their workloads are combined."""
+    section = GUIDE.split("## What runs here")[1].split("\n## ")[0]
+    rows = dict(re.findall(r"^\| `([a-z_]+)` \| (.*) \|$", section, re.M))
+    assert list(rows) == list(dict.fromkeys(sign.workload for sign in SIGNS.values()))
+    for name, sign in SIGNS.items():
+        assert re.search(rf"\b{name}\b", rows[sign.workload]), name

@@ -34,14 +34,14 @@ def test_playbook_spells_the_workload_out(name: str) -> None:
         for choice in choices.values():
             for source in choice.source.split(", "):
                 assert source in text, f"{name}.yml doesn't say that its reason is {source}"
-    spelled_out = tune_requests(name, {}, {}, spelled_out=variables["tune_workload_concerns"])
-    assert spelled_out == tune_requests(name, {}, {})
+    spelled_out = tune_requests([name], {}, {}, spelled_out=variables["tune_workload_concerns"])
+    assert spelled_out == tune_requests([name], {}, {})
 
 
 def test_what_is_deleted_from_a_copied_playbook_is_not_asked_for() -> None:
     copied = values(WORKLOADS["web"])
     del copied["network_stack"]["somaxconn"], copied["hugepages"], copied["clocksource"]["source"]
-    requests = {request.name: request for request in tune_requests("web", {}, {}, spelled_out=copied)}
+    requests = {request.name: request for request in tune_requests(["web"], {}, {}, spelled_out=copied)}
     assert "hugepages" not in requests
     asked = requests["network_stack"].wanted
     assert asked is not None
@@ -52,7 +52,7 @@ def test_what_is_deleted_from_a_copied_playbook_is_not_asked_for() -> None:
 
 def test_a_user_who_repeats_a_value_of_the_workload_owns_it() -> None:
     (request,) = [
-        one for one in tune_requests("web", {"network_stack": {"somaxconn": 4096}}, {}) if one.name == "network_stack"
+        one for one in tune_requests(["web"], {"network_stack": {"somaxconn": 4096}}, {}) if one.name == "network_stack"
     ]
     assert request.wanted is not None
     assert request.wanted.wanted_by("somaxconn") == "user"

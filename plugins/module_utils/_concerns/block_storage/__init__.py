@@ -15,6 +15,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.block_stor
     wishes,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.block_storage.rules import rules
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.bounds import LEAST
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.gate import closed
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.join import joined
@@ -113,4 +114,5 @@ CONCERN = Concern(
     domains=("platform", "topology", "block", "boot", "unit", "files"),
     plan=plan,
     by_place=True,
+    bounds={"read_ahead_kb": LEAST},
 )

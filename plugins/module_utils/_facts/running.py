@@ -1,0 +1,92 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What runs on this host: known programs, their processes and the ports on which they listen. PRIVATE.
+
+The host may have tens of thousands of processes and as many connections. So a process costs one short read; what
+more is read is of known programs alone, of their first processes, and of the beginning of each table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Dict, List, Mapping, Optional, Set, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import listening, program
+
+_MOST_PROCESSES = 65536
+_FIRST_PROCESSES = 8  # of a program: they listen, or their children inherited it from them
+_FIRST_DESCRIPTORS = 256  # a server listens before it takes connections
+_COMM = 64
+# Listening sockets stand before all connections (tcp_get_idx() in net/ipv4/tcp_ipv4.c): these are some 1,700.
+_TABLE = 256 * 1024
+# The main class comes after the class path.
+_COMMAND_LINE = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Program:
+    """A known program that runs."""
+
+    name: str
+    processes: int
+    contained: int  # of these in a PID namespace of their own: a container's
+    ports: Tuple[int, ...]  # on which it listens for TCP
+
+
+@dataclass(frozen=True)
+class RunningFacts:
+    """The known programs by name, and how many processes were looked at."""
+
+    programs: Tuple[Program, ...]
+    processes: int
+
+    def as_dict(self) -> Dict[str, Any]:
+        """Plain JSON."""
+        return asdict(self)
+
+
+def observe(host: Host) -> RunningFacts:
+    """The known programs that run. A process that ends meanwhile is not there."""
+    pids = sorted(int(name) for name in host.names("/proc") if name.isdigit() and name.isascii() and len(name) < 8)
+    pids = pids[:_MOST_PROCESSES]
+    found: Dict[str, List[int]] = {}
+    for pid in pids:
+        name = _program(host, pid)
+        if name is not None:
+            found.setdefault(name, []).append(pid)
+    outside = host.link("/proc/1/ns/pid") if found else None
+    tables: Dict[Optional[str], Mapping[str, int]] = {}
+    programs = []
+    for name, mine in sorted(found.items()):
+        spaces = [host.link(f"/proc/{pid}/ns/pid") for pid in mine]
+        contained = sum(outside is not None and space not in (None, outside) for space in spaces)
+        ports: Set[int] = set()
+        for pid in mine[:_FIRST_PROCESSES]:
+            ports.update(_ports(host, pid, tables))
+        programs.append(Program(name, len(mine), contained, tuple(sorted(ports))))
+    return RunningFacts(tuple(programs), len(pids))
+
+
+def _program(host: Host, pid: int) -> Optional[str]:
+    name = program.by_comm(host.text(f"/proc/{pid}/comm", _COMM) or "")
+    if name is None:
+        return None
+    # A kernel thread and a process that has ended run no file.
+    executable = host.link(f"/proc/{pid}/exe")
+    if executable is None or program.is_interpreter(program.file_name(executable)):
+        return None
+    return program.on_java(host.text(f"/proc/{pid}/cmdline", _COMMAND_LINE) or "") if name == "java" else name
+
+
+def _ports(host: Host, pid: int, tables: Dict[Optional[str], Mapping[str, int]]) -> List[int]:
+    """The ports on which a process listens; `tables`: network namespace → what listens there."""
+    space = host.link(f"/proc/{pid}/ns/net")
+    if space not in tables:
+        both = [host.text(f"/proc/{pid}/net/{name}", _TABLE) or "" for name in ("tcp", "tcp6")]
+        tables[space] = {inode: port for text in both for inode, port in listening.parse(text).items()}
+    numbers = [name for name in host.names(f"/proc/{pid}/fd") if name.isdigit() and name.isascii() and len(name) < 8]
+    first = sorted(numbers, key=int)[:_FIRST_DESCRIPTORS]
+    inodes = [listening.inode(host.link(f"/proc/{pid}/fd/{name}")) for name in first]
+    return [tables[space][inode] for inode in inodes if inode is not None and inode in tables[space]]

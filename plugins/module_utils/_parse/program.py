@@ -1,0 +1,84 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which program a process is, by what the kernel says of it. Pure. PRIVATE to the collection.
+
+The name comes from /proc/PID/comm, which a process may choose and which anybody may give to a file. So only the
+names in this list ever leave this file, and a script of such a name isn't the program.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Mapping, Optional, Tuple
+
+_LONGEST = 15  # characters that the kernel keeps of a name (TASK_COMM_LEN)
+
+# Those that are called otherwise than their process.
+_RENAMED: Mapping[str, str] = {"Suricata-Main": "suricata", "jsvc": "java"}
+_NAMES = (
+    "apache2",
+    "asd",
+    "caddy",
+    "clickhouse-server",
+    "dragonfly",
+    "envoy",
+    "haproxy",
+    "hdbindexserver",
+    "httpd",
+    "java",
+    "keydb-server",
+    "mariadbd",
+    "memcached",
+    "mongod",
+    "mysqld",
+    "nginx",
+    "pbs_mom",
+    "postgres",
+    "redis-server",
+    "scylla",
+    "slurmd",
+    "suricata",
+    "traefik",
+    "valkey-server",
+    "varnishd",
+)
+_BY_COMM: Mapping[str, str] = {**_RENAMED, **{name[:_LONGEST]: name for name in _NAMES}}
+
+# What runs on a Java virtual machine, by the package of its main class.
+PACKAGES: Mapping[str, str] = {
+    "org.apache.spark.": "spark",
+    "org.apache.hadoop.": "hadoop",
+    "org.apache.flink.": "flink",
+    "io.trino.": "trino",
+}
+# The file that a script's process runs.
+_INTERPRETER = re.compile(r"(?:ba|da|k|z|a|tc|c)?sh|busybox|perl|python|ruby|node|php|lua|tclsh", re.ASCII)
+_VERSION = re.compile(r"[0-9][0-9.]{0,8}$", re.ASCII)
+_DELETED = " (deleted)"
+
+
+def names() -> Tuple[str, ...]:
+    """Every program that is known."""
+    return tuple(sorted({*_NAMES, *PACKAGES.values()}))
+
+
+def by_comm(text: str) -> Optional[str]:
+    """The program that has this name; None for all others."""
+    return _BY_COMM.get(text[:-1] if text.endswith("\n") else text)
+
+
+def on_java(command_line: str) -> str:
+    """What a Java virtual machine runs: a known program, or java."""
+    return next((program for package, program in PACKAGES.items() if package in command_line), "java")
+
+
+def file_name(executable: str) -> str:
+    """The name of the file that a process runs, also after an upgrade has replaced it."""
+    path = executable[: -len(_DELETED)] if executable.endswith(_DELETED) else executable
+    return path.rsplit("/", 1)[-1]
+
+
+def is_interpreter(name: str) -> bool:
+    """Whether a file of this name runs scripts, as python3.11 does."""
+    return _INTERPRETER.fullmatch(_VERSION.sub("", name)) is not None

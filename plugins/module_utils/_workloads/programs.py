@@ -1,0 +1,53 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a program that runs tells of the workload: program → workload, with the reason. Data only. PRIVATE."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Mapping
+
+
+@dataclass(frozen=True)
+class Sign:
+    """The workload that a program is a sign of."""
+
+    workload: str
+    reason: str
+    listens: bool = False  # it is one only where it listens: else it may be a tool that somebody started
+
+
+# In the order in which several workloads of one host are combined: the later one wins, so the one that asks for more
+# comes later.
+SIGNS: Mapping[str, Sign] = {
+    "java": Sign("jvm", "a Java virtual machine that serves others", listens=True),
+    "apache2": Sign("web", "it answers many connections"),
+    "caddy": Sign("web", "it answers many connections"),
+    "envoy": Sign("web", "it passes on many connections"),
+    "haproxy": Sign("web", "it passes on many connections"),
+    "httpd": Sign("web", "it answers many connections"),
+    "nginx": Sign("web", "it answers or passes on many connections"),
+    "traefik": Sign("web", "it passes on many connections"),
+    "varnishd": Sign("web", "it answers many connections, or passes them on"),
+    "suricata": Sign("packet_appliance", "it inspects packets"),
+    "clickhouse-server": Sign("analytics", "it scans tables"),
+    "flink": Sign("analytics", "it computes on streams, with shuffles between hosts"),
+    "hadoop": Sign("analytics", "it scans files, with shuffles between hosts"),
+    "spark": Sign("analytics", "it scans files, with shuffles between hosts"),
+    "trino": Sign("analytics", "it scans tables, with shuffles between hosts"),
+    "mariadbd": Sign("nvme_storage", "a database whose requests go to its disks"),
+    "mongod": Sign("nvme_storage", "a database whose requests go to its disks"),
+    "mysqld": Sign("nvme_storage", "a database whose requests go to its disks"),
+    "postgres": Sign("nvme_storage", "a database whose requests go to its disks"),
+    "scylla": Sign("nvme_storage", "a database whose requests go to its disks"),
+    "memcached": Sign("cache", "it answers small requests from memory"),
+    "asd": Sign("in_memory_database", "Aerospike, which answers small requests from memory"),
+    "dragonfly": Sign("in_memory_database", "it answers small requests from memory, and forks to save"),
+    "keydb-server": Sign("in_memory_database", "it answers small requests from memory, and forks to save"),
+    "redis-server": Sign("in_memory_database", "it answers small requests from memory, and forks to save"),
+    "valkey-server": Sign("in_memory_database", "it answers small requests from memory, and forks to save"),
+    "pbs_mom": Sign("hpc", "a batch system starts parallel programs on this host"),
+    "slurmd": Sign("hpc", "a batch system starts parallel programs on this host"),
+    "hdbindexserver": Sign("sap_hana", "the index server of SAP HANA"),
+}

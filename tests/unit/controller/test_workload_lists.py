@@ -1,0 +1,215 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""tune with several workloads, and with auto: the real main() on a fake host, and the role by ansible-playbook."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Callable, Dict, List
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import command
+from ansible_collections.nearmetal.ec2.plugins.modules import capture, tune
+
+from tests.support.fake_kernel import FakeKernel
+from tests.support.fake_processes import first, process, together
+from tests.support.fresh_host import probe, routed
+from tests.support.hosts import files_of, write
+from tests.support.simulated import simulate
+
+Call = Callable[..., Dict[str, Any]]
+PROJECT = Path(__file__).resolve().parents[3]
+NGINX = process(70, "nginx", "/usr/sbin/nginx", ports=[80, 443])
+REDIS = process(812, "redis-server", "/usr/bin/redis-check-rdb", ports=[6379])
+BOOT = {"/proc/sys/kernel/random/boot_id": "11111111-2222-3333-4444-555555555555\n"}
+SECOND_BOOT = "22222222-2222-3333-4444-555555555555"
+TOOL = process(900, "java", "/usr/lib/jvm/bin/java", ["java", "-jar", "/tmp/build.jar", "--password=hunter2"])
+
+
+def running(root: Path, *processes: Dict[str, str]) -> FakeKernel:
+    host = FakeKernel(root, routed(files_of("nitro", {**together(first(), *processes), **BOOT})))
+    probe(host)
+    return host
+
+
+def said(result: Dict[str, Any]) -> List[Dict[str, Any]]:
+    return [one for one in result["findings"] if one["concern"] == "tune"]
+
+
+def value(host: FakeKernel, key: str) -> str:
+    return (Path(host.root) / "proc/sys" / key.replace(".", "/")).read_text().strip()
+
+
+def wanted(host: FakeKernel) -> Dict[str, Any]:
+    concerns: Dict[str, Any] = json.loads((Path(host.root) / "var/lib/nearmetal/wanted.json").read_text())["concerns"]
+    return concerns
+
+
+@pytest.mark.parametrize("given", ["web", ["web"]])
+def test_a_word_is_a_list_of_one(given: Any, tmp_path: Path, call: Call) -> None:
+    result = call(tune.main, running(tmp_path), check=True, workload=given)
+    assert result["workload"] == ["web"]
+    assert said(result) == []
+
+
+@pytest.mark.parametrize("given", ["web, cache", ["web", "cache"]])
+def test_several_are_tuned_together_and_all_are_named(
+    given: Any, tmp_path: Path, call: Call, capsys: pytest.CaptureFixture[str]
+) -> None:
+    host = running(tmp_path)
+    result = call(tune.main, host, workload=given)
+    assert result["workload"] == ["web", "cache"]
+    assert value(host, "net.ipv4.ip_local_port_range").split() == ["10240", "65535"], "of web"
+    assert value(host, "net.core.busy_poll") == "50", "of cache"
+    assert wanted(host)["network_stack"]["run"] == "tune, workloads web, cache"
+    assert call(tune.main, host, workload=given)["changed"] is False
+    assert command.main(["status"], host) == 0
+    assert "tune, workloads web, cache" in capsys.readouterr().out
+
+
+def test_a_contradiction_is_advice_and_the_later_value_is_set(tmp_path: Path, call: Call) -> None:
+    host = running(tmp_path)
+    result = call(tune.main, host, workload=["web", "in_memory_database"])
+    advice = [one for one in result["findings"] if one["knob"] == "thp" and one["status"] == "advice"]
+    assert [one["reason"][:60] for one in advice] == ["web wants madvise, in_memory_database wants never: never is "]
+    thp = Path(host.root) / "sys/kernel/mm/transparent_hugepage/enabled"
+    assert "[never]" in thp.read_text()
+
+
+WRONG = [
+    ([], "workload is an empty list: name one, such as base, or leave the option out"),
+    (["web", "wbe"], "workload 'wbe' is unknown; there are analytics, base,"),
+    (["web", "cache", "web"], "workload names web twice: name it once"),
+    (["auto", "web"], "workload auto stands alone: it looks at what runs on the host; leave it out, or web"),
+    ("cache,auto,web", "workload auto stands alone: it looks at what runs on the host; leave it out, or cache and web"),
+    (["auto", "wbe"], "workload 'wbe' is unknown"),
+    ("", "workload '' is unknown"),
+    ([["web"]], "tune.workload[0] is a word, not ['web']"),
+]
+
+
+@pytest.mark.parametrize(("given", "sentence"), WRONG, ids=[json.dumps(given) for given, _said in WRONG])
+def test_names_that_cannot_be_meant_are_refused_in_a_sentence(
+    given: Any, sentence: str, tmp_path: Path, call: Call
+) -> None:
+    result = call(tune.main, running(tmp_path), workload=given)
+    assert result["failed"]
+    assert sentence in result["msg"]
+
+
+def test_auto_beside_a_workload_that_is_spelled_out_is_refused(tmp_path: Path, call: Call) -> None:
+    spelled_out = {"hugepages": {"thp": "never"}}
+    result = call(tune.main, running(tmp_path), workload="auto", workload_concerns=spelled_out)
+    assert "workload_concerns spell a workload out, which decides: ask for one of them" in result["msg"]
+
+
+def test_auto_tells_what_it_saw_and_asks_for_base_alone(tmp_path: Path, call: Call) -> None:
+    host = running(tmp_path, NGINX, REDIS, TOOL)
+    result = call(tune.main, host, workload="auto")
+    assert result["workload"] == ["base"]
+    assert value(host, "net.core.somaxconn") == "4096"
+    assert [(one["status"], one["where"], one["now"], one["wanted"]) for one in said(result)] == [
+        ("advice", "web", "nginx", "web"),
+        ("advice", "in_memory_database", "redis-server", "in_memory_database"),
+    ]
+    assert said(result)[0]["reason"] == (
+        "nginx runs here (1 process, ports 80, 443): it answers or passes on many connections; web is for that;"
+        " tune_workload: [web, in_memory_database] asks for it, tune_workload_auto: apply for what is seen"
+    )
+    assert set(wanted(host)) == {"clocksource"}
+    assert wanted(host)["clocksource"]["run"] == "tune, auto: workload base"
+
+
+def test_auto_applies_what_it_saw_when_told_to(tmp_path: Path, call: Call) -> None:
+    host = running(tmp_path, NGINX, REDIS, TOOL)
+    result = call(tune.main, host, workload="auto", workload_auto="apply")
+    assert result["workload"] == ["web", "in_memory_database"]
+    assert {one["status"] for one in said(result)} == {"ok"}
+    assert value(host, "net.ipv4.tcp_max_syn_backlog") == "8192"
+    assert wanted(host)["network_stack"]["run"] == "tune, auto: workloads web, in_memory_database"
+
+
+def test_what_auto_applied_holds_when_a_program_is_down(tmp_path: Path, call: Call) -> None:
+    host = running(tmp_path, NGINX)
+    call(tune.main, host, workload="auto", workload_auto="apply")
+    kept = (Path(host.root) / "var/lib/nearmetal/wanted.json").read_bytes()
+    host.reboot(SECOND_BOOT, routed(files_of("nitro", {**first(), **BOOT})))
+    probe(host)
+    assert not (Path(host.root) / "proc/70").exists()
+    assert command.main(["reapply"], host) == 0
+    assert (Path(host.root) / "var/lib/nearmetal/wanted.json").read_bytes() == kept
+    assert value(host, "net.ipv4.tcp_max_syn_backlog") == "8192"
+
+
+def test_a_program_of_a_container_is_said_to_be_one(tmp_path: Path, call: Call) -> None:
+    inside = process(812, "redis-server", "/usr/local/bin/redis-server", ports=[6379], pids=7, net=8)
+    (one,) = said(call(tune.main, running(tmp_path, inside), check=True, workload="auto"))
+    assert one["reason"].startswith("redis-server runs here (1 process, in a container, port 6379): ")
+
+
+def test_where_nothing_is_recognised_it_says_so_and_base_applies(tmp_path: Path, call: Call) -> None:
+    result = call(tune.main, running(tmp_path, TOOL), workload="auto", workload_auto="apply")
+    assert result["workload"] == ["base"]
+    (one,) = said(result)
+    assert one["status"] == "advice"
+    assert one["reason"].startswith("of 2 processes none is a program that tells of a workload: base applies")
+
+
+def test_a_capture_has_the_programs_and_nothing_else_of_the_processes(tmp_path: Path, call: Call, capsys: Any) -> None:
+    shell = process(901, "hunter2", "/bin/bash", ["bash", "-c", "hunter2"], ports=[2222])
+    host = running(tmp_path / "root", NGINX, REDIS, TOOL, shell)
+    found = call(capture.main, host)["capture"]
+    text = json.dumps(found)
+    assert "hunter2" not in text
+    assert "FE071F0A" not in text
+    assert not [path for path in {**found["files"], **found["links"]} if path.startswith(("/proc/901", "/proc/1/c"))]
+    (tmp_path / "host.json").write_text(text)
+    capsys.readouterr()
+    assert command.main(["plan", "--from", str(tmp_path / "host.json"), "--workload", "auto", "--json"]) == 0
+    again = json.loads(capsys.readouterr().out)
+    assert said(again) == said(call(tune.main, host, check=True, workload="auto"))
+    assert command.main(["plan", "--from", str(tmp_path / "host.json"), "--workload", "web,cache", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["workload"] == ["web", "cache"]
+
+
+def play(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
+    environment["ANSIBLE_COLLECTIONS_PATH"] = str(PROJECT / ".ansible/collections")
+    return subprocess.run(
+        [str(Path(sys.executable).with_name("ansible-playbook")), "-i", "hosts.json", *words],
+        cwd=folder,
+        env={**environment, "ANSIBLE_STDOUT_CALLBACK": "nearmetal.ec2.fleet"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_role_takes_lists_and_auto_and_the_report_names_all(tmp_path: Path) -> None:
+    hosts = {
+        "listed": {**simulate(tmp_path / "listed", "nitro"), "tune_workload": ["web", "cache"]},
+        "tagged": {**simulate(tmp_path / "tagged", "nitro"), "tune_workload": "web,cache"},
+        "seen": {
+            **simulate(tmp_path / "seen", "nitro"),
+            "tune_workload": "auto",
+            "tune_workload_auto": "apply",
+        },
+    }
+    write(tmp_path / "seen/root", together(first(), NGINX))
+    (tmp_path / "hosts.json").write_text(json.dumps({"all": {"hosts": hosts}}))
+    audited = play(tmp_path, "nearmetal.ec2.audit")
+    assert audited.returncode == 0, audited.stdout + audited.stderr
+    report = json.loads((tmp_path / "nearmetal-report/report.json").read_text())
+    named = {host["name"]: host["workload"] for host in report["hosts"]}
+    assert named == {"listed": "web, cache", "tagged": "web, cache", "seen": "web"}
+    tuned = play(tmp_path, "nearmetal.ec2.tune", "--diff", "-e", "tune_serial=100%")
+    assert tuned.returncode == 0, tuned.stdout + tuned.stderr
+    roots = [tmp_path / name / "root/proc/sys/net" for name in hosts]
+    assert [(root / "ipv4/tcp_max_syn_backlog").read_text().strip() for root in roots] == ["8192"] * 3
+    assert [(root / "core/busy_poll").read_text().strip() for root in roots] == ["50", "50", "0"]

@@ -1,0 +1,148 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Several workloads on one host: what is asked for, and what is said where they contradict each other."""
+
+from __future__ import annotations
+
+import re
+from itertools import permutations
+from typing import Any, Dict, List, Sequence
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns import bounds
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.options import validate
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Request
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import tune_requests
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import program
+from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads import programs
+from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.combined import combined
+from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.registry import OWN, WORKLOADS
+from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.workload import values
+
+BOUNDS = {concern.name: concern.bounds for concern in CONCERNS}
+PAIRS = list(permutations(sorted(WORKLOADS), 2))
+
+
+def both(*names: str) -> Dict[str, Dict[str, Any]]:
+    return combined(names, BOUNDS)[0]
+
+
+def told(requests: Sequence[Request]) -> Dict[str, str]:
+    return {f"{one.concern}.{one.knob}": one.reason for request in requests for one in request.told}
+
+
+@pytest.mark.parametrize("name", sorted(WORKLOADS))
+def test_one_workload_is_itself_also_beside_base(name: str) -> None:
+    alone = both(name)
+    assert alone == values(WORKLOADS[name])
+    assert both("base", name) == both(name, "base") == both(name, name) == alone
+    assert combined([name, name], BOUNDS)[1] == combined(["base", name], BOUNDS)[1] == []
+
+
+@pytest.mark.parametrize(("earlier", "later"), PAIRS)
+def test_the_later_one_wins_and_bounds_satisfy_both(earlier: str, later: str) -> None:
+    found = both(earlier, later)
+    first, second = values(WORKLOADS[earlier]), values(WORKLOADS[later])
+    said = OWN.get(later, {})
+    for concern in {*first, *second}:
+        for option in {*first.get(concern, {}), *second.get(concern, {})}:
+            value, kind = found[concern][option], BOUNDS[concern].get(option)
+            asked = [side[concern][option] for side in (first, second) if option in side.get(concern, {})]
+            if kind is not None:
+                assert value == both(later, earlier)[concern][option], f"{option} depends on their order"
+                assert all(satisfied(kind, value, each) for each in asked), f"{option}: {value} is too little for one"
+            elif option in said.get(concern, {}):
+                assert value == said[concern][option].value
+            else:
+                assert value in asked
+
+
+def satisfied(kind: str, value: Any, asked: Any) -> bool:
+    if "max" in (value, asked):
+        return bool(value == "max")
+    ours, theirs = ([int(word) for word in str(text).split()] for text in (value, asked))
+    if kind == bounds.WIDEST:
+        return ours[0] <= theirs[0] and ours[1] >= theirs[1]
+    return all(a >= b if kind == bounds.LEAST else a <= b for a, b in zip(ours, theirs))
+
+
+@pytest.mark.parametrize(("earlier", "later"), PAIRS)
+def test_what_two_ask_for_is_taken_by_every_concern(earlier: str, later: str) -> None:
+    found = both(earlier, later)
+    for concern in CONCERNS:
+        if concern.name in found:
+            validate(concern.name, concern.options, found[concern.name])
+
+
+def test_at_least_values_take_the_larger_one_in_any_order() -> None:
+    for kind, first, second, goal in (
+        (bounds.LEAST, 4096, 8192, 8192),
+        (bounds.LEAST, "4096 87380 6291456", "8192 16384 16777216", "8192 87380 16777216"),
+        (bounds.LEAST, "4096", "max", "max"),
+        (bounds.MOST, 300, 120, 120),
+        (bounds.WIDEST, "10240 65535", "15000 65000", "10240 65535"),
+        (bounds.WIDEST, "10240 60999", "15000 65535", "10240 65535"),
+    ):
+        assert bounds.satisfying(kind, first, second) == bounds.satisfying(kind, second, first) == goal
+
+
+def test_a_contradiction_names_both_values_and_how_to_decide() -> None:
+    (sentence,) = [
+        text for knob, text in told(tune_requests(["in_memory_database", "web"], {}, {})).items() if "thp" in knob
+    ]
+    assert sentence == (
+        "in_memory_database wants never, web wants madvise: madvise is asked for, because web is named last;"
+        " tune_concerns.hugepages.thp decides instead"
+    )
+    (sentence,) = [
+        text
+        for knob, text in told(tune_requests(["jvm", "in_memory_database", "web"], {}, {})).items()
+        if "thp" in knob
+    ]
+    assert sentence.startswith("jvm and web want madvise, in_memory_database wants never: madvise is asked for")
+
+
+def test_what_is_inherited_contradicts_nothing() -> None:
+    """burstable has its own clock source or none; what each workload inherits gives way without a word."""
+    for names in PAIRS:
+        _found, contradictions = combined(names, BOUNDS)
+        for each in contradictions:
+            for name, _value in each.claims:
+                assert each.option in OWN[name][each.concern]
+
+
+@pytest.mark.parametrize(
+    "decided",
+    [
+        {"concerns": {"hugepages": {"thp": "never"}}},
+        {"exclude": ["hugepages.thp"]},
+        {"waivers": [{"knob": "hugepages.thp", "reason": "measured", "expires": "2999-01-31"}]},
+        {"spelled_out": {"hugepages": {"thp": "always"}}},
+    ],
+    ids=["set", "excluded", "waived", "spelled out"],
+)
+def test_what_somebody_decided_is_no_contradiction(decided: Dict[str, Any]) -> None:
+    requests = tune_requests(["in_memory_database", "web"], **{"concerns": {}, "common": {}, **decided})
+    assert "hugepages.thp" not in told(requests)
+
+
+def test_values_of_several_workloads_are_no_users() -> None:
+    """So they stay at least values, and give way to the host's own."""
+    (request,) = [one for one in tune_requests(["web", "cache"], {}, {}) if one.name == "network_stack"]
+    assert request.wanted is not None
+    assert {request.wanted.by[option] for option in ("somaxconn", "busy_poll", "port_range")} == {"workload"}
+
+
+def test_every_program_is_a_sign_of_a_workload_with_a_reason() -> None:
+    assert sorted(programs.SIGNS) == sorted(program.names())
+    for sign in programs.SIGNS.values():
+        assert sign.workload in OWN
+        assert re.fullmatch(r"[A-Za-z][A-Za-z ,]{8,80}", sign.reason)
+
+
+def test_signs_of_one_workload_stand_together() -> None:
+    """Their order is the order in which workloads are combined."""
+    order: List[str] = [sign.workload for sign in programs.SIGNS.values()]
+    assert order == [name for name in dict.fromkeys(order) for _each in range(order.count(name))]
