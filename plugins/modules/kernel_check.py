@@ -29,9 +29,10 @@ options:
     description:
       - What the host is for, among the workloads that some instance types are wrong for.
         Where the type isn't known, nothing is said of it.
-    type: str
-    choices: [none, hpc, low_latency, sap_hana]
-    default: none
+    type: list
+    elements: str
+    choices: [hpc, low_latency, sap_hana]
+    default: []
 extends_documentation_fragment:
   - nearmetal.ec2.state
   - nearmetal.ec2.state.notes
@@ -52,7 +53,7 @@ EXAMPLES = r"""
 
 - name: Check whether the instance type is right for SAP HANA
   nearmetal.ec2.kernel_check:
-    workload: sap_hana
+    workload: [sap_hana]
 
 - name: Show what isn't fine
   ansible.builtin.debug:

@@ -16,6 +16,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Wanted
 LEAST = "least"  # at least this much: the larger number wins, number by number
 MOST = "most"  # at most this much: the smaller one
 WIDEST = "widest"  # a range that is at least as wide: the lower begin and the higher end
+EVERY = "every"  # of a list: all of its elements
 
 MAX = "max"  # of a ring: as much as its driver takes
 
@@ -34,6 +35,8 @@ def bounded(bound: str, asked: str, previous: str) -> str:
 
 def satisfying(bound: str, first: Any, second: Any) -> Any:
     """The value that satisfies two workloads."""
+    if bound == EVERY:
+        return sorted({*first, *second})
     if MAX in (first, second):
         return MAX
     text = bounded(bound, str(first), str(second))

@@ -55,7 +55,7 @@ OWN: Workload = {
     },
     "kernel_check": {
         "workload": Choice(
-            "hpc",
+            ["hpc"],
             "burstable and flex types or one core can't hold the pace of other ranks; a finding names another type",
             "ec2.md 2.12, S0-04",
         ),

@@ -79,7 +79,7 @@ OWN: Workload = {
     },
     "kernel_check": {
         "workload": Choice(
-            "low_latency",
+            ["low_latency"],
             "on a burstable or flex type, or on one core, latency isn't yours to tune; a finding names another type",
             "ec2.md 2.12, S0-04",
         ),

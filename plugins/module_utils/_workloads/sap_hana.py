@@ -65,7 +65,7 @@ OWN: Workload = {
     },
     "kernel_check": {
         "workload": Choice(
-            "sap_hana",
+            ["sap_hana"],
             "SAP supports HANA on neither Graviton nor burstable types; a finding names another type",
             "SAP 1656250, ec2.md 4",
         ),

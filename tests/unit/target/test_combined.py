@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from itertools import permutations
-from typing import Any, Dict, List, Sequence
+from typing import Any, Dict, List, Sequence, Tuple
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns import bounds
@@ -62,6 +62,8 @@ def test_the_later_one_wins_and_bounds_satisfy_both(earlier: str, later: str) ->
 def satisfied(kind: str, value: Any, asked: Any) -> bool:
     if "max" in (value, asked):
         return bool(value == "max")
+    if kind == bounds.EVERY:
+        return set(asked) <= set(value)
     ours, theirs = ([int(word) for word in str(text).split()] for text in (value, asked))
     if kind == bounds.WIDEST:
         return ours[0] <= theirs[0] and ours[1] >= theirs[1]
@@ -77,14 +79,16 @@ def test_what_two_ask_for_is_taken_by_every_concern(earlier: str, later: str) ->
 
 
 def test_at_least_values_take_the_larger_one_in_any_order() -> None:
-    for kind, first, second, goal in (
+    cases: List[Tuple[str, Any, Any, Any]] = [
         (bounds.LEAST, 4096, 8192, 8192),
         (bounds.LEAST, "4096 87380 6291456", "8192 16384 16777216", "8192 87380 16777216"),
         (bounds.LEAST, "4096", "max", "max"),
         (bounds.MOST, 300, 120, 120),
         (bounds.WIDEST, "10240 65535", "15000 65000", "10240 65535"),
+        (bounds.EVERY, ["low_latency"], ["hpc"], ["hpc", "low_latency"]),
         (bounds.WIDEST, "10240 60999", "15000 65535", "10240 65535"),
-    ):
+    ]
+    for kind, first, second, goal in cases:
         assert bounds.satisfying(kind, first, second) == bounds.satisfying(kind, second, first) == goal
 
 

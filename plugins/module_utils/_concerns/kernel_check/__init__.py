@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any, List, Mapping, Optional, Tuple
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.bounds import EVERY
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.gate import beside_the_point, host_class
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.kernel_check.ages import end_of_life
@@ -31,7 +32,7 @@ NAME = "kernel_check"
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "minimum_kernel": {"type": "raw", "default": "3.10"},
     "maximum_steal_percent": {"type": "int", "range": (0, 100), "default": 1},
-    "workload": {"type": "str", "choices": ["none", *WORKLOADS], "default": "none"},
+    "workload": {"type": "list", "elements": "str", "choices": list(WORKLOADS), "default": []},
 }
 
 _GAIN = (
@@ -61,7 +62,7 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
         _steal(platform, kernel, int(wanted.get("maximum_steal_percent") or 0)),
     ]
     if of_type is not None:
-        findings += _type(facts, of_type, str(wanted.get("workload")))
+        findings += [told for name in wanted.get("workload") or () for told in _type(facts, of_type, name)]
     return Plan(findings=tuple(findings))
 
 
@@ -178,7 +179,7 @@ def _steal(platform: PlatformFacts, kernel: KernelFacts, limit: int) -> Finding:
 def _type(facts: Facts, of_type: str, workload: str) -> List[Finding]:
     """The finding for a type that no tuning makes right for the workload; none where nothing speaks against it."""
     cores = facts.topology.cores if facts.topology is not None else None
-    wrong = unsuited(workload, of_type, len(cores) if cores is not None else None) if workload in WORKLOADS else None
+    wrong = unsuited(workload, of_type, len(cores) if cores is not None else None)
     if wrong is None:
         return []
     directory = "; SAP's hardware directory says which sizes are certified" if workload == "sap_hana" else ""
@@ -201,4 +202,5 @@ CONCERN = Concern(
     domains=("platform", "kernel", "topology"),
     plan=plan,
     checks=("kernel", "distribution", "virtualization", "network_driver", "ena_driver", "steal", "workload"),
+    bounds={"workload": EVERY},
 )
