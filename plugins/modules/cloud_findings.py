@@ -13,7 +13,7 @@ version_added: 0.1.0
 description:
   - One call of a cloud module serves all hosts of a play. This gives each host what was found for its instance, as if
     the module had been run for it alone. It is what the roles of the cloud side register.
-  - The instance of a host is told as P(nearmetal.ec2.instance_ids#filter) tells it. A host without one gets a finding
+  - The instance of a host is the one that P(nearmetal.ec2.instance_ids#filter) names. A host without one gets a finding
     V(unknown).
 options:
   concern:

@@ -13,7 +13,7 @@ version_added: 0.1.0
 description:
   - Type, generation, virtualization, ENA and SR-IOV attributes, CPU options, placement, tenancy, network interfaces
     with their queues, boot mode, scheduled events and spot notices of many instances in a handful of calls.
-  - The hypervisor is told by the type, because C(DescribeInstances) calls Nitro C(xen).
+  - The hypervisor follows from the type, because C(DescribeInstances) calls Nitro C(xen).
   - A scheduled event or a spot notice is a finding, and every module of this collection that could change
     the instance refuses to.
 extends_documentation_fragment:

@@ -101,7 +101,7 @@ options:
     default: false
   restart_irqbalance:
     description:
-      - Restart irqbalance when it must be told of interrupts that are placed. Without it, the result says
+      - Restart irqbalance when its configuration changed for interrupts that are placed. Without it, the result says
         V(needs_restart), and C(nearmetal.service) places them after somebody's restart.
     type: bool
     default: false

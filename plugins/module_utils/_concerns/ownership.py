@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One owner per knob: what somebody else is told to set isn't set by us. Pure. PRIVATE to the collection.
+"""One owner per knob: what somebody else is configured to set isn't set by us. Pure. PRIVATE to the collection.
 
 Asked by the engine of every plan, so that no concern has to think of it.
 """
@@ -212,7 +212,7 @@ def _owner(owners: OwnersFacts, action: Action) -> Optional[Owner]:
 
 
 def _setter(owners: OwnersFacts, action: Action) -> Optional[Owner]:
-    """Who is told to set what the action changes to another value; None for nobody."""
+    """Who is configured to set what the action changes to another value; None for nobody."""
     for setting in _TUNED.get(action.what, ()):
         name = setting.format(action.where)
         told = _of_tuned(owners.tuned, name)

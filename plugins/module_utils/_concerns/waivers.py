@@ -66,7 +66,7 @@ def by_concern(given: Sequence[Any], concerns: Concerns, left_out: Mapping[str, 
             raise NearmetalError(f"{where}: {concern}.{knob} is waived twice; give one reason and one last day")
         reason = " ".join(waiver["reason"].split())
         if not 0 < len(reason) <= LONGEST or not reason.isprintable():
-            raise NearmetalError(f"{where}.reason says why in 1 to {LONGEST} characters, for who reads the report")
+            raise NearmetalError(f"{where}.reason says why in 1 to {LONGEST} characters, for readers of the report")
         demand_day(f"{where}.expires", waiver["expires"])
         found.setdefault(concern, []).append({"knob": knob, "reason": reason, "expires": waiver["expires"]})
     return found

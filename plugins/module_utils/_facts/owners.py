@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Facts about who else sets what: tuned, sysctl.d, kubelet, irqbalance, an immutable system. PRIVATE to the collection.
 
-Decided by what a daemon is told to set, not by its presence: RHEL runs tuned by default.
+Decided by what a daemon is configured to set, not by its presence: RHEL runs tuned by default.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ OWN: Workload = {
             "small requests by the hundred thousand: the CPU that answers a queue's interrupt is the first limit",
             "S1-08, S1-13, S4-13",
         ),
-        "rps": Choice("auto", "250,000 to 800,000 requests per second through one queue on a c3.8xlarge", "S1-11"),
+        "rps": Choice("auto", "Aerospike, 2014: 250,000 to 800,000 requests per second through one queue", "S1-11"),
         "rfs": Choice("auto", "a packet is handled on the CPU whose service thread reads it", "S4-11"),
         "xps": Choice("auto", "an answer leaves by the queue whose interrupt is nearest to its thread", "ec2.md 2.9"),
     },

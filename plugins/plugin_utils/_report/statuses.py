@@ -28,8 +28,8 @@ class Look:
 LOOKS = (
     Look(FAILED, "✗", "failed", "red", True),
     Look("would_change", "●", "would change", "yellow", True),
-    Look("needs_reboot", "↻", "needs a reboot", "purple", True),
-    Look("needs_restart", "⟲", "needs a restart", "purple", True),
+    Look("needs_reboot", "↻", "waiting for a reboot", "purple", True),
+    Look("needs_restart", "⟲", "waiting for a restart", "purple", True),
     Look("refused", "!", "refused", "bright red", True),
     Look("unknown", "?", "unknown", "bright yellow", True),
     Look("changed", "◆", "changed", "green", False),
