@@ -177,6 +177,22 @@ confirm_within:
   description: Seconds in which a new connection had to confirm the network change, or it was taken back.
   type: int
   returned: when a change had to be confirmed
+queue_map:
+  description: Per interface and queue the CPUs that serve it, as found and as planned; sets are kernel lists.
+  type: list
+  elements: dict
+  returned: when network_irq was in the run
+  contains:
+    name: {description: The interface., type: str}
+    place: {description: Its device., type: str, sample: "0000:00:05.0"}
+    node: {description: Its NUMA node; null where it belongs to none., type: int}
+    queues:
+      description:
+        - "C(queue), its number, and C(now) and C(wanted): C(cpus) that answer its interrupts, their C(nodes), C(rps),
+          the CPUs that help it, and C(xps), those that send through it. Null for a queue that comes or goes."
+      type: list
+      elements: dict
+      sample: [{"queue": 0, "now": {"cpus": "0", "nodes": "0", "rps": "", "xps": ""}, "wanted": null}]
 # The result contract: written by dev/contract.py.
 msg:
   description: One line, what was done or would be done.

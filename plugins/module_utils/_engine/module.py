@@ -17,8 +17,9 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning imp
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import contract
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import ANONYMOUS, Ask, Known, Origin, run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import observe
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import observe, project
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.queue_map import queue_map
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Wanted
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import command
 
     COMMAND = command.main
+
+_QUEUES = "network_irq"  # the concern whose result has a map of queues
 
 STATE: Spec = {
     "state": {"type": "str", "choices": ["present", "restored"], "default": "present"},
@@ -89,6 +92,9 @@ def run_and_exit(
     result = contract(done.outcomes)
     result.update(named)
     result["platform"] = done.facts.as_dict().get("platform")
+    if any(outcome.name == _QUEUES for outcome in done.outcomes):
+        actions = [action for outcome in done.outcomes if not outcome.error for action in outcome.plan.actions]
+        result["queue_map"] = queue_map(done.facts, project(done.facts, actions))
     if done.confirm_within:
         result["confirm_within"] = done.confirm_within
     if result["errors"]:

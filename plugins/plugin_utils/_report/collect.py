@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Container, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import STATUSES
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import allowances, drift, model
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import allowances, drift, model, queues
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.clean import NAME, Budget, text
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import Gate, HostReport, Report, Run, Told
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.statuses import ORDER
@@ -67,6 +67,7 @@ class _Host:
     actions: List[Mapping[str, Any]] = field(default_factory=list)
     findings: List[Told] = field(default_factory=list)
     allowances: List[Mapping[str, Any]] = field(default_factory=list)
+    queue_map: Tuple[Mapping[str, Any], ...] = ()
     notes: List[str] = field(default_factory=list)
 
 
@@ -123,6 +124,7 @@ class Collector:
         host.reboot_reasons += budget.texts(result.get("reboot_reasons"))
         samples = result.get("allowances")
         host.allowances += [budget.value(sample) for sample in samples] if isinstance(samples, list) else []
+        host.queue_map = queues.of_result(result.get("queue_map"), budget) or host.queue_map
         host.told = budget.text(result.get("msg") or "")
         if failed or host.state != model.FAILED:
             # The module's own line tells of the concerns that went well too.
@@ -191,6 +193,7 @@ class Collector:
             actions=tuple(host.actions),
             findings=(*host.findings, *_limits(samples)),
             allowances=samples,
+            queue_map=host.queue_map,
             notes=tuple(host.notes),
         )
 

@@ -61,6 +61,7 @@ class HostReport:
     actions: Tuple[Mapping[str, Any], ...] = ()
     findings: Tuple[Told, ...] = ()
     allowances: Tuple[Mapping[str, Any], ...] = ()  # samples: see allowances.py
+    queue_map: Tuple[Mapping[str, Any], ...] = ()  # NICs: see queues.py
     notes: Tuple[str, ...] = ()  # what was cut or not understood
 
     @property

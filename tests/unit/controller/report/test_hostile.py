@@ -80,6 +80,10 @@ def everywhere(value: Any) -> Report:
         platform=dict.fromkeys(("host_class", "instance_type", "kernel", "serial"), value),
         reboot_reasons=[value],
         reboot_required=True,
+        queue_map=[
+            {"name": value, "place": value, "node": value, "queues": [{"queue": at, "now": served, "wanted": value}]}
+            for at, served in enumerate(({"cpus": value, "rps": value, value: value}, value))
+        ],
         allowances=[
             {"interface": value, "seconds": at, "counters": {"pps_allowance_exceeded": at, value: value}}
             for at in (1, 2)

@@ -67,6 +67,16 @@ def test_what_the_engine_returns_is_what_a_report_takes() -> None:
     assert host.notes == ()
 
 
+def test_a_report_keeps_the_map_of_queues_in_its_form() -> None:
+    served = {"cpus": "4", "nodes": "2", "rps": "5,13", "xps": "0-7"}
+    nic = {"name": "ens3", "place": "0000:00:03.0", "node": 2, "queues": [{"queue": 0, "now": served, "wanted": None}]}
+    collected = Collector()
+    collected.add("h0", told(finding("network_irq", "ok"), queue_map=[{**nic, "mac": "02:00"}, "junk", {"queues": 7}]))
+    collected.add("h0", told(GOOD_CLOCK))
+    (host,) = document.document(collected.report(reports.RUN))["hosts"]
+    assert host["queue_map"] == (nic, {"name": "", "place": "", "node": None, "queues": []})
+
+
 def test_the_nine_headings_are_those_of_the_talk() -> None:
     headings = document.document(reports.report(told(GOOD_CLOCK, finding("future", "ok"))))["headings"]
     assert [heading["number"] for heading in headings] == list(range(1, 11))

@@ -1,0 +1,54 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which CPUs serve each queue of each NIC, as found and as planned: the data of a picture. Pure. PRIVATE."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Mapping, Optional
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.network import NetworkFacts, cpus, listed
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import TopologyFacts
+
+
+def queue_map(found: Facts, planned: Facts) -> List[Dict[str, Any]]:
+    """An entry per NIC, with its queues; sets of CPUs and nodes are kernel lists. None is what the host doesn't say."""
+    now, then = found.network, planned.network
+    if now is None or then is None or found.topology is None or planned.topology is None:
+        return []
+    nics = []
+    for nic in now.nics:
+        counts = now.queues.get(nic.place, len(nic.rx)), then.queues.get(nic.place, len(nic.rx))
+        moved = {
+            label: text
+            for label, text in then.affinity.get(nic.place, {}).items()
+            if text != now.affinity.get(nic.place, {}).get(label)
+        }
+        rows = [
+            {
+                "queue": queue,
+                "now": _served(now, found.topology, nic.place, queue, {}) if queue < counts[0] else None,
+                "wanted": _served(then, planned.topology, nic.place, queue, moved) if queue < counts[1] else None,
+            }
+            for queue in range(max(counts))
+        ]
+        nics.append({"name": nic.name, "place": nic.place, "node": nic.node, "queues": rows})
+    return nics
+
+
+def _served(
+    network: NetworkFacts, topology: TopologyFacts, place: str, queue: int, moved: Mapping[str, str]
+) -> Dict[str, Optional[str]]:
+    """The CPUs of one queue: those that its interrupts go to, with their nodes, its helpers, and those that send."""
+    labels = (str(queue), f"rx-{queue}", f"tx-{queue}")
+    tables = (moved, network.effective.get(place, {}), network.affinity.get(place, {}))
+    texts = [next((table[label] for table in tables if label in table), None) for label in labels]
+    answering = {cpu for text in texts for cpu in cpus(text)}
+    nodes = [node.id for node in topology.nodes if answering.intersection(node.cpus)]
+    return {
+        "cpus": listed(answering) if answering else None,
+        "nodes": listed(nodes) if nodes else None,
+        "rps": network.rps.get(place, {}).get(f"rx-{queue}"),
+        "xps": network.xps.get(place, {}).get(f"tx-{queue}"),
+    }
