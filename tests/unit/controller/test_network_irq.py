@@ -199,33 +199,6 @@ def test_the_result_of_192_cpus_and_64_queues_is_small(tmp_path: Path, call: Cal
     assert [len(nic["queues"]) for nic in result["queue_map"]] == [32, 32]
 
 
-def test_the_map_of_queues_says_who_serves_each_as_found_and_as_planned(tmp_path: Path, call: Call) -> None:
-    host = FakeKernel(tmp_path, files_of("xen_hvm_4_sockets"))
-    (nic,) = call(network_irq.main, host, check=True, **ALL)["queue_map"]
-    assert (nic["name"], nic["place"], nic["node"]) == ("ens3", "0000:00:03.0", 2)
-    assert [row["queue"] for row in nic["queues"]] == [0, 1]
-    # The interrupts of a fake kernel go to CPU 0 at first, which lies on node 0.
-    assert nic["queues"][0]["now"] == {"cpus": "0", "nodes": "0", "rps": "", "xps": ""}
-    assert [row["wanted"]["nodes"] for row in nic["queues"]] == ["2", "2"]
-    call(network_irq.main, host, **ALL)
-    assert [row["wanted"]["cpus"] for row in nic["queues"]] == pins(host, "ens3")
-    (found,) = call(network_irq.main, host, check=True, **ALL)["queue_map"]
-    assert [row["now"] for row in found["queues"]] == [row["wanted"] for row in nic["queues"]]
-    assert [row["wanted"] for row in found["queues"]] == [row["wanted"] for row in nic["queues"]]
-
-
-def test_the_map_of_queues_has_those_that_come_and_those_that_go(tmp_path: Path, call: Call) -> None:
-    host = FakeKernel(tmp_path, files_of("nitro_big"))
-    host.nics.channels = {"ens5": [8, 4], "ens6": [8, 4]}
-    named = {"interfaces": [{"name": "ens5", "queues": "2", "policy": "spread"}], "persist": False}
-    (first, _other) = call(network_irq.main, host, **named)["queue_map"]
-    assert [row["wanted"] is None for row in first["queues"]] == [False, False, True, True]
-    named["interfaces"] = [{"name": "ens5", "queues": "4", "policy": "spread"}]
-    (first, _other) = call(network_irq.main, host, check=True, **named)["queue_map"]
-    assert [row["now"] is None for row in first["queues"]] == [False, False, True, True]
-    assert len({row["wanted"]["cpus"] for row in first["queues"]}) == 4
-
-
 def test_the_unit_plans_although_its_sandbox_shows_a_read_only_etc(
     xen: FakeKernel, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
