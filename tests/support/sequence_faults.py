@@ -28,22 +28,22 @@ class Killed(BaseException):
 
 
 class Writes:
-    """Counts what changes the host, and lets some of it fail; `engine` is told of each kernel file."""
+    """Counts what changes the host, and lets some of it fail."""
 
-    def __init__(self, host: FakeKernel, fault: Optional[Mapping[str, Any]], engine: Callable[[str], None]) -> None:
+    def __init__(self, host: FakeKernel, fault: Optional[Mapping[str, Any]]) -> None:
         self._host = host
         self._fault = fault or {"kind": ""}
-        self._engine = engine
         self.count = 0
 
     @contextmanager
     def counted(self) -> Iterator[None]:
         """All writes of the host go through here meanwhile."""
         host, kind = self._host, type(self._host)
-        orders = {"write_value": self._write, "set_driver": None, "command": self._command, "output": self._command}
-        for name, wrapper in orders.items():
+        orders = ("write_value", "set_driver", "command", "output")
+        for name in orders:
+            wrapper = self._command if name in ("command", "output") else self._order
             real = getattr(kind, name).__get__(host)
-            setattr(host, name, partial(wrapper or self._order, real))
+            setattr(host, name, partial(wrapper, real))
         for module in _WRITERS:
             vars(module)["os"] = _Os(self)
         try:
@@ -65,10 +65,6 @@ class Writes:
         if fault["kind"].startswith("E") and fault["at"] <= self.count < fault["at"] + fault["length"]:
             raise OSError(getattr(errno, fault["kind"]), os.strerror(getattr(errno, fault["kind"])))
         return act()
-
-    def _write(self, real: Callable[[str, str], None], path: str, text: str) -> None:
-        self._engine(path)
-        self.step(partial(real, path, text))
 
     def _order(self, real: Callable[..., None], *words: Any) -> None:
         self.step(partial(real, *words))

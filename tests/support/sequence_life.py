@@ -23,6 +23,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Nearme
 
 from tests.support.fake_boot import conditions_hold
 from tests.support.sequence_faults import Killed, Writes
+from tests.support.sequence_left import Left, said_by
 from tests.support.sequence_wanted import Step, steps
 from tests.support.sequence_world import HOSTS, World, changed
 
@@ -79,13 +80,15 @@ class Life:
         self.world = world
         self.host = world.host
         self._steps = 0
+        self._said: List[str] = []  # of the present step
+        self._left = Left(self.host)
+        self.host.writing = self._writing
 
     def do(self, step: Step) -> None:
         """One step, and what must hold whatever it was."""
         getattr(self, f"_{step.name}")(step)
         known = self.world.journal() is not None
-        if not known:
-            self.world.settled()
+        self._look_at_what_is_left(known)
         self._steps += 1
         if not known or self._steps % 3 == 0:
             self._status_tells_the_truth()
@@ -99,11 +102,22 @@ class Life:
         done = self._run(lambda known: restore_requests(None, known))
         assert not _errors(done), f"restore: {_errors(done)}"
         assert world.journal() is None, f"restore left {world.journal()}"
+        self._look_at_what_is_left(known=False)
         assert not world.differences(), "after restore:\n" + "\n".join(world.differences())
         if not world.waits and not world.strict and not world.origins:
             return  # both are alike, so they boot alike
         world.reboot()
         assert not world.differences(), "after restore and a reboot:\n" + "\n".join(world.differences())
+
+    def _writing(self, path: str) -> None:
+        self.world.engine_wrote(path)
+        self._left.writing(path)
+
+    def _look_at_what_is_left(self, known: bool) -> None:
+        self._left.heard(self._said)
+        self._said = []
+        unsaid = [] if known else self._left.unsaid()
+        assert not unsaid, "left, and not said:\n" + "\n".join(unsaid)
 
     # What happens.
 
@@ -158,20 +172,28 @@ class Life:
 
     def _reboot(self, step: Step) -> None:
         self.world.reboot()
+        self._left.booted()
         unit = Path(self.host.root) / "etc/systemd/system/nearmetal.service"
         wanted = [*(Path(self.host.root) / "etc/systemd/system").glob("*.wants/nearmetal.*")]
         if step.given["unit"] and wanted and unit.exists() and conditions_hold(Path(self.host.root), unit.read_text()):
             self._faulty(step, partial(self._quietly, ["reapply", "--if-changed"]))
 
     def _somebody(self, step: Step) -> None:
-        pattern = _pick(sorted(_SOMEBODY), step.given["draw"])
+        draw, other = step.given["draw"], step.given["other"]
+        pattern = _pick(sorted(_SOMEBODY), draw)
+        touched = [path for path in self._left.written() if any(re.fullmatch(each, path) for each in _SOMEBODY)]
+        if touched and other * 13 % 1 < 0.7:
+            path = _pick(touched, draw)
+            pattern = next(each for each in _SOMEBODY if re.fullmatch(each, path))
+            if self.world.somebody(path, _pick(_SOMEBODY[pattern], other)):
+                self._left.somebody(path)
+            return
         root = Path(self.world.twin.root)
         top = root / ("proc" if pattern.startswith("/proc") else pattern.split("/")[1] + "/" + pattern.split("/")[2])
         found = sorted(f"/{each.relative_to(root)}" for each in _files(top))
         found = [path for path in found if re.fullmatch(pattern, path)]
         if found:
-            path = _pick(found, step.given["other"] * 7 % 1)
-            self.world.somebody(path, _pick(_SOMEBODY[pattern], step.given["other"]))
+            self.world.somebody(_pick(found, other * 7 % 1), _pick(_SOMEBODY[pattern], other))
 
     def _their_file(self, step: Step) -> None:
         path = _pick(sorted(_FILES), step.given["draw"])
@@ -197,9 +219,12 @@ class Life:
         if nics:
             name = _pick(nics, step.given["draw"])
             live = step.given["other"] < 0.5
-            self.world.rename(name, f"enx{len(name)}{name[-1]}", live)
+            other = f"enx{len(name)}{name[-1]}"
+            self.world.rename(name, other, live)
+            self._left.renamed(name, other)
             if not live:
                 self.world.reboot()
+                self._left.booted()
 
     def _confirm(self, _step: Step) -> None:
         self._quietly(["confirm"])
@@ -246,15 +271,17 @@ class Life:
             told = [finding for outcome in done.outcomes for finding in outcome.plan.findings]
             waiting = re.compile(_WAITS if self.world.boots else _EARLIER)
             self.world.waits.update(finding.concern for finding in told if waiting.search(finding.reason))
+            self._said += said_by(done)
         return done
 
     def _faulty(self, step: Step, doing: Callable[[], Any]) -> None:
         """Do it while writes fail, or the run dies at one."""
-        writes = Writes(self.host, step.fault, self.world.engine_wrote)
+        writes = Writes(self.host, step.fault)
         try:
             with writes.counted():
                 doing()
         except Killed:
+            self._left.quiet = True
             if self.world.boots:
                 self.world.waits.add("killed")  # it may have died before it could say so
         except NearmetalError:
@@ -263,6 +290,7 @@ class Life:
     def _quietly(self, words: List[str]) -> int:
         with redirect_stdout(io.StringIO()) as out, redirect_stderr(out):
             code = command(words, self.host)
+        self._said += out.getvalue().splitlines()
         if self.world.boots and "next boot" in out.getvalue():
             self.world.waits.add(words[0])
         return code

@@ -21,6 +21,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result impor
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Known, Origin, run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.unit import AGENT
 
+# The status of what a way back leaves to somebody, or to the next boot.
+_LEFT = ("advice", "needs_reboot", "needs_restart")
 ORIGIN = Origin("nearmetal on the host")
 
 
@@ -89,10 +91,15 @@ def dead_man(host: WritableHost) -> int:
 
 
 def _say(outcomes: Sequence[Outcome]) -> int:
-    """One line per concern; 1 when one failed."""
+    """One line per concern, and what its way back left as it is; 1 when one failed."""
     failed = [outcome for outcome in outcomes if outcome.error]
     for outcome in outcomes:
-        say(_level(outcome) + contract([outcome])["msg"])
+        told = contract([outcome])
+        say(_level(outcome) + told["msg"])
+        for finding in told["findings"]:
+            if finding["reference"] == "journal" and finding["status"] in _LEFT:
+                place = " ".join(filter(None, (f"{finding['concern']}.{finding['knob']}", finding["where"])))
+                say(f"  {place}: {finding['reason']}")
     if not outcomes:
         say("nothing is stored that could be planned or taken back")
     return int(bool(failed))

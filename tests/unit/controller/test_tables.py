@@ -156,6 +156,18 @@ def test_what_somebody_set_is_left_alone_and_named_element_by_element(tmp_path: 
     assert not (tmp_path / JOURNAL).exists()
 
 
+def test_the_command_on_the_host_says_what_it_left_alone(tmp_path: Path, call: Call, capsys: Any) -> None:
+    host = fresh(tmp_path, "metal")
+    call(tune.main, host, concerns=GOVERNOR)
+    place(host, 3).write_text("schedutil\n")
+    capsys.readouterr()
+    assert command(["restore"], host) == 0
+    assert (
+        "cpu_power.governor: somebody set policy3 to schedutil after nearmetal did: left alone"
+        in capsys.readouterr().out
+    )
+
+
 def test_a_second_tune_keeps_what_was_there_before_the_first(tmp_path: Path, call: Call) -> None:
     host = fresh(tmp_path, "metal")
     place(host, 5, "energy_performance_preference").write_text("power\n")

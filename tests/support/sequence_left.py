@@ -1,0 +1,118 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a way back leaves as somebody set it, and whether each place was named to the operator."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Dict, List, Mapping, Optional, Sequence, Set
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import contract
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Run
+
+from tests.support.fake_kernel import FakeKernel
+
+# A file of the kernel → what a sentence about it must hold, with the groups of the path.
+_NAMED: Mapping[str, Sequence[str]] = {
+    r"/proc/sys/(.*)": (r"\b{0}\b",),
+    r"/proc/irq/(\d+)/smp_affinity_list": (r"network_irq", r"\b{label}\b"),
+    r"/sys/class/net/(.*)/queues/(.*)/(?:rps_cpus|rps_flow_cnt|xps_cpus)": (r"network_irq", r"\b{1}\b", "{place}"),
+    r"/sys/class/net/(.*)/queues/(.*)/byte_queue_limits/.*": (r"network_stack", r"\b{1}\b", "{place}"),
+    r"/sys/class/net/(.*)/(mtu|tx_queue_len)": (r"network_stack", "{place}"),
+    r"/sys/devices/system/cpu/cpufreq/(policy\d+)/.*": (r"cpu_power", r"\b{0}\b"),
+    r"/sys/devices/system/cpu/cpu(\d+)/cpuidle/(state\d+)/disable": (r"cpu_power", r"\b{1}/{0}\b"),
+    r"/sys/devices/system/cpu/(?:cpufreq/boost|intel_pstate/no_turbo)": (r"cpu_power\.turbo",),
+    r"/sys/devices/system/cpu/(?:smt/control|cpu(\d+)/online)": (r"smt\.",),
+    r"/sys/kernel/mm/transparent_hugepage/(.*)": (r"hugepages\.",),
+    r"/sys/devices/system/node/(node\d+)/hugepages/.*": (r"hugepages\.", r"\b{0}\b"),
+    r"/sys/kernel/mm/hugepages/.*": (r"hugepages\.",),
+    r"/sys/devices/system/clocksource/.*": (r"clocksource\.",),
+    r"/sys/block/([^/]*)/queue/(.*)": (r"block_storage\.",),
+}
+
+
+def said_by(done: Run) -> List[str]:
+    """What a run tells the operator of its way back, a sentence for each finding."""
+    return [
+        f"{told['concern']}.{told['knob']} {told['where']}: {told['reason']} {told['now']}"
+        for told in contract(done.outcomes)["findings"]
+        if told["reference"] == "journal" and told["status"] != "changed"
+    ]
+
+
+class Left:
+    """The kernel files that nearmetal wrote, each with what it read before."""
+
+    def __init__(self, host: FakeKernel) -> None:
+        self._host = host
+        self._firsts: Dict[str, str] = {}
+        self._others: Set[str] = set()  # those of them that somebody wrote since
+        self.quiet = False  # a run died before it could say anything
+
+    def writing(self, path: str) -> None:
+        """nearmetal is about to write."""
+        now = self._text(path)
+        if now is not None:
+            self._firsts.setdefault(path, now)
+            self._others.discard(path)
+
+    def somebody(self, path: str) -> None:
+        """Somebody else wrote."""
+        self._others.add(path)
+
+    def written(self) -> List[str]:
+        """The files that have another value now, by name."""
+        return sorted(path for path, first in self._firsts.items() if self._text(path) != first)
+
+    def booted(self) -> None:
+        """Nothing that anybody wrote is left."""
+        self._firsts.clear()
+
+    def renamed(self, name: str, other: str) -> None:
+        """An interface has another name."""
+        before, after = (f"/sys/class/net/{each}/" for each in (name, other))
+        self._firsts = {path.replace(before, after): text for path, text in self._firsts.items()}
+        self._others = {path.replace(before, after) for path in self._others}
+
+    def heard(self, said: Sequence[str]) -> None:
+        """A step is over: what is back, gone, or was named is no concern any more."""
+        for path, first in list(self._firsts.items()):
+            now = self._text(path)
+            if now in (None, first) or any(self._names(text, path) for text in said):
+                del self._firsts[path]
+
+    def unsaid(self) -> List[str]:
+        """The places that aren't as they were, which nobody was told."""
+        others = {path: first for path, first in self._firsts.items() if path in self._others and not self.quiet}
+        found = [f"{path}: {self._text(path)!r}, was {first!r}" for path, first in others.items()]
+        self._firsts.clear()
+        self.quiet = False
+        return found
+
+    def _names(self, said: str, path: str) -> bool:
+        for pattern, words in _NAMED.items():
+            match = re.fullmatch(pattern, path)
+            if match is not None:
+                parts = [part.replace("/", ".") for part in match.groups("")]
+                known = {"label": self._label(parts[0]) if "irq" in path else "", "place": self._place(parts)}
+                return all(re.search(word.format(*parts, **known), said) for word in words)
+        raise AssertionError(f"nobody knows how {path} is called")
+
+    def _label(self, number: str) -> str:
+        """The queue of an interrupt."""
+        line = re.search(rf"^ *{number}:.*-(\d+)(?:-[rt]x)?$", self._text("/proc/interrupts") or "", re.MULTILINE)
+        return line[1] if line is not None else number
+
+    def _place(self, parts: Sequence[str]) -> str:
+        """The device of the interface that a path begins with."""
+        device = f"{self._host.root}/sys/class/net/{(parts or [''])[0]}/device"
+        return os.path.basename(os.readlink(device)) if os.path.islink(device) else ""
+
+    def _text(self, path: str) -> Optional[str]:
+        try:
+            return (Path(self._host.root) / path.lstrip("/")).read_text()
+        except OSError:
+            return None
