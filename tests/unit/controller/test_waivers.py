@@ -201,7 +201,7 @@ SENTENCES = [
     ),
     (
         {"waivers": [waiver("cpu_power.idle", reason=" ")]},
-        "waivers[0].reason says why in 1 to 200 characters, for who reads the report",
+        "waivers[0].reason says why in 1 to 200 characters, for readers of the report",
     ),
     (
         {"waivers": [waiver("cpu_power.idle"), waiver("cpu_power.idle", PAST)]},
