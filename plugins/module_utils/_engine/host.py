@@ -14,6 +14,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Nearme
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 
 _PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
+# A tool that hangs ends, and one on a starved host doesn't end before its own limits: systemctl's is 180 s.
+TOOL_SECONDS = 600.0
 
 
 class WritableHost(Host):
@@ -43,14 +45,14 @@ class WritableHost(Host):
         """Whether the file could be opened for writing; False on a read-only mount."""
         return os.access(self.real(path), os.W_OK)
 
-    def command(self, argv: Sequence[str], timeout: float = 60) -> str:
+    def command(self, argv: Sequence[str], timeout: float = TOOL_SECONDS) -> str:
         """Run a tool of the distribution, without a shell, in the C locale, and return its output.
 
         Raises NearmetalError when it is missing, fails, or takes longer than `timeout` seconds.
         """
         return self.output(argv, timeout).decode("utf-8", "replace")
 
-    def output(self, argv: Sequence[str], timeout: float = 60) -> bytes:
+    def output(self, argv: Sequence[str], timeout: float = TOOL_SECONDS) -> bytes:
         """As `command`, every byte as the tool wrote it."""
         name = " ".join(argv[:3])
         program = self.real(argv[0]) if argv[0].startswith("/") else argv[0]

@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 import pytest
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import TOOL_SECONDS, WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 
 HOST = WritableHost()
@@ -53,6 +53,11 @@ def test_patience_ends(tmp_path: Path, quiet: str) -> None:
         shell(f"echo $$ > {tmp_path}/pid; {quiet} exec sleep 60", timeout=0.5)
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "pid").read_text()), 0)
+
+
+def test_a_tool_on_a_starved_host_may_use_its_own_patience() -> None:
+    systemctl_reloads_within = 2 * 90
+    assert systemctl_reloads_within < TOOL_SECONDS
 
 
 @pytest.mark.parametrize("program", ["no-such-tool", "/no/such/tool"])

@@ -17,9 +17,6 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Nearme
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import boot
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.boot_record import Record
 
-# Under emulation with 2 CPUs grub-mkconfig took 12 s; a host that needs 5 minutes for it is in trouble.
-_SECONDS = 300
-
 
 class Generated(Provider):
     """Write the shell file, generate beside, check, rename."""
@@ -64,10 +61,10 @@ class Generated(Provider):
         path = boot.config_path(host, self.name)
         beside = f"{path}.nearmetal-new"
         try:
-            made = host.output([str(boot.tool(host, self.make))], _SECONDS)
+            made = host.output([str(boot.tool(host, self.make))])
             judge(host, boot.read_entries(host, self.name, {path: made.decode("utf-8", "replace")}), arguments)
             store.replace_file(host, beside, made, mode=host.mode(path), folder_mode=0o755)
-            host.command([str(boot.tool(host, self.check)), beside], _SECONDS)
+            host.command([str(boot.tool(host, self.check)), beside])
             swap.publish(host, path, beside, keep_old=bool(arguments))
         except NearmetalError:
             store.remove_file(host, beside)
