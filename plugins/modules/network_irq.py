@@ -30,7 +30,7 @@ options:
     choices: [auto, spread, dedicated, irqbalance, kernel]
   queues:
     description:
-      - How many queue pairs to use, a number or V(max). Interrupts traffic for less than a millisecond.
+      - How many queue pairs to use, a number or V(max). Interrupts traffic for a moment.
     type: str
   rps:
     description:

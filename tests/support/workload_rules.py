@@ -71,8 +71,10 @@ def _status(knob: str, view: Dict[str, Any]) -> str:
 
 def _holds(rule: Dict[str, Any], view: Dict[str, Any]) -> bool:
     exact = {key: allowed for key, allowed in rule.items() if isinstance(allowed, list)}
-    return all(view.get(key) in allowed for key, allowed in exact.items()) and all(
-        view[key] <= bound for key, bound in rule.get("most", {}).items()
+    return (
+        all(view.get(key) in allowed for key, allowed in exact.items())
+        and all(view[key] <= bound for key, bound in rule.get("most", {}).items())
+        and all(view[key] < bound for key, bound in rule.get("below", {}).items())
     )
 
 

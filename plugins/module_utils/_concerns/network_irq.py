@@ -143,7 +143,7 @@ def _queues(network: NetworkFacts, chosen: Tuple[Choice, ...], wanted: Wanted) -
             plans.append(Plan(findings=(knob.told(one, "refused", reason, now, goal),)))
             continue
         counts[one.place] = goal
-        reason = "each queue can have a CPU of its own; the change interrupts traffic for less than a millisecond"
+        reason = "each queue can have a CPU of its own; the change interrupts traffic for a moment"
         plans.append(knob.change(one, now, goal, reason))
     return joined(plans), counts
 

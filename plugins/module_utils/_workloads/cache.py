@@ -30,7 +30,7 @@ OWN: Workload = {
         ),
         "rps": Choice(
             "auto",
-            "8 queues are few for 32 CPUs and more: free ones of the NIC's node help",
+            "8 queues are few for 32 CPUs and more: free ones on their node help",
             "S4-11, ec2.md 2.9",
         ),
         "rfs": Choice(
