@@ -17,6 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Callable, Dict, Iterator, List, Sequence, Tuple
 
+from tests.support.fake_nics import line_number
 from tests.support.hosts import write
 
 Take = Callable[[str, str], None]  # an order to the kernel: path and text
@@ -71,7 +72,8 @@ def exchange(root: Path, before: Dict[str, str], after: Dict[str, str]) -> None:
     if "/proc/interrupts" in new:
         wanted = dict(_interrupts(new["/proc/interrupts"]))
         extra = [number for number in lines if number not in gone and number not in wanted]
-        new["/proc/interrupts"] = "".join(lines.get(n, wanted.get(n, "")) for n in (*wanted, *extra))
+        every = sorted((*wanted, *extra), key=line_number)
+        new["/proc/interrupts"] = "".join(lines.get(word, wanted.get(word, "")) for word in every)
     write(root, new)
 
 

@@ -65,7 +65,8 @@ def nic_files(cpus: int, nics: List[Dict[str, Any]]) -> Dict[str, str]:
     files = {f"/proc/sys/{key}": value + "\n" for key, value in SYSCTLS.items()}
     files["/proc/irq/default_smp_affinity"] = mask(list(range(cpus)), cpus) + "\n"
     table = "    " + "".join(f"       CPU{cpu}" for cpu in range(cpus)) + "\n"
-    for index, nic in enumerate(nics):
+    for position, nic in enumerate(nics):
+        index = nic.get("index", position)
         for path, text in _of(cpus, index, nic):
             files[path] = text
         table += _lines(cpus, nic, range(nic["queues"]), 24 + 40 * index)
@@ -292,7 +293,7 @@ class FakeNics:
                 self._make(f"/sys/class/net/{device}/device/msi_irqs/{number}", "msix\n")
                 self._make(f"/proc/irq/{number}/smp_affinity_list", f"0-{width - 1}\n")
                 self._make(f"/proc/irq/{number}/effective_affinity_list", "0\n")
-        self._write("/proc/interrupts", "\n".join(lines))
+        self._write("/proc/interrupts", "\n".join(sorted(lines, key=line_number)))
 
     def _statistics(self, device: str, command: int, record: bytes) -> bytes:
         counters = self.statistics[device]
@@ -336,3 +337,9 @@ class FakeNics:
 
 def _number(path: Path) -> int:
     return int(path.name)
+
+
+def line_number(line: str) -> int:
+    """Numbered interrupts ascend between the head of their table and those that have a name."""
+    word = line.partition(":")[0].strip()
+    return int(word) if word.isdigit() else -1 if word.startswith("CPU") else 1 << 20

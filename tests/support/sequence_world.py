@@ -105,6 +105,8 @@ class World:
     def __init__(self, folder: Path, name: str) -> None:
         self.name = name
         self.spec: Dict[str, Any] = json.loads((hosts.FOLDER / f"{name}.json").read_text())
+        for index, nic in enumerate(self.spec.get("nics", ())):
+            nic["index"] = index  # its number and those of its interrupts stay, whichever others are away
         self.away: List[str] = []  # devices that are unplugged
         self.boots = 0
         self.host, self.twin = (self._made(folder / each) for each in ("tuned", "twin"))
@@ -207,7 +209,8 @@ class World:
         for nic in self.spec["nics"]:
             if nic["name"] == name:
                 nic["name"] = other
-        if not live or name in self.away:
+        self.away = [other if each == name else each for each in self.away]
+        if not live or other in self.away:
             return
         files = self._files()
         for host in self.both():

@@ -77,7 +77,9 @@ class QueueFile(Lever):
 
     def kernel_choice(self, host: WritableHost, where: str) -> Value:
         name = disk.names(host).get(where)
-        return block.kernel_choice(host, name, self.attribute) if name is not None else None
+        if name is None or block.ruled(host, self.attribute):
+            return None
+        return block.kernel_choice(host, name, self.attribute)
 
     def _path(self, name: str) -> str:
         return f"{disk.BLOCK}/{name}/queue/{self.attribute}"

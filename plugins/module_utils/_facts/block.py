@@ -24,6 +24,8 @@ valid = block_queue.valid
 
 # What the kernel gives a disk: blk_mq_init_allocated_queue(), BLKDEV_DEFAULT_RQ, VM_READAHEAD_PAGES.
 _SECONDS, _REQUESTS, _READ_AHEAD_KB = 30, 128, 128
+_RULE_FOLDERS = ("/etc/udev/rules.d", "/run/udev/rules.d", "/usr/lib/udev/rules.d", "/lib/udev/rules.d")
+_OUR_RULES = "/etc/udev/rules.d/90-nearmetal"
 _DRIVER_TIMEOUT = ("/sys/module/nvme_core/parameters/io_timeout", "/sys/module/nvme/parameters/io_timeout")
 _POLL_QUEUES = "/sys/module/nvme/parameters/poll_queues"
 
@@ -125,6 +127,13 @@ def kernel_choice(host: Host, name: str, attribute: str) -> Optional[str]:
         best = _number(host, f"{disk.BLOCK}/{name}/queue/optimal_io_size") or 0
         return str(max(_READ_AHEAD_KB, 2 * best // 1024))
     return "1" if attribute == "rq_affinity" else "0"
+
+
+def ruled(host: Host, attribute: str) -> bool:
+    """Whether a udev rule that isn't ours may set this file, so that only the next boot shows what a disk has."""
+    places = [f"{folder}/{name}" for folder in _RULE_FOLDERS for name in host.names(folder) if name.endswith(".rules")]
+    others = (path for path in places if not path.startswith(_OUR_RULES))
+    return any(f"{{queue/{attribute}}}" in (host.text(path) or "") for path in others)
 
 
 def requests_of(host: Host, name: str, scheduler: Optional[str]) -> Optional[str]:

@@ -53,6 +53,15 @@ def test_a_run_that_fails_on_a_mount_which_an_earlier_run_left_half_made_says_so
     assert lived(tmp_path, "nitro_old_kernel", life) == ""
 
 
+def test_a_value_that_the_operators_own_rule_sets_at_boot_waits_for_the_boot_that_follows_it_alone(
+    tmp_path: Path,
+) -> None:
+    """Restore took the kernel's choice for what the disk has without nearmetal."""
+    their_rule = Step("their_file", {"draw": 0.99, "other": 0.0})
+    life = [their_rule, tune(block_storage={"read_ahead_kb": 256}), Step("reboot", {"unit": False})]
+    assert lived(tmp_path, "metal_amd", life) == ""
+
+
 def test_a_preference_that_the_governor_does_not_take_is_refused_before_anything_is_changed(tmp_path: Path) -> None:
     """The first run took it for what was there, and then the governor changed it: a second run would have failed."""
     wanted = tune(cpu_power={"governor": "performance", "energy_performance_preference": "balance_performance"})
