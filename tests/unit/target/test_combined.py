@@ -16,10 +16,10 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry i
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Request
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import tune_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import program
-from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads import programs
+from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads import base, programs
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.combined import combined
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.registry import OWN, WORKLOADS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.workload import values
+from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.workload import Choice, inherited, values
 
 BOUNDS = {concern.name: concern.bounds for concern in CONCERNS}
 PAIRS = list(permutations(sorted(WORKLOADS), 2))
@@ -108,13 +108,14 @@ def test_a_contradiction_names_both_values_and_how_to_decide() -> None:
     assert sentence.startswith("jvm and web want madvise, in_memory_database wants never: madvise is asked for")
 
 
-def test_what_is_inherited_contradicts_nothing() -> None:
-    """burstable has its own clock source or none; what each workload inherits gives way without a word."""
-    for names in PAIRS:
-        _found, contradictions = combined(names, BOUNDS)
-        for each in contradictions:
-            for name, _value in each.claims:
-                assert each.option in OWN[name][each.concern]
+def test_what_is_inherited_gives_way_without_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = {"clocksource": {"source": Choice("tsc", "measured", "S0-14")}}
+    monkeypatch.setitem(OWN, "made_up", own)
+    monkeypatch.setitem(WORKLOADS, "made_up", inherited(base.OWN, own))
+    for names in (["made_up", "cache"], ["cache", "made_up"]):
+        found, contradictions = combined(names, BOUNDS)
+        assert found["clocksource"] == {"source": "tsc"}
+        assert contradictions == []
 
 
 @pytest.mark.parametrize(
