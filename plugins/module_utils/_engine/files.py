@@ -96,6 +96,8 @@ class NativeFile(Lever):
         return set_by_rules(host, str(present)) if where.endswith(".rules") and present is not None else ()
 
     def at_boot(self, host: WritableHost, where: str) -> Iterable[Tuple[str, str]]:
+        if where.endswith(".rules"):
+            return self.also(host, where)
         present = self.read(host, where)
         return set_by_file(host, present) if isinstance(present, str) and where.endswith(".conf") else ()
 

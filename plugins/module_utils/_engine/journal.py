@@ -183,11 +183,11 @@ class Journal:
             return replace(entry, original=moved.whole(self._host, action.where, entry.original))
         original = moved.original(action.before)
         ours: Tuple[Value, ...] = ()
+        held: Mapping[str, Value] = {}
         if entry is not None:
             held, ours = entry.holding(action.before), entry.ours
-        else:
-            at_boot = (action.what, action.where) in self._at_boot
-            held = moved.elements(action.before) if at_boot else {}
+        if (action.what, action.where) in self._at_boot:
+            held = moved.elements(action.before)
         if held:
             # A file of ours set them at boot: their originals are what the kernel would choose, if that is known.
             ours = ours or (moved.remembered(action.before),)

@@ -36,14 +36,17 @@ def plan_restore(host: WritableHost, entries: Sequence[Entry], reason: str) -> W
     forget: List[Entry] = []
     boot_id = host.boot_id()
     renewed: Set[Tuple[str, str]] = set()
+    at_boot = set_at_boot(host, entries)  # whatever the last run of an earlier boot had set there
     for entry in way_back(entries):
         moved = lever(entry.what)
         if moved.gone(host, entry.where):
             forget.append(entry)
             continue
         void = entry.void(boot_id)
-        found = entry.judged(host, moved.kernel_choice(host, entry.where) if void else entry.original)
         now = moved.read(host, entry.where)
+        ours = (*entry.ours, moved.remembered(now)) if void and entry.key in at_boot else entry.ours
+        first = moved.kernel_choice(host, entry.where) if void else entry.original
+        found = replace(entry, ours=ours).judged(host, first)
         if not void:
             findings += _left_alone(entry, found)
             findings += _out_of_reach(entry, found)

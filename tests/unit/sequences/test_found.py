@@ -62,6 +62,14 @@ def test_a_value_that_the_operators_own_rule_sets_at_boot_waits_for_the_boot_tha
     assert lived(tmp_path, "metal_amd", life) == ""
 
 
+def test_a_disk_with_a_value_of_its_own_goes_back_where_the_rule_for_its_kind_set_another_at_boot(
+    tmp_path: Path,
+) -> None:
+    """Restore took what our rule had set for somebody's: the run before the boot had set another value."""
+    life = [tune(block_storage={"nomerges": 2, "disks": [{"mount": "/", "nomerges": 1}]})]
+    assert lived(tmp_path, "graviton_metal", [*life, Step("reboot", {"unit": False})]) == ""
+
+
 def test_a_preference_that_the_governor_does_not_take_is_refused_before_anything_is_changed(tmp_path: Path) -> None:
     """The first run took it for what was there, and then the governor changed it: a second run would have failed."""
     wanted = tune(cpu_power={"governor": "performance", "energy_performance_preference": "balance_performance"})
