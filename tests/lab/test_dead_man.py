@@ -79,6 +79,7 @@ def test_a_host_that_is_cut_off_comes_back_with_its_old_values(host: Host, tmp_p
     assert host.run(MTU).strip() == "1500", log
     assert "nobody confirmed" in log
     assert took > 100.0, "it came back before its time"
+    assert host.run("command -v nearmetal; true"), f"the run that was cut off didn't bring the unit:\n{log}"
     assert "network_stack" not in host.run("nearmetal status"), "it is not wanted any more"
     host.run("nearmetal reapply")
     assert host.run(MTU).strip() == "1500", "the unit must not cut it off again"
