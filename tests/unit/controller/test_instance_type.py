@@ -111,7 +111,7 @@ def test_a_service_that_is_off_slow_or_hostile_leaves_the_host_asked_about(
     assert status(result) == "refused"
 
 
-@pytest.mark.parametrize("named", ["m4.xlarge; reboot", "x" * 5000, "\x1b[31mm4.xlarge", "", 7])
+@pytest.mark.parametrize("named", ["m4.xlarge; reboot", "large machine", "x" * 5000, "\x1b[31mm4.xlarge", "", 7])
 def test_what_is_no_type_is_not_taken_for_one(tmp_path: Path, call: Call, service: FakeImds, named: Any) -> None:
     says(service, named)
     assert status(call(network_irq.main, asked_host(tmp_path, service), check=True, policy="auto")) == "refused"
