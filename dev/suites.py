@@ -21,7 +21,7 @@ CONTROLLER_TESTS = ("cloud", "controller", "dev", "lab")
 # Random ones: a second Python would only find what more of them find.
 RANDOM_TESTS = ("fuzz", "sequences")
 # What a Python between the oldest and the newest may do otherwise. That it takes every file of ours is sanity's to say.
-BETWEEN_TESTS = ("tests/unit/parse", "tests/unit/target/test_payload.py", "tests/unit/target/test_tools.py")
+BETWEEN_TESTS = ("tests/unit/parse", "tests/unit/target/test_tools.py")
 CORES = ((".venv", "2.19"), (".venv-newest", "2.21"))
 # The files that differ with ansible-core: they start its programs, or ask how a module takes arguments and answers.
 STARTS_ANSIBLE = re.compile(r"ansible-(?:galaxy|inventory|playbook)\b|tests\.support\.(?:fleet|guide|simulated)\b")
@@ -148,7 +148,7 @@ def target() -> "list[Job]":
 
 
 def between() -> "list[Job]":
-    """Parsing, the payload and starting programs on the Pythons between those two."""
+    """Parsing and starting programs on the Pythons between those two."""
     found = list(pythons.find())[1:-1]
     return [_pytest("between", version, f".venv-target-{version}", list(BETWEEN_TESTS)) for version in found]
 

@@ -40,7 +40,7 @@ LEFT_OUT |= {"deselect", "collect_ignore", "collect_ignore_glob"}
 LAYERS = {
     "_parse": {"_parse", "_error"},
     "_facts": {"_facts", "_parse", "_error", "_plan"},
-    "_concerns": {"_concerns", "_facts", "_error", "_payload", "_plan", "_version", "_words"},
+    "_concerns": {"_concerns", "_facts", "_error", "_plan", "_version", "_words"},
     "_cloud": {"_cloud", "_error", "_plan"},
 }
 # Calls that change a host; only the engine may make them.

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The role tune hands its variables to the module as a template of each would, though none is compiled for it."""
+"""What the role tune hands to the module: templates are resolved, and what a host says stays text."""
 
 from __future__ import annotations
 
