@@ -15,7 +15,7 @@ import json
 import sys
 from typing import Any, Dict, List, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stop_mark import TAG
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stops.stop_mark import TAG
 
 from dev import ROOT
 

@@ -24,9 +24,9 @@ from importlib import metadata, resources
 from pathlib import Path
 from typing import Any, Dict, List
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.type_data import DATA
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.type_facts import TypeFacts, type_facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.type_table import pack, unpack
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.data import DATA
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.facts import TypeFacts, type_facts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.table import pack, unpack
 
 from dev import ROOT
 

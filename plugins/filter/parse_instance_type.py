@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any, Callable, Dict
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.type_name import parse_instance_type
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.type_table import offline_types
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.name import parse_instance_type
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.table import offline_types
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 
 

@@ -122,8 +122,8 @@ platform:
 # End of the contract.
 """
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.module import check_module
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.blkfront_check import CONCERN
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.module import check_module
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 
 

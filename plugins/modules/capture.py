@@ -49,9 +49,9 @@ msg:
 """
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.capture import capture
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.edge import HostModule
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import HostModule
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 
 
 def main(host: WritableHost | None = None) -> None:

@@ -37,10 +37,10 @@ msg:
   sample: confirmed
 """
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import HostModule
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import dead_man
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.edge import HostModule
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 
 
 def main(host: WritableHost | None = None) -> None:

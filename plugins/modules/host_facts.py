@@ -232,7 +232,7 @@ ansible_facts:
               sample: [hypervisor, constant_tsc, nonstop_tsc]
 """
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.edge import HostModule
+from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import HostModule
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import clock, cpu, platform
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 

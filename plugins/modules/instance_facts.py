@@ -126,7 +126,7 @@ ansible_facts:
               sample: []
 """
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.edge import HostModule
+from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import HostModule
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import drivers, ebs, imds, platform
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 

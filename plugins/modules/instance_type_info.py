@@ -84,7 +84,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.argspec import aws_options
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.result import leave
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.type_info import answer
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.info import answer
 
 
 def main() -> None:

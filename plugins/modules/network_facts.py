@@ -157,7 +157,7 @@ ansible_facts:
                   sample: {"ens5": 12000000}
 """
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.edge import HostModule
+from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import HostModule
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import ena, network_sample
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.network import observe

@@ -103,10 +103,10 @@ platform:
 # End of the contract.
 """
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.edge import HostModule
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.module import run_and_exit
+from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import HostModule
+from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.module import run_and_exit
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import restore_requests
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 
 
 def main(host: WritableHost | None = None) -> None:

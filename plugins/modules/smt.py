@@ -136,9 +136,9 @@ platform:
 # End of the contract.
 """
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.module import state_module
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.smt import CONCERN
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.module import state_module
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 
 
 def main(host: WritableHost | None = None) -> None:

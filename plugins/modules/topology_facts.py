@@ -166,7 +166,7 @@ ansible_facts:
               sample: 132070244352
 """
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.edge import HostModule
+from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import HostModule
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import observe
 

@@ -261,16 +261,16 @@ platform:
 
 from typing import Any
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.options import COMMON
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.waivers import OPTIONS
+from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import HostModule
+from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.module import run_and_exit
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.choice import choose
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.edge import HostModule
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.module import run_and_exit
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import BAKE, TUNE
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import tune_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Origin
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import COMMON
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.waivers import OPTIONS
 
 _OPTIONS: dict[str, Any] = {
     "workload": {"type": "list", "elements": "str"},

@@ -20,12 +20,12 @@ from pathlib import Path
 from typing import Any, Dict, Iterator, List, Tuple
 
 import pytest
-from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import bundle
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.clocksource import CONCERN
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Request
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host import bundle
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
 

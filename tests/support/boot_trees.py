@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, Dict, Iterable, Optional, Sequence
 
 import pytest
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import store
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 
 from tests.support.fake_kernel import FakeKernel
 from tests.support.hosts import files_of

@@ -15,8 +15,8 @@ import errno
 from pathlib import Path
 from typing import Dict, List, Optional, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 
 from tests.support import fake_boot as boot
 from tests.support.fake_cpus import Cpus

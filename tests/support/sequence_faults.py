@@ -11,9 +11,10 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, Callable, Iterator, Mapping, Optional, Sequence, TypeVar
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import store, unit
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.boot_arguments import swap
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers import unit
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments import swap
 
 from tests.support.fake_kernel import FakeKernel
 

@@ -15,8 +15,8 @@ import random
 from dataclasses import dataclass
 from typing import Any, Dict, List, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.type_facts import TypeFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.type_table import offline_types
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.facts import TypeFacts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.table import offline_types
 
 from tests.support.fake_nics import SYSCTLS
 from tests.support.hosts import FOLDER, built

@@ -45,7 +45,7 @@ RUN = """
 import sys
 sys.path.insert(0, "/root/nearmetal.zip")
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.clocksource import CONCERN
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Request
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Wanted

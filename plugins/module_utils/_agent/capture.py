@@ -20,13 +20,13 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.allowed impor
     link_of,
     rule_of,
 )
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.options import COMMON
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.stored import StoredWanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import DOMAINS, observe
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import StoredWanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import COMMON
 from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
 
 FORMAT = 1

@@ -15,8 +15,8 @@ from typing import List, Optional
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import watch
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.say import complain
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
 
 # sysexits.h has no better: a command that changed nothing because it could not.

@@ -18,13 +18,13 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.capture impor
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.captured import read
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.say import say
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.choice import ADVISE, choose
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Outcome
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import tune_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import contract
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.unit_run import NAME as UNIT
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import in_words, sentence
 
 _WIDTH = 28  # of a value in the table

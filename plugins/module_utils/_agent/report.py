@@ -11,16 +11,16 @@ import time
 from dataclasses import replace
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import store
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.journal import Entry, Journal
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Outcome
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import all_stored
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Run, run
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.stored import Stored, StoredWanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.unit_run import NAME as UNIT
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts, observe
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.unit import DISABLED
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal import Entry, Journal
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import Stored, StoredWanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding
 from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
 

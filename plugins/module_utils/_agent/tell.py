@@ -14,12 +14,12 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import report
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.say import say
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import dead_man as engine_dead_man
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import ending
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import REPLAN, Outcome, Request
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import restore_requests, stored_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import contract
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Known, Origin, run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.unit import AGENT
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 
 # The status of what a way back leaves to somebody, or to the next boot.
 _LEFT = ("advice", "needs_reboot", "needs_restart")

@@ -8,11 +8,12 @@ from __future__ import annotations
 from typing import Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.say import say
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import ending, store
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import ending
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.fingerprint import fingerprint
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.unit import switched_off
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 
 # What changes while it plans (the rest of the queues of a new NIC) is planned in another round.
 ROUNDS = 3

@@ -11,8 +11,8 @@ from datetime import datetime, timedelta, timezone
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.session import Target, error_code, targets
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.type_facts import TypeFacts, type_facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.type_table import offline_types
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.facts import TypeFacts, type_facts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.table import offline_types
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 
 # A filter takes up to 200 values; an unknown id in a filter is merely absent, in InstanceIds it fails the whole call.

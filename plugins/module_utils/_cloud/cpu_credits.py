@@ -19,7 +19,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.instance_fact
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.observe import Observation, observe
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.result import after, contract
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.session import deadline
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.type_facts import TypeFacts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.facts import TypeFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Value
 
 CONCERN = "cpu_credits"

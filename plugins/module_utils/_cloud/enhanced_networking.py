@@ -9,13 +9,13 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud import left_stopped, stop_mark
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.instance_facts import InstanceFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.observe import observe
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.result import after, contract
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.session import deadline
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stop_start import Work, change_stopped
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.type_facts import TypeFacts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stops import left_stopped, stop_mark
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stops.stop_start import Work, change_stopped
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.facts import TypeFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan
 

@@ -12,7 +12,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.instance_fact
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.observe import observe
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.result import contract
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.session import deadline
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.type_facts import CardFacts, TypeFacts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.facts import CardFacts, TypeFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Value
 
 CONCERN = "network_interfaces"

@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Mapping, Optional
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.api import Answers, Cloud, Located
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.instance_facts import InstanceFacts, instance_facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.type_facts import TypeFacts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.facts import TypeFacts
 
 
 @dataclass

@@ -13,7 +13,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.instance_fact
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.observe import observe
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.result import contract
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.session import deadline
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.type_facts import TypeFacts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.facts import TypeFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Value
 
 CONCERN = "placement"

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern import Concern
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.gate import beside_the_point
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.blkfront import BlkfrontFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import beside_the_point
 
 NAME = "blkfront_check"
 GRANTS, INDIRECT, KERNEL, SEGMENTS, QUEUES = (

@@ -12,14 +12,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, List, Mapping, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.boot_argument import Argument, plan_argument
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern import Concern
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.gate import closed, host_class
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.native import by_unit, plan_file, tmpfiles
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.clock import ClockFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.boot_argument import Argument, plan_argument
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import closed, host_class
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import by_unit, plan_file, tmpfiles
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import plain
 
 NAME = "clocksource"

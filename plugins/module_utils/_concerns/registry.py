@@ -19,7 +19,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns import (
     numa,
     smt,
 )
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern import Concern
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
 
 CONCERNS: List[Concern] = [
     clocksource.CONCERN,

@@ -13,16 +13,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Mapping, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.boot_argument import Argument, plan_argument
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern import Concern
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.gate import closed, host_class
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.join import joined
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.native import by_unit, plan_file, tmpfiles
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.smt import CONTROL, SmtFacts, seconds, together
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import TopologyFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.boot_argument import Argument, plan_argument
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import closed, host_class
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import by_unit, plan_file, tmpfiles
 
 NAME = "smt"
 REFERENCE = "S0-04, S0-05"

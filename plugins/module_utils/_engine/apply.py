@@ -9,11 +9,11 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Callable, Dict, List, Mapping, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.journal import Journal
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.levers import lever, way_back
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.restore import plan_restore
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever, way_back
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal import Journal
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Value
 
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any, Mapping
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern import Concern
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.waivers import managed
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Request
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.waivers import managed
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads import base
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.workload import values
 

@@ -17,15 +17,15 @@ from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Iterable, List, Mapping, Optional, Sequence
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import bundle
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import ending, store
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import ending
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.apply import roll_back
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.journal import Journal
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.levers import lever
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.stored import Stored, StoredWanted, stored_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import observe
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host import bundle, store
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal import Journal
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import Stored, StoredWanted, stored_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import json_text
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action
 from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION

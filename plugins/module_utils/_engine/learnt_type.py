@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import List, Mapping, Optional, Sequence
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Request
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.stored import Stored
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.platform import PlatformFacts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import Stored
 
 OPTION = "instance_type"
 

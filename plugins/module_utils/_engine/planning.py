@@ -10,20 +10,20 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import AbstractSet, Callable, Iterable, List, Mapping, Optional, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern import Concern
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.gate import closed, with_type
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.ownership import guarded
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.waivers import plan_waived
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.apply import obstacles
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.journal import Entry, Journal
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.restore import plan_restore, set_elsewhere
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.stored import Stored, StoredWanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.together import demand_agreement
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts, project
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.owners import OwnersFacts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal import Entry, Journal
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import Stored, StoredWanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import closed, with_type
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.ownership import guarded
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.waivers import plan_waived
 
 # A finding with one of these statuses says that the knob is managed by this run.
 MANAGED = frozenset(("ok", "would_change", "needs_reboot", "needs_restart", "unchangeable", "unknown", "waived"))

@@ -8,21 +8,21 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern import Concern
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.options import COMMON, validate
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.waivers import (
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.asked import nothing_asked, of_base, silent
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Request
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Known
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import Stored
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import COMMON, validate
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.waivers import (
     REFERENCE,
     by_concern,
     excluded,
     managed,
 )
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.asked import nothing_asked, of_base, silent
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Request
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Known
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.stored import Stored
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.combined import Contradiction, combined
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Dict, Iterator, List, Mapping, Sequence, Set, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.elements import Judged
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.journal import Entry, set_at_boot
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.levers import lever, way_back
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever, way_back
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.elements import Judged
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal import Entry, set_at_boot
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Value
 
 _MOST_NAMES, _MOST_SENTENCES = 12, 16

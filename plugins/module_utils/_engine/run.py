@@ -13,10 +13,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import dead_man, ending, store
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import dead_man, ending
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.apply import apply, roll_back
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.journal import Journal
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.learnt_type import with_learnt_type
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import (
     BAKE,
@@ -29,7 +27,6 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning imp
     plan_one,
     wanted_of,
 )
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.stored import Stored, StoredWanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.together import Together, split
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.unit_run import NAME as UNIT
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.unit_run import do_unit, plan_unit, seen
@@ -37,6 +34,10 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Nearme
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts, observe
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.platform import PlatformFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.unit import BAKED
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal import Journal
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import Stored, StoredWanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Plan
 from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
 

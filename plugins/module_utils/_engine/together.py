@@ -12,10 +12,10 @@ from __future__ import annotations
 from typing import Iterable, List, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.apply import apply, roll_back
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.journal import Journal
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.levers import lever
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal import Journal
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.kernel_arguments import Asked, agree
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action
 

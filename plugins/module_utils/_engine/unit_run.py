@@ -8,17 +8,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Iterable, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import bundle
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns import unit
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.apply import apply, obstacles
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.journal import Entry, Journal
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.restore import plan_restore
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.stored import Stored
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts, observe
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.platform import PlatformFacts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host import bundle
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal import Entry, Journal
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import Stored
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Plan
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning import unit
 
 NAME = unit.NAME
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.bounds import satisfying
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.bounds import satisfying
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import in_words, shown
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.registry import OWN, WORKLOADS
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns import unit
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning import unit
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.clean import text
 
 VERSION = 1  # of the schema: a reader refuses another one

@@ -49,7 +49,7 @@ class _Patched(Loader):
 
 
 class _Finder(MetaPathFinder):
-    _names = (f"{UTILS}._facts.host", f"{UTILS}._engine.host")
+    _names = (f"{UTILS}._facts.host", f"{UTILS}._host.host")
     _busy = False
 
     def find_spec(self, name: str, path: Optional[Sequence[str]], target: Any = None) -> Optional[ModuleSpec]:

@@ -14,7 +14,7 @@ import pytest
 from ansible.errors import AnsibleFilterError
 from ansible_collections.nearmetal.ec2.plugins.filter.simulate_credits import FilterModule
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.credit_rules import RULES, hours_left, simulate
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.type_table import offline_types
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.table import offline_types
 from hypothesis import given
 from hypothesis import strategies as st
 

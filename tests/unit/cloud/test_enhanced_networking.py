@@ -12,7 +12,7 @@ from typing import Any, Dict, List
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.enhanced_networking import DriverFacts, plan
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.instance_facts import instance_facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.type_table import offline_types
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.table import offline_types
 
 from tests.unit.cloud.fake_aws import FakeAws
 

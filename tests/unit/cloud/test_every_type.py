@@ -17,7 +17,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud import (
     placement,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.instance_facts import instance_facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.type_table import offline_types
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.table import offline_types
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.volume_facts import volume_facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import STATUSES, Plan
 

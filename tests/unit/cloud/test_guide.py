@@ -9,8 +9,8 @@ import re
 import sys
 from pathlib import Path
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.type_data import AS_OF
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.type_table import offline_types
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.data import AS_OF
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.table import offline_types
 
 from tests.support.fleet import ROOT, Fleet
 from tests.unit.cloud.fake_aws import FakeAws

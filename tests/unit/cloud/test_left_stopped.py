@@ -10,8 +10,13 @@ from typing import Any, Dict, List, Optional
 
 import boto3
 import pytest
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud import stop_mark
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stop_mark import TAG, PowerFacts, StopMark, judge
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stops import stop_mark
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stops.stop_mark import (
+    TAG,
+    PowerFacts,
+    StopMark,
+    judge,
+)
 
 from tests.unit.cloud.fake_aws import AwsError, FakeAws, Killed
 from tests.unit.cloud.fake_session import FakeSession

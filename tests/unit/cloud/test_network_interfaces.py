@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Optional
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.instance_facts import InstanceFacts, instance_facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.network_interfaces import plan, queue_counts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.type_table import offline_types
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.table import offline_types
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import STATUSES, Finding
 
 from tests.unit.cloud.fake_aws import FakeAws

@@ -16,7 +16,7 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 import boto3
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.enhanced_networking import answer
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stop_mark import TAG
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stops.stop_mark import TAG
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 
 from tests.unit.cloud import fake_aws

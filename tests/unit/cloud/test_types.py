@@ -16,8 +16,8 @@ from typing import Any, Dict
 import pytest
 from ansible.errors import AnsibleFilterError
 from ansible_collections.nearmetal.ec2.plugins.filter.parse_instance_type import FilterModule
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.type_name import parse_instance_type
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.type_table import offline_types, pack, unpack
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.name import parse_instance_type
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.table import offline_types, pack, unpack
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from hypothesis import given
 from hypothesis import strategies as st

@@ -9,8 +9,8 @@ The host has rules on names alone; what is right is decided here by what the API
 from __future__ import annotations
 
 import pytest
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.type_facts import TypeFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.type_table import offline_types
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.facts import TypeFacts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.table import offline_types
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.kernel_check.unsuited import WORKLOADS, unsuited
 
 # Hosts of these run no Linux that is tuned, or the table doesn't know their cores.

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Dict, List, Set
 
 import pytest
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.type_facts import TypeFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.type_table import offline_types
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.facts import TypeFacts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.table import offline_types
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import platform
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import STATUSES
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.registry import WORKLOADS

@@ -16,7 +16,7 @@ from typing import Any, Callable, Dict, List, Set
 
 import pytest
 import yaml
-from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import bundle
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host import bundle
 from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
 from ansible_collections.nearmetal.ec2.plugins.modules import clocksource, restore, tune
 
@@ -55,7 +55,7 @@ def test_the_agent_runs_by_itself_and_is_made_of_what_it_holds(tmp_path: Path) -
         code = (
             f"import sys, zipimport; __loader__ = zipimport.zipimporter({str(agent)!r})\n"
             f"sys.path.insert(0, {str(place)!r})\n"
-            "from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import bundle\n"
+            "from ansible_collections.nearmetal.ec2.plugins.module_utils._host import bundle\n"
             f"print(bundle.__file__, bundle.identity({VERSION!r}), len(bundle.build({VERSION!r})))\n"
         )
         out = subprocess.run([sys.executable, "-I", "-c", code], stdout=subprocess.PIPE, check=True, text=True).stdout

@@ -15,10 +15,10 @@ from typing import Any, Dict, Mapping
 
 import pytest
 from ansible.module_utils.testing import patch_module_args
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.options import COMMON
+from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import HostModule
+from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.module import STATE
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.edge import HostModule
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.module import STATE
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import COMMON
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.registry import WORKLOADS
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st

@@ -12,8 +12,9 @@ from typing import Any, Callable, Dict, Sequence
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import dead_man, store
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import dead_man
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
 from ansible_collections.nearmetal.ec2.plugins.modules import clocksource, confirm, restore, tune
 
 from tests.support.fake_kernel import FakeKernel

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import Any, Callable, Dict, List
 
 import pytest
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import store
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
 from ansible_collections.nearmetal.ec2.plugins.modules import clocksource, network_stack, restore, tune
 
 from tests.support.fake_kernel import CLOCK, FakeKernel

@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict
 import pytest
 import yaml
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.waivers import managed
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.waivers import managed
 from ansible_collections.nearmetal.ec2.plugins.modules import clocksource, numa, tune
 
 from tests.support import fresh_host

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Callable, Dict, Set
 
 import pytest
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import store
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.modules import restore, tune
 
 from tests.support.fake_kernel import FakeKernel

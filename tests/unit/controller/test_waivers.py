@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, List, Tuple
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import command
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.waivers import knobs_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.waivers import knobs_of
 from ansible_collections.nearmetal.ec2.plugins.modules import restore, tune
 
 from tests.support import hosts

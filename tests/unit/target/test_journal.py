@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, Dict, List, Tuple
 
 import pytest
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.journal import Journal
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.levers import LEVERS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import LEVERS
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal import Journal
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Value
 from hypothesis import given
 from hypothesis import strategies as st

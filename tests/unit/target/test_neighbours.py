@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Dict, Optional
 
 import pytest
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.network_sysctl import plan_sysctls
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.ownership import guarded
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.network_stack.sysctl import plan_sysctls
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.owners import OwnersFacts, observe
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Value, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.ownership import guarded
 
 from tests.support.hosts import lay_out
 

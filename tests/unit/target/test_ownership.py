@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, Dict, Optional
 
 import pytest
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.ownership import guarded
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.owners import OwnersFacts, observe
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import tuned_profile
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Value, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.ownership import guarded
 from hypothesis import given
 from hypothesis import strategies as st
 

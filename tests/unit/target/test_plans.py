@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any, Dict, List, Sequence
 
 import pytest
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.options import COMMON, validate
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.waivers import knobs_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import observe, project
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import STATUSES, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import COMMON, validate
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.waivers import knobs_of
 
 from tests.support.hosts import files_of, lay_out
 

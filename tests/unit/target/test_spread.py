@@ -9,7 +9,7 @@ from collections import Counter
 from typing import Dict, FrozenSet, List, Tuple
 
 import pytest
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.spread import Demand, spread
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.network_irq.spread import Demand, spread
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import Node, TopologyFacts
 from hypothesis import given
 from hypothesis import strategies as st

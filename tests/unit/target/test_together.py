@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Dict, List, Optional, Tuple
 
 import pytest
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.boot_argument import Argument, plan_argument
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Request
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Run, run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Plan, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.boot_argument import Argument, plan_argument
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
 
 from tests.support.boot_trees import BootHost, debian
 

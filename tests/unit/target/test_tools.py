@@ -9,8 +9,8 @@ import os
 from pathlib import Path
 
 import pytest
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.host import TOOL_SECONDS, WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import TOOL_SECONDS, WritableHost
 
 HOST = WritableHost()
 

@@ -15,15 +15,15 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.block_stor
     wishes,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.block_storage.rules import rules
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.bounds import LEAST
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern import Concern
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.gate import closed
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.join import joined
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.native import by_unit, plan_file, udev_rules
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.block import BlockFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.disk import KINDS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.bounds import LEAST
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import closed
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import by_unit, plan_file, udev_rules
 
 _PER_DISK: Mapping[str, Mapping[str, Any]] = {
     "io_timeout": {"type": "str"},

@@ -13,7 +13,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Dict, Mapping, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.options import Claims
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.block import ATTRIBUTES, BlockFacts, valid
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.disk import (
@@ -25,6 +24,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.disk import (
     Disk,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import Claims
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
 NAME = "block_storage"

@@ -9,13 +9,13 @@ from typing import Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.block_storage.choice import NAME, Wishes
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.block_storage.queue import timeout
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.boot_argument import Argument, plan_argument
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.join import joined
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.block import LONGEST_MS, BlockFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.disk import EBS, INSTANCE_STORE
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.boot_argument import Argument, plan_argument
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
 
 METHOD, POLL = "method", "poll_queues"
 REFERENCE = "ec2.md 2.11"

@@ -13,12 +13,12 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.block_stor
     Wishes,
     who_wants,
 )
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.bounds import LEAST, binds, bounded, kept_reason
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.block import LONGEST_MS, BlockFacts, holds, valid
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.disk import EBS, INSTANCE_STORE, XVD, Disk
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.bounds import LEAST, binds, bounded, kept_reason
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
 # What AWS's own udev rules set (amazon-ec2-utils): EBS may answer late, a disk in the host that is silent is broken.

@@ -9,7 +9,6 @@ from typing import Dict, List, Mapping, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.block_storage.choice import KNOBS, NAME, Wishes
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.block_storage.queue import timeout
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.native import udev_rules
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.disk import (
     EBS,
     INSTANCE_STORE,
@@ -18,6 +17,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.disk import (
     VIRTIO,
     XVD,
 )
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import udev_rules
 
 _END = "nearmetal_block_storage_end"
 # Only when a disk appears: `change` comes whenever somebody has written to it, and would undo what they set since.

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import Any, Dict, Mapping
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.cpu_power import frequency, idle
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.gate import closed, host_class
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.join import joined
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.native import by_unit, plan_file, tmpfiles
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import closed, host_class
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import by_unit, plan_file, tmpfiles
 
 NAME = "cpu_power"
 KNOBS = ("idle", "max_exit_latency_us", "turbo", "governor", "energy_performance_preference")

@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from typing import Dict, List, Mapping, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.join import joined
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.power import BOOST, CPUFREQ, NO_TURBO, PowerFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Value, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import plain
 
 NAME = "cpu_power"

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Any, List, Mapping, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern import Concern
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.gate import closed
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.hugepages import access, reserved, transparent
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.join import joined
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.native import plan_file, sysctl_d, tmpfiles
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import closed
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import plan_file, sysctl_d, tmpfiles
 
 NAME = "hugepages"
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 from typing import Dict, List, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.hugepages.reserved import short, size_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.join import joined
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.hugepages import HugepageFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.hugetlbfs import PATH
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.sysctl import HUGETLB_GROUP
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Value, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import plain, shown
 
 NAME = "hugepages"

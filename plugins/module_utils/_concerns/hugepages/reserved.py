@@ -9,14 +9,14 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.boot_argument import Argument, plan_argument
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.gate import host_class
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.join import joined
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.native import by_unit
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.hugepages import HugepageFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Value, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.boot_argument import Argument, plan_argument
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import host_class
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import by_unit
 
 NAME = "hugepages"
 REFERENCE = "S0-32"

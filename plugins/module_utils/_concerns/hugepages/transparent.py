@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Dict, List, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.boot_argument import Argument, plan_argument
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.join import joined
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.hugepages import FOLDERS, HugepageFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.boot_argument import Argument, plan_argument
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
 
 NAME = "hugepages"
 REFERENCE = "S0-31"

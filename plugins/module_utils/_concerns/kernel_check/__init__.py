@@ -8,9 +8,6 @@ from __future__ import annotations
 import re
 from typing import Any, List, Mapping, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.bounds import EVERY
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern import Concern
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.gate import beside_the_point, host_class
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.kernel_check.ages import end_of_life
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.kernel_check.offers import (
     ENA_ATTACHES,
@@ -25,6 +22,9 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.kernel import KernelFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.platform import PlatformFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.bounds import EVERY
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import beside_the_point, host_class
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
 NAME = "kernel_check"

@@ -11,16 +11,16 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns import unit
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.boot_argument import Argument, plan_argument
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.concern import Concern
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.gate import closed, host_class
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.join import joined
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.native import by_unit, plan_file, sysctl_d
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.numa import services
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.sysctl import NUMA_BALANCING, ZONE_RECLAIM
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning import unit
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.boot_argument import Argument, plan_argument
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import closed, host_class
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import by_unit, plan_file, sysctl_d
 
 NAME = "numa"
 KNOBS = ("balancing", "zone_reclaim_mode", "nodes", "services")

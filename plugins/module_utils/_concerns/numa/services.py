@@ -15,13 +15,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Dict, List, Mapping, Optional, Set, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.join import joined
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files import GENERATOR, MARK
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.numa import NumaFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.services import UNIT, Process, listed, shown
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown as shown_value
 
 NAME = "numa"

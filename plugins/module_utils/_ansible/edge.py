@@ -1,0 +1,49 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What all modules on a host make of AnsibleModule. PRIVATE to the collection.
+
+Ansible would make 4096 of "4_096" and 1 of true, end with a traceback at .inf, and show a value of a megabyte. So the
+options are checked as they came, and Ansible gets them only when nothing is wrong with them.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any, Dict, NoReturn
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.common.validation import check_type_dict
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import Spec, for_ansible, validate
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import sentence
+
+
+class HostModule(AnsibleModule):
+    """A module that runs in check mode too. `options` are checked; one that is wrong ends it with one sentence."""
+
+    def __init__(self, name: str, spec: Spec) -> None:
+        self._called, self._spec = name, spec
+        self._wrong = ""
+        self.options: Dict[str, Any] = {}
+        super().__init__(argument_spec=for_ansible(spec), supports_check_mode=True)
+        if self._wrong:
+            self.fail_json(msg=self._wrong)
+
+    def _load_params(self) -> None:
+        super()._load_params()
+        given = {option: value for option, value in self.params.items() if not option.startswith("_ansible_")}
+        for option, value in given.items():
+            if isinstance(value, str) and self._spec.get(option, {}).get("type") == "dict":
+                with suppress(TypeError):  # what is no mapping either is named below
+                    given[option] = check_type_dict(value)  # as `ansible -a` hands it over
+        try:
+            self.options = validate(self._called, self._spec, given)
+        except NearmetalError as error:
+            self._wrong = str(error)
+            for option in given:
+                del self.params[option]
+
+    def fail_json(self, msg: str, **result: Any) -> NoReturn:
+        """Fail with one readable line, whatever values are in it."""
+        super().fail_json(msg=sentence(msg), **result)

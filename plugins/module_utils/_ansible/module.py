@@ -1,0 +1,102 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The edge to Ansible: options in, the result contract out. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, List, Mapping, Optional
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import HostModule
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.asked import wanted_or_base
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import TUNE, Outcome, Request
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import contract
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import ANONYMOUS, Ask, Known, Origin, run
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import observe, project
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.queue_map import queue_map
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import COMMON, Spec
+
+if TYPE_CHECKING:
+    # Never run: this makes Ansible send the command and all that it needs, of which a run builds the agent.
+    from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import command
+
+    COMMAND = command.main
+
+_QUEUES = "network_irq"  # the concern whose result has a map of queues
+
+STATE: Spec = {
+    "state": {"type": "str", "choices": ["present", "restored"], "default": "present"},
+    "strict": {"type": "bool", "default": False},
+}
+
+
+def state_module(concern: Concern, host: Optional[WritableHost] = None) -> None:
+    """The whole main() of a state module; `host` is another machine in tests."""
+    module = HostModule(concern.name, {**STATE, **COMMON, **concern.options})
+    options = dict(module.options)
+    strict, state = options.pop("strict"), options.pop("state")
+
+    def ask(_known: Known) -> List[Request]:
+        return [wanted_or_base(concern, options) if state == "present" else Request(concern.name, concern)]
+
+    run_and_exit(module, host or WritableHost(), ask, strict=strict, origin=Origin(f"module {concern.name}"))
+
+
+def check_module(concern: Concern, host: Optional[Host] = None) -> None:
+    """The whole main() of a module that only looks: it reads no journal, so it needs no root."""
+    spec = {**COMMON, "strict": STATE["strict"], **concern.options}  # what the action group sets, for all its modules
+    module = HostModule(concern.name, spec)
+    try:
+        facts = observe(host or Host(), ("platform", *concern.domains))
+        plan = concern.plan(facts, Wanted(module.options))
+    except NearmetalError as error:
+        module.fail_json(msg=str(error))
+    result = contract([Outcome(concern.name, plan)])
+    told = [finding for finding in plan.findings if finding.status != "ok"] or list(plan.findings)
+    result["msg"] = f"{concern.name}: {told[0].reason}"
+    result["platform"] = facts.as_dict()["platform"]
+    module.exit_json(**result)
+
+
+def run_and_exit(
+    module: HostModule,
+    host: WritableHost,
+    ask: Ask,
+    strict: bool = False,
+    roll_back_all: bool = False,
+    origin: Origin = ANONYMOUS,
+    mode: str = TUNE,
+    confirm_within: int = 0,
+    named: Mapping[str, Any] = MappingProxyType({}),
+) -> None:
+    """Run what is asked and leave through exit_json, or fail_json with one sentence; `named` is returned as it is."""
+    try:
+        done = run(
+            host,
+            ask,
+            check=module.check_mode,
+            strict=strict,
+            roll_back_all=roll_back_all,
+            origin=origin,
+            mode=mode,
+            confirm_within=confirm_within,
+        )
+    except NearmetalError as error:
+        module.fail_json(msg=str(error), **named)
+    result = contract(done.outcomes)
+    result.update(named)
+    result["platform"] = done.facts.as_dict().get("platform")
+    if any(outcome.name == _QUEUES for outcome in done.outcomes):
+        actions = [action for outcome in done.outcomes if not outcome.error for action in outcome.plan.actions]
+        result["queue_map"] = queue_map(done.facts, project(done.facts, actions))
+    if done.confirm_within:
+        result["confirm_within"] = done.confirm_within
+    if result["errors"]:
+        module.fail_json(**result)
+    module.exit_json(**result)

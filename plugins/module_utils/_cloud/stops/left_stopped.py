@@ -1,0 +1,75 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What to do about an instance that an earlier run stopped and did not start again. Pure. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from typing import Any, Mapping, Optional
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.instance_facts import InstanceFacts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stops.stop_mark import (
+    AT_WORK,
+    FOREIGN,
+    LEFT,
+    OVER,
+    TAG,
+    UNCLEAR,
+    free_at,
+)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan
+
+KNOB = "power"
+STATE = "state"  # what an action changes that starts an instance
+START_TAG = "start_tag"  # … that removes a tag with nothing more to remember
+LEFT_STATES = (LEFT, UNCLEAR)
+
+
+def plan(concern: str, instance: InstanceFacts, meaning: str, wanted: Mapping[str, Any]) -> Plan:
+    """Start what a run left stopped, and remove a tag that is of no more use; both only with allow_stop."""
+    if instance.state in ("terminated", "shutting-down"):
+        return Plan()
+    if meaning == LEFT:
+        reason = "an earlier run stopped it for a change and did not get it started again"
+        return _wanted(concern, instance, wanted, reason, STATE)
+    if meaning == OVER:
+        since = "somebody stopped it since, so it stays stopped" if instance.state != "running" else "it runs"
+        return _wanted(concern, instance, wanted, f"{since}; an earlier run's tag {TAG} is no longer needed", START_TAG)
+    if meaning == UNCLEAR:
+        reason = (
+            f"stopped, with an earlier run's tag {TAG}, and AWS does not say who stopped it or when: start it, or "
+            "delete the tag"
+        )
+        return Plan(findings=(_say(concern, instance, "unknown", reason),))
+    if meaning == FOREIGN:
+        reason = f"the content of its tag {TAG} is not of this module: delete the tag"
+        return Plan(findings=(_say(concern, instance, "unknown", reason),))
+    return Plan()
+
+
+def refusal(instance: InstanceFacts, meaning: str) -> Optional[str]:
+    """Why the tag forbids to stop a running instance; None when it doesn't."""
+    if meaning == FOREIGN:
+        return f"the content of its tag {TAG} is not of this module, and a stop would overwrite it: delete the tag"
+    if meaning == AT_WORK:
+        return (
+            f"a run that wrote the tag {TAG} may be about to stop it: wait until {free_at(instance.power.tag or '')}, "
+            "or delete the tag if that run has ended"
+        )
+    return None
+
+
+def _wanted(concern: str, instance: InstanceFacts, wanted: Mapping[str, Any], reason: str, what: str) -> Plan:
+    unconfirmed = instance.unconfirmed(wanted)
+    if unconfirmed:
+        return Plan(findings=(_say(concern, instance, "refused", f"{reason}; {unconfirmed}"),))
+    if not wanted.get("allow_stop"):
+        status, consequence = ("refused", "starts it") if what == STATE else ("advice", "removes it")
+        return Plan(findings=(_say(concern, instance, status, f"{reason}: allow_stop: true {consequence}"),))
+    before, after = ("stopped", "running") if what == STATE else (instance.power.tag, None)
+    action = Action(concern, KNOB, what, before, after, reason, "", where=instance.instance_id, wanted_by="auto")
+    return Plan((action,), (_say(concern, instance, "would_change", reason),))
+
+
+def _say(concern: str, instance: InstanceFacts, status: str, reason: str) -> Finding:
+    return Finding(concern, KNOB, status, reason, now=instance.state, where=instance.instance_id)

@@ -1,0 +1,307 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Change what needs a stopped instance: stop, change, start again, look again. Writes. PRIVATE to the collection.
+
+No error code says what AWS did: after each stop the states decide. What ran before is remembered in a tag.
+"""
+
+from __future__ import annotations
+
+import itertools
+import secrets
+import signal
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Set
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.api import Located
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stops.power import (
+    Power,
+    Raw,
+    attempts,
+    by_target,
+    state_of,
+)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stops.stop_mark import (
+    LATEST_STOP_SECONDS,
+    TAG,
+    StopMark,
+    power_facts,
+)
+
+# Before the stop, waiting is cheap to give up: nothing has happened yet.
+_BRIEF_SECONDS = 60
+# For so long an instance is watched that may stop although AWS answered with an error.
+_WATCH_SECONDS = 60
+_ENDED = ("shutting-down", "terminated")
+
+
+@dataclass(frozen=True)
+class Work:
+    """What to do to one instance. One that runs is stopped for the requests."""
+
+    requests: Sequence[Mapping[str, Any]] = ()  # of ModifyInstanceAttribute, without the id
+    start: bool = False  # an earlier run stopped it
+    tag: Optional[str] = None  # of an earlier run, to be removed
+
+
+@dataclass
+class Outcome:
+    """What became of the instances. One that was changed and has a failure too is in both."""
+
+    done: List[str] = field(default_factory=list)
+    failed: Dict[str, str] = field(default_factory=dict)
+    left_stopped: List[str] = field(default_factory=list)  # ran before, and are not known to run now
+
+    def fail(self, ids: Sequence[str], reason: str) -> None:
+        """One more thing that went wrong."""
+        for each in ids:
+            self.failed[each] = f"{self.failed[each]}; {reason}" if each in self.failed else reason
+
+
+def change_stopped(found: Mapping[str, Located], works: Mapping[str, Work], at_once: int, patience: int) -> Outcome:
+    """Do the work, `at_once` instances at a time; after a failure no further one is stopped.
+
+    First starts what an earlier run left stopped, each whatever became of the others. `patience` is how many seconds a
+    stop, a change or a start may take. Each instance is in `done` or in `failed` afterwards.
+    """
+    outcome = Outcome()
+    left = [each for each, work in works.items() if work.start]
+    others = [each for each in works if each not in left]
+    for ids in itertools.chain(([each] for each in left), _batches(found, others, at_once)):
+        if outcome.failed and ids[0] in others:
+            break
+        with _to_its_end():
+            _Batch(found, {each: works[each] for each in ids}, patience, outcome).run()
+    for each in works:
+        if each not in outcome.done:
+            outcome.failed.setdefault(each, "not begun, because another instance failed before it")
+    return outcome
+
+
+@contextmanager
+def _to_its_end() -> Iterator[None]:
+    """Who tells us to end is heard when what has begun is done: a job that is cancelled leaves nothing stopped."""
+    heard: List[int] = []
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, lambda said, _frame: heard.append(said)) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if heard:
+            signal.raise_signal(heard[0])
+
+
+def _batches(found: Mapping[str, Located], ids: List[str], at_once: int) -> Iterator[List[str]]:
+    """The instances of one account and region that are changed together."""
+    for start in range(0, len(ids), at_once):
+        yield from by_target(found, ids[start : start + at_once])
+
+
+class _Batch:
+    """A few instances of one account and region."""
+
+    def __init__(
+        self, found: Mapping[str, Located], works: Mapping[str, Work], patience: int, outcome: Outcome
+    ) -> None:
+        self.planned: Dict[str, Raw] = {each: found[each].answer for each in works}
+        self.works, self.patience, self.outcome = works, patience, outcome
+        self.power = Power(found[next(iter(works))].target)
+        self.brief = min(patience, _BRIEF_SECONDS)
+        self.tags = {each: work.tag for each, work in works.items() if work.tag}
+        self.unsure: Set[str] = set()  # asked to stop, and not seen stopped
+        self.modified: Set[str] = set()
+
+    def run(self) -> None:
+        """Nothing is stopped before AWS has said that all that follows is permitted, and the tag was seen."""
+        if not self._as_planned():
+            return
+        stops = [each for each, work in self.works.items() if work.requests and self._planned_state(each) == "running"]
+        if stops and not (self._permitted(stops) and self._remembered(stops)):
+            return
+        try:
+            if self._stop(stops):
+                for each, work in self.works.items():
+                    self._modify(each, work.requests)
+        finally:
+            self._run_again([*stops, *(each for each, work in self.works.items() if work.start)])
+        seen = self._look_again()
+        self._forget(seen)
+        self._settle(seen)
+
+    def _planned_state(self, each: str) -> str:
+        return state_of(self.planned[each])
+
+    def _as_planned(self) -> bool:
+        """Whether each instance is what the plan was made for: the batch may have waited for hours."""
+        now = self.power.look(list(self.works))
+        good = True
+        for each, work in self.works.items():
+            before, after = power_facts(self.planned[each]), power_facts(now.get(each, {}))
+            if after.state is None:
+                reason = "could not be looked at again"
+            elif after.state != before.state and not (work.start and after.state == "stopped"):
+                reason = f"is {after.state} now"
+            elif (after.tag, after.launched) != (before.tag, before.launched):
+                reason = f"was started or has another tag {TAG} now"
+            else:
+                continue
+            self.outcome.fail([each], f"it was {before.state} and {reason}: nothing was done to it; run again")
+            good = False
+        return good
+
+    def _permitted(self, stops: List[str]) -> bool:
+        """Whether AWS would do all that follows a stop, and the stop itself."""
+        calls: List[Dict[str, Any]] = [{"operation": "start_instances", "InstanceIds": stops}]
+        for each in stops:
+            for request in self.works[each].requests:
+                calls.append({"operation": "modify_instance_attribute", "InstanceId": each, **request})
+        calls.append({"operation": "delete_tags", "Resources": stops, "Tags": [{"Key": TAG}]})
+        calls.append({"operation": "stop_instances", "InstanceIds": stops})
+        for call in calls:
+            reason = self.power.forbidden(self.brief, **call)
+            if reason:
+                self.outcome.fail(stops, f"{reason}; nothing was stopped")
+                return False
+        return True
+
+    def _remembered(self, stops: List[str]) -> bool:
+        """Write the tags and see them; without its tag no instance is stopped."""
+        written: Dict[str, str] = {}
+        begun = self.power.target.now()
+        reason = ""
+        for each in stops:
+            launched = power_facts(self.planned[each]).launched
+            if launched is None:
+                reason = "AWS does not say since when it runs"
+                break
+            written[each] = StopMark(begun, launched, secrets.token_hex(8)).value()
+            tag = {"Key": TAG, "Value": written[each]}
+            error = self.power.insist(self.brief, "create_tags", Resources=[each], Tags=[tag])
+            if error is not None:
+                reason = self.power.explain("create_tags", error)
+                break
+        reason = reason or self._unseen(written)
+        if not reason and self.power.target.now() - begun > timedelta(seconds=LATEST_STOP_SECONDS):
+            reason = f"it took more than {LATEST_STOP_SECONDS} s"
+        self.tags.update(written)
+        if reason:
+            self.outcome.fail(stops, f"nothing was stopped, because the tag {TAG} could not be written: {reason}")
+            self._remove(list(written))
+        return not reason
+
+    def _unseen(self, written: Mapping[str, str]) -> str:
+        """Why the tags are not enough to go on; empty when each was seen on an instance that still runs."""
+        for _attempt in attempts(self.brief):
+            facts = {each: power_facts(answer) for each, answer in self.power.look(list(written)).items()}
+            if all(each in facts and facts[each].tag == tag for each, tag in written.items()):
+                moved = [each for each in written if facts[each].state != "running"]
+                return f"{moved[0]} is {facts[moved[0]].state} now" if moved else ""
+        return f"AWS did not show it within {self.brief} s"
+
+    def _stop(self, stops: List[str]) -> bool:
+        """Whether the changes may be made: to those that are not in `failed`."""
+        if stops:
+            self.unsure.update(stops)
+            error = self.power.call("stop_instances", InstanceIds=stops)
+            if error is not None:
+                self.outcome.fail(stops, self.power.explain("stop_instances", error))
+                return False
+        late = [each for each, work in self.works.items() if work.requests]
+        for _attempt in attempts(self.patience):
+            seen = self.power.look(late)
+            late = [each for each in late if state_of(seen.get(each)) != "stopped"]
+            self.unsure.intersection_update(late)
+            if not late:
+                break
+        self.outcome.fail(late, f"it did not stop within stop_timeout: {self.patience} s")
+        return True
+
+    def _modify(self, each: str, requests: Sequence[Mapping[str, Any]]) -> None:
+        for request in requests:
+            if each in self.outcome.failed:
+                break
+            self.modified.add(each)
+            error = self.power.insist(self.patience, "modify_instance_attribute", InstanceId=each, **request)
+            if error is not None:
+                self.outcome.fail([each], self.power.explain("modify_instance_attribute", error))
+
+    def _run_again(self, ids: List[str]) -> None:
+        """Start what ran before, whatever happened in between and whatever AWS answers, until it runs."""
+        if not ids:
+            return
+        taken: Set[str] = set()
+        errors: Dict[str, str] = {}
+        states: Dict[str, str] = {}
+        watched = time.monotonic() + min(self.patience, _WATCH_SECONDS)
+        for _attempt in attempts(self.patience):
+            states = {each: state_of(answer) for each, answer in self.power.look(ids).items()}
+            self.unsure.difference_update(each for each in ids if states.get(each) == "stopped")
+            # A look can be older than the stop: only who may never have stopped needs no start to run.
+            idle = [each for each in ids if states.get(each) == "running" and each not in taken | self.unsure]
+            for each in [*idle, *(each for each in ids if states.get(each, "stopped") == "stopped")]:
+                error = self.power.call("start_instances", InstanceIds=[each])
+                if error is None:
+                    taken.add(each)
+                else:
+                    errors[each] = self.power.explain("start_instances", error)
+            settled = all(states.get(each) in ("running", *_ENDED) for each in ids) and not idle
+            if settled and (not self.unsure or time.monotonic() >= watched):
+                break
+        for _attempt in attempts(self.brief):
+            if all(states.get(each) in ("running", *_ENDED) for each in taken):
+                break
+            states = {each: state_of(answer) for each, answer in self.power.look(ids).items()}
+        for each in ids:
+            if states.get(each) != "running":
+                self.outcome.left_stopped.append(each)
+                state = states.get(each) or "in a state that AWS does not tell"
+                said = f": {errors[each]}" if each in errors else ""
+                self.outcome.fail([each], f"it ran before and is {state} after stop_timeout: {self.patience} s{said}")
+            elif each in self.unsure:
+                self.outcome.fail([each], "it still runs; should it stop late, the next run starts it")
+
+    def _look_again(self) -> Dict[str, Raw]:
+        seen: Dict[str, Raw] = {}
+        for _attempt in attempts(self.brief):
+            seen.update(self.power.look([each for each in self.works if each not in seen]))
+            if len(seen) == len(self.works):
+                break
+        return seen
+
+    def _forget(self, seen: Mapping[str, Raw]) -> None:
+        """Remove the tags of those that run again, and those of earlier runs that mean nothing any more."""
+        over = [each for each, work in self.works.items() if self.tags.get(each) == work.tag and not work.start]
+        runs = [each for each in self.tags if state_of(seen.get(each)) == "running" and each not in self.unsure]
+        self._remove([each for each in self.tags if each in over or each in runs])
+
+    def _remove(self, ids: List[str]) -> None:
+        for each in ids:
+            tag = {"Key": TAG, "Value": self.tags[each]}
+            error = self.power.insist(self.brief, "delete_tags", Resources=[each], Tags=[tag])
+            if error is None:
+                del self.tags[each]
+            else:
+                reason = self.power.explain("delete_tags", error)
+                self.outcome.fail([each], f"its tag {TAG} is left, and the next run removes it: {reason}")
+
+    def _settle(self, seen: Mapping[str, Raw]) -> None:
+        """What is done is what AWS shows now."""
+        for each, work in self.works.items():
+            answer = seen.get(each)
+            if answer is None:
+                self.outcome.fail([each], "it was worked on and could not be looked at again: run again to see")
+                continue
+            held = {"EnaSupport": answer.get("EnaSupport") is True, "SriovNetSupport": answer.get("SriovNetSupport")}
+            missing = [name for request in work.requests for name in request if not held[name]]
+            if missing and each in self.modified and each not in self.outcome.failed:
+                reason = f"AWS took the change of {', '.join(missing)} and still shows the old value"
+                self.outcome.fail([each], reason)
+            waits = each in self.outcome.left_stopped if work.start else work.tag is not None and each in self.tags
+            if not missing and not waits:
+                self.outcome.done.append(each)

@@ -1,0 +1,232 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""RPS, RFS and XPS: the kernel shares a queue's packets among CPUs. Pure. PRIVATE to the collection.
+
+It pays where a NIC has fewer queues than there are CPUs (S1-11: 250,000 to
+800,000 requests per second through one queue). Where each CPU has a queue it
+only adds interrupts between CPUs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Dict, FrozenSet, List, Mapping, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.network import NetworkFacts, cpus, listed
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import Nic
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.sysctl import RPS_ENTRIES
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import TopologyFacts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.network_choice import (
+    Choice,
+    Knob,
+    cpu_list,
+    joined,
+    knob_maker,
+)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
+
+# The kernel documentation's own figure for a server (networking/scaling.rst); perftune and rpk use it too.
+ENTRIES = 32768
+MOST_ENTRIES = 1 << 22
+# ENA's 8 queues want help from 32 CPUs on (ec2.md 2.9).
+CPUS_PER_QUEUE = 4
+
+
+@dataclass(frozen=True)
+class Scene:
+    """The host as the rest of the plan leaves it."""
+
+    network: NetworkFacts
+    topology: TopologyFacts
+    counts: Mapping[str, int]  # place → queues
+    assigned: Mapping[str, Tuple[int, ...]]  # place → the CPU of each queue
+
+    def irq_cpus(self, one: Nic) -> Tuple[int, ...]:
+        """The CPU of each queue of a NIC, by plan or as it is."""
+        if one.place in self.assigned:
+            return self.assigned[one.place]
+        return tuple(cpu for text in self.network.effective.get(one.place, {}).values() for cpu in cpus(text))
+
+    def busy(self) -> FrozenSet[int]:
+        """The CPUs that get interrupts of a NIC, and those that share a core with one."""
+        firsts = {cpu for one in self.network.nics if one.up for cpu in self.irq_cpus(one)}
+        return frozenset(firsts | {sibling for cpu in firsts for sibling in self.topology.siblings(cpu)})
+
+    def answering(self, nic: Nic, queue: int) -> FrozenSet[int]:
+        """The CPUs that answer a queue's interrupt, by plan or as it is; none when that isn't known."""
+        if nic.place in self.assigned:
+            return frozenset(self.assigned[nic.place][queue : queue + 1])
+        effective = self.network.effective.get(nic.place, {})
+        texts = (effective.get(label) for label in (str(queue), f"rx-{queue}"))
+        return frozenset(cpu for text in texts for cpu in cpus(text))
+
+    def near(self, nic: Nic, queue: int) -> FrozenSet[int]:
+        """The CPUs that may be given a queue's packets: those of the nodes of the CPUs that answer its interrupt.
+
+        Where these aren't known, those of the NIC's node; all where it belongs to none.
+        """
+        usable = frozenset(self.topology.cpus_online or ()) - frozenset(cpus(self.network.isolated))
+        answering = self.answering(nic, queue)
+        nodes = [node for node in self.topology.nodes if answering.intersection(node.cpus)]
+        nodes = nodes or [node for node in self.topology.nodes if node.id == nic.node and node.cpus]
+        return usable & frozenset(cpu for node in nodes for cpu in node.cpus) if nodes else usable
+
+
+def plan_steering(facts: Facts, scene: Scene, chosen: Tuple[Choice, ...], wanted: Wanted) -> Plan:
+    """The plan for RPS, RFS and XPS of each NIC."""
+    make = knob_maker("network_irq", wanted)
+    rps = make("rps", "network.rps", "S1-11, S4-11; ec2.md 2.9")
+    rfs = make("rfs", "network.rfs", "S4-11; ec2.md 2.9")
+    xps = make("xps", "network.xps", "ec2.md 2.9; networking/scaling.rst")
+    plans: List[Plan] = []
+    entries: List[int] = []
+    for choice in chosen:
+        helpers, why = _helpers(facts, scene, choice)
+        if choice.get("rps") is not None:
+            plans.append(_rps(scene, choice, rps, helpers, why, wanted.stored))
+        if choice.get("rfs") is not None:
+            change, number = _rfs(scene, choice, rfs, any(helpers.values()), why)
+            plans.append(change)
+            entries.append(number)
+        if choice.get("xps") is not None:
+            plans.append(_xps(scene, choice, xps, wanted.stored))
+    if entries:
+        plans.append(_entries(facts, rfs, max(entries)))
+    return joined(plans)
+
+
+def _helpers(facts: Facts, scene: Scene, choice: Choice) -> Tuple[Dict[int, Tuple[int, ...]], str]:
+    """Queue → the CPUs that `auto` lets share its packets, and why these or none."""
+    one, queues = choice.nic, scene.counts.get(choice.nic.place, 0)
+    online = len(scene.topology.cpus_online or ())
+    platform = facts.platform
+    if queues >= online:
+        return {}, "each CPU has a queue: sharing would only add interrupts between CPUs"
+    if platform is not None and platform.architecture == "aarch64":
+        return {}, "AWS's Graviton guide wants it off (ec2.md 2.9)"
+    if one.driver == "ena" and queues * CPUS_PER_QUEUE > online:
+        return {}, f"{queues} queues are enough for {online} CPUs"
+    found = {queue: tuple(sorted(scene.near(one, queue) - scene.busy())) for queue in range(queues)}
+    several = len([node for node in scene.topology.nodes if node.cpus]) > 1
+    if not any(found.values()):
+        of = " of the nodes whose CPUs answer its interrupts" if several else ""
+        return {}, f"every core{of} takes interrupts of a NIC already"
+    where = " on the node of the CPU that answers each queue" if several else ""
+    return found, f"{queues} queue{'s' * (queues != 1)} for {online} CPUs: those without interrupts{where} help"
+
+
+def _rps(scene: Scene, choice: Choice, knob: Knob, helpers: Dict[int, Tuple[int, ...]], why: str, stored: bool) -> Plan:
+    one, asked = choice.nic, choice.get("rps")
+    queues = scene.counts.get(one.place, 0)
+    present = scene.network.rps.get(one.place, {})
+    if not present:
+        return Plan(findings=(knob.told(one, "not_applicable", "this kernel has no rps_cpus for it"),))
+    if asked == "kernel":
+        helpers, why = {}, "the kernel's own choice: off"
+    elif asked != "auto":
+        named = cpu_list("network_irq.rps", asked, scene.topology, stored)
+        helpers = dict.fromkeys(range(queues), named)
+        why = "the CPUs that were asked for" if named else f"off: none of {asked} is online any more"
+        if queues >= len(scene.topology.cpus_online or ()):
+            reason = "each CPU has a queue already; RPS would only add interrupts between CPUs"
+            return Plan(findings=(knob.told(one, "refused", reason, dict(present), asked),))
+        idle = listed(set(named) & set(cpus(scene.network.isolated)))
+        if idle:
+            reason = f"isolcpus= or nohz_full= keeps CPU {idle} free of work: the kernel gives it no packets"
+            return Plan(findings=(knob.told(one, "refused", reason, dict(present), asked),))
+    goal = {f"rx-{queue}": listed(helpers.get(queue, ())) for queue in range(queues)}
+    return knob.change(one, _of(present, goal), goal, why)
+
+
+def _rfs(scene: Scene, choice: Choice, knob: Knob, helped: bool, why: str) -> Tuple[Plan, int]:
+    """The plan for a NIC's flow tables, and the size that the host's table needs for it."""
+    one, asked = choice.nic, choice.get("rfs")
+    queues = scene.counts.get(one.place, 0)
+    present = scene.network.rfs.get(one.place, {})
+    if not present:
+        return Plan(findings=(knob.told(one, "not_applicable", "this kernel has no rps_flow_cnt for it"),)), 0
+    if asked in ("auto", "kernel"):
+        total = ENTRIES if asked == "auto" and helped else 0
+        reason = why if asked == "auto" else "the kernel's own choice: off"
+    else:
+        total, reason = _count(asked), "the number of flows that was asked for"
+    goal = {f"rx-{queue}": rounded(total // queues) for queue in range(queues)}
+    return knob.change(one, _of(present, goal), goal, reason), rounded(total)
+
+
+def _entries(facts: Facts, knob: Knob, number: int) -> Plan:
+    present = (facts.sysctl or {}).get(RPS_ENTRIES)
+    if present is None:
+        return Plan(findings=(knob.told(None, "not_applicable", f"this kernel has no {RPS_ENTRIES}"),))
+    reason = "one table of flows for all NICs" if number else "no NIC uses a table of flows"
+    goal = str(number)
+    if present == goal:
+        return Plan(findings=(replace(knob.told(None, "ok", reason, present, goal), where=RPS_ENTRIES),))
+    change = Knob(knob.concern, knob.name, "sysctl", knob.reference, knob.wanted_by)
+    return Plan(
+        (change.action(RPS_ENTRIES, present, goal, reason),),
+        (Finding(knob.concern, knob.name, "would_change", reason, present, goal, knob.reference, RPS_ENTRIES),),
+    )
+
+
+def _xps(scene: Scene, choice: Choice, knob: Knob, stored: bool) -> Plan:
+    one, asked = choice.nic, choice.get("xps")
+    queues = scene.counts.get(one.place, 0)
+    online = tuple(scene.topology.cpus_online or ())
+    present = scene.network.xps.get(one.place, {})
+    if not present and queues < 2:
+        status = "ok" if asked in ("auto", "kernel") else "not_applicable"
+        return Plan(findings=(knob.told(one, status, "one transmit queue: nothing to choose"),))
+    if asked == "kernel":
+        goal = {f"tx-{queue}": "" for queue in range(queues)}
+        return knob.change(one, _of(present, goal), goal, "the kernel's own choice: by the hash of the flow")
+    if asked == "auto" and queues >= len(online):
+        reason = "each CPU has a queue: the driver's choice stays"
+        return Plan(findings=(knob.told(one, "ok", reason, dict(present), dict(present)),))
+    if asked == "auto":
+        shares = _shares(scene, one, queues, online)
+        reason = "a CPU sends through the queue whose interrupt is nearest to it"
+    else:
+        shares = dict.fromkeys(range(queues), ())
+        for position, cpu in enumerate(cpu_list("network_irq.xps", asked, scene.topology, stored)):
+            shares[position % queues] = (*shares[position % queues], cpu)
+        reason = "the CPUs that were asked for, in the order of the queues"
+    goal = {f"tx-{queue}": listed(shares[queue]) for queue in range(queues)}
+    return knob.change(one, _of(present, goal), goal, reason)
+
+
+def _shares(scene: Scene, one: Nic, queues: int, online: Tuple[int, ...]) -> Dict[int, Tuple[int, ...]]:
+    """Queue → the CPUs that send through it: each CPU once, its own core's queue first, then its node's in turn."""
+    irqs = (scene.irq_cpus(one) or online)[:queues]
+    shares: Dict[int, Tuple[int, ...]] = dict.fromkeys(range(queues), ())
+    for cpu in online:
+        near = [queue for queue, irq in enumerate(irqs) if irq == cpu]
+        near = near or [queue for queue, irq in enumerate(irqs) if irq in scene.topology.siblings(cpu)]
+        if not near:
+            node = next((node.cpus for node in scene.topology.nodes if cpu in node.cpus), ())
+            near = [queue for queue, irq in enumerate(irqs) if irq in node] or list(range(queues))
+        chosen = min(near, key=lambda queue: (len(shares[queue]), queue))
+        shares[chosen] = (*shares[chosen], cpu)
+    return shares
+
+
+def _of(present: Mapping[str, Any], goal: Mapping[str, Any]) -> Dict[str, Any]:
+    """The present entries of the queues that there will be."""
+    return {label: present[label] for label in goal if label in present}
+
+
+def _count(text: str) -> int:
+    if not (text.isdigit() and text.isascii() and 0 <= int(text) <= MOST_ENTRIES):
+        raise NearmetalError(
+            f"network_irq.rfs: {shown(text)} is no number of flows from 0 to {MOST_ENTRIES}, auto or kernel"
+        )
+    return int(text)
+
+
+def rounded(number: int) -> int:
+    """As the kernel rounds a number of flows: up to a power of two."""
+    return 1 << (number - 1).bit_length() if number > 0 else 0

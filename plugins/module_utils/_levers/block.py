@@ -1,0 +1,125 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The levers of block devices: files of /sys/block/<disk>/queue. PRIVATE to the collection.
+
+`where` is the disk's place; its name is looked up at each use, because another disk may have it after a reboot.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from contextlib import suppress
+from typing import Iterable, Iterator, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import block, disk
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import Lever
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import block_queue
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
+
+# A line of _concerns/block_storage/rules.py that sets something.
+_RULE = re.compile(
+    r'^ENV\{\.NEARMETAL_KIND\}=="([a-z_]{1,16})", .*ATTR\{queue/([a-z_]{1,16})\}="([a-z0-9_-]{1,32})"$',
+    re.ASCII | re.MULTILINE,
+)
+
+
+class QueueFile(Lever):
+    """One file of the queue of a disk."""
+
+    def __init__(self, attribute: str) -> None:
+        super().__init__(f"block.{attribute}")
+        self.attribute = attribute
+
+    def check(self, where: str, value: Value) -> None:
+        if not disk.PLACE.fullmatch(where):
+            raise NearmetalError(f"{self.what} has no place {where!r}")
+        if not block_queue.valid(self.attribute, value):
+            raise NearmetalError(f"{self.what} can't be {value!r}")
+
+    def read(self, host: WritableHost, where: str) -> Value:
+        name = disk.names(host).get(where)
+        return block.read(host, name, self.attribute) if name is not None else None
+
+    def write(self, host: WritableHost, where: str, value: Value) -> None:
+        self.put(host, self._demand(host, where), str(value))
+
+    def put(self, host: WritableHost, name: str, text: str) -> None:
+        """Write the file; NearmetalError when the kernel refuses."""
+        path = self._path(name)
+        try:
+            host.write_value(path, f"{text}\n")
+        except OSError as error:
+            code = errno.errorcode.get(error.errno or 0, "error")
+            reason = os.strerror(error.errno or 0)
+            raise NearmetalError(f"the kernel refused {text} in {path} ({code}: {reason})") from None
+
+    def same(self, now: Value, value: Value) -> bool:
+        if isinstance(now, str) and isinstance(value, str):
+            return block_queue.holds(self.attribute, now, value)
+        return now == value
+
+    def remembered(self, value: Value) -> Value:
+        return block_queue.remembered(self.attribute, value) if isinstance(value, str) else value
+
+    def obstacle(self, host: WritableHost, where: str) -> str:
+        name = disk.names(host).get(where)
+        if name is None:
+            return f"no disk is at {where} any more"
+        return "" if host.writable(self._path(name)) else f"{self._path(name)} can't be written here: run on the host"
+
+    def gone(self, host: WritableHost, where: str) -> bool:
+        return where not in disk.names(host)
+
+    def kernel_choice(self, host: WritableHost, where: str) -> Value:
+        name = disk.names(host).get(where)
+        if name is None or block.ruled(host, self.attribute):
+            return None
+        return block.kernel_choice(host, name, self.attribute)
+
+    def _path(self, name: str) -> str:
+        return f"{disk.BLOCK}/{name}/queue/{self.attribute}"
+
+    def _demand(self, host: WritableHost, where: str) -> str:
+        name = disk.names(host).get(where)
+        if name is None:
+            raise NearmetalError(f"no disk is at {where} any more")
+        return name
+
+
+class Scheduler(QueueFile):
+    """The I/O scheduler. With each one the kernel sets nr_requests anew, so a number that wasn't its own is kept."""
+
+    first = True
+
+    def __init__(self) -> None:
+        super().__init__("scheduler")
+        self._requests = QueueFile("nr_requests")
+
+    def disturbs(self, host: WritableHost, where: str) -> Iterable[Tuple[str, str]]:
+        return ((self._requests.what, where),)
+
+    def write(self, host: WritableHost, where: str, value: Value) -> None:
+        name = self._demand(host, where)
+        requests = block.read(host, name, "nr_requests")
+        own = block.requests_of(host, name, block.read(host, name, "scheduler"))
+        chosen = None not in (requests, own) and requests != own
+        self.put(host, name, str(value))
+        if chosen and block.read(host, name, "nr_requests") != requests:
+            with suppress(NearmetalError):  # without a scheduler there may be no room for so many
+                self._requests.put(host, name, str(requests))
+
+
+def set_by_rules(host: WritableHost, text: str) -> Iterator[Tuple[str, str]]:
+    """What udev rules of ours set on disks that are here: lever and place of each file that holds a value of theirs."""
+    found = [(match[1], match[2], match[3]) for match in _RULE.finditer(text)]
+    for where, name in disk.names(host).items():
+        layer, kind = disk.layer(host, name), disk.kind_and_driver(host, name)[0]
+        for meant, attribute, value in found:
+            fits = layer == disk.DISK or (layer == disk.HEAD and attribute == "read_ahead_kb")
+            if fits and meant == kind and block_queue.holds(attribute, block.read(host, name, attribute), value):
+                yield f"block.{attribute}", where

@@ -1,0 +1,167 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""RHEL 8 to 10, Amazon Linux 2023: entries of the Boot Loader Specification. PRIVATE to the collection.
+
+We write the lines that grubby would write. grubby itself keeps one value per
+argument, takes it from every entry, whoever put it there, makes /etc/kernel/cmdline
+out of any entry, and syncs nothing. grub.cfg, which is a stub on EFI partitions, is
+never written.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Dict, Iterator, List, Mapping, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import boot
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments import swap
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments.provider import Provider, judge
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import (
+    boot_line,
+    boot_record,
+    cmdline,
+    kernel_arguments,
+    shell_defaults,
+)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.boot_record import Record, flat
+
+Texts = Dict[str, str]  # file → its content
+
+_VARIABLE = "GRUB_CMDLINE_LINUX"  # of /etc/default/grub, for kernels of which grub2-mkconfig writes the entry
+
+
+class Bls(Provider):
+    """One line per file: judged before anything is written, then renamed to its place."""
+
+    def obstacle(self, host: WritableHost) -> str:
+        for path in (boot.ENTRIES, "/etc"):
+            if not host.writable(path):
+                return f"{path} is read-only here, so kernel arguments can't be set"
+        # Once ours are there, whatever was written around them since must not keep them from being taken back.
+        found = shell_defaults.find(_text(host, boot.DEFAULTS), _VARIABLE)
+        if not found.obstacle or host.exists(boot_record.PATH):
+            return ""
+        return (
+            f"{boot.DEFAULTS}, {found.obstacle}, which nearmetal doesn't edit:"
+            f' write {_VARIABLE}="…" in one line of its own, as the last that names it, and run again'
+        )
+
+    def copies(self, host: WritableHost) -> Iterator[str]:
+        return _copies(host)
+
+    def theirs(self, host: WritableHost, known: Record, arguments: Mapping[str, str]) -> Dict[str, Tuple[str, ...]]:
+        lines = {path: _foreign(path, line, known) for path, _span, _text, line in _places(host)}
+        return {
+            text: tuple(path for path, line in lines.items() if _in_force(line, text)) for text in arguments.values()
+        }
+
+    def stays(self, host: WritableHost, text: str, record: Record) -> bool:
+        grubs = [path for path, _span, _text, _line in _places(host) if path.startswith("/boot/")]
+        return all(path in record.theirs.get(text, ()) for path in grubs)
+
+    def realise(self, host: WritableHost, record: Record) -> None:
+        old, new = {}, {}
+        for path, (start, end), text, line in _places(host):
+            foreign = _foreign(path, line, record)
+            lacking = {name: each for name, each in record.arguments.items() if not _in_force(foreign, each)}
+            wanted = boot_line.append(foreign, flat(lacking)) if lacking else foreign
+            if wanted != line:
+                old[path], new[path] = text, _padded(path, text, text[:start] + wanted + text[end:])
+        judge(host, boot.read_entries(host, "bls", new), record.arguments, _device(host))
+        _write(host, old, new)
+        if not record.arguments:
+            for path in _copies(host):
+                store.remove_file(host, path)
+
+
+def _places(host: WritableHost) -> Iterator[Tuple[str, Tuple[int, int], str, str]]:
+    """File, where in it, its text, the arguments there. Entries for rescue are left out: ours stay out of them."""
+    places = [(f"{boot.ENTRIES}/{name}", boot_line.ENTRY) for name in boot.entry_names(host)]
+    places.append((boot.environment_path(host), boot_line.ENVIRONMENT))
+    places.append((boot.KERNEL_CMDLINE, boot_line.KERNEL_CMDLINE))
+    found = [(path, boot_line.span(place, _text(host, path))) for path, place in places]
+    found.append((boot.DEFAULTS, shell_defaults.find(_text(host, boot.DEFAULTS), _VARIABLE).span))
+    for path, span in found:
+        if span is not None:
+            text = _text(host, path)
+            yield path, span, text, text[span[0] : span[1]]
+
+
+def _text(host: WritableHost, path: str) -> str:
+    return (store.read_file(host, path) or b"").decode("utf-8", "surrogateescape")
+
+
+def _foreign(path: str, line: str, record: Record) -> str:
+    """What isn't ours: all but the texts that weren't there before us."""
+    ours = {
+        name: tuple(text for text in texts if path not in record.theirs.get(text, ()))
+        for name, texts in record.texts().items()
+    }
+    return boot_line.foreign(line, ours, last=record.before is not None)
+
+
+def _in_force(line: str, text: str) -> bool:
+    return kernel_arguments.in_force(cmdline.tokens(line), kernel_arguments.ours(text))
+
+
+def _padded(path: str, old: str, new: str) -> str:
+    """GRUB's environment block has one size for ever, filled up with #."""
+    if not path.endswith("/grubenv"):
+        return new
+    bare = new.rstrip("#")
+    if len(bare.encode("utf-8", "surrogateescape")) > len(old.encode("utf-8", "surrogateescape")):
+        raise NearmetalError(f"{path} has no room left for our arguments: remove some of your own from kernelopts")
+    return bare + "#" * (len(old) - len(bare))
+
+
+def _device(host: WritableHost) -> str:
+    """The disk that GRUB puts before the kernel's name, at its longest: (hd0,gpt2), or what this boot had."""
+    images = cmdline.values(cmdline.tokens(host.text("/proc/cmdline", cmdline.LONGEST) or ""), "BOOT_IMAGE")
+    found = re.match(r"\([^)]*\)", (images[-1] if images else None) or "")
+    return max("(hd0,gpt128)", found.group() if found else "", key=len)
+
+
+def _write(host: WritableHost, old: Texts, new: Texts) -> None:
+    """First all that needs space, then the renames. GRUB's files keep their old one beside."""
+    grubs = [path for path in new if path.startswith("/boot/")]
+    done: List[str] = []
+    try:
+        for path in grubs:
+            _put(host, f"{path}.nearmetal-new", new[path], host.mode(path))
+        for path in new:
+            if path in grubs:
+                swap.publish(host, path, f"{path}.nearmetal-new", keep_old=True)
+            else:
+                _put(host, path, new[path], host.mode(path))
+            done.append(path)
+    except NearmetalError:
+        for path in grubs:
+            store.remove_file(host, f"{path}.nearmetal-new")
+        for path in reversed(done):
+            if path in grubs:
+                swap.take_back(host, path)
+            else:
+                _put(host, path, old[path], host.mode(path))
+        raise
+
+
+def _put(host: WritableHost, path: str, text: str, mode: int) -> None:
+    store.replace_file(host, path, text.encode("utf-8", "surrogateescape"), mode, 0o755)
+
+
+def _copies(host: WritableHost) -> Iterator[str]:
+    """Of entries that a kernel's removal took with it too, and what a run left that was killed."""
+    places = [(boot.ENTRIES, r".*\.conf")]
+    for path in (boot.environment_path(host), boot.KERNEL_CMDLINE, boot.DEFAULTS):
+        folder, name = os.path.split(path)
+        places.append((folder, re.escape(name)))
+    for folder, name in places:
+        copies = re.compile(rf"\.?{name}\.nearmetal-(old|new)(\.new)?|\.{name}\.new")
+        for each in host.names(folder):
+            if copies.fullmatch(each):
+                yield f"{folder}/{each}"

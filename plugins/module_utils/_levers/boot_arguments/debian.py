@@ -1,0 +1,41 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Debian and Ubuntu: a drop-in in /etc/default/grub.d, and update-grub made safe. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from typing import Optional, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import boot
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files import MARK
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments.generated import Generated, append
+
+
+class Debian(Generated):
+    """update-grub is grub-mkconfig -o: it would write over the only good file before anybody looked at it."""
+
+    name = "debian"
+    make = "grub-mkconfig"
+    check = "grub-script-check"
+
+    def obstacle(self, host: WritableHost) -> str:
+        text = host.text(boot.DROP_IN)
+        if text is not None and not _as_written(text):
+            return f"{boot.DROP_IN} was changed by somebody: move that to a file of its own, remove ours, run again"
+        return super().obstacle(host)
+
+    def defaults(self, host: WritableHost, tokens: Tuple[str, ...]) -> Tuple[str, Optional[str]]:
+        return boot.DROP_IN, _text(tokens) if tokens else None
+
+
+def _text(tokens: Tuple[str, ...]) -> str:
+    return f"{MARK}: its kernel arguments. Take them back with state: restored, don't edit.\n{append(tokens)}"
+
+
+def _as_written(text: str) -> bool:
+    """Whether the file is what we would write for the arguments in it."""
+    last = text.splitlines()[-1] if text else ""
+    tokens = tuple(last.partition(" ")[2].rstrip('"').split())
+    return text == _text(tokens)

@@ -1,0 +1,76 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A grub.cfg that a program makes from shell files: what Debian and others share. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import os
+from abc import abstractmethod
+from typing import Iterable, Mapping, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import boot
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments import swap
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments.provider import Provider, judge
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.boot_record import Record
+
+
+class Generated(Provider):
+    """Write the shell file, generate beside, check, rename."""
+
+    name = ""
+    make = ""  # the program that prints a grub.cfg
+    check = ""  # the program that checks one
+
+    @abstractmethod
+    def defaults(self, host: WritableHost, tokens: Tuple[str, ...]) -> "Tuple[str, str | None]":
+        """Path and new text of the shell file that holds ours; None removes it.
+
+        Raises NearmetalError when somebody changed what is ours there.
+        """
+
+    def obstacle(self, host: WritableHost) -> str:
+        for program in (self.make, self.check):
+            if boot.tool(host, program) is None:
+                return f"{program} isn't installed: without it no new boot configuration can be made or checked"
+        folder = os.path.dirname(boot.config_path(host, self.name))
+        for path in (folder, "/etc/default"):
+            if not host.writable(path):
+                return f"{path} is read-only here, so kernel arguments can't be set"
+        return ""
+
+    def copies(self, host: WritableHost) -> Iterable[str]:
+        path, (shell, _text) = boot.config_path(host, self.name), self.defaults(host, ())
+        made = f"{path}.nearmetal-new"
+        return (made, store.beside(made), f"{path}.nearmetal-old", store.beside(shell), swap.aside(shell))
+
+    def realise(self, host: WritableHost, record: Record) -> None:
+        files = swap.Swap(host)
+        try:
+            files.put(*self.defaults(host, record.tokens()))
+            self._generate(host, record.arguments)
+        except NearmetalError:
+            files.back()
+            raise
+        files.keep()
+
+    def _generate(self, host: WritableHost, arguments: Mapping[str, str]) -> None:
+        path = boot.config_path(host, self.name)
+        beside = f"{path}.nearmetal-new"
+        try:
+            made = host.output([str(boot.tool(host, self.make))])
+            judge(host, boot.read_entries(host, self.name, {path: made.decode("utf-8", "replace")}), arguments)
+            store.replace_file(host, beside, made, mode=host.mode(path), folder_mode=0o755)
+            host.command([str(boot.tool(host, self.check)), beside])
+            swap.publish(host, path, beside, keep_old=bool(arguments))
+        except NearmetalError:
+            store.remove_file(host, beside)
+            raise
+
+
+def append(tokens: Tuple[str, ...]) -> str:
+    """The shell line that puts ours behind what others have set."""
+    return f'{boot.VARIABLE}="${boot.VARIABLE} {" ".join(tokens)}"\n'

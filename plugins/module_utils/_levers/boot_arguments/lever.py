@@ -1,0 +1,119 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The lever for kernel arguments: one owner, one record, one write for all concerns. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from typing import Dict, Iterable, Mapping
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import boot
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import Lever
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments.bls import Bls
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments.debian import Debian
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments.mkconfig import Mkconfig
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments.provider import Provider
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import boot_record, kernel_arguments
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.boot_record import Record
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
+
+# One per boot loader, by the name that the facts give it.
+PROVIDERS: Dict[str, Provider] = {"debian": Debian(), "bls": Bls(), "mkconfig": Mkconfig()}
+
+
+class BootArguments(Lever):
+    """`where` is an argument's name, the value what nearmetal adds for it: None is nothing.
+
+    Others' arguments are no values of this lever: they stay as they are.
+    """
+
+    scope = "boot"
+    shared = True
+
+    def check(self, where: str, value: Value) -> None:
+        if not kernel_arguments.NAME.fullmatch(where):
+            raise NearmetalError(f"{where!r} is no name of a kernel argument")
+        if value is None:
+            return
+        if not isinstance(value, str) or not kernel_arguments.names((where,)) <= kernel_arguments.names(
+            kernel_arguments.ours(value)
+        ):
+            raise NearmetalError(f"the kernel argument {where} can't be {value!r}")
+
+    def read(self, host: WritableHost, where: str) -> Value:
+        return boot.observe(host).arguments.get(where)
+
+    def write(self, host: WritableHost, where: str, value: Value) -> None:
+        self.write_all(host, {where: value})
+
+    def write_all(self, host: WritableHost, values: Mapping[str, Value]) -> None:
+        if not values:
+            return
+        known = boot_record.parse(host.text(boot_record.PATH, limit=65536))
+        arguments = dict(known.arguments)
+        for where, value in values.items():
+            arguments.pop(where, None)
+            text = self.remembered(value)
+            if text is not None:
+                arguments[where] = str(text)
+        kernel_arguments.agree(kernel_arguments.Asked(where, text) for where, text in sorted(arguments.items()))
+        provider = _provider(host)
+        theirs = provider.theirs(host, known, arguments)
+        changing = Record(arguments, known.texts(), {**known.theirs, **theirs})
+        _save(host, changing)
+        try:
+            provider.realise(host, changing)
+        except NearmetalError:
+            _save(host, known)
+            raise
+        _save(host, Record(arguments, theirs={text: files for text, files in theirs.items() if files}))
+
+    def obstacle(self, host: WritableHost, where: str) -> str:
+        facts = boot.observe(host)
+        if facts.provider is None:
+            return f"{_stranger(facts)}; look for {where} there yourself"
+        return PROVIDERS[facts.provider].obstacle(host)
+
+    def original(self, before: Value) -> Value:
+        return None  # what others set is never ours to change, so there is nothing else to go back to
+
+    def remembered(self, value: Value) -> Value:
+        return value.get("argument") if isinstance(value, Mapping) else value
+
+    def temporary(self, host: WritableHost, where: str) -> Iterable[str]:
+        facts = boot.observe(host)
+        if facts.provider is None or host.exists(boot_record.PATH):
+            return ()  # as long as something is ours, the boot loader's old files are kept beside
+        return PROVIDERS[facts.provider].copies(host)
+
+    def pending(self, host: WritableHost, where: str, value: Value) -> str:
+        facts = boot.observe(host)
+        there = facts.now(where)
+        if value is None and facts.provider is not None:
+            record = boot_record.parse(host.text(boot_record.PATH, limit=65536))
+            if PROVIDERS[facts.provider].stays(host, record.arguments.get(where, ""), record):
+                return ""
+        if facts.booted(str(value)) if value is not None else not there:
+            return ""
+        return f"the running kernel was booted with {there or 'no ' + where}; the next boot changes that"
+
+
+def _provider(host: WritableHost) -> Provider:
+    facts = boot.observe(host)
+    if facts.provider is None:
+        raise NearmetalError(_stranger(facts))
+    return PROVIDERS[facts.provider]
+
+
+def _stranger(facts: boot.BootFacts) -> str:
+    return f"nearmetal can't set kernel arguments with this boot loader ({facts.loader or 'none that it knows'})"
+
+
+def _save(host: WritableHost, record: Record) -> None:
+    if record.arguments or record.before is not None:
+        store.replace_file(host, boot_record.PATH, boot_record.write(record).encode(), 0o600, 0o700)
+    else:
+        store.remove_file(host, boot_record.PATH)

@@ -1,0 +1,61 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Amazon Linux 2 and SLES: a block of ours in /etc/default/grub, and grub2-mkconfig. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from typing import Optional, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import boot
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments.generated import Generated, append
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import boot_record, shell_defaults
+
+
+class Mkconfig(Generated):
+    """Their grub2-mkconfig reads one file and no folder. A shell reads it: what comes last has the last word."""
+
+    name = "mkconfig"
+    make = "grub2-mkconfig"
+    check = "grub2-script-check"
+
+    def obstacle(self, host: WritableHost) -> str:
+        try:
+            block = boot.block(host.text(boot.DEFAULTS) or "")
+        except NearmetalError as error:
+            return str(error)
+        if block is not None and not _as_written(block):
+            return (
+                f"the block of nearmetal in {boot.DEFAULTS} was changed by somebody: move that behind the block,"
+                " then run again"
+            )
+        end = shell_defaults.unfinished(host.text(boot.DEFAULTS) or "")
+        if end and not host.exists(boot_record.PATH):
+            return f"{boot.DEFAULTS}, {end}, so nothing can be set behind it: mend that line and run again"
+        return super().obstacle(host)
+
+    def defaults(self, host: WritableHost, tokens: Tuple[str, ...]) -> Tuple[str, Optional[str]]:
+        data = store.read_file(host, boot.DEFAULTS)
+        if data is None:
+            raise NearmetalError(f"{boot.DEFAULTS} is missing, so grub2-mkconfig has nothing to read: put it back")
+        text = data.decode("utf-8", "surrogateescape")
+        ours = boot.block(text) or ""
+        head, _ours, rest = text.partition(ours) if ours else (text, "", "")
+        # The line end that the block brought stays when somebody has put lines behind the block.
+        text = head + ("\n" if rest and ours.startswith("\n") else "") + rest
+        if not tokens:
+            return boot.DEFAULTS, text
+        return boot.DEFAULTS, text + _block(tokens, joined=bool(text) and not text.endswith("\n"))
+
+
+def _block(tokens: Tuple[str, ...], joined: bool) -> str:
+    begin = f"\n{boot.BLOCK_BEGIN}{boot.BLOCK_JOINED}" if joined else boot.BLOCK_BEGIN
+    return f"{begin}\n{append(tokens)}{boot.BLOCK_END}\n"
+
+
+def _as_written(block: str) -> bool:
+    """Whether it is what we would write for the arguments in it."""
+    return block == _block(boot.appended(block), joined=block.startswith("\n"))

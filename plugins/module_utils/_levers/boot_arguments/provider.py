@@ -1,0 +1,97 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a boot loader's provider is, and what must hold before its result counts. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import posixpath
+from abc import ABC, abstractmethod
+from typing import Dict, Iterable, Mapping, Sequence, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.boot import BootEntry
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cmdline, kernel_arguments
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.boot_record import Record
+
+_BY = {"UUID": "by-uuid", "PARTUUID": "by-partuuid", "LABEL": "by-label", "PARTLABEL": "by-partlabel"}
+
+
+class Provider(ABC):
+    """Brings arguments into the files of one kind of boot loader."""
+
+    @abstractmethod
+    def obstacle(self, host: WritableHost) -> str:
+        """Why it can't be done here, known before anything is changed; empty when nothing stands in the way."""
+
+    @abstractmethod
+    def realise(self, host: WritableHost, record: Record) -> None:
+        """Make `record.arguments` ours on every kernel's command line, and nothing else that was.
+
+        Raises NearmetalError with the files as they were.
+        """
+
+    @abstractmethod
+    def copies(self, host: WritableHost) -> Iterable[str]:
+        """Files of ours beside those of the boot loader, which go with the last of our arguments."""
+
+    def theirs(self, host: WritableHost, known: Record, arguments: Mapping[str, str]) -> Dict[str, Tuple[str, ...]]:
+        """Text of each argument → the files in which somebody else has it already; where ours have a file, none."""
+        return {}
+
+    def stays(self, host: WritableHost, text: str, record: Record) -> bool:
+        """Whether every kernel boots with a text of ours without us, because somebody else has it there too."""
+        return False
+
+
+def judge(host: WritableHost, entries: Sequence[BootEntry], arguments: Mapping[str, str], device: str = "") -> None:
+    """Each entry can boot, and has what is ours; `device` is what GRUB puts before a kernel's name.
+
+    Raises NearmetalError that names the entry.
+    """
+    if not entries:
+        raise NearmetalError("the boot loader's new configuration has no entry for Linux: left as it was")
+    for entry in entries:
+        for path in (entry.kernel, *entry.initrds):
+            if not _boot_file(host, path):
+                raise NearmetalError(f"the boot entry of {entry.name} names {path}, which isn't there: left as it was")
+        _demand_root(host, entry)
+        excess = kernel_arguments.too_long(device + entry.kernel, entry.arguments)
+        if excess:
+            raise NearmetalError(
+                f"the command line of {entry.name} would be {excess} bytes too long, and the kernel would cut it off"
+                " without a word: remove arguments of your own first"
+            )
+        for text in arguments.values():
+            tokens = kernel_arguments.ours(text)
+            if not kernel_arguments.in_force(entry.arguments, tokens):
+                there = " ".join(kernel_arguments.same(entry.arguments, tokens)) or "nothing"
+                raise NearmetalError(
+                    f"the boot entry of {entry.name} has {there} instead of {text}: another file of the boot loader"
+                    " has the last word; look for one that sorts after ours, or for a -- in the arguments"
+                )
+
+
+def _boot_file(host: WritableHost, path: str) -> bool:
+    """Paths are as GRUB sees them: from the root of the file system that holds /boot, or of a subvolume."""
+    return any(host.exists(place) for place in (path, f"/boot{path}", f"/boot/{posixpath.basename(path)}"))
+
+
+def _demand_root(host: WritableHost, entry: BootEntry) -> None:
+    roots = cmdline.values(entry.arguments, "root")
+    if not roots or not roots[-1]:
+        raise NearmetalError(f"the boot entry of {entry.name} names no root file system: left as it was")
+    kind, equals, name = roots[-1].partition("=")
+    folder = f"/dev/disk/{_BY.get(kind, '')}"
+    there = host.names(folder) if equals and kind in _BY else []
+    if there and _as_udev_writes(name).lower() not in (each.lower() for each in there):
+        raise NearmetalError(f"the boot entry of {entry.name} has root={roots[-1]}, which no disk has: left as it was")
+
+
+def _as_udev_writes(name: str) -> str:
+    """udev escapes what a file name or a shell could trip over: the label / is \\x2f."""
+    plain = "#+-.:=@_"
+    return "".join(
+        each if each.isalnum() or each in plain or ord(each) > 127 else f"\\x{ord(each):02x}" for each in name
+    )

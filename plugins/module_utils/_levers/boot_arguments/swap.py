@@ -1,0 +1,149 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Replacing files so that the way back needs no space and GRUB always finds a whole one. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import struct
+from contextlib import suppress
+from typing import Dict, Optional
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+
+# EXT4_IOC_CHECKPOINT of include/uapi/linux/ext4.h, since Linux 5.14: _IOW('f', 43, __u32).
+_CHECKPOINT = 0x4004662B
+
+
+class Swap:
+    """Files that get new contents together: `back` undoes all of them, `keep` ends the possibility."""
+
+    def __init__(self, host: WritableHost) -> None:
+        self._host = host
+        self._old: Dict[str, bool] = {}  # path → whether it was there
+
+    def put(self, path: str, text: Optional[str]) -> None:
+        """Give `path` this content; None removes it. The old file stays beside under another name."""
+        folder, name = os.path.split(path)
+        try:
+            with store.directory(self._host, folder, create=0o755 if text is not None else None) as parent:
+                self._old[path] = _set_aside(parent, name)
+        except FileNotFoundError:
+            self._old[path] = False
+        except OSError as error:
+            raise store.explain(path, error) from None
+        if text is None:
+            store.remove_file(self._host, path)
+        else:
+            data = text.encode("utf-8", "surrogateescape")
+            store.replace_file(self._host, path, data, self._host.mode(path), folder_mode=0o755)
+
+    def back(self) -> None:
+        """Bring the old files back, the last one first; a rename needs no space."""
+        for path, was_there in reversed(list(self._old.items())):
+            folder, name = os.path.split(path)
+            if not was_there:
+                store.remove_file(self._host, path)
+                continue
+            try:
+                with store.directory(self._host, folder) as parent:
+                    os.rename(_aside(name), name, src_dir_fd=parent, dst_dir_fd=parent)
+                    os.fsync(parent)
+            except OSError as error:
+                raise store.explain(path, error) from None
+        self._old = {}
+
+    def keep(self) -> None:
+        """The new files count: remove the old ones."""
+        for path, was_there in self._old.items():
+            if was_there:
+                store.remove_file(self._host, aside(path))
+        self._old = {}
+
+
+def publish(host: WritableHost, path: str, beside: str, keep_old: bool) -> None:
+    """Rename `beside` to `path`, which stays as path.nearmetal-old.
+
+    GRUB reads a file system without replaying its journal. So before and after
+    the rename everything is brought from the journal to its place, and the old
+    file keeps a name: wherever the power fails, GRUB finds the old file or the
+    new one.
+    """
+    folder, name = os.path.split(path)
+    old = f"{name}.nearmetal-old"
+    try:
+        with store.directory(host, folder) as parent:
+            with suppress(FileNotFoundError):
+                os.unlink(old, dir_fd=parent)
+            _second_name(parent, name, old)
+            _settle(parent)
+            os.rename(os.path.basename(beside), name, src_dir_fd=parent, dst_dir_fd=parent)
+            try:
+                _settle(parent)
+            except OSError:
+                os.rename(old, name, src_dir_fd=parent, dst_dir_fd=parent)
+                raise
+            if not keep_old:
+                os.unlink(old, dir_fd=parent)
+                os.fsync(parent)
+    except OSError as error:
+        raise store.explain(path, error) from None
+
+
+def take_back(host: WritableHost, path: str) -> None:
+    """Undo a `publish` that kept the old file; a rename needs no space."""
+    folder, name = os.path.split(path)
+    try:
+        with store.directory(host, folder) as parent:
+            os.rename(f"{name}.nearmetal-old", name, src_dir_fd=parent, dst_dir_fd=parent)
+            _settle(parent)
+    except OSError as error:
+        raise store.explain(path, error) from None
+
+
+def _settle(folder: int) -> None:
+    """Put what happened in this directory on the disk, in its place and not only in the journal."""
+    os.fsync(folder)
+    with suppress(OSError):  # not ext4, or a kernel before 5.14: fsync is all there is
+        fcntl.ioctl(folder, _CHECKPOINT, struct.pack("I", 0))
+
+
+def aside(path: str) -> str:
+    """The second name of a file while it is exchanged."""
+    folder, name = os.path.split(path)
+    return f"{folder}/{_aside(name)}"
+
+
+def _aside(name: str) -> str:
+    return f".{name}.nearmetal-old"
+
+
+def _set_aside(parent: int, name: str) -> bool:
+    """Give the file a second name; False when there is none."""
+    with suppress(FileNotFoundError):
+        os.unlink(_aside(name), dir_fd=parent)  # left by a run that was killed
+    try:
+        _second_name(parent, name, _aside(name))
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _second_name(parent: int, name: str, other: str) -> None:
+    """A hard link; on FAT, which has none, a copy."""
+    try:
+        os.link(name, other, src_dir_fd=parent, dst_dir_fd=parent, follow_symlinks=False)
+    except OSError as error:
+        if error.errno not in (errno.EPERM, errno.EOPNOTSUPP):
+            raise
+        with os.fdopen(os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent), "rb") as old:
+            data = old.read()
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        with os.fdopen(os.open(other, flags, 0o600, dir_fd=parent), "wb") as new:
+            new.write(data)
+            new.flush()
+            os.fsync(new.fileno())

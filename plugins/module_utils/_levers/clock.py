@@ -1,0 +1,22 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The lever of the clock source. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import clock
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import KernelValue
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
+
+
+class ClockSource(KernelValue):
+    """The counter that the kernel tells the time from."""
+
+    def __init__(self, what: str) -> None:
+        # CS_NAME_LEN is 32 in kernel/time/clocksource.c.
+        super().__init__(what, f"{clock.CLOCKSOURCE}/current_clocksource", r"[A-Za-z0-9_-]{1,31}")
+
+    def kernel_choice(self, host: WritableHost, where: str) -> Value:
+        return clock.observe(host).kernel_choice

@@ -1,0 +1,108 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The lever for configuration files of ours. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from typing import Iterable, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files import (
+    COMPUTE_CPUS,
+    COMPUTE_GENERATOR,
+    GENERATOR,
+    PROGRAMS,
+    SERVICE,
+    TIMER,
+    marked,
+    ours,
+)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.at_boot import set_by_file
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import Lever
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.block import set_by_rules
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
+
+# Whose reader must be told of a change.
+_READ_AGAIN = {
+    SERVICE: ("systemctl", "daemon-reload"),
+    TIMER: ("systemctl", "daemon-reload"),
+    GENERATOR: ("systemctl", "daemon-reload"),
+    COMPUTE_GENERATOR: ("systemctl", "daemon-reload"),
+}
+# Their folders are seldom there without us.
+_OWN_FOLDER = (GENERATOR, COMPUTE_GENERATOR, COMPUTE_CPUS)
+# The folders in which files of ours are, and the name that they all have.
+_NEWER = re.compile(
+    r"/(?:etc|usr/local)/(?:[a-z][a-z_.-]{0,31}/){0,3}[0-9]{0,2}-?nearmetal[A-Za-z0-9_.-]{0,64}", re.ASCII
+)
+_RULES_AGAIN = ("udevadm", "control", "--reload")
+
+
+def read_only(host: WritableHost, path: str) -> str:
+    """Why no file can be made at `path`; empty when one can."""
+    folder = os.path.dirname(path)
+    while not host.exists(folder):
+        folder = os.path.dirname(folder)
+    return "" if host.writable(folder) else f"{folder} is read-only here: use persist: false"
+
+
+class NativeFile(Lever):
+    """A configuration file of ours in a directory of the distribution; `where` is its path."""
+
+    scope = "boot"
+
+    def check(self, where: str, value: Value) -> None:
+        if not ours(where):
+            raise NearmetalError(f"{where!r} is no file of nearmetal")
+        if value is not None and not isinstance(value, str):
+            raise NearmetalError(f"{where} can't hold {value!r}")
+
+    def newer(self, where: str) -> bool:
+        return not ours(where) and _NEWER.fullmatch(where) is not None
+
+    def read(self, host: WritableHost, where: str) -> Value:
+        data = store.read_file(host, where)
+        return data.decode("utf-8", "replace") if data is not None else None
+
+    def write(self, host: WritableHost, where: str, value: Value) -> None:
+        if value is None:
+            store.remove_file(host, where)
+            if where in _OWN_FOLDER:
+                store.remove_empty(host, os.path.dirname(where))
+        else:
+            mode = 0o755 if where in PROGRAMS else 0o644
+            store.replace_file(host, where, str(value).encode(), mode=mode, folder_mode=0o755)
+        command = _RULES_AGAIN if where.endswith(".rules") else _READ_AGAIN.get(where)
+        if command is not None and host.booted():
+            host.command(command)
+
+    def obstacle(self, host: WritableHost, where: str) -> str:
+        present = self.read(host, where)
+        if isinstance(present, str) and not marked(present):
+            return f"{where} exists and nearmetal didn't write it: move it away and run again"
+        return read_only(host, where)
+
+    def temporary(self, host: WritableHost, where: str) -> Iterable[str]:
+        return (store.beside(where),)
+
+    def also(self, host: WritableHost, where: str) -> Iterable[Tuple[str, str]]:
+        present = self.read(host, where)
+        return set_by_rules(host, str(present)) if where.endswith(".rules") and present is not None else ()
+
+    def at_boot(self, host: WritableHost, where: str) -> Iterable[Tuple[str, str]]:
+        if where.endswith(".rules"):
+            return self.also(host, where)
+        present = self.read(host, where)
+        return set_by_file(host, present) if isinstance(present, str) and where.endswith(".conf") else ()
+
+    def original(self, before: Value) -> Value:
+        return None  # a file of ours that is there without a journal is a leftover, nobody's original
+
+    def remembered(self, value: Value) -> Value:
+        return None if value is None else hashlib.sha256(str(value).encode()).hexdigest()

@@ -1,0 +1,105 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The lever for mounts of reserved huge pages. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from typing import Iterable
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import hugetlbfs
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.hugepages import RESERVED
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files import MARK
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import Lever
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.files import read_only
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.unit import link
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
+
+_MADE = "# Its folder was made for it.\n"
+# A size of the instance that has no such pages leaves the mount out; a mount that fails keeps no boot waiting.
+_UNIT = """{mark} (concern hugepages): restore with state: restored, don't edit
+{made}[Unit]
+Description=Huge pages for programs that open them as files
+ConditionPathExists={reserved}/hugepages-{kib}kB
+
+[Mount]
+What=hugetlbfs
+Where={path}
+Type=hugetlbfs
+Options={options}
+
+[Install]
+WantedBy=local-fs.target
+"""
+_KIB = {"K": 1, "M": 1024, "G": 1024 * 1024}
+
+
+class Mount(Lever):
+    """A mount at the path `where`, now and at each boot; its value are its options."""
+
+    scope = "boot"
+
+    def check(self, where: str, value: Value) -> None:
+        if not hugetlbfs.PATH.fullmatch(where):
+            raise NearmetalError(f"{where!r} is no place for a mount of huge pages")
+        if value is not None and not (isinstance(value, str) and hugetlbfs.OPTIONS.fullmatch(value)):
+            raise NearmetalError(f"the mount {where} can't have the options {value!r}")
+
+    def read(self, host: WritableHost, where: str) -> Value:
+        return hugetlbfs.ours(host).get(where)
+
+    def write(self, host: WritableHost, where: str, value: Value) -> None:
+        value = self.remembered(value)  # a way back to one that wasn't mounted mounts it: it was wanted
+        name = hugetlbfs.unit_of(where)
+        unit, wants = f"{hugetlbfs.FOLDER}/{name}", f"{hugetlbfs.WANTS}/{name}"
+        made = _MADE in (host.text(unit, 4096) or "") or not host.exists(where)
+        if host.booted() and where in hugetlbfs.mounts(host):
+            host.command(("systemctl", "stop", name))
+        if value is None:
+            store.remove_file(host, wants)
+            store.remove_file(host, unit)
+            if made:
+                store.remove_empty(host, where)
+        else:
+            text = _text(where, str(value), made)
+            store.replace_file(host, unit, text.encode(), mode=0o644, folder_mode=0o755)
+            link(host, wants)
+        if host.booted():
+            host.command(("systemctl", "daemon-reload"))
+            if value is not None:
+                host.command(("systemctl", "start", name))
+
+    def obstacle(self, host: WritableHost, where: str) -> str:
+        unit = f"{hugetlbfs.FOLDER}/{hugetlbfs.unit_of(where)}"
+        text = host.text(unit, 4096)
+        if text is not None and not text.startswith(MARK):
+            return f"{unit} exists and nearmetal didn't write it: choose another path"
+        if where not in hugetlbfs.mounts(host) and host.names(where):
+            return f"{where} isn't empty, a mount would hide what is in it: choose another path"
+        return read_only(host, unit)
+
+    def temporary(self, host: WritableHost, where: str) -> Iterable[str]:
+        return (store.beside(f"{hugetlbfs.FOLDER}/{hugetlbfs.unit_of(where)}"),)
+
+    def original(self, before: Value) -> Value:
+        return None  # a mount of ours without a journal is a leftover
+
+    def remembered(self, value: Value) -> Value:
+        # Somebody who unmounted it hasn't made it theirs.
+        return value[: -len(hugetlbfs.ABSENT)] if isinstance(value, str) and value.endswith(hugetlbfs.ABSENT) else value
+
+
+def _text(path: str, options: str, made: bool) -> str:
+    match = hugetlbfs.OPTIONS.fullmatch(options)
+    size = match.group(1) if match is not None else ""
+    return _UNIT.format(
+        mark=MARK,
+        made=_MADE if made else "",
+        reserved=RESERVED,
+        kib=int(size[:-1]) * _KIB[size[-1]],
+        path=path,
+        options=options,
+    )

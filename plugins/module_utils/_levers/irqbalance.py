@@ -1,0 +1,87 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The lever for the arguments of irqbalance, in the file that its own unit reads. PRIVATE to the collection.
+
+The file belongs to the distribution and the operator: one variable's text is
+exchanged, every other byte stays. irqbalance runs as root, so no value may bring
+a word that neither stands there already nor is one of ours.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import Iterable
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import irqbalance
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files import IRQBALANCE_POLICY
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import PCI_DRIVERS
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import Lever
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.files import read_only
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import environment_file
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
+
+_STARTS_WITHIN = 10.0  # seconds
+_OURS = re.compile(rf"--banmod=(?:{'|'.join(PCI_DRIVERS)})|--policyscript={re.escape(IRQBALANCE_POLICY)}", re.ASCII)
+
+
+class IrqbalanceArguments(Lever):
+    """The text of the variable; `where` is the file. With `restart` the daemon is started with it."""
+
+    scope = "boot"
+    waits_for = "needs_restart"
+
+    def __init__(self, what: str, restart: bool) -> None:
+        super().__init__(what)
+        self.restart = restart
+
+    def check(self, where: str, value: Value) -> None:
+        if where not in irqbalance.FILES:
+            raise NearmetalError(f"{where!r} holds no arguments of irqbalance")
+        if value is not None and (not isinstance(value, str) or len(value) > 1024 or irqbalance.words(value) is None):
+            raise NearmetalError(f"{where} can't be told {value!r}")
+
+    def read(self, host: WritableHost, where: str) -> Value:
+        return irqbalance.observe(host).arguments.get(where)
+
+    def write(self, host: WritableHost, where: str, value: Value) -> None:
+        file, variable, _default = irqbalance.told(host)
+        if file != where or variable is None:
+            raise NearmetalError(f"{irqbalance.UNIT} doesn't read its arguments from {where} any more")
+        raw = None if value is None else str(value)
+        present = str(self.read(host, where) or "")
+        known = irqbalance.words(present) or ()
+        foreign = [
+            word for word in irqbalance.words(raw or "") or () if word not in known and not _OURS.fullmatch(word)
+        ]
+        if foreign:
+            raise NearmetalError(f"{where}: {foreign[0]} is neither there nor ours")
+        text = (store.read_file(host, where) or b"").decode("utf-8", "surrogateescape")
+        after = environment_file.assigned(text, variable, raw)
+        if after != text:
+            data = after.encode("utf-8", "surrogateescape")
+            store.replace_file(host, where, data, mode=host.mode(where), folder_mode=0o755)
+        if self.restart and host.booted():
+            host.command(("systemctl", "restart", irqbalance.UNIT))
+            self._wait(host, where)
+
+    def _wait(self, host: WritableHost, where: str) -> None:
+        """Until it runs: systemctl returns as soon as there is a process that is to become it."""
+        end = time.monotonic() + _STARTS_WITHIN
+        while where not in irqbalance.observe(host).in_force and time.monotonic() < end:
+            time.sleep(0.1)
+
+    def obstacle(self, host: WritableHost, where: str) -> str:
+        return read_only(host, where)
+
+    def temporary(self, host: WritableHost, where: str) -> Iterable[str]:
+        return (store.beside(where),)
+
+    def pending(self, host: WritableHost, where: str, value: Value) -> str:
+        if self.restart or irqbalance.running(host) is None:
+            return ""
+        return f"irqbalance runs with its old arguments until systemctl restart {irqbalance.UNIT}, or the next boot"

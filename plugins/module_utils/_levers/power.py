@@ -1,0 +1,173 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The levers of idle states and frequencies. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from abc import abstractmethod
+from typing import Any, Dict, Iterable, List, Mapping, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import power, smt
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import CPU
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import Lever, Table
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cpulist
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
+
+_WORD = re.compile(r"[a-z0-9_]{1,32}", re.ASCII)
+
+
+class _Placeless(Lever):
+    """One value for the host, below a directory of CPUs."""
+
+    def check(self, where: str, value: Value) -> None:
+        if where:
+            raise NearmetalError(f"{self.what} has no place {where!r}")
+        if not self._fits(value):
+            raise NearmetalError(f"{self.what} can't be {value!r}")
+
+    @abstractmethod
+    def _fits(self, value: Value) -> bool:
+        """Whether the lever moves values like this one."""
+
+    @abstractmethod
+    def _first(self, host: WritableHost) -> str:
+        """A file that has to be writable."""
+
+    def obstacle(self, host: WritableHost, where: str) -> str:
+        if host.writable(self._first(host)):
+            return ""
+        return f"{CPU} can't be written here (a container, or a read-only /sys): run on the host itself"
+
+
+class IdleDisabled(_Placeless, Table):
+    """Which CPUs leave out which idle state: a table of state → kernel list. An element is state/CPU."""
+
+    partial = False
+
+    def _fits(self, value: Value) -> bool:
+        if not isinstance(value, Mapping) or not 0 < len(value) <= 32:
+            return False
+        for state, cpus in value.items():
+            if not power.STATE.fullmatch(state) or not isinstance(cpus, str):
+                return False
+            cpulist.parse(cpus)
+        return True
+
+    def _first(self, host: WritableHost) -> str:
+        return f"{CPU}/cpu{(power.idle_cpus(host) or [0])[0]}/cpuidle/state0/disable"
+
+    def read(self, host: WritableHost, where: str) -> Value:
+        return power.disabled(host) or None
+
+    def write(self, host: WritableHost, where: str, value: Value) -> None:
+        wanted: Dict[str, str] = dict(value) if isinstance(value, Mapping) else {}
+        now = power.disabled(host)
+        for state, text in wanted.items():
+            before, after = set(cpulist.parse(now.get(state, ""))), set(cpulist.parse(text))
+            for cpu in sorted(before ^ after):
+                _put(host, f"{CPU}/cpu{cpu}/cpuidle/{state}/disable", "1" if cpu in after else "0")
+
+    def elements(self, value: Value, names: Iterable[str] = ()) -> Dict[str, Value]:
+        table: Mapping[str, Any] = value if isinstance(value, Mapping) else {}
+        found: Dict[str, Value] = {name: "0" for name in names if name.partition("/")[0] in table}
+        found.update((f"{state}/{cpu}", "1") for state, cpus in table.items() for cpu in cpulist.parse(cpus))
+        return found
+
+    def seen(self, host: WritableHost, where: str) -> Dict[str, Value]:
+        return {f"{state}/{cpu}": "1" if off else "0" for state, cpu, off in power.switches(host) if off is not None}
+
+    def composed(self, elements: Mapping[str, Value], others: Value) -> Value:
+        present = self.elements(others)
+        states = [*(others if isinstance(others, Mapping) else ()), *(name.partition("/")[0] for name in elements)]
+        cpus: Dict[str, List[int]] = {state: [] for state in states}
+        for name, word in {**present, **elements}.items():
+            state, _slash, cpu = name.partition("/")
+            if word == "1":
+                cpus[state].append(int(cpu))
+        return {state: cpulist.render(found) for state, found in cpus.items()}
+
+    def away(self, host: WritableHost, where: str, element: str) -> bool:
+        state, _slash, cpu = element.partition("/")
+        return host.exists(f"{CPU}/cpu{cpu}/cpuidle/{state}") or int(cpu) in cpulist.parse(smt.offline(host) or "")
+
+    def kernel_choice(self, host: WritableHost, where: str) -> Value:
+        return power.kernel_choice(host)
+
+
+class FrequencyTable(_Placeless, Table):
+    """One word per frequency domain, in its file `name`.
+
+    Domains go and come with their CPUs; one that comes back has the word that it went with.
+    """
+
+    def __init__(self, what: str, name: str) -> None:
+        super().__init__(what)
+        self.name = name
+        self.first = name == "scaling_governor"  # the governor performance fixes the preference
+
+    def _fits(self, value: Value) -> bool:
+        if not isinstance(value, Mapping) or not 0 < len(value) <= 4096:
+            return False
+        return all(
+            power.DOMAIN.fullmatch(domain) and isinstance(word, str) and _WORD.fullmatch(word)
+            for domain, word in value.items()
+        )
+
+    def _first(self, host: WritableHost) -> str:
+        return f"{power.folder((power.frequency_domains(host) or ('policy0',))[0])}/{self.name}"
+
+    def read(self, host: WritableHost, where: str) -> Value:
+        return power.table(host, power.frequency_domains(host), self.name) or None
+
+    def write(self, host: WritableHost, where: str, value: Value) -> None:
+        now = power.table(host, power.frequency_domains(host), self.name)
+        for domain, word in value.items() if isinstance(value, Mapping) else ():
+            if now.get(domain, word) != word:
+                _put(host, f"{power.folder(domain)}/{self.name}", word)
+
+    def same(self, now: Value, value: Value) -> bool:
+        if not isinstance(now, Mapping) or not isinstance(value, Mapping):
+            return now == value
+        both = [domain for domain in value if domain in now]
+        return bool(both) and all(now[domain] == value[domain] for domain in both)
+
+    def disturbs(self, host: WritableHost, where: str) -> Iterable[Tuple[str, str]]:
+        return (("power.preferences", ""),) if self.first else ()
+
+    def away(self, host: WritableHost, where: str, element: str) -> bool:
+        cpu = int(re.sub(r"\D", "", element))
+        return host.exists(power.folder(element)) or cpu in cpulist.parse(smt.offline(host) or "")
+
+
+class Turbo(_Placeless):
+    """intel_pstate says no_turbo, other drivers boost: the inverse. The value is enabled or disabled."""
+
+    def _fits(self, value: Value) -> bool:
+        return value in ("enabled", "disabled")
+
+    def _first(self, host: WritableHost) -> str:
+        return power.NO_TURBO if host.exists(power.NO_TURBO) else power.BOOST
+
+    def read(self, host: WritableHost, where: str) -> Value:
+        return power.turbo(host)
+
+    def write(self, host: WritableHost, where: str, value: Value) -> None:
+        path = self._first(host)
+        _put(host, path, "1" if (path == power.NO_TURBO) == (value == "disabled") else "0")
+
+    def kernel_choice(self, host: WritableHost, where: str) -> Value:
+        return "enabled"
+
+
+def _put(host: WritableHost, path: str, text: str) -> None:
+    try:
+        host.write_value(path, f"{text}\n")
+    except OSError as error:
+        name = errno.errorcode.get(error.errno or 0, "error")
+        raise NearmetalError(f"the kernel refused {text} in {path} ({name}: {os.strerror(error.errno or 0)})") from None

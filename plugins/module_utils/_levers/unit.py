@@ -1,0 +1,117 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The levers for the unit: the agent's file, and whether systemd starts it. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import os
+import re
+from contextlib import suppress
+from typing import Iterable
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.unit import (
+    AGENT,
+    IDENTITY,
+    LINK,
+    OLDER_LINK,
+    enabled,
+    identity,
+)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host import bundle, store
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import Lever
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.files import read_only
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
+
+MAX_BYTES = 512 * 1024
+_CACHE = re.compile(r"nearmetal\.[a-z0-9-]{1,32}\.zip", re.ASCII)
+
+
+class Agent(Lever):
+    """The zip application; its value is its version and the digest of its sources."""
+
+    scope = "boot"
+
+    def check(self, where: str, value: Value) -> None:
+        if where or not (value is None or (isinstance(value, str) and IDENTITY.fullmatch(value))):
+            raise NearmetalError(f"{AGENT} can't be {value!r}")
+
+    def read(self, host: WritableHost, where: str) -> Value:
+        return identity(host)
+
+    def write(self, host: WritableHost, where: str, value: Value) -> None:
+        folder = os.path.dirname(AGENT)
+        for name in host.names(folder):
+            if _CACHE.fullmatch(name):
+                store.remove_file(host, f"{folder}/{name}")
+        if value is None:
+            store.remove_file(host, AGENT)
+            store.remove_empty(host, folder)
+            return
+        version = str(value).split(" ", maxsplit=1)[0]
+        data = bundle.build(version)
+        if bundle.identity(version) != value or len(data) > MAX_BYTES:
+            raise NearmetalError(f"the agent {value!r} can't be made of these sources")
+        store.replace_file(host, AGENT, data, mode=0o644, folder_mode=0o755)
+        cache = f"{folder}/{bundle.cache_name()}"
+        store.replace_file(host, cache, bundle.compiled(), mode=0o644, folder_mode=0o755)
+
+    def obstacle(self, host: WritableHost, where: str) -> str:
+        if host.exists(AGENT) and identity(host) is None:
+            return f"{AGENT} exists and nearmetal didn't write it: move it away and run again"
+        return read_only(host, AGENT)
+
+    def temporary(self, host: WritableHost, where: str) -> Iterable[str]:
+        return (store.beside(AGENT), store.beside(f"{os.path.dirname(AGENT)}/{bundle.cache_name()}"))
+
+    def remembered(self, value: Value) -> Value:
+        # Whichever version it is, it is ours and goes with the last concern that needs it.
+        return None if value is None else "agent"
+
+
+class Enabled(Lever):
+    """Whether systemd starts the timer at boot, by the link that `systemctl enable` makes; False: as it once was."""
+
+    scope = "boot"
+
+    def check(self, where: str, value: Value) -> None:
+        if where or not (value is None or isinstance(value, bool)):
+            raise NearmetalError(f"{self.what} can't be {value!r}")
+
+    def read(self, host: WritableHost, where: str) -> Value:
+        return enabled(host)
+
+    def write(self, host: WritableHost, where: str, value: Value) -> None:
+        if value is None:
+            if host.booted():
+                host.command(("systemctl", "stop", "nearmetal.timer"))
+            store.remove_file(host, LINK)
+            store.remove_file(host, OLDER_LINK)
+            store.remove_file(host, store.FINGERPRINT)
+            return
+        link(host, LINK)
+        store.remove_file(host, OLDER_LINK)
+        if host.booted():
+            host.command(("systemctl", "start", "nearmetal.timer"))
+
+    def obstacle(self, host: WritableHost, where: str) -> str:
+        return read_only(host, LINK)
+
+    def original(self, before: Value) -> Value:
+        return None  # links that are there without a journal are leftovers, nobody's original
+
+    def remembered(self, value: Value) -> Value:
+        return None if value is None else True  # whichever links, they are ours
+
+
+def link(host: WritableHost, path: str) -> None:
+    """The link in a folder `….wants` by which a target starts the unit of that name."""
+    folder, name = os.path.split(path)
+    try:
+        with store.directory(host, folder, create=0o755) as parent, suppress(FileExistsError):
+            os.symlink(f"{os.path.dirname(folder)}/{name}", name, dir_fd=parent)
+            os.fsync(parent)
+    except OSError as error:
+        raise store.explain(path, error) from None

@@ -1,0 +1,76 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Judging a place element by element: ours, original, or somebody's. PRIVATE to the collection.
+
+A run may end inside a table, and somebody may set one element of it; so what holds of a
+table never holds of all its elements. A place that is no table has one element.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Dict, Iterable, List, Mapping, Sequence, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import Lever
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Whose each element of a place is now. An element that is at its original is in none of the tables."""
+
+    ours: Mapping[str, Value]  # element → the value of ours that it holds
+    back: Mapping[str, Value]  # of those, element → its original
+    away: Mapping[str, Value]  # element that can't be read now → the value of ours that it went with
+    others: Mapping[str, Tuple[Value, Value]]  # element that somebody set → what it is, and its original
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing of ours is left there."""
+        return not self.ours and not self.away
+
+
+def judge(
+    host: WritableHost, lever: Lever, where: str, original: Value, ours: Sequence[Value], whole: bool = True
+) -> Judged:
+    """Look at the place. `ours` are values that runs of ours wrote or meant to, the last one last.
+
+    Unless they were written `whole`, a run may have ended inside the write of an element.
+    """
+    seen = lever.seen(host, where)
+    names = dict.fromkeys(name for value in (original, *ours) for name in lever.elements(value))
+    names.update(dict.fromkeys(seen))
+    first = originals(lever, original, names)
+    written: Dict[str, List[Value]] = {}
+    for value in reversed(ours):
+        for name, part in lever.elements(value, names).items():
+            written.setdefault(name, []).append(part)
+    held: Dict[str, Value] = {}
+    back: Dict[str, Value] = {}
+    away: Dict[str, Value] = {}
+    others: Dict[str, Tuple[Value, Value]] = {}
+    for name in names:
+        parts = written.get(name, [])
+        if name not in seen:
+            changed = [part for part in parts if name not in first or part != first[name]]
+            if changed and lever.away(host, where, name):
+                away[name] = changed[0]
+        elif name not in first or seen[name] != first[name]:
+            now = lever.remembered(seen[name])
+            matches = [part for part in parts if lever.alike(now, part)]
+            if not matches and not whole and name in first:
+                matches = [part for part in parts if lever.partly(now, first[name], part)]
+            if matches:
+                held[name] = matches[0]
+                if name in first:
+                    back[name] = first[name]
+            elif name in first:
+                others[name] = (seen[name], first[name])
+    return Judged(held, back, away, others)
+
+
+def originals(lever: Lever, original: Value, names: Iterable[str]) -> Mapping[str, Value]:
+    """What was there before nearmetal, element by element; none when only a boot brings it back."""
+    return {} if original is None and lever.scope == "runtime" else lever.elements(original, names)

@@ -1,0 +1,393 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The journal: the original values, kept on the host until they are restored. PRIVATE to the collection.
+
+It is written before the first change, and only what can be read again is written.
+Its content is checked at every use: it names levers and typed values, never paths or commands. An entry whose lever or
+place this version doesn't know is a newer one's: it stays as it is, and nothing is done with it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, replace
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.unit import BAKED
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import Lever, Table
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import LEVERS, lever
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.elements import Judged, judge, originals
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import json_text
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Value
+from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION as NEARMETAL
+
+PATH = f"{store.DATA}/journal.json"
+# What a host that becomes an image had at run time: for its own way back, and in no image.
+ASIDE = "/run/nearmetal/journal.json"
+VERSION = 1
+
+_MOST_OURS = 8  # of one place, after runs that were killed
+_NEWER = re.compile(r"[a-z][a-z0-9_]{0,31}(\.[a-z][a-z0-9_]{0,31})?", re.ASCII)
+
+
+class _OtherVersion(NearmetalError):
+    """It has a format that only a newer nearmetal knows."""
+
+
+# What reading something else than a journal of ours may raise.
+_DAMAGE = (ValueError, KeyError, TypeError, NearmetalError)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What one place was before nearmetal, and which values since then are ours."""
+
+    concern: str
+    knob: str
+    what: str
+    where: str
+    original: Value  # None at runtime: not known, as only a boot brings it back
+    ours: Tuple[Value, ...]  # the last one is wanted; more than one only after a run that was killed
+    boot_id: str  # a runtime original of another boot is void
+    whole: bool = False  # a run lived to see that its values hold
+    disturbed_by: str = ""  # the lever whose write sets this place anew; "" for what a run wrote there itself
+
+    @property
+    def key(self) -> Tuple[str, str]:
+        """The place: lever and where."""
+        return (self.what, self.where)
+
+    def void(self, boot_id: str) -> bool:
+        """Whether a reboot has made the original meaningless."""
+        return lever(self.what).scope == "runtime" and (self.boot_id != boot_id or self.original is None)
+
+    def judged(self, host: WritableHost, original: Value) -> Judged:
+        """Whose each element of the place is now, if `original` is what was there."""
+        moved = lever(self.what)
+        ours = self.ours
+        if self.disturbed_by and not self.whole:  # by a run that ended before it could see what came of it
+            ours = (*ours, moved.remembered(moved.read(host, self.where)))
+        return judge(host, moved, self.where, original, ours, self.whole)
+
+    def holding(self, now: Value) -> Mapping[str, Value]:
+        """The elements that have a value of ours when the place reads `now`."""
+        moved = lever(self.what)
+        present = moved.elements(now)
+        ours = [moved.elements(value, present) for value in self.ours]
+        return {
+            name: part
+            for name, part in present.items()
+            if any(name in value and moved.alike(moved.remembered(part), value[name]) for value in ours)
+        }
+
+    def setting(self, action: Action) -> Dict[str, Value]:
+        """The elements that an action sets or keeps set; what somebody else set to what is wanted stays theirs."""
+        moved = lever(self.what)
+        before = moved.elements(action.before)
+        after = moved.elements(moved.remembered(action.after), before)
+        held = self.holding(action.before)
+        changed = {name: part for name, part in after.items() if name not in before or before[name] != part}
+        kept = {name: part for name, part in after.items() if name in held or action.before == action.after}
+        return {**kept, **changed}
+
+    def adding(self, host: WritableHost, action: Action) -> Entry:
+        """With what the action sets as one more value of ours. Of runs that were killed the last values are kept."""
+        set_now = self.setting(action)
+        intended = self.value(set_now) if set_now else lever(self.what).remembered(action.after)
+        others = [value for value in self.ours if value != intended]
+        if len(others) >= _MOST_OURS:
+            found = self.judged(host, self.original)
+            there = () if found.settled else (self.value({**found.ours, **found.away}),)
+            others = [*there, *others[2 - _MOST_OURS :]]
+        return replace(self, ours=(*others, intended), whole=False)
+
+    def value(self, elements: Mapping[str, Value]) -> Value:
+        """The value that has these elements of ours."""
+        return lever(self.what).composed(elements, self.original)
+
+
+@dataclass(frozen=True)
+class _Content:
+    """What one file holds."""
+
+    instance: Optional[str] = None  # whose originals these are
+    entries: Sequence[Entry] = ()
+    newer: Sequence[Dict[str, Any]] = ()  # entries of levers or places that this version doesn't know
+
+    def of(self, scope: str) -> List[Entry]:
+        """The entries that hold for a boot, or outlive it."""
+        return [entry for entry in self.entries if lever(entry.what).scope == scope]
+
+
+class Journal:
+    """The entries of one host, in the order in which they were made."""
+
+    def __init__(self, host: WritableHost, instance: Optional[str]) -> None:
+        self._host = host
+        self._instance = instance
+        self._entries: Dict[Tuple[str, str], Entry] = {}
+        self._newer: Sequence[Dict[str, Any]] = ()
+        self._aside = _Content()
+        self._at_boot: Set[Tuple[str, str]] = set()
+        self._earlier: Dict[Tuple[str, str], Entry] = {}  # before the changes that were begun
+        self._load()
+
+    def entries(self, concern: Optional[str] = None) -> List[Entry]:
+        """All entries, or those of one concern."""
+        return [entry for entry in self._entries.values() if concern in (None, entry.concern)]
+
+    def concerns(self) -> List[str]:
+        """Every concern with an entry, the last one done first; those that only a newer nearmetal knows too."""
+        names = [entry.concern for entry in self._entries.values()] + [raw["concern"] for raw in self._newer]
+        return list(dict.fromkeys(reversed(names)))
+
+    def beyond_us(self, concern: str) -> str:
+        """Why this version can't take the concern back as a whole; empty when it can."""
+        theirs = [raw for raw in self._newer if raw["concern"] == concern]
+        unknown = sorted({raw["where"] if raw["what"] in LEVERS else raw["what"] for raw in theirs})
+        if not unknown:
+            return ""
+        return (
+            f"nearmetal {NEARMETAL} doesn't know {', '.join(unknown)}, which a newer nearmetal set here; {PATH} keeps"
+            f" its originals: run `nearmetal restore {concern}` on the host, or restore with the newer one"
+        )
+
+    def begin(self, actions: Iterable[Action], shaken: Iterable[Action] = ()) -> None:
+        """Remember where each action starts and what it intends, on disk, before anything is changed.
+
+        And what places have that the actions may disturb: those are `shaken`.
+        """
+        boot_id = self._host.boot_id()
+        self._at_boot = set_at_boot(self._host, self._entries.values())
+        self._earlier = self._entries
+        entries = dict(self._entries)
+        for place in shaken:
+            entry = self._started(entries.get((place.what, place.where)), place, boot_id)
+            ours = entry.ours or (lever(place.what).remembered(place.before),)
+            entries[entry.key] = replace(entry, ours=ours, whole=False, disturbed_by=place.reason)
+        for action in actions:
+            entry = self._started(entries.get((action.what, action.where)), action, boot_id)
+            entry = replace(entry, concern=action.concern, knob=action.knob).adding(self._host, action)
+            entries[entry.key] = replace(entry, disturbed_by="")
+        self._save(entries)
+
+    def _started(self, entry: Optional[Entry], action: Action, boot_id: str) -> Entry:
+        """The entry of the action's place, with the original that holds in this boot."""
+        moved = lever(action.what)
+        if entry is not None and not entry.void(boot_id):
+            return replace(entry, original=moved.whole(self._host, action.where, entry.original))
+        original = moved.original(action.before)
+        ours: Tuple[Value, ...] = ()
+        held: Mapping[str, Value] = {}
+        if entry is not None:
+            held, ours = entry.holding(action.before), entry.ours
+        if (action.what, action.where) in self._at_boot:
+            held = moved.elements(action.before)
+        if held:
+            # A file of ours set them at boot: their originals are what the kernel would choose, if that is known.
+            ours = ours or (moved.remembered(action.before),)
+            original = _chosen(moved, action.before, held, moved.kernel_choice(self._host, action.where))
+            return Entry(action.concern, action.knob, action.what, action.where, original, ours, boot_id)
+        try:
+            moved.check(action.where, original)
+        except NearmetalError as error:
+            raise NearmetalError(f"what is there couldn't be put back ({error}): left as it is") from None
+        return Entry(action.concern, action.knob, action.what, action.where, original, (), boot_id)
+
+    def settle(self, actions: Iterable[Action], shaken: Iterable[Action] = ()) -> None:
+        """The actions hold: keep what is ours now; forget places of which nothing is ours any more."""
+        entries = dict(self._entries)
+        for action in actions:
+            entry = entries.pop((action.what, action.where), None)
+            if entry is None:
+                continue
+            found = entry.judged(self._host, entry.original)
+            ours = {**found.ours, **entry.setting(action), **found.away}
+            goal = lever(entry.what).elements(action.after, ours)
+            first = originals(lever(entry.what), entry.original, ours)
+            left = {name: part for name, part in ours.items() if name in found.away or not _back(name, goal, first)}
+            if left:
+                entries[entry.key] = replace(entry, ours=(entry.value(left),), whole=True)
+        for place in shaken:
+            entry = entries.pop((place.what, place.where), None)
+            if entry is not None:
+                entries.update((kept.key, kept) for kept in self._disturbed(entry, place))
+        self._save(entries)
+
+    def _disturbed(self, entry: Entry, place: Action) -> Iterator[Entry]:
+        """The entry of a shaken place with what is there now, unless that is the original."""
+        moved = lever(entry.what)
+        before = self._earlier.get(entry.key)
+        own = before is not None and not before.disturbed_by
+        found = replace(entry, disturbed_by="").judged(self._host, entry.original)
+        seen, was = moved.seen(self._host, entry.where), moved.elements(place.before)
+        anew = {name: moved.remembered(part) for name, part in seen.items() if was.get(name, part) != part}
+        first = originals(moved, entry.original, anew)
+        anew = {name: part for name, part in anew.items() if name not in first or part != first[name]}
+        left = {**found.ours, **found.away, **anew}
+        if left:
+            yield replace(entry, ours=(entry.value(left),), whole=True, disturbed_by="" if own else entry.disturbed_by)
+
+    def forget(self, entries: Iterable[Entry]) -> None:
+        """These places are no longer ours."""
+        gone = {entry.key for entry in entries}
+        self._save({key: entry for key, entry in self._entries.items() if key not in gone})
+
+    def reset(self, entries: List[Entry]) -> None:
+        """Go back to an earlier state: a failed concern was rolled back."""
+        self._save({entry.key: entry for entry in entries})
+
+    def keep(self, entries: Iterable[Entry]) -> None:
+        """Hold on to entries of before a run whose way back failed: what they are about may be there again."""
+        kept = dict(self._entries)
+        for entry in entries:
+            present = kept.get(entry.key, entry)
+            added = (value for value in present.ours if value not in entry.ours)
+            kept[entry.key] = replace(present, ours=(*entry.ours, *added)[-_MOST_OURS:], whole=False)
+        self._save(kept)
+
+    def set_aside(self) -> None:
+        """The host becomes an image: from now on nothing on its disk tells of what it had at run time, or who it is."""
+        if self._aside.entries:
+            _write(self._host, ASIDE, self._aside, folder_mode=0o755)
+        self._save(self._entries)
+
+    def _save(self, entries: Dict[Tuple[str, str], Entry]) -> None:
+        """Put the entries on disk; only what is there counts. NearmetalError when they couldn't be read again.
+
+        Of a place that is forgotten nothing is left beside, whichever run was killed there.
+        """
+        for key in self._entries.keys() - entries.keys():
+            for path in lever(key[0]).temporary(self._host, key[1]):
+                if self._host.exists(path):
+                    store.remove_file(self._host, path)
+        if entries or self._newer:
+            content = _Content(self._instance, list(entries.values()), self._newer)
+            _write(self._host, PATH, content, folder_mode=0o700)
+        else:
+            store.remove_file(self._host, PATH)
+            store.remove_empty_data(self._host)
+        self._entries = entries
+        if self._aside.entries and not self._host.image:
+            store.remove_file(self._host, ASIDE)  # it is all in one place again
+            self._aside = _Content()
+
+    def _load(self) -> None:
+        kept = _read(self._host, PATH)
+        self._newer = kept.newer
+        entries = kept.of("boot")
+        if self._host.image:
+            self._aside = replace(kept, entries=kept.of("runtime"), newer=())
+            entries = [replace(entry, boot_id="") for entry in entries]
+        else:
+            self._aside = _read(self._host, ASIDE)
+            if kept.instance == self._instance:  # else an AMI was made of a tuned host: they are another machine's
+                entries = list(kept.entries)
+            if self._aside.instance == self._instance:
+                entries = [*self._aside.of("runtime"), *entries]
+            if self._host.exists(BAKED):  # so its files are younger than this boot
+                entries = [replace(entry, boot_id=entry.boot_id or self._host.boot_id()) for entry in entries]
+        self._entries = {entry.key: entry for entry in entries}
+
+
+def _back(name: str, goal: Mapping[str, Value], first: Mapping[str, Value]) -> bool:
+    """Whether an element was to go back to its original."""
+    return name in goal and name in first and goal[name] == first[name]
+
+
+def _chosen(moved: Lever, before: Value, held: Mapping[str, Value], choice: Value) -> Value:
+    """A value from before our change, with the kernel's own choice for what a file of ours set at boot."""
+    if choice is None and len(held) == len(moved.elements(before)):
+        return None
+    known = {name: part for name, part in moved.elements(choice, held).items() if name in held}
+    others = {name: part for name, part in moved.elements(before).items() if name not in held}
+    return moved.composed({**others, **known}, before)
+
+
+def set_at_boot(host: WritableHost, entries: Iterable[Entry]) -> Set[Tuple[str, str]]:
+    """Lever and place of what still has a value that a file of ours, older than this boot, gave it at boot."""
+    boot_id = host.boot_id()
+    old = [entry for entry in entries if entry.boot_id != boot_id]
+    return {place for entry in old for place in lever(entry.what).at_boot(host, entry.where)}
+
+
+def _write(host: WritableHost, path: str, content: _Content, folder_mode: int) -> None:
+    data = _rendered(content)
+    try:
+        readable = _rendered(_parsed(path, data)) == data and len(data) <= store.MAX_BYTES
+    except _DAMAGE as error:
+        raise NearmetalError(f"{path} couldn't be read again ({_reason(error)}): it is left as it is") from None
+    if not readable:
+        raise NearmetalError(f"{path} would become one that can't be read again: it is left as it is")
+    store.replace_file(host, path, data, mode=0o600, folder_mode=folder_mode)
+
+
+def _read(host: WritableHost, path: str) -> _Content:
+    data = store.read_file(host, path)
+    if data is None:
+        return _Content()
+    try:
+        return _parsed(path, data)
+    except _OtherVersion:
+        raise
+    except _DAMAGE as error:
+        raise NearmetalError(
+            f"{path} isn't a journal that nearmetal wrote ({_reason(error)}): nothing was changed;"
+            " if a newer one tuned this host, use that one; else look at it, and move it away to start anew,"
+            " which gives up the originals it holds"
+        ) from None
+
+
+def _rendered(content: _Content) -> bytes:
+    entries = [*map(vars, content.entries), *content.newer]
+    whole = {"version": VERSION, "instance": content.instance, "entries": entries}
+    return json.dumps(whole, indent=1, sort_keys=True).encode() + b"\n"
+
+
+def _parsed(path: str, data: bytes) -> _Content:
+    """What it holds; one of _DAMAGE when it isn't a journal of ours."""
+    raw = json_text.parse(data.decode("utf-8"))
+    version = raw["version"]
+    if version != VERSION:
+        told = f"{path} has version {version!r}, this nearmetal writes version {VERSION}: use the newer one"
+        raise _OtherVersion(told)
+    newer = [one for one in raw["entries"] if _is_newer(one)]
+    return _Content(raw["instance"], [_entry(one) for one in raw["entries"] if one not in newer], newer)
+
+
+def _is_newer(raw: Any) -> bool:
+    """Whether an entry is one of ours in all but its lever or its place, whose name we don't know."""
+    what, concern, where = raw["what"], raw["concern"], raw["where"]
+    if not all(isinstance(name, str) for name in (what, concern, where)) or not _NEWER.fullmatch(concern):
+        return False
+    return lever(what).newer(where) if what in LEVERS else bool(_NEWER.fullmatch(what))
+
+
+def _reason(error: Exception) -> str:
+    return f"no {error}" if isinstance(error, KeyError) else str(error).splitlines()[0]
+
+
+def _entry(raw: Any) -> Entry:
+    texts = {name: raw[name] for name in ("concern", "knob", "what", "where", "boot_id")}
+    if not all(isinstance(text, str) and len(text) <= 256 for text in texts.values()):
+        raise NearmetalError("an entry whose names are no short texts")
+    moved = lever(texts["what"])
+    original, ours = raw["original"], raw["ours"]
+    if not isinstance(ours, list) or not ours:
+        raise NearmetalError("an entry without values of ours")
+    unknown = original is None and moved.scope == "runtime"
+    moved.check(texts["where"], ours[-1] if unknown else original)
+    for value in ours if isinstance(moved, Table) else ():
+        moved.check(texts["where"], value)
+    if moved.original(original) != original:
+        raise NearmetalError(f"an original of {texts['where']} that nearmetal never keeps")
+    disturbed_by = raw.get("disturbed_by", "")
+    if disturbed_by:
+        lever(disturbed_by)
+    whole = raw.get("whole", True) is True
+    return Entry(original=original, ours=tuple(ours), whole=whole, disturbed_by=disturbed_by, **texts)

@@ -1,0 +1,163 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Stored wanted: what the last run of each concern asked for, kept on the host. PRIVATE to the collection.
+
+The unit plans from it, `nearmetal status` tells it, and a later run sees what it
+leaves out. Options are checked against their concern's own spec at every use.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Dict, List, Mapping, Optional
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import json_text
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning import waivers
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import COMMON, validate
+from ansible_collections.nearmetal.ec2.plugins.module_utils._version import numbers
+
+PATH = f"{store.DATA}/wanted.json"
+FORMAT = 1
+
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,31}", re.ASCII)
+_RUN = re.compile(r"[a-z0-9_ ,:.-]{1,200}", re.ASCII)
+_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What one concern is wanted to be, and which run said so."""
+
+    options: Mapping[str, Any]
+    by: Mapping[str, str] = field(default_factory=dict)  # option → user | workload
+    replan: bool = False  # the unit plans it anew at boot
+    run: str = ""  # "tune, workload base"
+    version: str = ""  # of the nearmetal that stored it
+    at: str = ""  # UTC, when it was stored
+
+    @property
+    def outlives_boots(self) -> bool:
+        """Whether it is to hold after a reboot too."""
+        return self.options.get("persist") is not False
+
+    @property
+    def said(self) -> str:
+        """Which run it was, for people."""
+        return f"{self.run} of {self.at[:10]} {self.at[11:16]} UTC"
+
+    def wanted(self, concern: Concern) -> Wanted:
+        """The options, checked as if they were given now. Raises NearmetalError naming the one that is wrong."""
+        try:
+            options = validate(concern.name, {**COMMON, **waivers.OPTIONS, **concern.options}, self.options)
+        except NearmetalError as error:
+            raise NearmetalError(f"{PATH}: {error}; run tune again") from None
+        return Wanted(options, self.by, stored=True)
+
+
+class StoredWanted:
+    """The stored wanted of one host, by concern."""
+
+    def __init__(self, host: WritableHost) -> None:
+        self._host = host
+        self._concerns: Dict[str, Stored] = {}
+        data = store.read_file(host, PATH)
+        if data is not None:
+            self._concerns = _parsed(data)
+
+    def names(self) -> List[str]:
+        """The concerns, in the order in which they were first stored."""
+        return list(self._concerns)
+
+    def get(self, name: str) -> Optional[Stored]:
+        """What is stored of the concern; None when nothing is."""
+        return self._concerns.get(name)
+
+    def everything(self) -> Dict[str, Stored]:
+        """All of it, by concern."""
+        return dict(self._concerns)
+
+    def put(self, name: str, keep: Optional[Stored], run: str, version: str) -> None:
+        """Store what is wanted of a concern now; None forgets the concern. Nothing is written when it is the same."""
+        concerns = dict(self._concerns)
+        if keep is None:
+            concerns.pop(name, None)
+        elif self.differs(name, keep):
+            at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+            concerns[name] = replace(keep, run=run, version=version, at=at)
+        self.reset(concerns)
+
+    def differs(self, name: str, keep: Optional[Stored]) -> bool:
+        """Whether putting this would change what is stored, whoever wanted it."""
+        present = self._concerns.get(name)
+        if present is None or keep is None:
+            return present is not keep
+        return replace(present, run="", version="", at="") != replace(keep, run="", version="", at="")
+
+    def reset(self, concerns: Dict[str, Stored]) -> None:
+        """Put exactly these on disk, unless they are there."""
+        if concerns == self._concerns:
+            return
+        try:
+            self._write(concerns)
+        except NearmetalError:
+            with suppress(NearmetalError):  # an error after the rename: the new file is there
+                self._write(self._concerns)
+            raise
+        self._concerns = concerns
+
+    def _write(self, concerns: Dict[str, Stored]) -> None:
+        if concerns:
+            content = {"version": FORMAT, "concerns": {name: asdict(stored) for name, stored in concerns.items()}}
+            data = json.dumps(content, indent=1).encode() + b"\n"
+            store.replace_file(self._host, PATH, data, mode=0o600, folder_mode=0o700)
+        else:
+            store.remove_file(self._host, PATH)
+            store.remove_empty_data(self._host)
+
+
+def _parsed(data: bytes) -> Dict[str, Stored]:
+    try:
+        content = json_text.parse(data.decode("utf-8"))
+        version = content["version"]
+        concerns = {_text(name, _NAME): stored_of(raw) for name, raw in content["concerns"].items()}
+    except (ValueError, KeyError, TypeError, AttributeError, NearmetalError) as error:
+        reason = f"no {error}" if isinstance(error, KeyError) else str(error).splitlines()[0]
+        raise NearmetalError(
+            f"{PATH} isn't what nearmetal stored ({reason}): nothing was changed;"
+            " look at it, move it away, and run tune again"
+        ) from None
+    if version != FORMAT:
+        raise NearmetalError(
+            f"{PATH} has version {version!r}, this nearmetal writes version {FORMAT}: use the newer one"
+        )
+    return concerns
+
+
+def stored_of(raw: Any) -> Stored:
+    """What is stored of one concern, checked. Raises NearmetalError, KeyError or TypeError when it isn't of ours."""
+    options, by, replan = raw["options"], raw["by"], raw["replan"]
+    if not isinstance(replan, bool):
+        raise NearmetalError("a mark for the unit that is neither true nor false")
+    if not isinstance(options, dict) or not isinstance(by, dict):
+        raise NearmetalError("options that are no mapping")
+    if not all(who in ("user", "workload") for who in by.values()):
+        raise NearmetalError("an option that neither the user nor a workload wants")
+    if numbers(raw["version"]) is None:
+        raise NearmetalError("a version that is none")
+    return Stored(options, by, replan, _text(raw["run"], _RUN), raw["version"], _text(raw["at"], _TIME))
+
+
+def _text(value: Any, form: "re.Pattern[str]") -> str:
+    if not isinstance(value, str) or not form.fullmatch(value):
+        raise NearmetalError("a name, run or time of another form")
+    return value

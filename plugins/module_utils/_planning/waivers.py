@@ -1,0 +1,150 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a run leaves alone: knobs that are excluded, and knobs that somebody waived. Pure. PRIVATE to the collection.
+
+An excluded knob is an option left out: what an earlier run had set is taken back. A
+waived one is left as it is, with a reason and a last day, and is reported.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any, Callable, Dict, List, Mapping, Sequence, Set, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import validate
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
+
+REFERENCE = "docs/workloads.md"
+LONGEST = 200  # characters of a reason
+
+_WAIVER: Mapping[str, Mapping[str, Any]] = {
+    "knob": {"type": "str", "required": True},
+    "reason": {"type": "str", "required": True},
+    "expires": {"type": "str", "required": True},
+}
+# In the options of each concern as they are stored; there `knob` is without its concern.
+OPTIONS: Mapping[str, Mapping[str, Any]] = {
+    "waivers": {"type": "list", "elements": "dict", "options": _WAIVER},
+}
+
+Concerns = Mapping[str, Concern]
+
+
+def excluded(given: Sequence[Any], concerns: Concerns) -> Dict[str, Set[str]]:
+    """Concern → the options, or of one that only looks the checks, to leave out.
+
+    Raises NearmetalError for what is no `concern.knob`.
+    """
+    found: Dict[str, Set[str]] = {}
+    for position, name in enumerate(given):
+        concern, knob = _split(f"exclude[{position}]", name, concerns)
+        knobs = managed(concerns[concern]) or concerns[concern].checks
+        if knob not in knobs:
+            raise NearmetalError(f"exclude[{position}]: {concern} has no knob {shown(knob)}; it has {', '.join(knobs)}")
+        found.setdefault(concern, set()).add(knob)
+    return found
+
+
+def by_concern(given: Sequence[Any], concerns: Concerns, left_out: Mapping[str, Set[str]]) -> Dict[str, List[Any]]:
+    """Concern → its waivers in the form of OPTIONS. Raises NearmetalError for a waiver that says too little."""
+    found: Dict[str, List[Any]] = {}
+    for position, raw in enumerate(given):
+        where = f"waivers[{position}]"
+        waiver = validate(where, _WAIVER, raw)
+        concern, knob = _split(f"{where}.knob", waiver["knob"], concerns)
+        if knob in left_out.get(concern, ()):
+            raise NearmetalError(
+                f"{concern}.{knob} is in exclude, which takes it back, and in waivers, which leaves it as it is:"
+                " give one of them"
+            )
+        if any(other["knob"] == knob for other in found.get(concern, ())):
+            raise NearmetalError(f"{where}: {concern}.{knob} is waived twice; give one reason and one last day")
+        reason = " ".join(waiver["reason"].split())
+        if not 0 < len(reason) <= LONGEST or not reason.isprintable():
+            raise NearmetalError(f"{where}.reason says why in 1 to {LONGEST} characters, for readers of the report")
+        demand_day(f"{where}.expires", waiver["expires"])
+        found.setdefault(concern, []).append({"knob": knob, "reason": reason, "expires": waiver["expires"]})
+    return found
+
+
+def demand_day(name: str, text: str) -> None:
+    """NearmetalError unless it is a day of the calendar such as 2027-01-31."""
+    try:
+        fits = time.strftime("%Y-%m-%d", time.strptime(text, "%Y-%m-%d")) == text
+    except ValueError:
+        fits = False
+    if not fits:
+        raise NearmetalError(f"{name} is the last day of the waiver, such as 2027-01-31, not {shown(text)}")
+
+
+def plan_waived(concern: Concern, wanted: Wanted, plan_of: Callable[[Wanted], Plan], today: str) -> Plan:
+    """The concern's plan, in which nothing is done for a knob whose waiver holds on the day `today` (YYYY-MM-DD)."""
+    plan = plan_of(wanted)
+    waivers = {waiver["knob"]: waiver for waiver in wanted.get("waivers") or ()}
+    if not waivers:
+        return plan
+    for knob, waiver in waivers.items():
+        demand_day(f"{concern.name}: the waiver of {knob}", waiver["expires"])
+    holding = {knob: waiver for knob, waiver in waivers.items() if waiver["expires"] >= today}
+    told = [_told(concern, waiver, plan, today) for waiver in waivers.values()]
+    if not holding:
+        return Plan(plan.actions, (*plan.findings, *_flat(told)), plan.replan)
+    others = {option: value for option, value in wanted.options.items() if option not in holding}
+    rest = plan_of(replace(wanted, options=others))
+    actions = tuple(action for action in rest.actions if action.knob not in holding)
+    left = tuple(_waived(finding, holding[finding.knob]) for finding in plan.findings if finding.knob in holding)
+    findings = tuple(finding for finding in rest.findings if finding.knob not in holding)
+    return Plan(actions, (*left, *findings, *_flat(told)), rest.replan)
+
+
+def _waived(finding: Finding, waiver: Mapping[str, str]) -> Finding:
+    if finding.status == "ok":
+        return finding
+    reason = "until {expires}: {reason}; otherwise {0}: {1}".format(finding.status, finding.reason, **waiver)
+    return replace(finding, status="waived", reason=reason)
+
+
+def _told(concern: Concern, waiver: Mapping[str, str], plan: Plan, today: str) -> Tuple[Finding, ...]:
+    """What is to be said of a waiver that is over, or that can't ever have meant anything."""
+    knob = waiver["knob"]
+    if knob not in knobs_of(concern):
+        reason = (
+            f"a waiver names {concern.name}.{knob}, but {concern.name} has no knob {shown(knob)}: look at its spelling,"
+            " or remove it"
+        )
+    elif waiver["expires"] < today and any(finding.knob == knob for finding in plan.findings):
+        reason = "its waiver expired on {expires} ({reason}), so it is managed again: renew it or remove it".format(
+            **waiver
+        )
+    else:
+        return ()
+    return (Finding(concern.name, knob, "advice", reason, reference=REFERENCE),)
+
+
+def _flat(told: Sequence[Tuple[Finding, ...]]) -> Tuple[Finding, ...]:
+    return tuple(finding for findings in told for finding in findings)
+
+
+def _split(where: str, name: Any, concerns: Concerns) -> Tuple[str, str]:
+    concern, dot, knob = name.partition(".") if isinstance(name, str) else ("", "", "")
+    if not (concern and dot and knob):
+        raise NearmetalError(f"{where} is concern.knob, such as cpu_power.idle, not {shown(name)}")
+    if concern not in concerns:
+        raise NearmetalError(f"{where}: concern {shown(concern)} is unknown; there are {', '.join(sorted(concerns))}")
+    return concern, knob
+
+
+def knobs_of(concern: Concern) -> List[str]:
+    """Everything that a finding of the concern may be about, on any host."""
+    how = [option for option in ("method", "persist") if option in concern.options]
+    return [*managed(concern), *concern.checks, *how]
+
+
+def managed(concern: Concern) -> List[str]:
+    """The options that can be managed or left out; the others say how."""
+    return [option for option, rule in concern.options.items() if "default" not in rule]
