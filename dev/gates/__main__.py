@@ -17,6 +17,7 @@ GATES: "dict[str, Gate]" = {
     "budgets": python.budgets,
     "layers": python.layers,
     "only-the-engine-writes": python.only_the_engine_writes,
+    "crowded-folders": python.crowded_folders,
     "only-the-standard-library": python.only_the_standard_library,
     "no-hidden-failure": tasks.no_hidden_failure,
     "whole-roles": tasks.whole_roles,

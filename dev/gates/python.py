@@ -10,6 +10,7 @@ import io
 import re
 import sys
 import tokenize
+from collections import Counter
 from typing import Iterator
 
 from dev.gates import Copy
@@ -36,13 +37,28 @@ LEFT_OUT = {
     "importorskip",
 }
 LEFT_OUT |= {"deselect", "collect_ignore", "collect_ignore_glob"}
-# What each layer may import from module_utils: parsers know no facts, facts no concerns, concerns no engine.
+# What each folder of module_utils may import from the others: parsers know no facts, facts no concerns, concerns no
+# engine, and only the edges know Ansible.
+_PLAIN = {"_error", "_plan", "_version", "_words"}
+_PURE = {*_PLAIN, "_parse", "_facts", "_planning", "_concerns", "_workloads"}
+_WRITING = {*_PURE, "_host", "_levers", "_memory", "_engine"}
 LAYERS = {
     "_parse": {"_parse", "_error"},
     "_facts": {"_facts", "_parse", "_error", "_plan"},
-    "_concerns": {"_concerns", "_facts", "_error", "_plan", "_version", "_words"},
+    "_planning": {*_PLAIN, "_planning", "_facts"},
+    "_concerns": {*_PLAIN, "_concerns", "_planning", "_facts"},
+    "_workloads": {*_PLAIN, "_workloads", "_planning"},
+    "_host": {"_host", "_facts", "_error"},
+    "_levers": {*_PLAIN, "_levers", "_host", "_facts", "_parse"},
+    "_memory": {*_PLAIN, "_memory", "_levers", "_host", "_planning", "_facts", "_parse"},
+    "_engine": _WRITING,
+    "_agent": {*_WRITING, "_agent"},
+    "_ansible": {*_WRITING, "_agent", "_ansible"},
     "_cloud": {"_cloud", "_error", "_plan"},
 }
+# Folders that hold one file per format, domain or workload, however many there are.
+ONE_FILE_EACH = ("_parse", "_facts", "_workloads")
+MOST_FILES = 16
 # Calls that change a host; only the engine may make them.
 WRITES = {
     "chmod",
@@ -132,6 +148,16 @@ def budgets(copy: Copy) -> "list[str]":
     return problems
 
 
+def crowded_folders(copy: Copy) -> "list[str]":
+    """No folder of module_utils holds more files than a reader can guess from."""
+    counts = Counter(name.rpartition("/")[0] for name in copy.having(".py", below=UTILS))
+    return [
+        f"{folder}: {count} files, at most {MOST_FILES}"
+        for folder, count in sorted(counts.items())
+        if count > MOST_FILES and folder[len(UTILS) :] not in ONE_FILE_EACH
+    ]
+
+
 def _length(node: ast.FunctionDef) -> int:
     return (node.end_lineno or node.lineno) - node.lineno + 1
 
@@ -142,8 +168,11 @@ def _without_contract(text: str) -> str:
 
 
 def layers(copy: Copy) -> "list[str]":
-    """No layer imports from one above it."""
-    problems = []
+    """No layer imports from one above it, and each folder is a layer."""
+    folders = {
+        name[len(UTILS) :].split("/")[0] for name in copy.having(".py", below=UTILS) if "/" in name[len(UTILS) :]
+    }
+    problems = [f"{UTILS}{folder}: what it may import isn't said" for folder in sorted(folders - LAYERS.keys())]
     for layer, allowed in LAYERS.items():
         for name in copy.having(".py", below=f"{UTILS}{layer}"):
             for line, module in _imports(copy.tree(name)):
@@ -153,9 +182,9 @@ def layers(copy: Copy) -> "list[str]":
 
 
 def only_the_engine_writes(copy: Copy) -> "list[str]":
-    """Parsers, facts and concerns change nothing and start nothing."""
+    """Parsers, facts and what plans change nothing and start nothing."""
     problems = []
-    for layer in ("_parse", "_facts", "_concerns"):
+    for layer in ("_parse", "_facts", "_planning", "_concerns", "_workloads"):
         for name in copy.having(".py", below=f"{UTILS}{layer}"):
             tree = copy.tree(name)
             for node in ast.walk(tree):

@@ -83,6 +83,19 @@ def test_a_gate_names_the_file_that_breaks_its_rule(
     assert GATES[gate](copy_with(tmp_path / "good", **kept)) == []
 
 
+def test_a_folder_whose_imports_nobody_limits_is_named(tmp_path: Path) -> None:
+    problems = GATES["layers"](copy_with(tmp_path, **{f"{UTILS}/_new/a.py": ""}))
+    assert problems == [f"{UTILS}/_new: what it may import isn't said"]
+
+
+@pytest.mark.parametrize(
+    ("room", "count", "crowded"), [("_levers", 16, False), ("_levers", 17, True), ("_facts", 17, False)]
+)
+def test_a_folder_with_too_many_files_is_named(tmp_path: Path, room: str, count: int, crowded: bool) -> None:
+    copy = copy_with(tmp_path, **{f"{UTILS}/{room}/file{number}.py": "" for number in range(count)})
+    assert GATES["crowded-folders"](copy) == [f"{UTILS}/{room}: 17 files, at most 16"] * crowded
+
+
 ROLE = {
     "roles/x/README.md": "x",
     "roles/x/defaults/main.yml": "x_a: 1\n",
