@@ -14,8 +14,8 @@ description:
   - Placement group and its strategy, spread over availability zones, and tenancy, against what the workload needs and
     what the type allows.
   - A workload whose hosts talk to each other all the time (V(hpc), V(low_latency)) belongs into a cluster group in one
-    zone (S0-39, S1-05, S4-06). Any other belongs into more than one zone.
-  - Dedicated tenancy was measured without any gain (S1-06).
+    zone. Any other belongs into more than one zone.
+  - Dedicated tenancy was measured without any gain.
   - Only reads. A move needs a stop, and often another launch.
 options:
   workload:

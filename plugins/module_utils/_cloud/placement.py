@@ -19,7 +19,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding
 CONCERN = "placement"
 # Workloads whose hosts talk to each other all the time; the names are those of the collection's workloads.
 CLOSE_TOGETHER = ("hpc", "low_latency")
-_GAIN = "stable low latency (S0-39, S1-05); 10 Gbit/s instead of 5 for a single flow (AWS's network bandwidth page)"
+_GAIN = "stable low latency (AWS, 2017); 10 Gbit/s instead of 5 for a single flow (AWS's network bandwidth page)"
 
 
 @dataclass(frozen=True)

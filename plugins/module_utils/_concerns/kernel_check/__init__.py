@@ -75,8 +75,8 @@ def _kernel(platform: PlatformFacts, minimum: Tuple[int, ...]) -> Finding:
         return _finding("kernel", "ok", f"{shown} or newer", platform.kernel, shown, "S0-36")
     reason = (
         f"this kernel is older than {shown}: persistent grants, newer clocks and memory management are missing;"
-        " how much they bring depends on the application (S0-28, S0-29: ebizzy, on two hosts with two command lines,"
-        " so its figures compare no kernels)"
+        " how much they bring depends on the application (AWS ran ebizzy on two hosts with two command"
+        " lines, so its figures compare no kernels)"
     )
     return _finding("kernel", "advice", reason, platform.kernel, shown, "S0-27, S0-36")
 
