@@ -19,7 +19,9 @@ description:
   - Only reads. A move needs a stop, and often another launch.
 options:
   workload:
-    description: The workload of all these instances. Left out, each one's tag C(workload) says it.
+    description:
+      - The workload of all these instances. Left out, each one's tag C(workload) says it.
+      - Of several with commas, as in V(web,hpc), one whose hosts talk to each other all the time decides.
     type: str
 extends_documentation_fragment:
   - nearmetal.ec2.aws
