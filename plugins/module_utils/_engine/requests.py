@@ -75,7 +75,7 @@ def tune_requests(
             option: "workload" for option in theirs if option in options and users.get(option) is None
         }
         unasked = left_out.get(concern.name, set()).intersection(concern.checks)
-        open_ones = () if spelled_out else _undecided(contradictions, concern, by, waived)
+        open_ones = () if spelled_out else _undecided(contradictions, concern, by)
         requests.append(Request(concern.name, concern, Wanted(options, by), unasked=unasked, told=open_ones))
     if not requests:
         raise NearmetalError("nothing to tune: name a workload or concerns")
@@ -87,15 +87,12 @@ def tune_requests(
     return requests + [Request(name, stays=_stays(stored)) for name, stored in not_named.items()]
 
 
-def _undecided(
-    contradictions: Sequence[Contradiction], concern: Concern, by: Mapping[str, str], waived: Mapping[str, List[Any]]
-) -> Tuple[Finding, ...]:
+def _undecided(contradictions: Sequence[Contradiction], concern: Concern, by: Mapping[str, str]) -> Tuple[Finding, ...]:
     """What workloads contradict each other about, where their value is asked for."""
-    waived_knobs = [waiver["knob"] for waiver in waived.get(concern.name, ())]
     return tuple(
         Finding(concern.name, each.option, "advice", each.sentence(), reference=REFERENCE)
         for each in contradictions
-        if each.concern == concern.name and by.get(each.option) == "workload" and each.option not in waived_knobs
+        if each.concern == concern.name and by.get(each.option) == "workload"
     )
 
 

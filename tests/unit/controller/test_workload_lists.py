@@ -81,6 +81,16 @@ def test_a_contradiction_is_advice_and_the_later_value_is_set(tmp_path: Path, ca
     assert "[never]" in thp.read_text()
 
 
+@pytest.mark.parametrize(("last_day", "said_again"), [("2999-01-31", False), ("2026-01-31", True)])
+def test_a_contradiction_is_silent_while_a_waiver_of_its_knob_holds(
+    last_day: str, said_again: bool, tmp_path: Path, call: Call
+) -> None:
+    waiver = {"knob": "hugepages.thp", "reason": "measured", "expires": last_day}
+    result = call(tune.main, running(tmp_path), check=True, workload=["web", "in_memory_database"], waivers=[waiver])
+    reasons = [one["reason"] for one in result["findings"] if one["knob"] == "thp"]
+    assert any("is named last" in reason for reason in reasons) is said_again
+
+
 WRONG = [
     ([], "workload is an empty list: name one, such as base, or leave the option out"),
     (["web", "wbe"], "workload 'wbe' is unknown; there are analytics, base,"),

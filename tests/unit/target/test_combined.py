@@ -122,10 +122,9 @@ def test_what_is_inherited_gives_way_without_a_word(monkeypatch: pytest.MonkeyPa
     [
         {"concerns": {"hugepages": {"thp": "never"}}},
         {"exclude": ["hugepages.thp"]},
-        {"waivers": [{"knob": "hugepages.thp", "reason": "measured", "expires": "2999-01-31"}]},
         {"spelled_out": {"hugepages": {"thp": "always"}}},
     ],
-    ids=["set", "excluded", "waived", "spelled out"],
+    ids=["set", "excluded", "spelled out"],
 )
 def test_what_somebody_decided_is_no_contradiction(decided: Dict[str, Any]) -> None:
     requests = tune_requests(["in_memory_database", "web"], **{"concerns": {}, "common": {}, **decided})
