@@ -223,3 +223,22 @@ def test_the_role_takes_lists_and_auto_and_the_report_names_all(tmp_path: Path) 
     roots = [tmp_path / name / "root/proc/sys/net" for name in hosts]
     assert [(root / "ipv4/tcp_max_syn_backlog").read_text().strip() for root in roots] == ["8192"] * 3
     assert [(root / "core/busy_poll").read_text().strip() for root in roots] == ["50", "50", "0"]
+
+
+def test_after_its_reboot_a_run_asks_for_what_it_recognised_before(tmp_path: Path) -> None:
+    """The programs of the host may not be up yet when Ansible reaches it again."""
+    host = {
+        **simulate(tmp_path / "seen", "nitro"),
+        "tune_workload": "auto",
+        "tune_workload_auto": "apply",
+        "tune_result": {"workload": ["web", "cache"], "reboot_reasons": [], "reboot_required": False},
+    }
+    write(tmp_path / "seen/root", together(first()))
+    (tmp_path / "hosts.json").write_text(json.dumps({"all": {"hosts": {"seen": host}}}))
+    after = {"ansible.builtin.import_role": {"name": "nearmetal.ec2.tune", "tasks_from": "reboot.yml"}}
+    (tmp_path / "after.json").write_text(json.dumps([{"hosts": "all", "gather_facts": False, "tasks": [after]}]))
+    done = play(tmp_path, "after.json", "--start-at-task", "nearmetal.ec2.tune : Tune the host")
+    assert done.returncode == 0, done.stdout + done.stderr
+    net = tmp_path / "seen/root/proc/sys/net"
+    assert (net / "ipv4/tcp_max_syn_backlog").read_text().strip() == "8192"
+    assert (net / "core/busy_poll").read_text().strip() == "50"
