@@ -129,7 +129,7 @@ def test_auto_tells_what_it_saw_and_asks_for_base_alone(tmp_path: Path, call: Ca
     ]
     assert said(result)[0]["reason"] == (
         "nginx runs here (1 process, ports 80, 443): it answers or passes on many connections; web is for that;"
-        " tune_workload: [web, in_memory_database] asks for it, tune_workload_auto: apply for what is seen"
+        " to apply it, set tune_workload: [web, in_memory_database], or tune_workload_auto: apply"
     )
     assert set(wanted(host)) == {"clocksource"}
     assert wanted(host)["clocksource"]["run"] == "tune, auto: workload base"
@@ -167,7 +167,19 @@ def test_where_nothing_is_recognised_it_says_so_and_base_applies(tmp_path: Path,
     assert result["workload"] == ["base"]
     (one,) = said(result)
     assert one["status"] == "advice"
-    assert one["reason"].startswith("of 2 processes none is a program that tells of a workload: base applies")
+    assert one["reason"].startswith("no program that tells of a workload is among 2 processes: base applies; name")
+
+
+def test_a_capture_without_processes_is_not_said_to_run_nothing(tmp_path: Path, call: Call, capsys: Any) -> None:
+    found = call(capture.main, running(tmp_path / "root", NGINX))["capture"]
+    for part in ("files", "links"):
+        found[part] = {path: text for path, text in found[part].items() if not path.startswith(("/proc/1", "/proc/7"))}
+    found["folders"] = [path for path in found["folders"] if not path.startswith(("/proc/1", "/proc/7"))]
+    (tmp_path / "host.json").write_text(json.dumps(found))
+    capsys.readouterr()
+    assert command.main(["plan", "--from", str(tmp_path / "host.json"), "--workload", "auto", "--json"]) == 0
+    (one,) = said(json.loads(capsys.readouterr().out))
+    assert one["reason"].startswith("no process can be seen, as in a capture of an earlier nearmetal: base applies; ")
 
 
 def test_a_capture_has_the_programs_and_nothing_else_of_the_processes(tmp_path: Path, call: Call, capsys: Any) -> None:
