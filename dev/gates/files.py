@@ -33,10 +33,6 @@ LOOK_AWAY_WORDS = re.compile(r"^ignore|--(ignore|deselect|exclude|skip)|(^|\s)-k
 IGNORE_FILES = re.compile(
     r"sanity/ignore|\.ansible-lint-ignore|\.coveragerc|\.pylintrc|(setup\.cfg|(tox|pytest)\.ini)$"
 )
-# The one list of exceptions to a checker's rules; each line says why.
-EXCEPTIONS = "tests/sanity/ignore-2.21.txt"
-MOST_EXCEPTIONS = 5
-EXCEPTION = re.compile(r"\S+ [a-z-]+:[a-z-]+ # \S.*")
 CONFIGS = (".ansible-lint", ".yamllint", ".config/molecule/config.yml")
 
 
@@ -61,13 +57,8 @@ def no_traces(copy: Copy) -> "list[str]":
 
 
 def nothing_ignored(copy: Copy) -> "list[str]":
-    """No tool is told not to look somewhere, but for a few lines of one file, each with its reason."""
-    ignoring = [name for name in copy.names if IGNORE_FILES.search(name)]
-    problems = [f"{name}: an ignore file" for name in ignoring if name != EXCEPTIONS]
-    exceptions = copy.text(EXCEPTIONS).splitlines() if EXCEPTIONS in ignoring else []
-    problems += [f"{EXCEPTIONS}: no reason: {line}" for line in exceptions if not EXCEPTION.fullmatch(line)]
-    if len(exceptions) > MOST_EXCEPTIONS:
-        problems.append(f"{EXCEPTIONS}: {len(exceptions)} exceptions, at most {MOST_EXCEPTIONS}")
+    """No ignore file, and no tool is told not to look somewhere."""
+    problems = [f"{name}: an ignore file" for name in copy.names if IGNORE_FILES.search(name)]
     if "pyproject.toml" in copy.names:
         problems += [f"pyproject.toml: {key}" for key in _look_away(tomllib.loads(copy.text("pyproject.toml")))]
     for name in CONFIGS:
