@@ -97,7 +97,7 @@ def test_a_stopped_instance_is_changed_without_allow_stop_and_stays_stopped(run:
 
 REFUSED: Dict[str, Any] = {
     "no opt-in": ({}, {"allow_stop": False}, "allow_stop: true"),
-    "paravirtual": ({"VirtualizationType": "paravirtual"}, {}, "S2-01"),
+    "paravirtual": ({"VirtualizationType": "paravirtual"}, {}, "move it to an HVM image"),
     "the host was not asked": ({}, {"hosts": []}, "hosts"),
     "no driver in the image": ({}, {"hosts": [host("i-00000000000000001", available="ixgbevf")]}, "no driver ena"),
     "spot": ({"InstanceLifecycle": "spot"}, {}, "may not come back"),
