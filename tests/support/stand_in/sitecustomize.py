@@ -26,6 +26,8 @@ from types import ModuleType
 from typing import Any, Optional, Sequence
 
 UTILS = "ansible_collections.nearmetal.ec2.plugins.module_utils"
+# Where versions before this one have WritableHost.
+BEFORE = f"{UTILS}._engine.host"
 ROOT = os.environ["NEARMETAL_SIMULATED"]
 
 
@@ -46,14 +48,17 @@ class _Patched(Loader):
             vars(module)["Host"].__init__.__defaults__ = (ROOT,)
         else:
             vars(module)["WritableHost"].__new__ = _fake
+        if self._name == BEFORE:
+            sys.modules[f"{UTILS}._host"] = ModuleType(f"{UTILS}._host")
+            sys.modules[f"{UTILS}._host.host"] = module
 
 
 class _Finder(MetaPathFinder):
-    _names = (f"{UTILS}._facts.host", f"{UTILS}._host.host")
+    _names = (f"{UTILS}._facts.host", f"{UTILS}._host.host", BEFORE)
     _busy = False
 
     def find_spec(self, name: str, path: Optional[Sequence[str]], target: Any = None) -> Optional[ModuleSpec]:
-        """Only for the two modules that know hosts, and not while looking for them."""
+        """Only for the modules that know hosts, and not while looking for them."""
         if name not in self._names or self._busy:
             return None
         self._busy = True
