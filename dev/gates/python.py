@@ -56,8 +56,8 @@ LAYERS = {
     "_ansible": {*_WRITING, "_agent", "_ansible"},
     "_cloud": {"_cloud", "_error", "_plan"},
 }
-# Folders that hold one file per format, domain or workload, however many there are.
-ONE_FILE_EACH = ("_parse", "_facts", "_workloads")
+# Folders that hold one file per format or domain, however many there are.
+ONE_FILE_EACH = ("_parse", "_facts")
 MOST_FILES = 16
 # Calls that change a host; only the engine may make them.
 WRITES = {

@@ -25,8 +25,18 @@ if TYPE_CHECKING:
         smt,
     )
 
-    SENT = (blkfront_check, block_storage, clocksource, cpu_power, hugepages, kernel_check)
-    SENT_TOO = (network_irq, network_stack, numa, smt)
+    SENT = (
+        blkfront_check,
+        block_storage,
+        clocksource,
+        cpu_power,
+        hugepages,
+        kernel_check,
+        network_irq,
+        network_stack,
+        numa,
+        smt,
+    )
 
 _NAMES = (
     "clocksource",

@@ -8,14 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.combined import demand_known
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import observe
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.running import Program, RunningFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.programs import SIGNS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.waivers import REFERENCE
-from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.combined import demand_known
-from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.programs import SIGNS
 
 AUTO, APPLY, ADVISE = "auto", "apply", "advise"
 _BASE = "base"

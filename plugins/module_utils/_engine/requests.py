@@ -10,6 +10,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.asked import nothing_asked, of_base, silent
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.combined import Contradiction, combined
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Request
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Known
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
@@ -24,7 +25,6 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.waivers im
     managed,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
-from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.combined import Contradiction, combined
 
 
 def tune_requests(
@@ -75,8 +75,8 @@ def tune_requests(
             option: "workload" for option in theirs if option in options and users.get(option) is None
         }
         unasked = left_out.get(concern.name, set()).intersection(concern.checks)
-        open_ones = () if spelled_out else _undecided(contradictions, concern, by)
-        requests.append(Request(concern.name, concern, Wanted(options, by), unasked=unasked, told=open_ones))
+        undecided = () if spelled_out else _undecided(contradictions, concern, by)
+        requests.append(Request(concern.name, concern, Wanted(options, by), unasked=unasked, told=undecided))
     if not requests:
         raise NearmetalError("nothing to tune: name a workload or concerns")
     asked_of = {request.name for request in requests}

@@ -59,13 +59,13 @@ def observe(host: Host) -> RunningFacts:
     outside = host.link("/proc/1/ns/pid") if found else None
     tables: Dict[Optional[str], Mapping[str, int]] = {}
     programs = []
-    for name, mine in sorted(found.items()):
-        spaces = [host.link(f"/proc/{pid}/ns/pid") for pid in mine]
+    for name, numbers in sorted(found.items()):
+        spaces = [host.link(f"/proc/{pid}/ns/pid") for pid in numbers]
         contained = sum(outside is not None and space not in (None, outside) for space in spaces)
         ports: Set[int] = set()
-        for pid in mine[:_FIRST_PROCESSES]:
+        for pid in numbers[:_FIRST_PROCESSES]:
             ports.update(_ports(host, pid, tables))
-        programs.append(Program(name, len(mine), contained, tuple(sorted(ports))))
+        programs.append(Program(name, len(numbers), contained, tuple(sorted(ports))))
     return RunningFacts(tuple(programs), len(pids))
 
 

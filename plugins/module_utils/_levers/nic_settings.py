@@ -27,14 +27,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
 _MOST = 1 << 20
 
 
-class Queues(Lever):
-    """How many queue pairs a NIC uses."""
-
-    first = True
-
-    def disturbs(self, host: WritableHost, where: str) -> Iterable[Tuple[str, str]]:
-        tables = ("network.rps", "network.rfs", "network.xps", "network.bql")
-        return (*moved_interrupts(host, (where,)), *((table, where) for table in tables))
+class _Number(Lever):
+    """A whole number of one NIC."""
 
     def check(self, where: str, value: Value) -> None:
         if not nic.PLACE.fullmatch(where):
@@ -44,6 +38,16 @@ class Queues(Lever):
 
     def gone(self, host: WritableHost, where: str) -> bool:
         return nic_gone(host, where)
+
+
+class Queues(_Number):
+    """How many queue pairs a NIC uses."""
+
+    first = True
+
+    def disturbs(self, host: WritableHost, where: str) -> Iterable[Tuple[str, str]]:
+        tables = ("network.rps", "network.rfs", "network.xps", "network.bql")
+        return (*moved_interrupts(host, (where,)), *((table, where) for table in tables))
 
     def read(self, host: WritableHost, where: str) -> Value:
         found = nic_at(host, where)
@@ -173,21 +177,12 @@ def _table(
     return ethtool.changed(present, commands[1], names, order) if present is not None else None
 
 
-class Sysfs(Lever):
+class Sysfs(_Number):
     """A number in the interface's directory of /sys: mtu, tx_queue_len."""
 
     def __init__(self, what: str, file: str) -> None:
         super().__init__(what)
         self.file = file
-
-    def check(self, where: str, value: Value) -> None:
-        if not nic.PLACE.fullmatch(where):
-            raise NearmetalError(f"{self.what} has no place {where!r}")
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _MOST:
-            raise NearmetalError(f"{self.what} can't be {value!r}")
-
-    def gone(self, host: WritableHost, where: str) -> bool:
-        return nic_gone(host, where)
 
     def read(self, host: WritableHost, where: str) -> Value:
         found = nic_at(host, where)

@@ -30,8 +30,21 @@ if TYPE_CHECKING:
     )
     from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments import lever as boot_arguments
 
-    SENT = (block, boot_arguments, clock, files, hugepages, hugetlbfs, irqbalance)
-    SENT_TOO = (network, nic_settings, power, smt, sysctl, unit)
+    SENT = (
+        block,
+        boot_arguments,
+        clock,
+        files,
+        hugepages,
+        hugetlbfs,
+        irqbalance,
+        network,
+        nic_settings,
+        power,
+        smt,
+        sysctl,
+        unit,
+    )
 
 # The first part of a lever's name → the modules whose LEVERS begin with it.
 _FAMILIES = {

@@ -27,7 +27,7 @@ from typing import Any, Optional, Sequence
 
 UTILS = "ansible_collections.nearmetal.ec2.plugins.module_utils"
 # Where versions before this one have WritableHost.
-BEFORE = f"{UTILS}._engine.host"
+PREVIOUS_HOST = f"{UTILS}._engine.host"
 ROOT = os.environ["NEARMETAL_SIMULATED"]
 
 
@@ -48,13 +48,13 @@ class _Patched(Loader):
             vars(module)["Host"].__init__.__defaults__ = (ROOT,)
         else:
             vars(module)["WritableHost"].__new__ = _fake
-        if self._name == BEFORE:
+        if self._name == PREVIOUS_HOST:
             sys.modules[f"{UTILS}._host"] = ModuleType(f"{UTILS}._host")
             sys.modules[f"{UTILS}._host.host"] = module
 
 
 class _Finder(MetaPathFinder):
-    _names = (f"{UTILS}._facts.host", f"{UTILS}._host.host", BEFORE)
+    _names = (f"{UTILS}._facts.host", f"{UTILS}._host.host", PREVIOUS_HOST)
     _busy = False
 
     def find_spec(self, name: str, path: Optional[Sequence[str]], target: Any = None) -> Optional[ModuleSpec]:

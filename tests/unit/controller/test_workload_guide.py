@@ -12,7 +12,7 @@ import yaml
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.choice import ADVISE, choose
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import tune_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
-from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.programs import SIGNS
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.programs import SIGNS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.registry import OWN
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
