@@ -191,8 +191,7 @@ class Life:
         root = Path(self.world.twin.root)
         top = root / ("proc" if pattern.startswith("/proc") else pattern.split("/")[1] + "/" + pattern.split("/")[2])
         found = sorted(f"/{each.relative_to(root)}" for each in _files(top))
-        # What somebody set on a queue that a later run takes away is lost with it: restore makes a new queue.
-        found = [path for path in found if re.fullmatch(pattern, path) and "/queues/" not in path]
+        found = [path for path in found if re.fullmatch(pattern, path)]
         if found:
             self.world.somebody(_pick(found, other * 7 % 1), _pick(_SOMEBODY[pattern], other))
 

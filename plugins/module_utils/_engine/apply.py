@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
-from typing import Callable, Dict, List, Mapping, Sequence, Tuple
+from typing import AbstractSet, Callable, Dict, List, Mapping, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.restore import plan_restore
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
@@ -53,7 +53,9 @@ def apply(
         replace(action, before=lever(action.what).whole(host, action.where, action.before)) for action in actions
     ]
     done: List[Action] = []
-    shaken = _shaken(host, actions)
+    asked = {(action.what, action.where) for action in actions}
+    places = _shaken(host, actions)
+    shaken = [place for place in places if (place.what, place.where) not in asked]
     try:
         if actions:
             journal.begin(actions, shaken)
@@ -66,7 +68,7 @@ def apply(
             _calm(host, journal)
         remember()
     except NearmetalError as error:
-        trouble = roll_back(host, [*_disturbed(host, shaken), *done])
+        trouble = roll_back(host, [*_disturbed(host, places, asked), *done])
         if trouble:
             with suppress(NearmetalError):  # what was begun is on disk
                 journal.keep(earlier)
@@ -76,12 +78,11 @@ def apply(
         with suppress(NearmetalError):  # an entry too many does no harm: its place is back at the original
             journal.reset(earlier)
         raise NearmetalError(f"{error}; what this concern had changed was taken back") from None
-    return [*_disturbed(host, shaken), *done]
+    return [*_disturbed(host, places, asked), *done]
 
 
 def _shaken(host: WritableHost, actions: Sequence[Action]) -> List[Action]:
     """What these actions may set anew elsewhere, as it is before them; the reason names the lever that may."""
-    asked = {(action.what, action.where) for action in actions}
     found: Dict[Tuple[str, str], Action] = {}
     for action in actions:
         for what, where in lever(action.what).disturbs(host, action.where):
@@ -90,13 +91,21 @@ def _shaken(host: WritableHost, actions: Sequence[Action]) -> List[Action]:
                 lever(what).check(where, now)
                 place = Action(action.concern, what.rpartition(".")[2], what, now, now, action.what, "journal", where)
                 found.setdefault((what, where), place)
-    return [place for key, place in found.items() if key not in asked]
+    return list(found.values())
 
 
-def _disturbed(host: WritableHost, shaken: Sequence[Action]) -> List[Action]:
-    """Those of these places that were set anew."""
-    now = [replace(place, after=lever(place.what).read(host, place.where)) for place in shaken]
-    return [place for place in now if place.after not in (None, place.before)]
+def _disturbed(host: WritableHost, places: Sequence[Action], asked: AbstractSet[Tuple[str, str]]) -> List[Action]:
+    """Those of these places that were set anew; where that was `asked`, only the elements that are gone."""
+    found = []
+    for place in places:
+        moved = lever(place.what)
+        now = moved.read(host, place.where)
+        present = moved.elements(now)
+        gone = {name: None for name in moved.elements(place.before) if name not in present} if moved.partial else {}
+        anew = {} if (place.what, place.where) in asked or now == place.before else present
+        if now is not None and (anew or gone):
+            found.append(replace(place, after=moved.composed({**anew, **gone}, now)))
+    return found
 
 
 def _calm(host: WritableHost, journal: Journal) -> None:

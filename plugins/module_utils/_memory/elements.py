@@ -71,6 +71,56 @@ def judge(
     return Judged(held, back, away, others)
 
 
+@dataclass(frozen=True)
+class Absent:
+    """Elements that went with another change of ours, as queues do, and that its way back makes again."""
+
+    ours: Mapping[str, Value]  # element → the value of ours that it went with
+    firsts: Mapping[str, Value]  # element → what it is to be again, where the kernel wouldn't choose that by itself
+
+
+def absent(
+    host: WritableHost, lever: Lever, where: str, original: Value, ours: Mapping[str, Value], before: Value
+) -> Absent:
+    """Look for them. `ours` has the last value of ours per element; `before` is the place as it was before the run.
+
+    What somebody had set since our first change is to be set again, not the original.
+    """
+    seen, was = lever.seen(host, where), lever.elements(before)
+    choice = list(lever.elements(lever.kernel_choice(host, where)).values())
+    held: Dict[str, Value] = {}
+    firsts: Dict[str, Value] = {}
+    for name, part in originals(lever, original, ()).items() if lever.partial else ():
+        if name in seen or lever.away(host, where, name):
+            continue
+        if name in ours and ours[name] != part:
+            held[name] = ours[name]
+            firsts[name] = part
+        elif was.get(name, part) not in choice:
+            firsts[name] = was.get(name, part)
+    return Absent(held, firsts)
+
+
 def originals(lever: Lever, original: Value, names: Iterable[str]) -> Mapping[str, Value]:
     """What was there before nearmetal, element by element; none when only a boot brings it back."""
     return {} if original is None and lever.scope == "runtime" else lever.elements(original, names)
+
+
+def remaining(
+    lever: Lever, found: Judged, set_now: Mapping[str, Value], original: Value, after: Value
+) -> Dict[str, Value]:
+    """What is left of ours when an action has set or kept `set_now`, and its place is to be `after`."""
+    ours = {**found.ours, **set_now, **found.away}
+    goal = lever.elements(after, ours)
+    first = originals(lever, original, ours)
+    back = {name for name in goal if name in first and goal[name] == first[name] and name not in found.away}
+    return {name: part for name, part in ours.items() if name not in back}
+
+
+def chosen(lever: Lever, before: Value, held: Mapping[str, Value], choice: Value) -> Value:
+    """A value from before our change, with the kernel's own choice for what a file of ours set at boot."""
+    if choice is None and len(held) == len(lever.elements(before)):
+        return None
+    known = {name: part for name, part in lever.elements(choice, held).items() if name in held}
+    others = {name: part for name, part in lever.elements(before).items() if name not in held}
+    return lever.composed({**others, **known}, before)

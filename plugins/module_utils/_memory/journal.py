@@ -13,15 +13,15 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, replace
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.unit import BAKED
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import Lever, Table
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import Table
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import LEVERS, lever
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.elements import Judged, judge, originals
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory import elements
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import json_text
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Value
 from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION as NEARMETAL
@@ -66,13 +66,13 @@ class Entry:
         """Whether a reboot has made the original meaningless."""
         return lever(self.what).scope == "runtime" and (self.boot_id != boot_id or self.original is None)
 
-    def judged(self, host: WritableHost, original: Value) -> Judged:
+    def judged(self, host: WritableHost, original: Value) -> elements.Judged:
         """Whose each element of the place is now, if `original` is what was there."""
         moved = lever(self.what)
         ours = self.ours
         if self.disturbed_by and not self.whole:  # by a run that ended before it could see what came of it
             ours = (*ours, moved.remembered(moved.read(host, self.where)))
-        return judge(host, moved, self.where, original, ours, self.whole)
+        return elements.judge(host, moved, self.where, original, ours, self.whole)
 
     def holding(self, now: Value) -> Mapping[str, Value]:
         """The elements that have a value of ours when the place reads `now`."""
@@ -84,6 +84,13 @@ class Entry:
             for name, part in present.items()
             if any(name in value and moved.alike(moved.remembered(part), value[name]) for value in ours)
         }
+
+    def last(self, now: Value) -> Mapping[str, Value]:
+        """The last value of ours per element, but of those that read another one `now`."""
+        moved = lever(self.what)
+        held, present = self.holding(now), moved.elements(now)
+        last = {name: part for value in self.ours for name, part in moved.elements(value).items()}
+        return {name: held.get(name, part) for name, part in last.items() if name in held or name not in present}
 
     def setting(self, action: Action) -> Dict[str, Value]:
         """The elements that an action sets or keeps set; what somebody else set to what is wanted stays theirs."""
@@ -106,9 +113,9 @@ class Entry:
             others = [*there, *others[2 - _MOST_OURS :]]
         return replace(self, ours=(*others, intended), whole=False)
 
-    def value(self, elements: Mapping[str, Value]) -> Value:
+    def value(self, parts: Mapping[str, Value]) -> Value:
         """The value that has these elements of ours."""
-        return lever(self.what).composed(elements, self.original)
+        return lever(self.what).composed(parts, self.original)
 
 
 @dataclass(frozen=True)
@@ -191,7 +198,7 @@ class Journal:
         if held:
             # A file of ours set them at boot: their originals are what the kernel would choose, if that is known.
             ours = ours or (moved.remembered(action.before),)
-            original = _chosen(moved, action.before, held, moved.kernel_choice(self._host, action.where))
+            original = elements.chosen(moved, action.before, held, moved.kernel_choice(self._host, action.where))
             return Entry(action.concern, action.knob, action.what, action.where, original, ours, boot_id)
         try:
             moved.check(action.where, original)
@@ -202,36 +209,46 @@ class Journal:
     def settle(self, actions: Iterable[Action], shaken: Iterable[Action] = ()) -> None:
         """The actions hold: keep what is ours now; forget places of which nothing is ours any more."""
         entries = dict(self._entries)
-        for action in actions:
+        for action in sorted(actions, key=lambda action: not lever(action.what).first):
             entry = entries.pop((action.what, action.where), None)
             if entry is None:
                 continue
             found = entry.judged(self._host, entry.original)
-            ours = {**found.ours, **entry.setting(action), **found.away}
-            goal = lever(entry.what).elements(action.after, ours)
-            first = originals(lever(entry.what), entry.original, ours)
-            left = {name: part for name, part in ours.items() if name in found.away or not _back(name, goal, first)}
-            if left:
-                entries[entry.key] = replace(entry, ours=(entry.value(left),), whole=True)
+            left = elements.remaining(lever(entry.what), found, entry.setting(action), entry.original, action.after)
+            entries.update(self._left(entry, left, action.before, entries))
         for place in shaken:
             entry = entries.pop((place.what, place.where), None)
             if entry is not None:
-                entries.update((kept.key, kept) for kept in self._disturbed(entry, place))
+                entries.update(self._left(*self._disturbed(entry, place), place.before, entries))
         self._save(entries)
 
-    def _disturbed(self, entry: Entry, place: Action) -> Iterator[Entry]:
-        """The entry of a shaken place with what is there now, unless that is the original."""
+    def _disturbed(self, entry: Entry, place: Action) -> Tuple[Entry, Mapping[str, Value]]:
+        """The entry of a shaken place, and what is there now that isn't the original."""
         moved = lever(entry.what)
         before = self._earlier.get(entry.key)
         own = before is not None and not before.disturbed_by
         found = replace(entry, disturbed_by="").judged(self._host, entry.original)
         seen, was = moved.seen(self._host, entry.where), moved.elements(place.before)
         anew = {name: moved.remembered(part) for name, part in seen.items() if was.get(name, part) != part}
-        first = originals(moved, entry.original, anew)
+        first = elements.originals(moved, entry.original, anew)
         anew = {name: part for name, part in anew.items() if name not in first or part != first[name]}
-        left = {**found.ours, **found.away, **anew}
-        if left:
-            yield replace(entry, ours=(entry.value(left),), whole=True, disturbed_by="" if own else entry.disturbed_by)
+        return replace(entry, disturbed_by="" if own else entry.disturbed_by), {**found.ours, **found.away, **anew}
+
+    def _left(
+        self, entry: Entry, left: Mapping[str, Value], before: Value, entries: Mapping[Tuple[str, str], Entry]
+    ) -> Dict[Tuple[str, str], Entry]:
+        """The entry with what is left of ours, and what is to be set once another's way back makes its elements."""
+        moved, host = lever(entry.what), self._host
+        makers = [each.what for each in entries.values() if entry.key in lever(each.what).disturbs(host, each.where)]
+        gone = elements.Absent({}, {})
+        if makers:
+            gone = elements.absent(host, moved, entry.where, entry.original, entry.last(before), before)
+        if not left and not gone.firsts:
+            return {}
+        if gone.firsts:
+            original = moved.composed({**moved.elements(entry.original), **gone.firsts}, entry.original)
+            entry = replace(entry, original=original, disturbed_by=entry.disturbed_by if left else makers[0])
+        return {entry.key: replace(entry, ours=(entry.value({**left, **gone.ours}),), whole=True)}
 
     def forget(self, entries: Iterable[Entry]) -> None:
         """These places are no longer ours."""
@@ -293,20 +310,6 @@ class Journal:
             if self._host.exists(BAKED):  # so its files are younger than this boot
                 entries = [replace(entry, boot_id=entry.boot_id or self._host.boot_id()) for entry in entries]
         self._entries = {entry.key: entry for entry in entries}
-
-
-def _back(name: str, goal: Mapping[str, Value], first: Mapping[str, Value]) -> bool:
-    """Whether an element was to go back to its original."""
-    return name in goal and name in first and goal[name] == first[name]
-
-
-def _chosen(moved: Lever, before: Value, held: Mapping[str, Value], choice: Value) -> Value:
-    """A value from before our change, with the kernel's own choice for what a file of ours set at boot."""
-    if choice is None and len(held) == len(moved.elements(before)):
-        return None
-    known = {name: part for name, part in moved.elements(choice, held).items() if name in held}
-    others = {name: part for name, part in moved.elements(before).items() if name not in held}
-    return moved.composed({**others, **known}, before)
 
 
 def set_at_boot(host: WritableHost, entries: Iterable[Entry]) -> Set[Tuple[str, str]]:

@@ -1,0 +1,141 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A run that takes queues of a NIC away loses what was set of them: the way back makes them, and sets it again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Callable, Dict
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.modules import restore, tune
+
+from tests.support.fake_kernel import FakeKernel
+from tests.support.fresh_host import fresh
+from tests.unit.controller.test_tables import state, tune_killed
+
+Call = Callable[..., Dict[str, Any]]
+JOURNAL = "var/lib/nearmetal/journal.json"
+FEWER = {"interfaces": [{"name": "ens6", "queues": "2"}], "persist": False}
+QUEUE = "sys/class/net/ens6/queues"
+# A place of a queue that goes, and what somebody sets there.
+SET = {
+    "rps": (f"{QUEUE}/rx-3/rps_cpus", "00000002\n"),
+    "rfs": (f"{QUEUE}/rx-2/rps_flow_cnt", "128\n"),
+    "xps": (f"{QUEUE}/tx-3/xps_cpus", "00000004\n"),
+    "limit": (f"{QUEUE}/tx-2/byte_queue_limits/limit_min", "3000\n"),
+}
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> FakeKernel:
+    """Two NICs of four queues."""
+    return fresh(tmp_path, "nitro_big")
+
+
+def tuned(call: Call, host: FakeKernel, **options: Any) -> None:
+    """The concern is as wanted, and a second run has nothing to do."""
+    done = call(tune.main, host, concerns={"network_irq": {"persist": False, **options}})
+    assert not done.get("failed"), done["msg"]
+    assert not call(tune.main, host, concerns={"network_irq": {"persist": False, **options}})["changed"]
+
+
+def restored(call: Call, host: FakeKernel) -> Dict[str, Any]:
+    """What restore says; nothing is left in the journal."""
+    done = call(restore.main, host)
+    assert not done.get("failed"), done["msg"]
+    assert not (Path(host.root) / JOURNAL).exists()
+    return done
+
+
+@pytest.mark.parametrize("others", [1, 3])
+def test_interrupts_that_are_no_longer_placed_when_their_queues_go_come_back_unplaced(
+    host: FakeKernel, call: Call, others: int
+) -> None:
+    before = state(host)
+    tuned(call, host, policy="spread", rps="0-1")
+    for _again in range(others):
+        tuned(call, host, **FEWER)
+    restored(call, host)
+    assert state(host) == before
+
+
+def test_interrupts_that_are_placed_anew_after_their_queues_went_come_back_unplaced(
+    host: FakeKernel, call: Call
+) -> None:
+    before = state(host)
+    tuned(call, host, policy="spread")
+    tuned(call, host, **FEWER)
+    tuned(call, host, policy="spread", **FEWER)
+    tuned(call, host, **FEWER)
+    restored(call, host)
+    assert state(host) == before
+
+
+@pytest.mark.parametrize("name", SET)
+@pytest.mark.parametrize("again", [False, True])
+def test_what_somebody_had_set_of_a_queue_is_set_again(host: FakeKernel, call: Call, name: str, again: bool) -> None:
+    path, text = SET[name]
+    (Path(host.root) / path).write_text(text)
+    before = state(host)
+    tuned(call, host, **FEWER)
+    if again:
+        tuned(call, host, interfaces=[{"name": "ens6", "queues": "1"}])
+    assert not (Path(host.root) / path).exists()
+    restored(call, host)
+    assert state(host) == before
+
+
+def test_what_somebody_had_set_of_a_queue_is_set_again_when_the_number_is_no_longer_wanted(
+    host: FakeKernel, call: Call
+) -> None:
+    path, text = SET["rps"]
+    (Path(host.root) / path).write_text(text)
+    before = state(host)
+    tuned(call, host, **FEWER)
+    tuned(call, host, interfaces=[{"name": "ens5", "rfs": "4096"}])
+    assert (Path(host.root) / path).read_text() == text
+    restored(call, host)
+    assert state(host) == before
+
+
+def test_what_somebody_set_after_us_of_a_queue_that_goes_is_set_again(host: FakeKernel, call: Call) -> None:
+    path, text = SET["rps"]
+    tuned(call, host, rps="0-1")
+    (Path(host.root) / path).write_text(text)
+    tuned(call, host, **FEWER)
+    restored(call, host)
+    assert (Path(host.root) / path).read_text() == text
+
+
+def test_queues_at_the_kernels_own_choice_leave_nothing_to_remember(host: FakeKernel, call: Call) -> None:
+    tuned(call, host, **FEWER)
+    kept = (Path(host.root) / JOURNAL).read_text()
+    assert "network.queues" in kept
+    assert not any(table in kept for table in ("network.affinity", "network.rps", "network.rfs", "network.bql"))
+
+
+@pytest.mark.parametrize("options", [FEWER, {**FEWER, "rps": "0-1"}], ids=["alone", "with a table"])
+def test_a_failure_after_queues_went_sets_again_what_somebody_had_set_of_them(
+    host: FakeKernel, call: Call, options: Dict[str, Any]
+) -> None:
+    path, text = SET["rps"]
+    (Path(host.root) / path).write_text(text)
+    before = state(host)
+    host.moods[f"/{QUEUE}/tx-0/xps_cpus"] = "EIO"
+    failed = call(tune.main, host, concerns={"network_irq": {**options, "xps": "0-1"}})
+    assert failed["failed"]
+    assert state(host) == before
+    assert not (Path(host.root) / JOURNAL).exists()
+
+
+def test_a_run_that_dies_after_queues_went_leaves_the_way_back_of_what_was_set_of_them(
+    host: FakeKernel, call: Call
+) -> None:
+    path, text = SET["rps"]
+    (Path(host.root) / path).write_text(text)
+    before = state(host)
+    tune_killed(host, {"network_irq": {**FEWER, "rps": "0-1"}}, 1)
+    restored(call, host)
+    assert state(host) == before
