@@ -30,6 +30,7 @@ GATES: "dict[str, Gate]" = {
     "no-traces": files.no_traces,
     "nothing-ignored": files.nothing_ignored,
     "citations": files.citations,
+    "ids-stay-inside": files.ids_stay_inside,
     "contract-is-fresh": files.contract_is_fresh,
 }
 

@@ -22,6 +22,9 @@ TRACES = re.compile(r"/[w]ork/|/[r]oot/\.(cache|pyenv|ansible|local)|\.[l]ibrary
 # Where the concerns' facts come from, and how a finding cites one of its sections.
 SOURCES = "docs/ec2.md"
 CITED = re.compile(r"\bec2\.md ((?:[a-z]+ )?[0-9]+(?:\.[0-9]+)*)")
+EVIDENCE = "docs/evidence.md"
+EVIDENCE_ID = re.compile(r"\bS[0-4]-[0-9]{2}\b")
+READ_BY_OPERATORS = ("README.md", "docs/", "playbooks/", "plugins/filter/", "plugins/modules/", "roles/")
 UNFINISHED = re.compile(r"\b([T]ODO|[F]IXME|[X]XX)\b")
 # Keys by which a tool is told not to look.
 LOOK_AWAY = re.compile(r"ignore|exclude|disable_error|skip|norecursedirs|deselect|omit", re.IGNORECASE)
@@ -88,6 +91,17 @@ def citations(copy: Copy) -> "list[str]":
             missing = [cited for cited in CITED.findall(line) if cited not in sections]
             problems += [f"{name}:{number}: {SOURCES} has no section {cited}" for cited in missing]
     return problems
+
+
+def ids_stay_inside(copy: Copy) -> "list[str]":
+    """What an operator reads names a source in words; the ids of docs/evidence.md are for those who maintain it."""
+    read = [name for name in copy.names if name.startswith(READ_BY_OPERATORS) and name != EVIDENCE]
+    return [
+        f"{name}:{number}: {line.strip()[:80]}"
+        for name in read
+        for number, line in enumerate(copy.text(name).splitlines(), 1)
+        if EVIDENCE_ID.search(line)
+    ]
 
 
 def contract_is_fresh(copy: Copy) -> "list[str]":

@@ -11,7 +11,7 @@ module: blkfront_check
 short_description: Look at the Xen block front end of a Linux host on EC2
 version_added: 0.1.0
 description:
-  - Says per disk whether persistent grants (S0-34) and indirect descriptors are in use, from the kernel log (S0-35),
+  - Says per disk whether persistent grants and indirect descriptors are in use, from the kernel log,
     and what the driver's parameters are.
   - Changes nothing. Whether grants persist is decided by the back end, which is Amazon's. That they are off is a
     finding with the status V(advice), never a failure.

@@ -12,7 +12,7 @@ short_description: Choose the clock source of a Linux host on EC2
 version_added: 0.1.0
 description:
   - Sets the counter that the kernel tells the time from, keeps it over reboots, and takes it back.
-  - On Xen instances the default C(xen) makes each clock read a system call; C(tsc) is read in user space (S0-11).
+  - On Xen instances the default C(xen) makes each clock read a system call; C(tsc) is read in user space.
   - On Nitro the kernel's own choice among C(tsc) and C(kvm-clock) is right and is left alone.
 options:
   source:

@@ -12,7 +12,7 @@ short_description: Look at the CPU credits of burstable EC2 instances, and set t
 version_added: 0.1.0
 description:
   - Mode, balance, usage and surplus of T2, T3, T3a and T4g instances, and for how many hours the present rate can go on
-    until the instance is slowed down (V(standard)) or costs money (V(unlimited)) (S0-18 to S0-21).
+    until the instance is slowed down (V(standard)) or costs money (V(unlimited)).
   - With O(specification) it changes the mode, only with O(allow_cost=true). The instance keeps running.
   - Refuses an instance with a scheduled event or a spot notice, and V(unlimited) on a Dedicated Host.
 options:

@@ -14,11 +14,11 @@ description:
   - Leaves out idle states (C-states) by the time it takes to wake up from them, switches turbo, and sets governor and
     energy preference of cpufreq, all while the host runs.
   - Most types leave this to the hypervisor. Then the answer is C(not_applicable), with the reason. Which files the
-    kernel has decides, no list of types (S0-15).
+    kernel has decides, no list of types.
 options:
   idle:
     description:
-      - V(c1) keeps the quickest state that halts the CPU, and leaves out all that are slower to wake up from (S0-16).
+      - V(c1) keeps the quickest state that halts the CPU, and leaves out all that are slower to wake up from.
       - V(poll) leaves out that one too. It burns full power. It is refused off metal, and needs O(allow_poll).
       - V(kernel) uses every state that the kernel would use by itself.
       - Left out, as every option here, it is unmanaged, and what an earlier run had set is taken back.
@@ -30,7 +30,7 @@ options:
     type: int
   turbo:
     description:
-      - V(disabled) keeps clocks at the nominal frequency, so that nobody's AVX code slows others down (S0-17).
+      - V(disabled) keeps clocks at the nominal frequency, so that nobody's AVX code slows others down.
       - V(enabled) and V(kernel) let busy cores clock up; V(kernel) isn't written down for later boots.
     type: str
     choices: [kernel, enabled, disabled]

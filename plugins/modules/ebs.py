@@ -12,7 +12,7 @@ short_description: Say whether EBS volumes or their instance are the limit
 version_added: 0.1.0
 description:
   - Adds up what the volumes of an instance can do and compares it with what the type can do for long and in bursts, in
-    IOPS and in MB/s. The smaller one is the limit (S0-40), and near it latency rises steeply (S3-09).
+    IOPS and in MB/s. The smaller one is the limit, and near it latency rises steeply.
   - Names IOPS and MB/s that are paid for and can never be used, and EBS-optimised turned off where it is optional.
   - Only reads. To change a volume costs money and to resize an instance needs a stop.
 options:

@@ -38,7 +38,7 @@ options:
   pages:
     description:
       - Reserved huge pages. Refused on hosts below 4 GiB, beyond 80 percent of the memory, and where they would leave
-        less than 512 MiB or 5 percent of the memory available (10,000 pages of 2 MiB, as S0-32 has them, are 19.5 GiB).
+        less than 512 MiB or 5 percent of the memory available. 10,000 pages of 2 MiB are 19.5 GiB.
       - Pages of sizes that aren't listed, whoever reserved them, count among the 80 percent.
     type: list
     elements: dict
@@ -64,7 +64,7 @@ options:
         default: spread
   mount:
     description:
-      - Where programs find huge pages as files (S0-32), mounted by a systemd unit now and at each boot. With O(group)
+      - Where programs find huge pages as files, mounted by a systemd unit now and at each boot. With O(group)
         its members alone may use it. systemd itself mounts C(/dev/hugepages), which is left alone.
     type: dict
     suboptions:

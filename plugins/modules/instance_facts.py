@@ -13,7 +13,7 @@ version_added: 0.1.0
 description:
   - Instance id, type, region, zone, placement, network interfaces, scheduled events and spot notice of the host it runs
     on, by IMDSv2. For what only the API knows see M(nearmetal.ec2.instance_info).
-  - Which network drivers the host runs on, and whether its image has those of enhanced networking (S0-37).
+  - Which network drivers the host runs on, and whether its image has those of enhanced networking.
   - The service is asked only where firmware or hypervisor say EC2, without any proxy, for one second in all.
     The token is kept nowhere, and user data and credentials are never read.
 notes:

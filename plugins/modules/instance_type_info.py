@@ -13,7 +13,7 @@ version_added: 0.1.0
 description:
   - CPUs, memory, hypervisor, network cards and ENA queues, EBS limits and placement strategies of instance types.
   - Reads a table that the collection carries, so it needs no network and no permission. O(source=api) asks AWS.
-  - Types that the API no longer lists but the source documents name are in the table too (S0-15, S0-40, S1-02, S3-01).
+  - Types that the API no longer lists but the source documents name are in the table too.
 options:
   instance_types:
     description:
@@ -61,7 +61,7 @@ instance_types:
   description:
     - Type → its facts. A fact that is not known is null. The parts of the name are under C(name), as
       P(nearmetal.ec2.parse_instance_type#filter) gives them.
-    - C(source) is V(api), V(table), V(sources) (retired; C(reference) has the mission ids), or V(name) when only the
+    - C(source) is V(api), V(table), V(sources) (retired; C(reference) names them), or V(name) when only the
       name is known.
     - C(host_class) is V(nitro), V(xen_hvm) or V(metal).
   type: dict

@@ -12,9 +12,9 @@ short_description: Check kernel, distribution and drivers of a Linux host on EC2
 version_added: 0.1.0
 description:
   - Reads and changes nothing. Each check is a finding, C(ok) or C(advice) with the reason.
-  - Kernel and distribution against a minimum and the end of public support (S0-27, S0-36), Xen PV with what HVM was
-    measured to bring (S2-01), the NICs' driver against what the type offers (S0-37), the ENA driver against what
-    the type's generation needs, and CPU time that others took (S0-09).
+  - Kernel and distribution against a minimum and the end of public support, Xen PV with what HVM was
+    measured to bring, the NICs' driver against what the type offers, the ENA driver against what
+    the type's generation needs, and CPU time that others took.
   - With O(workload) the instance type too. Where it is wrong for that workload, the finding names one that would do.
 options:
   minimum_kernel:

@@ -12,7 +12,7 @@ short_description: Say whether EC2 instances have network queues for their CPUs
 version_added: 0.1.0
 description:
   - Receive queues of all interfaces against the CPUs. Where they are too few, how to get more. By C(EnaQueueCount) on
-    types with flexible ENA queues, by more interfaces (S1-10, S4-04, S4-15), or by software on the host.
+    types with flexible ENA queues, by more interfaces, or by software on the host.
   - Network cards left unused, ENA Express, and types whose security groups forget idle flows after minutes.
   - Only reads. To attach an interface needs subnets, addresses and routes that you choose.
 extends_documentation_fragment:

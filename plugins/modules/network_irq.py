@@ -23,7 +23,7 @@ options:
         for the application, also in C(/etc/nearmetal/compute_cpus) (C(COMPUTE_CPUS=), a kernel list).
       - V(auto) is V(spread), and is refused on Xen PV.
       - V(irqbalance) leaves interrupts to its daemon, V(kernel) to the kernel.
-      - A mask of several CPUs is never written. The kernel would still deliver to one of them (S1-08).
+      - A mask of several CPUs is never written. The kernel would still deliver to one of them.
       - While irqbalance runs, V(auto), V(spread) and V(dedicated) tell it in its own configuration to leave these
         interfaces alone, and place nothing until it was started with that (O(restart_irqbalance)).
     type: str

@@ -21,7 +21,7 @@ description:
 options:
   rx_ring:
     description:
-      - Receive descriptors per queue, a number or V(max). More outlast longer bursts (S4-05).
+      - Receive descriptors per queue, a number or V(max). More outlast longer bursts.
     type: str
   tx_ring:
     description:

@@ -18,7 +18,7 @@ description:
 options:
   balancing:
     description:
-      - V(disabled) leaves memory where it was taken, for software that binds its threads itself (S0-24).
+      - V(disabled) leaves memory where it was taken, for software that binds its threads itself.
       - V(enabled) lets the kernel move memory to the node whose CPUs use it. V(kernel) is the same, not
         written down, unless the kernel's command line has C(numa_balancing=disable).
       - Left out, as every option here, it is unmanaged, and what an earlier run had set is taken back.
@@ -29,14 +29,14 @@ options:
     type: int
   nodes:
     description:
-      - V(hidden) puts C(numa=off) among the kernel arguments (S0-25). It needs O(allow_hidden_nodes), because binding
+      - V(hidden) puts C(numa=off) among the kernel arguments. It needs O(allow_hidden_nodes), because binding
         or interleaving is nearly always better. It takes a reboot.
       - V(kernel) takes that argument back.
     type: str
     choices: [kernel, hidden]
   services:
     description:
-      - Services and the nodes that their CPUs and memory come from (S0-26). systemd makes their drop-ins with
+      - Services and the nodes that their CPUs and memory come from. systemd makes their drop-ins with
         C(NUMAPolicy=), C(NUMAMask=) and C(CPUAffinity=) at each boot and reload, for the nodes that the host has then.
       - No service is restarted. A service whose main process runs elsewhere gets a finding C(needs_restart), until
         C(/proc/PID/numa_maps) and C(Cpus_allowed_list) show the binding.

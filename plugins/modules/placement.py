@@ -14,12 +14,14 @@ description:
   - Placement group and its strategy, spread over availability zones, and tenancy, against what the workload needs and
     what the type allows.
   - A workload whose hosts talk to each other all the time (V(hpc), V(low_latency)) belongs into a cluster group in one
-    zone (S0-39, S1-05, S4-06). Any other belongs into more than one zone.
-  - Dedicated tenancy was measured without any gain (S1-06).
+    zone. Any other belongs into more than one zone.
+  - Dedicated tenancy was measured without any gain.
   - Only reads. A move needs a stop, and often another launch.
 options:
   workload:
-    description: The workload of all these instances. Left out, each one's tag C(workload) says it.
+    description:
+      - The workload of all these instances. Left out, each one's tag C(workload) says it.
+      - Of several with commas, as in V(web,hpc), one whose hosts talk to each other all the time decides.
     type: str
 extends_documentation_fragment:
   - nearmetal.ec2.aws

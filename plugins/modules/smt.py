@@ -13,12 +13,12 @@ version_added: 0.1.0
 description:
   - Switches the second thread of every core off or on while the host runs, keeps it over reboots, and takes it back.
   - Uses the kernel's own C(smt/control). A kernel older than 4.19 has none. There, all CPUs but the first of each
-    C(thread_siblings_list) are taken offline (S0-05).
+    C(thread_siblings_list) are taken offline.
   - Says so where a vCPU is a core of its own, as on Graviton and on AMD from the 7th generation on.
 options:
   threads:
     description:
-      - V(disabled) leaves one thread per core, for floating-point heavy work and even latency (S0-04).
+      - V(disabled) leaves one thread per core, for floating-point heavy work and even latency.
       - V(enabled) brings both back.
       - V(kernel) is what the kernel does by itself, V(enabled) unless its command line has C(nosmt).
       - Left out, SMT is unmanaged, and what an earlier run had set is taken back.

@@ -28,7 +28,7 @@ PAGES = finding(
     now="always",
     wanted="madvise",
     reason="the database asks for huge pages itself; always gives them to all and compacts memory meanwhile",
-    reference="ec2.md 2.5, S0-31",
+    reference="docs/ec2.md 2.5; AWS, 2017",
 )
 THREADS = finding(
     "smt",

@@ -113,7 +113,7 @@ def _step(rng: random.Random, name: str) -> Step:
     if name == "tune":
         return _tune(rng, fault=rng.random() < 0.4)
     if name in ("restore", "reapply"):
-        given = {"concern": rng.choice([None, None, rng.choice(CONCERNS).name])} if name == "restore" else {}
+        given = {"concern": rng.choice([None, None, rng.choice(list(CONCERNS))])} if name == "restore" else {}
         return Step(name, given, _fault(rng) if rng.random() < 0.3 else None)
     if name == "reboot":
         return Step(name, {"unit": rng.random() < 0.6}, _fault(rng) if rng.random() < 0.2 else None)
@@ -132,11 +132,11 @@ def _tune(rng: random.Random, fault: bool) -> Step:
         given["workload"] = rng.choice(sorted(WORKLOADS))
     few = rng.random()
     concerns = {}
-    for concern in CONCERNS:
+    for concern in CONCERNS.values():
         if rng.random() < (0.2 if few < 0.6 else 0.7):
             concerns[concern.name] = _options(rng, concern.options, few=0.25 if few < 0.6 else 0.5)
     if not concerns and "workload" not in given:
-        concern = rng.choice([one for one in CONCERNS if not one.checks or one.by_place])
+        concern = rng.choice([one for one in CONCERNS.values() if not one.checks or one.by_place])
         concerns[concern.name] = _options(rng, concern.options, few=0.5)
     given["concerns"] = concerns
     return Step("tune", given, _fault(rng) if fault else None)

@@ -23,7 +23,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action,
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import with_type
 
 PATH = Path(__file__).resolve().parents[2] / "docs" / "workload_status.csv"
-DOMAINS = tuple(sorted({"platform"}.union(*(concern.domains for concern in CONCERNS))))
+DOMAINS = tuple(sorted({"platform"}.union(*(concern.domains for concern in CONCERNS.values()))))
 
 # They change nothing, so nothing is refused to them; what they look at are checks.
 LOOKS = ("kernel_check", "blkfront_check")

@@ -117,7 +117,7 @@ def _known_name(text: str) -> str:
 
 def _packages(text: str) -> str:
     """Of a command line, which may hold passwords: the known programs that it names."""
-    return "\n".join(package for package in program.PACKAGES if package in text)
+    return "\n".join(program.packages(text))
 
 
 def _ports(text: str) -> str:

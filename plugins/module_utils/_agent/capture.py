@@ -161,17 +161,18 @@ def _wanted(host: WritableHost) -> Dict[str, Any]:
     """What is stored as wanted, as far as it is still valid: words and numbers of the concerns' own options."""
     found = {}
     stored = StoredWanted(host)
-    for concern in CONCERNS:
-        kept = stored.get(concern.name)
+    for name in CONCERNS:
+        kept = stored.get(name)
         if kept is None:
             continue
+        concern = CONCERNS[name]
         try:
             options = kept.wanted(concern).options
         except NearmetalError:
             continue
         # A waiver's reason is a sentence of somebody's, and stays at home.
         known = {**COMMON, **concern.options}
-        found[concern.name] = _nameless({option: value for option, value in options.items() if option in known})
+        found[name] = _nameless({option: value for option, value in options.items() if option in known})
     return found
 
 

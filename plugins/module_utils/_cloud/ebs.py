@@ -18,7 +18,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.volume_facts 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Value
 
 CONCERN = "ebs"
-_CLIFF = "StorageReview, 2018: below 1 ms up to 55–60 K of a 64 K limit, then latency rises steeply (S3-09)"
+_CLIFF = "StorageReview, 2018: below 1 ms up to 55–60 K of a 64 K limit, then latency rises steeply"
 # A burst that is used up leaves the baseline; below this share the end is near.
 _LOW_BALANCE = 20.0
 _HOURS = 1

@@ -20,7 +20,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Nearme
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan
 
 CONCERN = "enhanced_networking"
-_GAIN = "Netflix: 200 k → 2 M packets per second (S4-02); Aerospike: throughput 3 × (S1-04)"
+_GAIN = "Netflix: 200 k → 2 M packets per second; Aerospike: throughput 3 ×"
 # How the kernel names Xen's split driver: in sysfs, in the module's name, in ethtool.
 _SPLIT_DRIVERS = ("vif", "xen_netfront", "xen-netfront")
 _REQUESTS: Dict[str, Dict[str, Any]] = {
@@ -95,7 +95,7 @@ def _status(attribute: _Attribute, instance: InstanceFacts, kind: TypeFacts, ask
     if attribute.support == "required":
         return "ok", f"{kind.instance_type} always runs on {attribute.driver}"
     if instance.host_class == "xen_pv":
-        reason = "paravirtual: it would be unreachable; move it to an HVM image first (S2-01)"
+        reason = "paravirtual: it would be unreachable; move it to an HVM image first"
         return ("refused" if asked else "advice"), reason
     if asked:
         return "would_change", f"{attribute.driver} instead of Xen's split driver: {_GAIN}"

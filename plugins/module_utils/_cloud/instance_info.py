@@ -45,7 +45,7 @@ def plan(instance: InstanceFacts, kind: TypeFacts) -> Plan:
             "paravirtual: no enhanced networking, and system calls go through the hypervisor; move to an HVM image",
             "paravirtual",
             "S2-01, S1-03",
-            "UnixBench index 2.6 × on HVM (S2); network 3 × with enhanced networking (S1-04)",
+            "UnixBench, 2014: index 2.6 × on HVM; Aerospike, 2014: network 3 × with enhanced networking",
         )
     elif instance.virtualization:
         say(

@@ -16,7 +16,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.facts i
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Value
 
 CONCERN = "network_interfaces"
-_GAIN = "Aerospike, 2014: 250 k → 960 k transactions per second with four interfaces instead of one (S1-10)"
+_GAIN = "Aerospike, 2014: 250 k → 960 k transactions per second with four interfaces instead of one"
 # ixgbevf on EC2: two queues per interface, sixteen per instance (S4-04).
 _IXGBEVF_QUEUES, _IXGBEVF_MOST = 2, 16
 # With eight queues ENA keeps up below this; the ENA guide spreads by software (RPS) from here on.

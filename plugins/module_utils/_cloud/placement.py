@@ -19,7 +19,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding
 CONCERN = "placement"
 # Workloads whose hosts talk to each other all the time; the names are those of the collection's workloads.
 CLOSE_TOGETHER = ("hpc", "low_latency")
-_GAIN = "stable low latency (S0-39, S1-05); 10 Gbit/s instead of 5 for a single flow (AWS's network bandwidth page)"
+_GAIN = "stable low latency (AWS, 2017); 10 Gbit/s instead of 5 for a single flow (AWS's network bandwidth page)"
 
 
 @dataclass(frozen=True)
@@ -50,10 +50,16 @@ def zones_of(instances: Mapping[str, InstanceFacts], workload: Optional[str]) ->
     """Per workload, how many of its instances are in each zone."""
     counted: Dict[str, "Counter[str]"] = {}
     for each in instances.values():
-        name = workload or each.workload
+        name = _deciding(workload or each.workload)
         if name and each.availability_zone:
             counted.setdefault(name, Counter())[each.availability_zone] += 1
     return {name: dict(sorted(zones.items())) for name, zones in counted.items()}
+
+
+def _deciding(workload: Optional[str]) -> Optional[str]:
+    """Of several workloads the first whose hosts belong together, else all of them."""
+    names = [name.strip() for name in (workload or "").split(",")]
+    return next((name for name in names if name in CLOSE_TOGETHER), ", ".join(names) or None)
 
 
 def _say(
@@ -106,7 +112,7 @@ def answer(options: Mapping[str, Any]) -> Dict[str, Any]:
     zones = zones_of(seen.instances, options["workload"])
     facts = {}
     for each, one in seen.instances.items():
-        workload = options["workload"] or one.workload
+        workload = _deciding(options["workload"] or one.workload)
         strategy = (groups.one(each) or {}).get("Strategy")
         facts[each] = PlacementFacts(workload, one.placement_group, strategy, zones.get(workload or "", {}))
     plans = {each: plan(one, seen.type_of(one), facts[each]) for each, one in seen.instances.items()}
@@ -117,7 +123,7 @@ def answer(options: Mapping[str, Any]) -> Dict[str, Any]:
                 "strategy": one.strategy,
                 "zone": seen.instances[each].availability_zone,
                 "tenancy": seen.instances[each].tenancy,
-                "workload": one.workload,
+                "workload": options["workload"] or seen.instances[each].workload,
                 "possible_strategies": list(seen.type_of(seen.instances[each]).placement_strategies),
             }
         }

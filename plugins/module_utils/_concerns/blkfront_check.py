@@ -54,12 +54,15 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
     )
 
 
+_BLANK = "the kernel's line leaves out whether grants persist; AWS's talk of 2017 reads that as not enabled"
+
+
 def _kernel(version: Optional[Tuple[int, int, int]]) -> Tuple[Finding, ...]:
     if version is None or version >= (3, 10, 0):
         return ()
     reason = (
-        "S0-36 asks for Linux 3.10 or newer on Xen; Amazon Linux 2013.09, Ubuntu 14.04 and RHEL or CentOS 7 were the"
-        " first with one"
+        "AWS's talk of 2017 asks for Linux 3.10 or newer on Xen; Amazon Linux 2013.09, Ubuntu 14.04 and RHEL or"
+        " CentOS 7 were the first with one"
     )
     return (_finding(KERNEL, "advice", reason, ".".join(map(str, version)), "S0-36"),)
 
@@ -81,7 +84,7 @@ def _grants(disks: BlkfrontFacts, version: Optional[Tuple[int, int, int]]) -> Tu
     reasons = {
         "enabled": ("ok", "the grants of a request stay mapped for the next one"),
         "disabled": ("advice", _why_disabled(disks)),
-        "blank": ("unknown", "the kernel's line leaves out whether grants persist; S0-35 reads that as not enabled"),
+        "blank": ("unknown", _BLANK),
         "missing": ("unknown", _why_missing(disks)),
     }
     return tuple(

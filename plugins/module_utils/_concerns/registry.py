@@ -1,35 +1,64 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The concerns, in the order in which they are planned and done: a list. PRIVATE to the collection."""
+"""The concerns, in the order in which they are planned and done. PRIVATE to the collection."""
 
 from __future__ import annotations
 
-from typing import List
+from importlib import import_module
+from typing import TYPE_CHECKING, Iterator, Mapping
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns import (
-    blkfront_check,
-    block_storage,
-    clocksource,
-    cpu_power,
-    hugepages,
-    kernel_check,
-    network_irq,
-    network_stack,
-    numa,
-    smt,
-)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
 
-CONCERNS: List[Concern] = [
-    clocksource.CONCERN,
-    smt.CONCERN,
-    cpu_power.CONCERN,
-    hugepages.CONCERN,
-    numa.CONCERN,
-    kernel_check.CONCERN,
-    network_stack.CONCERN,  # before network_irq: new rings make a driver request its interrupts anew, elsewhere
-    network_irq.CONCERN,
-    block_storage.CONCERN,
-    blkfront_check.CONCERN,
-]
+if TYPE_CHECKING:
+    # Never run: this makes Ansible send all of them, of which a run loads those that it is asked for.
+    from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns import (
+        blkfront_check,
+        block_storage,
+        clocksource,
+        cpu_power,
+        hugepages,
+        kernel_check,
+        network_irq,
+        network_stack,
+        numa,
+        smt,
+    )
+
+    SENT = (blkfront_check, block_storage, clocksource, cpu_power, hugepages, kernel_check)
+    SENT_TOO = (network_irq, network_stack, numa, smt)
+
+_NAMES = (
+    "clocksource",
+    "smt",
+    "cpu_power",
+    "hugepages",
+    "numa",
+    "kernel_check",
+    "network_stack",  # before network_irq: new rings make a driver request its interrupts anew, elsewhere
+    "network_irq",
+    "block_storage",
+    "blkfront_check",
+)
+
+
+class _Concerns(Mapping[str, Concern]):
+    """Name → concern. Loading one costs a small host milliseconds, so that is done when it is asked for."""
+
+    def __getitem__(self, name: str) -> Concern:
+        if name not in _NAMES:
+            raise KeyError(name)
+        concern: Concern = import_module(f"{__package__}.{name}").CONCERN
+        return concern
+
+    def __contains__(self, name: object) -> bool:
+        return name in _NAMES
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_NAMES)
+
+    def __len__(self) -> int:
+        return len(_NAMES)
+
+
+CONCERNS: Mapping[str, Concern] = _Concerns()

@@ -88,7 +88,7 @@ def _not_here(facts: Facts, threads: SmtFacts, cpus: TopologyFacts) -> Optional[
         return None
     if threads.control is None and (threads.offline or seconds(cpus)):
         return None
-    why = "no Graviton has SMT" if _arm(facts) else "each vCPU here is a core of its own (ec2.md 2.3)"
+    why = "no Graviton has SMT" if _arm(facts) else "each vCPU here is a core of its own (docs/ec2.md 2.3)"
     return _finding("not_applicable", f"one thread per core already: {why}", threads)
 
 
@@ -225,8 +225,8 @@ def _about_maxcpus(facts: Facts, maxcpus: str) -> str:
     )
     if maxcpus.isdigit() and present == 2 * (int(maxcpus) + 1):
         sentence += (
-            f"; {maxcpus} is the number of the last CPU of the first half, one short of half of {present} (S0-06"
-            f" has this slip), so a core is idle: the half is {int(maxcpus) + 1}"
+            f"; {maxcpus} is the number of the last CPU of the first half, one short of half of {present}, so a"
+            f" core is idle: the half is {int(maxcpus) + 1}"
         )
     return sentence + "; remove it and use threads: disabled"
 

@@ -72,10 +72,10 @@ def signs(running: RunningFacts) -> Dict[str, List[Program]]:
 
 def _told(processes: int, recognised: Mapping[str, Sequence[Program]], applies: bool) -> Tuple[Finding, ...]:
     if not recognised:
-        reason = (
-            f"of {processes} processes none is a program that tells of a workload: base applies, as if none had been"
-            " named; tune_workload names one"
-        )
+        looked = f"no program that tells of a workload is among {processes} processes"
+        if not processes:
+            looked = "no process can be seen, as in a capture of an earlier nearmetal"
+        reason = f"{looked}: base applies; name the host's workload in tune_workload"
         return (Finding("tune", "workload", "advice", reason, wanted=_BASE, reference=REFERENCE),)
     every = ", ".join(recognised)
     goal = f"[{every}]" if len(recognised) > 1 else every
@@ -86,7 +86,7 @@ def _told(processes: int, recognised: Mapping[str, Sequence[Program]], applies: 
             where=workload,
             status="ok" if applies else "advice",
             reason=_why(workload, programs)
-            + ("" if applies else f"; tune_workload: {goal} asks for it, tune_workload_auto: apply for what is seen"),
+            + ("" if applies else f"; to apply it, set tune_workload: {goal}, or tune_workload_auto: apply"),
             now=", ".join(found.name for found in programs),
             wanted=workload,
             reference=REFERENCE,

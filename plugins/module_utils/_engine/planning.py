@@ -24,7 +24,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action,
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import closed, with_type
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.ownership import guarded
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.waivers import plan_waived
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.waivers import held, plan_waived
 
 # A finding with one of these statuses says that the knob is managed by this run.
 MANAGED = frozenset(("ok", "would_change", "needs_reboot", "needs_restart", "unchangeable", "unknown", "waived"))
@@ -148,7 +148,9 @@ def plan_one(
     # Another size or type may need another plan: an image is started on any.
     keep = _kept(stored, facts, request.concern, wanted, plan.replan or mode == BAKE)
     newer = (Finding(request.name, "state", "advice", beyond_us, reference="docs/unit.md"),) if beyond_us else ()
-    both = Plan(first + plan.actions + later, plan.findings + back.plan.findings + newer + request.told)
+    waived = held(wanted, time.strftime("%Y-%m-%d", time.gmtime()))
+    said = tuple(finding for finding in request.told if finding.knob not in waived)
+    both = Plan(first + plan.actions + later, plan.findings + back.plan.findings + newer + said)
     if mode == REPLAN:
         now = replace(both, actions=_of_mode(both.actions, mode))
         return Outcome(request.name, now, back.forget, keep=stored.get(request.name))

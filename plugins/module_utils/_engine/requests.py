@@ -49,18 +49,18 @@ def tune_requests(
     the host has them. A concern without options has those of the workload, or of `base`. `told`
     is what the choice of the workloads says. Raises NearmetalError for an unknown concern, option or knob.
     """
-    known = {concern.name: concern for concern in CONCERNS}
     for name in (*spelled_out, *concerns):
-        if name not in known:
-            raise NearmetalError(f"concern {shown(name)} is unknown; there are {', '.join(sorted(known))}")
-    left_out = excluded(exclude, known)
-    waived = by_concern(waivers, known, left_out)
-    named, contradictions = combined(workloads, {concern.name: concern.bounds for concern in CONCERNS})
+        if name not in CONCERNS:
+            raise NearmetalError(f"concern {shown(name)} is unknown; there are {', '.join(sorted(CONCERNS))}")
+    left_out = excluded(exclude, CONCERNS)
+    waived = by_concern(waivers, CONCERNS, left_out)
+    named, contradictions = combined(workloads, CONCERNS)
     from_workload: Mapping[str, Any] = spelled_out or named
     requests = [Request("tune", told=tuple(told))] if told else []
-    for concern in CONCERNS:
-        if concern.name not in from_workload and concern.name not in concerns:
+    for name in CONCERNS:
+        if name not in from_workload and name not in concerns:
             continue
+        concern = CONCERNS[name]
         users = _options("concerns", concern, concerns.get(concern.name))
         asked = _options("workload_concerns", concern, from_workload.get(concern.name))
         theirs = asked if concern.name in from_workload else of_base(concern, users)
@@ -75,7 +75,7 @@ def tune_requests(
             option: "workload" for option in theirs if option in options and users.get(option) is None
         }
         unasked = left_out.get(concern.name, set()).intersection(concern.checks)
-        open_ones = () if spelled_out else _undecided(contradictions, concern, by, waived)
+        open_ones = () if spelled_out else _undecided(contradictions, concern, by)
         requests.append(Request(concern.name, concern, Wanted(options, by), unasked=unasked, told=open_ones))
     if not requests:
         raise NearmetalError("nothing to tune: name a workload or concerns")
@@ -83,19 +83,16 @@ def tune_requests(
     not_named = {name: stored for name, stored in on_host.items() if name not in asked_of}
     if prune:
         # First, so that what builds on the host's own values is planned on them.
-        return [Request(name, known.get(name)) for name in not_named] + requests
+        return [Request(name, CONCERNS.get(name)) for name in not_named] + requests
     return requests + [Request(name, stays=_stays(stored)) for name, stored in not_named.items()]
 
 
-def _undecided(
-    contradictions: Sequence[Contradiction], concern: Concern, by: Mapping[str, str], waived: Mapping[str, List[Any]]
-) -> Tuple[Finding, ...]:
+def _undecided(contradictions: Sequence[Contradiction], concern: Concern, by: Mapping[str, str]) -> Tuple[Finding, ...]:
     """What workloads contradict each other about, where their value is asked for."""
-    waived_knobs = [waiver["knob"] for waiver in waived.get(concern.name, ())]
     return tuple(
         Finding(concern.name, each.option, "advice", each.sentence(), reference=REFERENCE)
         for each in contradictions
-        if each.concern == concern.name and by.get(each.option) == "workload" and each.option not in waived_knobs
+        if each.concern == concern.name and by.get(each.option) == "workload"
     )
 
 
@@ -125,12 +122,11 @@ def restore_requests(names: Optional[List[str]], restorable: Known) -> List[Requ
 
     Raises NearmetalError for a concern that neither the collection nor the host knows.
     """
-    known = {concern.name: concern for concern in CONCERNS}
     for name in names or []:
-        if name not in known and name not in restorable:
-            raise NearmetalError(f"concern {shown(name)} is unknown; there are {', '.join(sorted(known))}")
+        if name not in CONCERNS and name not in restorable:
+            raise NearmetalError(f"concern {shown(name)} is unknown; there are {', '.join(sorted(CONCERNS))}")
     chosen = list(restorable) if names is None else names
-    return [Request(name, known.get(name)) for name in chosen]
+    return [Request(name, CONCERNS.get(name)) for name in chosen]
 
 
 def stored_requests(on_host: Known) -> List[Request]:
@@ -141,7 +137,5 @@ def stored_requests(on_host: Known) -> List[Request]:
 def all_stored(on_host: Known) -> List[Request]:
     """The requests for all that is stored and that this nearmetal knows, in the registry's order."""
     return [
-        Request(concern.name, concern, stored=on_host.get(concern.name))
-        for concern in CONCERNS
-        if on_host.get(concern.name) is not None
+        Request(name, CONCERNS[name], stored=on_host.get(name)) for name in CONCERNS if on_host.get(name) is not None
     ]

@@ -61,7 +61,7 @@ def build(version: str) -> bytes:
     if own is not None:
         return own
     head = f"#!/usr/bin/python3 -I\n# nearmetal.ec2 agent {identity(version)}\n".encode()
-    return _archive(head, _sources())
+    return _archive(head, _sources(), zipfile.ZIP_DEFLATED)
 
 
 @lru_cache(maxsize=1)
@@ -73,7 +73,7 @@ def compiled() -> bytes:
     for name, data in _sources().items():
         code = compile(data, name, "exec", dont_inherit=True, optimize=2)
         files[f"{name}c"] = head + marshal.dumps(code)
-    return _archive(b"", files)
+    return _archive(b"", files, zipfile.ZIP_STORED)  # Python reads each module twice, and would unpack it twice
 
 
 def cache_name() -> str:
@@ -81,13 +81,13 @@ def cache_name() -> str:
     return f"nearmetal.{sys.implementation.cache_tag}.zip"
 
 
-def _archive(head: bytes, files: Dict[str, bytes]) -> bytes:
+def _archive(head: bytes, files: Dict[str, bytes], compression: int) -> bytes:
     stream = io.BytesIO()
     stream.write(head)
-    with zipfile.ZipFile(stream, "a", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(stream, "a", compression) as archive:
         for name, data in files.items():
             entry = zipfile.ZipInfo(name, _TIME)
-            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.compress_type = compression
             entry.create_system = 3
             entry.external_attr = 0o644 << 16
             archive.writestr(entry, data)

@@ -123,3 +123,9 @@ def set_by_rules(host: WritableHost, text: str) -> Iterator[Tuple[str, str]]:
             fits = layer == disk.DISK or (layer == disk.HEAD and attribute == "read_ahead_kb")
             if fits and meant == kind and block_queue.holds(attribute, block.read(host, name, attribute), value):
                 yield f"block.{attribute}", where
+
+
+LEVERS = (
+    Scheduler(),
+    *(QueueFile(attribute) for attribute in block_queue.ATTRIBUTES if attribute != "scheduler"),
+)

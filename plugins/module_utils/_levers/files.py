@@ -106,3 +106,6 @@ class NativeFile(Lever):
 
     def remembered(self, value: Value) -> Value:
         return None if value is None else hashlib.sha256(str(value).encode()).hexdigest()
+
+
+LEVERS = (NativeFile("files"),)

@@ -131,3 +131,12 @@ def _put(host: WritableHost, path: str, text: str) -> None:
     except OSError as error:
         name = errno.errorcode.get(error.errno or 0, "error")
         raise NearmetalError(f"the kernel refused {text} in {path} ({name}: {os.strerror(error.errno or 0)})") from None
+
+
+LEVERS = (
+    Transparent("hugepages.thp", "enabled"),
+    Transparent("hugepages.thp_defrag", "defrag"),
+    Transparent("hugepages.thp_shmem", "shmem_enabled"),
+    KhugepagedDefrag("hugepages.khugepaged_defrag", "khugepaged/defrag"),
+    Reserved("hugepages.pages"),
+)

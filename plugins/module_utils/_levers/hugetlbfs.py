@@ -103,3 +103,6 @@ def _text(path: str, options: str, made: bool) -> str:
         path=path,
         options=options,
     )
+
+
+LEVERS = (Mount("hugepages.mounts"),)

@@ -85,3 +85,9 @@ class IrqbalanceArguments(Lever):
         if self.restart or irqbalance.running(host) is None:
             return ""
         return f"irqbalance runs with its old arguments until systemctl restart {irqbalance.UNIT}, or the next boot"
+
+
+LEVERS = (
+    IrqbalanceArguments("irqbalance.arguments", restart=False),
+    IrqbalanceArguments("irqbalance.in_force", restart=True),
+)

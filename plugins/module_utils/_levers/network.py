@@ -231,3 +231,12 @@ class Bql(QueueTable):
     def kernel_choice(self, host: WritableHost, where: str) -> Value:
         found = nic_at(host, where)
         return {f"tx-{queue}": 0 for queue in found.tx} if found is not None else None
+
+
+LEVERS = (
+    Affinity("network.affinity"),
+    Rps("network.rps"),
+    Rfs("network.rfs"),
+    Xps("network.xps"),
+    Bql("network.bql"),
+)

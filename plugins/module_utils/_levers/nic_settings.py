@@ -207,3 +207,13 @@ class Sysfs(Lever):
             return f"no network interface is at {where} any more"
         path = f"{found.folder}/{self.file}"
         return "" if host.writable(path) else f"{path} can't be written here: run on the host itself"
+
+
+LEVERS = (
+    Queues("network.queues"),
+    Rings("network.rings", ("rx", "tx")),
+    Coalesce("network.coalesce", facts.COALESCE),
+    Offloads("network.offloads", facts.OFFLOADS),
+    Sysfs("network.mtu", "mtu"),
+    Sysfs("network.txqueuelen", "tx_queue_len"),
+)

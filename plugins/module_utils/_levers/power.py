@@ -171,3 +171,11 @@ def _put(host: WritableHost, path: str, text: str) -> None:
     except OSError as error:
         name = errno.errorcode.get(error.errno or 0, "error")
         raise NearmetalError(f"the kernel refused {text} in {path} ({name}: {os.strerror(error.errno or 0)})") from None
+
+
+LEVERS = (
+    IdleDisabled("power.idle_disabled"),
+    FrequencyTable("power.governors", "scaling_governor"),
+    FrequencyTable("power.preferences", "energy_performance_preference"),
+    Turbo("power.turbo"),
+)

@@ -1,75 +1,52 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every lever there is, by name: a list. PRIVATE to the collection."""
+"""The levers, by name. PRIVATE to the collection."""
 
 from __future__ import annotations
 
-from typing import Dict, List, Protocol, Sequence, TypeVar
+from functools import lru_cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Dict, Iterator, List, Mapping, Protocol, Sequence, TypeVar
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import ethtool
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import Lever
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.block import QueueFile, Scheduler
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments.lever import BootArguments
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.clock import ClockSource
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.files import NativeFile
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.hugepages import (
-    KhugepagedDefrag,
-    Reserved,
-    Transparent,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.hugetlbfs import Mount
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.irqbalance import IrqbalanceArguments
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.network import Affinity, Bql, Rfs, Rps, Xps
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.nic_settings import (
-    Coalesce,
-    Offloads,
-    Queues,
-    Rings,
-    Sysfs,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.power import FrequencyTable, IdleDisabled, Turbo
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.smt import OfflineCpus, SmtControl
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.sysctl import Sysctl
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.unit import Agent, Enabled
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import block_queue
 
-_LEVERS: List[Lever] = [
-    ClockSource("clock.current"),
-    SmtControl("smt.control"),
-    OfflineCpus("smt.offline"),
-    IdleDisabled("power.idle_disabled"),
-    FrequencyTable("power.governors", "scaling_governor"),
-    FrequencyTable("power.preferences", "energy_performance_preference"),
-    Turbo("power.turbo"),
-    Transparent("hugepages.thp", "enabled"),
-    Transparent("hugepages.thp_defrag", "defrag"),
-    Transparent("hugepages.thp_shmem", "shmem_enabled"),
-    KhugepagedDefrag("hugepages.khugepaged_defrag", "khugepaged/defrag"),
-    Reserved("hugepages.pages"),
-    Mount("hugepages.mounts"),
-    BootArguments("boot.arguments"),
-    Queues("network.queues"),
-    IrqbalanceArguments("irqbalance.arguments", restart=False),
-    IrqbalanceArguments("irqbalance.in_force", restart=True),
-    Affinity("network.affinity"),
-    Rps("network.rps"),
-    Rfs("network.rfs"),
-    Xps("network.xps"),
-    Bql("network.bql"),
-    Rings("network.rings", ("rx", "tx")),
-    Coalesce("network.coalesce", ethtool.COALESCE),
-    Offloads("network.offloads", ethtool.OFFLOADS),
-    Sysfs("network.mtu", "mtu"),
-    Sysfs("network.txqueuelen", "tx_queue_len"),
-    Scheduler(),
-    *(QueueFile(attribute) for attribute in block_queue.ATTRIBUTES if attribute != "scheduler"),
-    Sysctl("sysctl"),
-    NativeFile("files"),
-    Enabled("unit.enabled"),
-    Agent("unit.agent"),
-]
+if TYPE_CHECKING:
+    # Never run: this makes Ansible send all of them, of which a run loads those that it needs.
+    from ansible_collections.nearmetal.ec2.plugins.module_utils._levers import (
+        block,
+        clock,
+        files,
+        hugepages,
+        hugetlbfs,
+        irqbalance,
+        network,
+        nic_settings,
+        power,
+        smt,
+        sysctl,
+        unit,
+    )
+    from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments import lever as boot_arguments
+
+    SENT = (block, boot_arguments, clock, files, hugepages, hugetlbfs, irqbalance)
+    SENT_TOO = (network, nic_settings, power, smt, sysctl, unit)
+
+# The first part of a lever's name → the modules whose LEVERS begin with it.
+_FAMILIES = {
+    "block": ("block",),
+    "boot": ("boot_arguments.lever",),
+    "clock": ("clock",),
+    "files": ("files",),
+    "hugepages": ("hugepages", "hugetlbfs"),
+    "irqbalance": ("irqbalance",),
+    "network": ("network", "nic_settings"),
+    "power": ("power",),
+    "smt": ("smt",),
+    "sysctl": ("sysctl",),
+    "unit": ("unit",),
+}
 
 
 class _Step(Protocol):
@@ -82,11 +59,32 @@ class _Step(Protocol):
 
 Step = TypeVar("Step", bound=_Step)
 
-LEVERS: Dict[str, Lever] = {lever.what: lever for lever in _LEVERS}
+
+@lru_cache(maxsize=None)
+def _family(name: str) -> Dict[str, Lever]:
+    """The levers of a family; loading them costs a small host milliseconds, so that is done when one is needed."""
+    modules = [import_module(f"{__package__}.{module}") for module in _FAMILIES.get(name, ())]
+    return {lever.what: lever for module in modules for lever in module.LEVERS}
+
+
+class _Levers(Mapping[str, Lever]):
+    """Name → lever."""
+
+    def __getitem__(self, what: str) -> Lever:
+        return _family(what.partition(".")[0])[what]
+
+    def __iter__(self) -> Iterator[str]:
+        return (what for family in _FAMILIES for what in _family(family))
+
+    def __len__(self) -> int:
+        return sum(1 for _what in self)
+
+
+LEVERS: Mapping[str, Lever] = _Levers()
 
 
 def lever(what: str) -> Lever:
-    """The lever of that name; NearmetalError for a name that isn't in the list."""
+    """The lever of that name; NearmetalError for a name that nothing here has."""
     try:
         return LEVERS[what]
     except KeyError:

@@ -76,3 +76,9 @@ class OfflineCpus(Table):
 
     def kernel_choice(self, host: WritableHost, where: str) -> Value:
         return smt.kernel_offline(host)
+
+
+LEVERS = (
+    SmtControl("smt.control"),
+    OfflineCpus("smt.offline"),
+)

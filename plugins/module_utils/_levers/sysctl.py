@@ -46,3 +46,6 @@ class Sysctl(Lever):
     def obstacle(self, host: WritableHost, where: str) -> str:
         path = sysctl.path(where)
         return "" if host.writable(path) else f"{path} can't be written here: run on the host itself"
+
+
+LEVERS = (Sysctl("sysctl"),)

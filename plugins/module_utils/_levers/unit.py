@@ -115,3 +115,9 @@ def link(host: WritableHost, path: str) -> None:
             os.fsync(parent)
     except OSError as error:
         raise store.explain(path, error) from None
+
+
+LEVERS = (
+    Enabled("unit.enabled"),
+    Agent("unit.agent"),
+)

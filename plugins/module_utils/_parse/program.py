@@ -10,7 +10,7 @@ names in this list ever leave this file, and a script of such a name isn't the p
 from __future__ import annotations
 
 import re
-from typing import Mapping, Optional, Tuple
+from typing import List, Mapping, Optional, Tuple
 
 _LONGEST = 15  # characters that the kernel keeps of a name (TASK_COMM_LEN)
 
@@ -52,6 +52,9 @@ PACKAGES: Mapping[str, str] = {
     "org.apache.flink.": "flink",
     "io.trino.": "trino",
 }
+# The value of an option may name a class of theirs: Kafka's does. And HBase, whose classes begin with Hadoop's name,
+# scans no files: it answers requests for rows.
+_NAMED = {package: re.compile(rf"(?<![=,]){re.escape(package)}(?!hbase\.)", re.ASCII) for package in PACKAGES}
 # The file that a script's process runs.
 _INTERPRETER = re.compile(r"(?:ba|da|k|z|a|tc|c)?sh|busybox|perl|python|ruby|node|php|lua|tclsh", re.ASCII)
 _VERSION = re.compile(r"[0-9][0-9.]{0,8}$", re.ASCII)
@@ -70,7 +73,12 @@ def by_comm(text: str) -> Optional[str]:
 
 def on_java(command_line: str) -> str:
     """What a Java virtual machine runs: a known program, or java."""
-    return next((program for package, program in PACKAGES.items() if package in command_line), "java")
+    return next((PACKAGES[package] for package in packages(command_line)), "java")
+
+
+def packages(command_line: str) -> List[str]:
+    """The known packages that a command line names, whose words may stand without anything between them."""
+    return [package for package, named in _NAMED.items() if named.search(command_line)]
 
 
 def file_name(executable: str) -> str:

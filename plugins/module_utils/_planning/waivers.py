@@ -90,7 +90,7 @@ def plan_waived(concern: Concern, wanted: Wanted, plan_of: Callable[[Wanted], Pl
         return plan
     for knob, waiver in waivers.items():
         demand_day(f"{concern.name}: the waiver of {knob}", waiver["expires"])
-    holding = {knob: waiver for knob, waiver in waivers.items() if waiver["expires"] >= today}
+    holding = {knob: waivers[knob] for knob in held(wanted, today)}
     told = [_told(concern, waiver, plan, today) for waiver in waivers.values()]
     if not holding:
         return Plan(plan.actions, (*plan.findings, *_flat(told)), plan.replan)
@@ -100,6 +100,11 @@ def plan_waived(concern: Concern, wanted: Wanted, plan_of: Callable[[Wanted], Pl
     left = tuple(_waived(finding, holding[finding.knob]) for finding in plan.findings if finding.knob in holding)
     findings = tuple(finding for finding in rest.findings if finding.knob not in holding)
     return Plan(actions, (*left, *findings, *_flat(told)), rest.replan)
+
+
+def held(wanted: Wanted, today: str) -> List[str]:
+    """The knobs whose waiver holds on that day."""
+    return [waiver["knob"] for waiver in wanted.get("waivers") or () if waiver["expires"] >= today]
 
 
 def _waived(finding: Finding, waiver: Mapping[str, str]) -> Finding:

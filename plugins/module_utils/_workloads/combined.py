@@ -14,6 +14,7 @@ from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.bounds import satisfying
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import in_words, shown
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.registry import OWN, WORKLOADS
 
@@ -63,9 +64,9 @@ def demand_known(names: Sequence[str]) -> None:
 
 
 def combined(
-    names: Sequence[str], bounds: Mapping[str, Mapping[str, str]]
+    names: Sequence[str], concerns: Mapping[str, Concern]
 ) -> Tuple[Dict[str, Dict[str, Any]], List[Contradiction]]:
-    """Concern → option → value, and what the workloads don't agree on; `bounds`: concern → option → kind.
+    """Concern → option → value, and what the workloads don't agree on.
 
     What a workload inherits gives way to what another one says itself, unless it is a bound.
     """
@@ -77,7 +78,7 @@ def combined(
             for option in choices:
                 if option in options:
                     continue
-                kind = bounds.get(concern, {}).get(option)
+                kind = concerns[concern].bounds.get(option)
                 claims = _claims(names, concern, option, inherited=kind is not None)
                 options[option] = claims[-1][1]
                 if kind is not None:

@@ -215,7 +215,7 @@ def _limits(samples: Iterable[Mapping[str, Any]]) -> List[Told]:
             status="advice",
             where=found["interface"],
             reason=found["sentence"],
-            reference="ec2.md 2.8, S4-17",
+            reference="docs/ec2.md 2.8; Netflix, 2014–2017",
         )
         for found in allowances.verdicts(samples)
         if found["sentence"]

@@ -44,7 +44,7 @@ def test_the_instance_is_the_limit_and_money_is_unused(run: Any, aws: FakeAws) -
     found = findings(run("ebs", instance_ids=[instance]), instance)
     assert found["iops"]["status"] == "advice"
     assert found["iops"]["reason"] == "the instance is the limit: 65,000 IOPS, its volumes could do 160,000"
-    assert "S3-09" in found["iops"]["gain"]
+    assert "StorageReview, 2018" in found["iops"]["gain"]
     assert found["unused_iops"]["now"] == 95000
 
 

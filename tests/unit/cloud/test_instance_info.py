@@ -87,7 +87,7 @@ def test_paravirtual_and_old_is_advice_with_its_gain(run: Any, aws: FakeAws) -> 
     instance = aws.add(1, "m3.large", VirtualizationType="paravirtual")
     result = run("instance_info", instance_ids=[instance])
     assert statuses(result, instance) == {"virtualization": "advice", "generation": "advice"}
-    assert "S1-04" in result["findings"][0]["gain"]
+    assert "Aerospike, 2014" in result["findings"][0]["gain"]
     assert result["msg"] == "instance_info: 1 instance: 2 advice"
 
 

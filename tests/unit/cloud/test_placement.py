@@ -30,6 +30,8 @@ def told(result: Dict[str, Any], instance_id: str) -> Dict[str, str]:
         ("hpc", "spread", "advice"),
         ("low_latency", None, "advice"),
         ("web", None, "ok"),
+        ("web, hpc", None, "advice"),
+        ("web,cache", None, "ok"),
         ("web", "spread", "ok"),
         (None, None, "ok"),
     ],
@@ -55,7 +57,7 @@ def test_zones_are_counted_per_workload_by_tag(run: Any, aws: FakeAws) -> None:
     def tagged(number: int, zone: str, workload: str) -> str:
         return placed(aws, number, zone, Tags=[{"Key": "workload", "Value": workload}])
 
-    spread = [tagged(1, "a", "hpc"), tagged(2, "b", "hpc")]
+    spread = [tagged(1, "a", "hpc"), tagged(2, "b", "web,hpc")]
     together = [tagged(3, "a", "web"), tagged(4, "a", "web")]
     fine = [tagged(5, "a", "cache"), tagged(6, "b", "cache")]
     alone = tagged(7, "c", "jvm")

@@ -204,7 +204,7 @@ def test_the_module_needs_no_network(run: Any) -> None:
     result = run("instance_type_info", instance_types=["i3.metal", "f1.16xlarge", "x99z.large"])
     assert result["msg"] == "instance_type_info: 2 of 3 types known"
     assert result["instance_types"]["i3.metal"]["host_class"] == "metal"
-    assert result["instance_types"]["f1.16xlarge"]["reference"] == "S0-15, S0-40"
+    assert result["instance_types"]["f1.16xlarge"]["reference"] == "AWS, 2017"
     assert result["instance_types"]["x99z.large"]["name"]["generation"] == 99
     assert [(each["where"], each["status"]) for each in result["findings"]] == [("x99z.large", "unknown")]
 

@@ -57,3 +57,11 @@ def test_a_name_that_is_no_type_and_a_host_without_cores_say_nothing() -> None:
     assert unsuited("hpc", "<b>", 1) is None
     assert unsuited("hpc", "c5.large", None) is None
     assert unsuited("low_latency", "c5.4xlarge", 1) is None, "somebody chose one core of a larger type"
+
+
+def test_a_type_larger_than_all_that_could_be_named_gets_the_largest_of_them() -> None:
+    """The name may be of tomorrow, or an operator's mistake: a run doesn't end for it."""
+    for name, largest in (("p6e-gb200.36xlarge", "r6i.32xlarge"), ("r9g.192xlarge", "r8i.96xlarge")):
+        found = unsuited("sap_hana", name, 72)
+        assert found is not None
+        assert found.better == largest

@@ -24,7 +24,7 @@ RULE = (
     "**Without variables** the role applies what the workload `base` has for its concern; where `base` has nothing, it"
     "\nchanges nothing and says which variables it takes."
 )
-TUNING = [concern for concern in CONCERNS if managed(concern)]
+TUNING = [concern for concern in CONCERNS.values() if managed(concern)]
 IN_BASE = ("clocksource",)
 
 
@@ -81,14 +81,14 @@ def test_a_workloads_value_left_out_by_exclude_is_taken_back_as_before(tmp_path:
     assert excluded["changed"]
 
 
-@pytest.mark.parametrize("concern", CONCERNS, ids=lambda one: one.name)
+@pytest.mark.parametrize("concern", CONCERNS.values(), ids=lambda one: one.name)
 def test_no_role_decides_by_a_default_of_its_own(concern: Any) -> None:
     defaults = yaml.safe_load((ROOT / f"roles/{concern.name}/defaults/main.yml").read_text("utf-8"))
     assert {f"{concern.name}_{option}" for option in managed(concern)} & set(defaults) == set()
 
 
 @pytest.mark.parametrize(
-    "place", ["README.md", "docs/workloads.md", *(f"roles/{one.name}/README.md" for one in CONCERNS)]
+    "place", ["README.md", "docs/workloads.md", *(f"roles/{one.name}/README.md" for one in CONCERNS.values())]
 )
 def test_the_rule_stands_everywhere_in_the_same_words(place: str) -> None:
     assert RULE in (ROOT / place).read_text("utf-8")

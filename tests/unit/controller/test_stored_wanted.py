@@ -41,7 +41,7 @@ def host(tmp_path: Path) -> FakeKernel:
 def second(monkeypatch: pytest.MonkeyPatch) -> None:
     """A second concern, which finds everything in order."""
     concern = Concern("second", {"level": {"type": "int"}}, ("platform",), _second)
-    monkeypatch.setattr(registry, "CONCERNS", [*registry.CONCERNS, concern])
+    monkeypatch.setattr(registry, "CONCERNS", {**registry.CONCERNS, concern.name: concern})
     monkeypatch.setattr(
         "ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests.CONCERNS", registry.CONCERNS
     )

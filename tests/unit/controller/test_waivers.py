@@ -106,13 +106,13 @@ def test_a_waiver_that_means_nothing_is_told(knob: str, host: FakeKernel, call: 
     ]
 
 
-FLEET_WIDE = [f"{concern.name}.{knob}" for concern in CONCERNS for knob in knobs_of(concern)]
+FLEET_WIDE = [f"{concern.name}.{knob}" for concern in CONCERNS.values() for knob in knobs_of(concern)]
 
 
 @pytest.mark.parametrize("name", hosts.names())
 def test_a_waiver_of_what_this_host_lacks_gives_no_advice(name: str, tmp_path: Path, call: Call) -> None:
     """The same waivers, in group_vars of all, reach hosts of every class."""
-    asked = {"concerns": {concern.name: {} for concern in CONCERNS}, "workload": "low_latency", "check": True}
+    asked = {"concerns": {name: {} for name in CONCERNS}, "workload": "low_latency", "check": True}
     host = fresh(tmp_path, name)
     result = call(tune.main, host, waivers=[waiver(knob) for knob in FLEET_WIDE], **asked)
     assert "failed" not in result, result["msg"]

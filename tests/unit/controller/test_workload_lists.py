@@ -81,6 +81,16 @@ def test_a_contradiction_is_advice_and_the_later_value_is_set(tmp_path: Path, ca
     assert "[never]" in thp.read_text()
 
 
+@pytest.mark.parametrize(("last_day", "said_again"), [("2999-01-31", False), ("2026-01-31", True)])
+def test_a_contradiction_is_silent_while_a_waiver_of_its_knob_holds(
+    last_day: str, said_again: bool, tmp_path: Path, call: Call
+) -> None:
+    waiver = {"knob": "hugepages.thp", "reason": "measured", "expires": last_day}
+    result = call(tune.main, running(tmp_path), check=True, workload=["web", "in_memory_database"], waivers=[waiver])
+    reasons = [one["reason"] for one in result["findings"] if one["knob"] == "thp"]
+    assert any("is named last" in reason for reason in reasons) is said_again
+
+
 WRONG = [
     ([], "workload is an empty list: name one, such as base, or leave the option out"),
     (["web", "wbe"], "workload 'wbe' is unknown; there are analytics, base,"),
@@ -119,7 +129,7 @@ def test_auto_tells_what_it_saw_and_asks_for_base_alone(tmp_path: Path, call: Ca
     ]
     assert said(result)[0]["reason"] == (
         "nginx runs here (1 process, ports 80, 443): it answers or passes on many connections; web is for that;"
-        " tune_workload: [web, in_memory_database] asks for it, tune_workload_auto: apply for what is seen"
+        " to apply it, set tune_workload: [web, in_memory_database], or tune_workload_auto: apply"
     )
     assert set(wanted(host)) == {"clocksource"}
     assert wanted(host)["clocksource"]["run"] == "tune, auto: workload base"
@@ -157,7 +167,19 @@ def test_where_nothing_is_recognised_it_says_so_and_base_applies(tmp_path: Path,
     assert result["workload"] == ["base"]
     (one,) = said(result)
     assert one["status"] == "advice"
-    assert one["reason"].startswith("of 2 processes none is a program that tells of a workload: base applies")
+    assert one["reason"].startswith("no program that tells of a workload is among 2 processes: base applies; name")
+
+
+def test_a_capture_without_processes_is_not_said_to_run_nothing(tmp_path: Path, call: Call, capsys: Any) -> None:
+    found = call(capture.main, running(tmp_path / "root", NGINX))["capture"]
+    for part in ("files", "links"):
+        found[part] = {path: text for path, text in found[part].items() if not path.startswith(("/proc/1", "/proc/7"))}
+    found["folders"] = [path for path in found["folders"] if not path.startswith(("/proc/1", "/proc/7"))]
+    (tmp_path / "host.json").write_text(json.dumps(found))
+    capsys.readouterr()
+    assert command.main(["plan", "--from", str(tmp_path / "host.json"), "--workload", "auto", "--json"]) == 0
+    (one,) = said(json.loads(capsys.readouterr().out))
+    assert one["reason"].startswith("no process can be seen, as in a capture of an earlier nearmetal: base applies; ")
 
 
 def test_a_capture_has_the_programs_and_nothing_else_of_the_processes(tmp_path: Path, call: Call, capsys: Any) -> None:
@@ -213,3 +235,22 @@ def test_the_role_takes_lists_and_auto_and_the_report_names_all(tmp_path: Path) 
     roots = [tmp_path / name / "root/proc/sys/net" for name in hosts]
     assert [(root / "ipv4/tcp_max_syn_backlog").read_text().strip() for root in roots] == ["8192"] * 3
     assert [(root / "core/busy_poll").read_text().strip() for root in roots] == ["50", "50", "0"]
+
+
+def test_after_its_reboot_a_run_asks_for_what_it_recognised_before(tmp_path: Path) -> None:
+    """The programs of the host may not be up yet when Ansible reaches it again."""
+    host = {
+        **simulate(tmp_path / "seen", "nitro"),
+        "tune_workload": "auto",
+        "tune_workload_auto": "apply",
+        "tune_result": {"workload": ["web", "cache"], "reboot_reasons": [], "reboot_required": False},
+    }
+    write(tmp_path / "seen/root", together(first()))
+    (tmp_path / "hosts.json").write_text(json.dumps({"all": {"hosts": {"seen": host}}}))
+    after = {"ansible.builtin.import_role": {"name": "nearmetal.ec2.tune", "tasks_from": "reboot.yml"}}
+    (tmp_path / "after.json").write_text(json.dumps([{"hosts": "all", "gather_facts": False, "tasks": [after]}]))
+    done = play(tmp_path, "after.json", "--start-at-task", "nearmetal.ec2.tune : Tune the host")
+    assert done.returncode == 0, done.stdout + done.stderr
+    net = tmp_path / "seen/root/proc/sys/net"
+    assert (net / "ipv4/tcp_max_syn_backlog").read_text().strip() == "8192"
+    assert (net / "core/busy_poll").read_text().strip() == "50"

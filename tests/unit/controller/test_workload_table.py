@@ -56,7 +56,7 @@ def named_type(kind: str) -> Dict[str, str]:
 
 
 def test_the_table_has_a_row_for_every_check() -> None:
-    looks = [concern for concern in CONCERNS if concern.name in workload_table.LOOKS]
+    looks = [concern for concern in CONCERNS.values() if concern.name in workload_table.LOOKS]
     # A check that an option asks for is another one for each workload: tests/unit/cloud/test_types_for_workloads.py.
     checks = {f"{concern.name}.{check}" for concern in looks for check in set(concern.checks) - set(concern.options)}
     assert set(CHECKS) == checks

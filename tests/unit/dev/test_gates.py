@@ -57,6 +57,7 @@ CASES = [
     ("no-hidden-failure", "playbooks/a.yml", "- shell: x || true\n", "- command: x\n"),
     ("licence", "dev/a.py", "x = 1\n", LICENCE),
     ("no-traces", "README.md", "see /" + "work/main\n", "see /var/lib\n"),
+    ("ids-stay-inside", "roles/x/README.md", "Faster (S0" + "-12).\n", "Faster (AWS, 2017).\n"),
     ("no-traces", "lab/a.py", "# TO" + "DO\n", "# done\n"),
     ("nothing-ignored", "pyproject.toml", "[tool.ruff.lint]\nignore = ['E1']\n", "[tool.ruff.lint]\nselect = ['E1']\n"),
     ("nothing-ignored", ".ansible-lint", "skip_list: [yaml]\n", "profile: production\n"),

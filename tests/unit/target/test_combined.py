@@ -21,12 +21,11 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.combined 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.registry import OWN, WORKLOADS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.workload import Choice, inherited, values
 
-BOUNDS = {concern.name: concern.bounds for concern in CONCERNS}
 PAIRS = list(permutations(sorted(WORKLOADS), 2))
 
 
 def both(*names: str) -> Dict[str, Dict[str, Any]]:
-    return combined(names, BOUNDS)[0]
+    return combined(names, CONCERNS)[0]
 
 
 def told(requests: Sequence[Request]) -> Dict[str, str]:
@@ -38,7 +37,7 @@ def test_one_workload_is_itself_also_beside_base(name: str) -> None:
     alone = both(name)
     assert alone == values(WORKLOADS[name])
     assert both("base", name) == both(name, "base") == both(name, name) == alone
-    assert combined([name, name], BOUNDS)[1] == combined(["base", name], BOUNDS)[1] == []
+    assert combined([name, name], CONCERNS)[1] == combined(["base", name], CONCERNS)[1] == []
 
 
 @pytest.mark.parametrize(("earlier", "later"), PAIRS)
@@ -48,7 +47,7 @@ def test_the_later_one_wins_and_bounds_satisfy_both(earlier: str, later: str) ->
     said = OWN.get(later, {})
     for concern in {*first, *second}:
         for option in {*first.get(concern, {}), *second.get(concern, {})}:
-            value, kind = found[concern][option], BOUNDS[concern].get(option)
+            value, kind = found[concern][option], CONCERNS[concern].bounds.get(option)
             asked = [side[concern][option] for side in (first, second) if option in side.get(concern, {})]
             if kind is not None:
                 assert value == both(later, earlier)[concern][option], f"{option} depends on their order"
@@ -73,7 +72,7 @@ def satisfied(kind: str, value: Any, asked: Any) -> bool:
 @pytest.mark.parametrize(("earlier", "later"), PAIRS)
 def test_what_two_ask_for_is_taken_by_every_concern(earlier: str, later: str) -> None:
     found = both(earlier, later)
-    for concern in CONCERNS:
+    for concern in CONCERNS.values():
         if concern.name in found:
             validate(concern.name, concern.options, found[concern.name])
 
@@ -113,7 +112,7 @@ def test_what_is_inherited_gives_way_without_a_word(monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(OWN, "made_up", own)
     monkeypatch.setitem(WORKLOADS, "made_up", inherited(base.OWN, own))
     for names in (["made_up", "cache"], ["cache", "made_up"]):
-        found, contradictions = combined(names, BOUNDS)
+        found, contradictions = combined(names, CONCERNS)
         assert found["clocksource"] == {"source": "tsc"}
         assert contradictions == []
 
@@ -123,10 +122,9 @@ def test_what_is_inherited_gives_way_without_a_word(monkeypatch: pytest.MonkeyPa
     [
         {"concerns": {"hugepages": {"thp": "never"}}},
         {"exclude": ["hugepages.thp"]},
-        {"waivers": [{"knob": "hugepages.thp", "reason": "measured", "expires": "2999-01-31"}]},
         {"spelled_out": {"hugepages": {"thp": "always"}}},
     ],
-    ids=["set", "excluded", "waived", "spelled out"],
+    ids=["set", "excluded", "spelled out"],
 )
 def test_what_somebody_decided_is_no_contradiction(decided: Dict[str, Any]) -> None:
     requests = tune_requests(["in_memory_database", "web"], **{"concerns": {}, "common": {}, **decided})

@@ -27,7 +27,7 @@ from tests.support.hosts import files_of, lay_out
 
 FOLDER = Path(__file__).resolve().parent / "plan"
 CASES = sorted(FOLDER.glob("*/*.json"))
-BY_NAME = {concern.name: concern for concern in CONCERNS}
+BY_NAME = {concern.name: concern for concern in CONCERNS.values()}
 
 
 @pytest.mark.parametrize("path", CASES, ids=[f"{path.parent.name}/{path.stem}" for path in CASES])

@@ -63,7 +63,7 @@ class TypeFacts:
     phc: bool = False
     cards: Tuple[CardFacts, ...] = ()
     source: str = "api"  # api | table | sources (the documents the project started from)
-    reference: str = ""  # mission ids, where source is `sources`
+    reference: str = ""  # where source is `sources`
 
     @property
     def sriov(self) -> bool:

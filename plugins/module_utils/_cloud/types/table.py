@@ -66,10 +66,10 @@ def _withdrawn(name: str, vcpus: int, memory_gib: int, manufacturer: str = "Inte
 # Types that the source documents name and the API no longer lists: what is sure, nothing guessed.
 # EBS limits are S0-40's rows; the rest is from AWS's public type pages.
 _RETIRED = (
-    _accelerated("f1.16xlarge", 976 * 1024, 75000, 1750.0, "S0-15, S0-40"),
-    _accelerated("g3.16xlarge", 488 * 1024, 80000, 1750.0, "S0-15, S0-40"),
-    _accelerated("p2.16xlarge", None, 65000, 1250.0, "S0-15, S0-40"),
-    _accelerated("p3.16xlarge", 488 * 1024, 80000, 1750.0, "S0-40"),
+    _accelerated("f1.16xlarge", 976 * 1024, 75000, 1750.0, "AWS, 2017"),
+    _accelerated("g3.16xlarge", 488 * 1024, 80000, 1750.0, "AWS, 2017"),
+    _accelerated("p2.16xlarge", None, 65000, 1250.0, "AWS, 2017"),
+    _accelerated("p3.16xlarge", 488 * 1024, 80000, 1750.0, "AWS, 2017"),
     TypeFacts(
         "i3.metal",
         current_generation=False,
@@ -93,7 +93,7 @@ _RETIRED = (
         network_performance="25 Gigabit",
         placement_strategies=("cluster", "partition", "spread"),
         source="sources",
-        reference="S3-01, S3-09",
+        reference="StorageReview, 2018",
     ),
     TypeFacts(
         "hs1.8xlarge",
@@ -105,7 +105,7 @@ _RETIRED = (
         memory_mib=117 * 1024,
         ena="unsupported",
         source="sources",
-        reference="S1-02",
+        reference="Aerospike, 2014",
     ),
     _withdrawn("dl1.24xlarge", 96, 768, nitro=True),
     _withdrawn("f1.2xlarge", 8, 122),

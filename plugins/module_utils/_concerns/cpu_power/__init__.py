@@ -71,7 +71,7 @@ def _elsewhere(knob: str, facts: Facts, wanted: Wanted) -> "tuple[Finding, ...]"
     if platform is not None and platform.burstable:
         status, reason = "refused", "a burstable type shares its core: its host alone decides over power"
     elif platform is not None and platform.architecture == "aarch64":
-        status, reason = "not_applicable", "Graviton has one frequency and shows no C-states (ec2.md 2.2)"
+        status, reason = "not_applicable", "Graviton has one frequency and shows no C-states (docs/ec2.md 2.2)"
     elif host_class(facts, wanted) == "xen_pv":
         status, reason = "not_applicable", "a Xen PV guest idles by a hypercall: the hypervisor decides over power"
     else:

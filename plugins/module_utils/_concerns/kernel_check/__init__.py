@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any, List, Mapping, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.kernel_check.ages import end_of_life
@@ -75,8 +76,8 @@ def _kernel(platform: PlatformFacts, minimum: Tuple[int, ...]) -> Finding:
         return _finding("kernel", "ok", f"{shown} or newer", platform.kernel, shown, "S0-36")
     reason = (
         f"this kernel is older than {shown}: persistent grants, newer clocks and memory management are missing;"
-        " how much they bring depends on the application (S0-28, S0-29: ebizzy, on two hosts with two command lines,"
-        " so its figures compare no kernels)"
+        " how much they bring depends on the application (AWS ran ebizzy on two hosts with two command"
+        " lines, so its figures compare no kernels)"
     )
     return _finding("kernel", "advice", reason, platform.kernel, shown, "S0-27, S0-36")
 
@@ -182,9 +183,12 @@ def _type(facts: Facts, of_type: str, workload: str) -> List[Finding]:
     wrong = unsuited(workload, of_type, len(cores) if cores is not None else None)
     if wrong is None:
         return []
-    directory = "; SAP's hardware directory says which sizes are certified" if workload == "sap_hana" else ""
-    reason = f"{of_type} is wrong for {workload}: {wrong.reason}; {wrong.better} would do{directory}"
-    return [_finding("workload", "advice", reason, of_type, wrong.better, wrong.reference)]
+    instead = f"{wrong.better} would do"
+    if workload == "sap_hana":
+        instead = f"{wrong.better} is x86 with CPUs of its own; SAP's hardware directory says which sizes are certified"
+    reason = f"{of_type} is wrong for {workload}: {wrong.reason}; {instead}"
+    finding = _finding("workload", "advice", reason, of_type, wrong.better, wrong.reference)
+    return [replace(finding, where=workload)]
 
 
 def _numbers(text: Optional[str]) -> Optional[Tuple[int, ...]]:

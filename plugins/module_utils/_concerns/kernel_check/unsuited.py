@@ -75,14 +75,14 @@ def _fixed(workload: str, family: str, generation: str, size: str) -> str:
 
 
 def _for_hana(family: str, generation: str, size: str) -> str:
-    """A memory type of Intel's with at least as many vCPUs and as much memory."""
+    """A memory type of Intel's with at least as many vCPUs and as much memory, or the largest of them."""
     number = int(generation or 0)
     if family.startswith("x"):
         better = "x8i" if number >= 8 else "x2iedn"
     else:
         better = "r8i" if number >= 8 else "r7i" if number == 7 else "r6i"
-    wanted = _in_xlarge(size)
-    times = next(offered for offered in _SIZES[better] if offered >= wanted)
+    wanted, sizes = _in_xlarge(size), _SIZES[better]
+    times = next((offered for offered in sizes if offered >= wanted), sizes[-1])
     return f"{better}.{times if times > 1 else ''}xlarge"
 
 

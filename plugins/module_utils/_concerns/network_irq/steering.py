@@ -107,7 +107,7 @@ def _helpers(facts: Facts, scene: Scene, choice: Choice) -> Tuple[Dict[int, Tupl
     if queues >= online:
         return {}, "each CPU has a queue: sharing would only add interrupts between CPUs"
     if platform is not None and platform.architecture == "aarch64":
-        return {}, "AWS's Graviton guide wants it off (ec2.md 2.9)"
+        return {}, "AWS's Graviton guide wants it off (docs/ec2.md 2.9)"
     if one.driver == "ena" and queues * CPUS_PER_QUEUE > online:
         return {}, f"{queues} queues are enough for {online} CPUs"
     found = {queue: tuple(sorted(scene.near(one, queue) - scene.busy())) for queue in range(queues)}

@@ -161,7 +161,7 @@ def _coalesce(network: NetworkFacts, choice: Choice, wanted: Wanted) -> Plan:
         reason = f"{one.driver} doesn't adapt: rx_usecs is what it has"
         told.append(knobs.pop("adaptive_rx").told(one, "not_applicable", reason))
         del goal["adaptive_rx"]
-    why = "fewer interrupts save CPU, each packet waits longer (S1-09 saw no more throughput)"
+    why = "fewer interrupts save CPU, each packet waits longer (Aerospike, 2014, saw no more throughput)"
     return joined([Plan(findings=tuple(told)), _fields(choice, knobs, fields(network.coalesce, one.place), goal, why)])
 
 

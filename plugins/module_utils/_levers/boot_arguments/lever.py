@@ -117,3 +117,6 @@ def _save(host: WritableHost, record: Record) -> None:
         store.replace_file(host, boot_record.PATH, boot_record.write(record).encode(), 0o600, 0o700)
     else:
         store.remove_file(host, boot_record.PATH)
+
+
+LEVERS = (BootArguments("boot.arguments"),)

@@ -29,6 +29,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support import reports
 from tests.support.fake_kernel import FakeKernel
+from tests.support.fake_processes import first, process, together
 from tests.support.fleet import GOOD_CLOCK, ROOT, SLOW_CLOCK, finding, told
 from tests.support.hosts import files_of
 
@@ -145,6 +146,21 @@ def test_a_measured_value_drifts_when_its_status_does(tmp_path: Path, call: Call
     (gone, gained) = changes(told_[1], told_[2])
     assert (gone["what"], gone["before"]) == ("kernel_check.steal", "0.2 % (ok)")
     assert "EC2 doesn't oversubscribe CPUs" in gained["after"]
+
+
+def test_what_runs_drifts_by_its_workload_and_not_by_its_processes(tmp_path: Path, call: Call) -> None:
+    told_ = []
+    for number, names in enumerate((["java"], ["java", "sh"], ["postgres"], ["postgres", "postgres"])):
+        processes = [process(70 + pid, name, f"/usr/bin/{name}") for pid, name in enumerate(names)]
+        host = FakeKernel(tmp_path / str(number), files_of("nitro", together(first(), *processes)))
+        told_.append(call(tune.main, host, check=True, workload="auto"))
+    assert changes(told_[0], told_[1]) == []
+    assert changes(told_[2], told_[3]) == []
+    found = changes(told_[1], told_[2])
+    assert [(one["what"], one["before"], one["after"]) for one in found] == [
+        ("tune advice", "base", "–"),
+        ("tune advice", "–", "nvme_storage"),
+    ]
 
 
 def test_a_value_that_moved() -> None:
