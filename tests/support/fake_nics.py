@@ -151,7 +151,10 @@ class FakeNics:
             if not cpus:
                 raise OSError(errno.EINVAL, "no online CPU", path)
             self._write(path, ranges(numbers(value)))
-            self._write(path.replace("smp_affinity", "effective_affinity"), str(cpus[0]))
+            target = path.replace("smp_affinity", "effective_affinity")
+            stays = set(cpus) & set(numbers(self._read(target))) and not (self.root / "sys/hypervisor/type").exists()
+            if not stays:  # assign_vector_locked() of x86 moves no interrupt that may stay; Xen takes the first CPU
+                self._write(target, str(cpus[0]))
         elif path.endswith(("/rps_cpus", "/xps_cpus")):
             bits = int(value.replace(",", ""), 16)
             width = len(numbers(self._read("/sys/devices/system/cpu/possible")))

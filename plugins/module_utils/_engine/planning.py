@@ -17,6 +17,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Nearme
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts, project
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.owners import OwnersFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal import Entry, Journal
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import Stored, StoredWanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Wanted
@@ -31,6 +32,7 @@ MANAGED = frozenset(("ok", "would_change", "needs_reboot", "needs_restart", "unc
 
 TUNE, BAKE, REPLAN = "tune", "bake", "replan"
 OURS = "nearmetal.ec2"
+UNWANTED = "no longer wanted: back to what it was before nearmetal"
 
 
 @dataclass(frozen=True)
@@ -132,27 +134,58 @@ def plan_one(
         owners = replace(owners, immutable=None)
     facts = with_type(facts, wanted)
     facts = replace(facts, originals={entry.key: (entry.original, entry.ours) for entry in entries})
-    today = time.strftime("%Y-%m-%d", time.gmtime())
-    plan = plan_waived(request.concern, wanted, partial(_unowned, owners, partial(request.concern.plan, facts)), today)
-    plan = replace(plan, findings=tuple(told for told in plan.findings if told.knob not in request.unasked))
-    plan = _named(plan, {entry.knob for entry in entries})
-    touched = {(action.what, action.where) for action in plan.actions}
-    dropped = [entry for entry in entries if not _managed(request.concern, plan, entry) and entry.key not in touched]
-    kept = {entry.what for entry in entries if entry not in dropped} | {what for what, _where in touched}
-    dropped = [entry for entry in dropped if entry.disturbed_by not in kept]
-    back = plan_restore(host, dropped, "no longer wanted: back to what it was before nearmetal")
+    asked = partial(_asked, request, request.concern, wanted, owners, {entry.knob for entry in entries})
+    plan = asked(facts)
+    dropped = _dropped(request.concern, plan, entries)
+    back = plan_restore(host, dropped, UNWANTED)
+    if back.plan.actions:
+        # What is wanted is planned for the host as it is when that is back.
+        plan = asked(project(facts, _of_mode(back.plan.actions, mode)))
+        dropped = _dropped(request.concern, plan, entries)
+        back = plan_restore(host, dropped, UNWANTED)
+    first = tuple(action for action in back.plan.actions if lever(action.what).first)
+    later = tuple(action for action in back.plan.actions if not lever(action.what).first)
     # Another size or type may need another plan: an image is started on any.
     keep = _kept(stored, facts, request.concern, wanted, plan.replan or mode == BAKE)
     newer = (Finding(request.name, "state", "advice", beyond_us, reference="docs/unit.md"),) if beyond_us else ()
-    waived = held(wanted, today)
+    waived = held(wanted, time.strftime("%Y-%m-%d", time.gmtime()))
     said = tuple(finding for finding in request.told if finding.knob not in waived)
-    both = Plan(plan.actions + back.plan.actions, plan.findings + back.plan.findings + newer + said)
+    both = Plan(first + plan.actions + later, plan.findings + back.plan.findings + newer + said)
     if mode == REPLAN:
-        now = tuple(action for action in both.actions if action.scope == "runtime")
-        return Outcome(request.name, replace(both, actions=now), back.forget, keep=stored.get(request.name))
+        now = replace(both, actions=_of_mode(both.actions, mode))
+        return Outcome(request.name, now, back.forget, keep=stored.get(request.name))
     if mode == BAKE:
         both = _baked(both)
     return Outcome(request.name, both, back.forget, _memory(stored, request.name, keep), keep)
+
+
+def _asked(
+    request: Request,
+    concern: Concern,
+    wanted: Wanted,
+    owners: Optional[OwnersFacts],
+    tuned: AbstractSet[str],
+    facts: Facts,
+) -> Plan:
+    """What the request asks of its concern, planned for these facts."""
+    today = time.strftime("%Y-%m-%d", time.gmtime())
+    plan = plan_waived(concern, wanted, partial(_unowned, owners, partial(concern.plan, facts)), today)
+    plan = replace(plan, findings=tuple(told for told in plan.findings if told.knob not in request.unasked))
+    return _named(plan, tuned)
+
+
+def _dropped(concern: Concern, plan: Plan, entries: Sequence[Entry]) -> List[Entry]:
+    """The journal's entries that the plan wants no longer, without what those that stay set anew."""
+    touched = {(action.what, action.where) for action in plan.actions}
+    dropped = [entry for entry in entries if not _managed(concern, plan, entry) and entry.key not in touched]
+    kept = {entry.what for entry in entries if entry not in dropped} | {what for what, _where in touched}
+    return [entry for entry in dropped if entry.disturbed_by not in kept]
+
+
+def _of_mode(actions: Sequence[Action], mode: str) -> Tuple[Action, ...]:
+    """The actions that a run of this mode does."""
+    scopes = {REPLAN: ("runtime",), BAKE: ("boot",)}.get(mode, ("runtime", "boot"))
+    return tuple(action for action in actions if action.scope in scopes)
 
 
 def _managed(concern: Concern, plan: Plan, entry: Entry) -> bool:
@@ -204,7 +237,7 @@ def _baked(plan: Plan) -> Plan:
         else finding
         for finding in plan.findings
     )
-    return Plan(tuple(action for action in plan.actions if action.scope == "boot"), findings)
+    return Plan(_of_mode(plan.actions, BAKE), findings)
 
 
 def wanted_of(request: Request) -> Optional[Wanted]:

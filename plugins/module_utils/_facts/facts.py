@@ -132,6 +132,9 @@ def project(facts: Facts, actions: Iterable[Action]) -> Facts:
             after = replace(before, **{name: value})
         else:
             continue
+        if action.what == "network.affinity" and facts.topology is not None:
+            xen = facts.platform is not None and facts.platform.host_class in ("xen_hvm", "xen_pv")
+            after = network.delivered(before, after, action.where, facts.topology.cpus_online or (), xen)
         facts = replace(facts, **{domain: after})
         if domain == "smt" and facts.topology is not None:
             threads, cpus = smt.settled(before, after, facts.topology)

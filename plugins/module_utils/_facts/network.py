@@ -10,7 +10,7 @@ Sets of CPUs are kernel lists ("0-3,8").
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Dict, Iterable, Mapping, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
@@ -186,6 +186,25 @@ def affinity(host: Host, one: Nic) -> Dict[str, interrupts.Affinity]:
 def wanted(table: Mapping[str, interrupts.Affinity]) -> Dict[str, str]:
     """Queue label → CPUs that its interrupt may go to."""
     return {label: one.wanted for label, one in table.items() if one.wanted is not None}
+
+
+def delivered(before: NetworkFacts, after: NetworkFacts, place: str, online: Iterable[int], xen: bool) -> NetworkFacts:
+    """The facts after a change of a NIC's affinities, with the CPUs that its interrupts will be delivered to.
+
+    x86 leaves an interrupt where it is as long as it may go there (assign_vector_locked()); Xen's event channels go
+    to the first CPU, as the one without many of them. Of others nobody knows, unless there is one CPU to choose.
+    """
+    usable, known, earlier = frozenset(online), before.effective.get(place, {}), before.affinity.get(place, {})
+    table = {
+        label: text for label, text in known.items() if after.affinity.get(place, {}).get(label) == earlier.get(label)
+    }
+    for label, text in after.affinity.get(place, {}).items():
+        choice = [str(cpu) for cpu in cpus(text) if cpu in usable] if text != earlier.get(label) else []
+        if choice and not xen and known.get(label) in choice:
+            table[label] = known[label]
+        elif choice and (xen or len(choice) == 1):
+            table[label] = choice[0]
+    return replace(after, effective={**before.effective, place: table})
 
 
 def cpus(text: Optional[str]) -> Tuple[int, ...]:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Dict, List, Optional
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.network import NetworkFacts, cpus, listed
@@ -20,16 +20,11 @@ def queue_map(found: Facts, planned: Facts) -> List[Dict[str, Any]]:
     nics = []
     for nic in now.nics:
         counts = now.queues.get(nic.place, len(nic.rx)), then.queues.get(nic.place, len(nic.rx))
-        moved = {
-            label: text
-            for label, text in then.affinity.get(nic.place, {}).items()
-            if text != now.affinity.get(nic.place, {}).get(label)
-        }
         rows = [
             {
                 "queue": queue,
-                "now": _served(now, found.topology, nic.place, queue, {}) if queue < counts[0] else None,
-                "wanted": _served(then, planned.topology, nic.place, queue, moved) if queue < counts[1] else None,
+                "now": _served(now, found.topology, nic.place, queue) if queue < counts[0] else None,
+                "wanted": _served(then, planned.topology, nic.place, queue) if queue < counts[1] else None,
             }
             for queue in range(max(counts))
         ]
@@ -37,12 +32,10 @@ def queue_map(found: Facts, planned: Facts) -> List[Dict[str, Any]]:
     return nics
 
 
-def _served(
-    network: NetworkFacts, topology: TopologyFacts, place: str, queue: int, moved: Mapping[str, str]
-) -> Dict[str, Optional[str]]:
+def _served(network: NetworkFacts, topology: TopologyFacts, place: str, queue: int) -> Dict[str, Optional[str]]:
     """The CPUs of one queue: those that its interrupts go to, with their nodes, its helpers, and those that send."""
     labels = (str(queue), f"rx-{queue}", f"tx-{queue}")
-    tables = (moved, network.effective.get(place, {}), network.affinity.get(place, {}))
+    tables = (network.effective.get(place, {}), network.affinity.get(place, {}))
     texts = [next((table[label] for table in tables if label in table), None) for label in labels]
     answering = {cpu for text in texts for cpu in cpus(text)}
     nodes = [node.id for node in topology.nodes if answering.intersection(node.cpus)]

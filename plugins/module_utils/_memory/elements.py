@@ -106,6 +106,16 @@ def originals(lever: Lever, original: Value, names: Iterable[str]) -> Mapping[st
     return {} if original is None and lever.scope == "runtime" else lever.elements(original, names)
 
 
+def with_coming(host: WritableHost, lever: Lever, where: str, original: Value, after: Value) -> Value:
+    """The original, with the kernel's own choice for elements that come with the run, as queues do."""
+    first = originals(lever, original, ())
+    coming = [name for name in lever.elements(after) if name not in first] if lever.partial and first else []
+    choice = list(lever.elements(lever.kernel_choice(host, where)).values()) if coming else []
+    if not choice or any(part != choice[0] for part in choice):
+        return original
+    return lever.composed({**first, **dict.fromkeys(coming, choice[0])}, original)
+
+
 def remaining(
     lever: Lever, found: Judged, set_now: Mapping[str, Value], original: Value, after: Value
 ) -> Dict[str, Value]:

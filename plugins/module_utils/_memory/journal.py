@@ -179,7 +179,8 @@ class Journal:
             entries[entry.key] = replace(entry, ours=ours, whole=False, disturbed_by=place.reason)
         for action in actions:
             entry = self._started(entries.get((action.what, action.where)), action, boot_id)
-            entry = replace(entry, concern=action.concern, knob=action.knob).adding(self._host, action)
+            first = elements.with_coming(self._host, lever(action.what), action.where, entry.original, action.after)
+            entry = replace(entry, concern=action.concern, knob=action.knob, original=first).adding(self._host, action)
             entries[entry.key] = replace(entry, disturbed_by="")
         self._save(entries)
 

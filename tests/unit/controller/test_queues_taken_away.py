@@ -139,3 +139,15 @@ def test_a_run_that_dies_after_queues_went_leaves_the_way_back_of_what_was_set_o
     tune_killed(host, {"network_irq": {**FEWER, "rps": "0-1"}}, 1)
     restored(call, host)
     assert state(host) == before
+
+
+def test_queues_whose_number_is_no_longer_wanted_come_back_before_interrupts_are_placed(
+    host: FakeKernel, call: Call
+) -> None:
+    """They were placed for the number that the same run gave up, and then the run failed."""
+    before = state(host)
+    tuned(call, host, **FEWER)
+    tuned(call, host, policy="spread", rps="auto", xps="auto")
+    assert host.nics.channels["ens6"] == [4, 4]
+    restored(call, host)
+    assert state(host) == before

@@ -16,6 +16,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action,
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.hosts import files_of
+
 Build = Callable[[Mapping[str, str]], Host]
 
 
@@ -116,6 +118,34 @@ def test_a_projection_shows_the_fact_as_it_will_be(host_of: Build) -> None:
     assert before.clock is not None
     assert before.clock.current == "xen"
     assert project(after, [action("files", None, "/etc/tmpfiles.d/x.conf")]).files == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "affinity", "effective"),
+    [
+        ("nitro_big", "6-15", None),
+        ("nitro_big", "0-15", "5"),
+        ("nitro_big", "6", "6"),
+        ("nitro_big", "6,448", "6"),
+        ("xen_hvm", "0-2", "0"),
+        ("xen_hvm", "2-3", "2"),
+    ],
+)
+def test_a_projection_shows_where_an_interrupt_is_delivered_then(
+    name: str, affinity: str, effective: Optional[str], host_of: Build
+) -> None:
+    """x86 moves no interrupt that may stay, Xen moves it to the first CPU, and of another choice nobody knows."""
+    present = "5" if name == "nitro_big" else "1"
+    files = {path: f"{present}\n" if "/effective" in path else text for path, text in files_of(name).items()}
+    before = observe(host_of(files), ["network", "topology", "platform"])
+    assert before.network is not None
+    place = before.network.nics[0].place
+    after = project(before, [action("network.affinity", {"0": affinity}, place)]).network
+    assert after is not None
+    assert after.effective[place].get("0") == effective
+    assert after.effective[place]["1"] == present
+    others = {each: table for each, table in before.network.effective.items() if each != place}
+    assert {each: table for each, table in after.effective.items() if each != place} == others
 
 
 @pytest.mark.parametrize("what", ["clock.current", "clock.weather", "weather", "weather.now"])

@@ -79,3 +79,13 @@ def test_a_preference_that_the_governor_does_not_take_is_refused_before_anything
     with pytest.raises(NearmetalError, match="under the governor performance the kernel takes no other preference"):
         run(world.host, lambda _known: tune_requests([], wanted.given["concerns"], {}), check=False)
     assert world.snapshot() == before
+
+
+@pytest.mark.parametrize("more", [{"rfs": "auto"}, {"rfs": "auto", "policy": "kernel"}], ids=["dropped", "kernel"])
+@pytest.mark.parametrize("name", ["xen_hvm", "xen_hvm_4_sockets", "nitro", "nitro_big"])
+def test_steering_that_is_asked_for_when_a_policy_is_not_is_planned_for_where_the_interrupts_go_then(
+    name: str, more: Any, tmp_path: Path
+) -> None:
+    """It was planned for the CPUs that the same run took the interrupts away from."""
+    life = [tune(network_irq={"policy": "dedicated", "irq_cpus": "0-1"}), Step("confirm", {})]
+    assert lived(tmp_path, name, [*life, tune(network_irq=more)]) == ""

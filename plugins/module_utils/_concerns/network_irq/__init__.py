@@ -17,7 +17,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.network_ir
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.network_irq.irqbalance import plan_ban
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.network_irq.spread import Demand, spread
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts, project
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.network import NetworkFacts, cpus
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import Nic
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import TopologyFacts
@@ -93,7 +93,8 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
     down = [choice.nic for choice in everyone if choice.options and not choice.nic.up]
     queues, counts = _queues(network, chosen, wanted)
     pinned, assigned = _policy(facts, network, topology, chosen, counts, wanted)
-    steered = steering.plan_steering(facts, steering.Scene(network, topology, counts, assigned), chosen, wanted)
+    placed = project(facts, pinned.actions).network or network
+    steered = steering.plan_steering(facts, steering.Scene(placed, topology, counts, assigned), chosen, wanted)
     everything = joined([queues, pinned, steered])
     lasting = any(finding.status != "advice" for finding in everything.findings)
     kept = by_unit(NAME, facts) if lasting and wanted.get("persist") else Plan()
