@@ -25,6 +25,7 @@ from typing import Iterator
 from dev import ROOT, sshd
 from lab import instance, inventory
 from lab.error import LabError
+from lab.host import Host
 
 PLAYBOOKS = ROOT / "tests" / "bench"
 FACT_MODULES = ("topology_facts", "host_facts")
@@ -113,13 +114,14 @@ def summary(comparison: Comparison, measured: "list[tuple[Cost, Cost]]") -> "lis
         ratios = [one / other for one, other in zip(a, b)]
         allowed = f", allowed {comparison.at_most:.2f}" if measure == "wall" else ""
         lines.append(
-            f"  {measure:<4} {comparison.a_name} {_spread(a)} s · {comparison.b_name} {_spread(b)} s · "
+            f"  {measure:<4} {comparison.a_name} {spread(a)} s · {comparison.b_name} {spread(b)} s · "
             f"ratio {statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f}){allowed}"
         )
     return lines
 
 
-def _spread(values: "list[float]") -> str:
+def spread(values: "list[float]") -> str:
+    """Median, lowest and highest, in words."""
     return f"{statistics.median(values):.3f} ({min(values):.3f} to {max(values):.3f})"
 
 
@@ -133,13 +135,13 @@ def whole_run(place: str, hosts: Path, *arguments: str) -> Comparison:
 
 
 @contextmanager
-def lab_host(folder: Path) -> "Iterator[Path]":
-    """The inventory of a lab host that ends with the block."""
+def lab_host(folder: Path) -> "Iterator[tuple[Host, Path]]":
+    """A lab host that ends with the block, and its inventory."""
     host = instance.up("default", f"bench-{os.getpid()}", outlive=False)
     try:
         path = folder / "lab.ini"
         path.write_text(inventory.ansible([host]), encoding="utf-8")
-        yield path
+        yield host, path
     finally:
         instance.down(host.name)
 
@@ -165,7 +167,7 @@ def facts_alone(sent: "dict[str, Path]", count: int) -> "list[str]":
     middle = {name: statistics.median(values) for name, values in spent.items()}
     beyond = {name: middle[name] - middle["ping"] for name in names}
     own = sum(beyond[name] for name in FACT_MODULES)
-    each = " · ".join(f"{name} {_spread(values)}" for name, values in spent.items())
+    each = " · ".join(f"{name} {spread(values)}" for name, values in spent.items())
     ratio = f"ratio {own / beyond['setup']:.2f}, allowed 0.33"
     return [
         f"facts on the host: {count} interleaved runs, median CPU seconds (lowest to highest)",
@@ -186,6 +188,14 @@ def fleet(sizes: "list[int]") -> None:
     measured.main(sizes)
 
 
+def unit(folder: Path, count: int) -> None:
+    """What the unit's run costs a lab host."""
+    from tests.bench import unit as measured  # it needs this module
+
+    with lab_host(folder) as (host, hosts):
+        print("\n".join(measured.measure(host, hosts, count, None)), flush=True)
+
+
 def measure(count: int, with_lab: bool, only: str) -> None:
     """All comparisons whose name contains `only`."""
     with tempfile.TemporaryDirectory(prefix="nm-bench-") as name, sshd.running() as native:
@@ -200,8 +210,10 @@ def measure(count: int, with_lab: bool, only: str) -> None:
             sizes = " · ".join(f"{name} {path.stat().st_size / 1024:.0f} KiB" for name, path in sorted(sent.items()))
             print(f"payloads: {sizes}", flush=True)
         if with_lab and only in "the lab":
-            with lab_host(folder) as hosts:
+            with lab_host(folder) as (_host, hosts):
                 compare(whole_run("the lab", hosts), count)
+        if with_lab and only in "unit":
+            unit(folder, count)
 
 
 def main(arguments: "list[str]") -> int:
@@ -209,7 +221,7 @@ def main(arguments: "list[str]") -> int:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("--pairs", type=int, default=10)
     parser.add_argument("--no-lab", action="store_true", help="leave out the emulated host")
-    parser.add_argument("--only", default="", choices=["", "native", "facts", "lab", "fleet"], help="one of them")
+    parser.add_argument("--only", default="", choices=["", "native", "facts", "lab", "unit", "fleet"], help="one of them")
     parser.add_argument("--hosts", type=int, nargs="+", default=[10, 50, 200], help="sizes of the simulated fleet")
     options = parser.parse_args(arguments)
     try:
