@@ -221,7 +221,8 @@ def main(arguments: "list[str]") -> int:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("--pairs", type=int, default=10)
     parser.add_argument("--no-lab", action="store_true", help="leave out the emulated host")
-    parser.add_argument("--only", default="", choices=["", "native", "facts", "lab", "unit", "fleet"], help="one of them")
+    parts = ["native", "facts", "lab", "unit", "fleet"]
+    parser.add_argument("--only", default="", choices=["", *parts], help="one of them")
     parser.add_argument("--hosts", type=int, nargs="+", default=[10, 50, 200], help="sizes of the simulated fleet")
     options = parser.parse_args(arguments)
     try:

@@ -19,7 +19,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from dev import ROOT, bench
+from dev import bench
 from lab.host import Host
 
 AGENT = "/usr/local/lib/nearmetal/nearmetal.pyz"
