@@ -16,16 +16,28 @@ from dev import ROOT, amazon_aws, chromium, pythons, tree
 
 JUNIT = ROOT / "build" / "junit"
 LOGS = ROOT / "build" / "logs"
-# Tests that need ansible-core, boto3 or a newer Python; all others are for the Pythons of managed hosts.
-CONTROLLER_TESTS = ("cloud", "controller", "dev", "lab")
+# The unit tests that run on the Pythons of managed hosts: each folder and file that is named here.
+HOST_TESTS = (
+    "tests/unit/concerns/test_plans.py",
+    "tests/unit/concerns/test_spread.py",
+    "tests/unit/engine/test_combined.py",
+    "tests/unit/engine/test_together.py",
+    "tests/unit/facts",
+    "tests/unit/host",
+    "tests/unit/memory/test_journal.py",
+    "tests/unit/parse",
+    "tests/unit/planning/test_neighbours.py",
+    "tests/unit/planning/test_ownership.py",
+    "tests/unit/test_words.py",
+)
 # Random ones: a second Python would only find what more of them find.
-RANDOM_TESTS = ("fuzz", "sequences")
+RANDOM_TESTS = ("tests/unit/fuzz", "tests/unit/sequences")
 # What a Python between the oldest and the newest may do otherwise. That it takes every file of ours is sanity's to say.
-BETWEEN_TESTS = ("tests/unit/parse", "tests/unit/target/test_tools.py")
+BETWEEN_TESTS = ("tests/unit/parse", "tests/unit/host")
 CORES = ((".venv", "2.19"), (".venv-newest", "2.21"))
 # The files that differ with ansible-core: they start its programs, or ask how a module takes arguments and answers.
 STARTS_ANSIBLE = re.compile(r"ansible-(?:galaxy|inventory|playbook)\b|tests\.support\.(?:fleet|guide|simulated)\b")
-MODULE_CONTRACT = ("tests/unit/controller/test_fact_modules.py", "tests/unit/controller/test_main.py")
+MODULE_CONTRACT = ("tests/unit/modules/test_fact_modules.py", "tests/unit/concerns/test_clocksource.py")
 # Tools of ours, molecule among them, are started in .venv and nowhere else.
 TOOLS_ALONE = ("tests/unit/cloud/test_real_amis.py", "tests/unit/dev", "tests/unit/lab")
 
@@ -137,14 +149,9 @@ def _pytest(suite: str, lane: str, venv: str, paths: "list[str]", live: bool = F
 
 def target() -> "list[Job]":
     """The pure tests on the oldest and the newest supported Python of this machine."""
-    paths = [
-        str(path.relative_to(ROOT))
-        for path in sorted((ROOT / "tests" / "unit").glob("*"))
-        if path.name not in (*CONTROLLER_TESTS, *RANDOM_TESTS) and (path.name.startswith("test_") or _has_tests(path))
-    ]
     found = list(pythons.find())
     ends = sorted({found[0], found[-1]}, key=found.index)
-    return [_pytest("target", version, f".venv-target-{version}", paths) for version in ends]
+    return [_pytest("target", version, f".venv-target-{version}", list(HOST_TESTS)) for version in ends]
 
 
 def between() -> "list[Job]":
@@ -153,20 +160,23 @@ def between() -> "list[Job]":
     return [_pytest("between", version, f".venv-target-{version}", list(BETWEEN_TESTS)) for version in found]
 
 
-def _has_tests(path: Path) -> bool:
-    return path.is_dir() and any(path.rglob("test_*.py"))
-
-
 def random() -> "list[Job]":
     """Hostile inputs and random sequences, on the oldest Python alone."""
-    paths = [f"tests/unit/{name}" for name in RANDOM_TESTS if _has_tests(ROOT / "tests" / "unit" / name)]
-    return [_pytest("random", "", f".venv-target-{version}", paths) for version in list(pythons.find())[:1]]
+    oldest = next(iter(pythons.find()))
+    return [_pytest("random", "", f".venv-target-{oldest}", list(RANDOM_TESTS))]
+
+
+def _controller_tests() -> "list[str]":
+    """Every other unit test: it needs ansible-core, boto3 or a newer Python."""
+    files = (path.relative_to(ROOT).as_posix() for path in (ROOT / "tests" / "unit").rglob("test_*.py"))
+    elsewhere = (*HOST_TESTS, *RANDOM_TESTS)
+    return sorted(name for name in files if not any(name == path or name.startswith(f"{path}/") for path in elsewhere))
 
 
 def controller() -> "list[Job]":
     """The tests that need ansible-core or boto3, on the oldest ansible-core."""
     venv, core = CORES[0]
-    return [_pytest("controller", core, venv, [f"tests/unit/{name}" for name in CONTROLLER_TESTS])]
+    return [_pytest("controller", core, venv, _controller_tests())]
 
 
 def newest() -> "list[Job]":
@@ -177,12 +187,7 @@ def newest() -> "list[Job]":
 
 def differing_tests() -> "list[str]":
     """The files of the controller's tests in which ansible-core takes part, but those of our own tools."""
-    files = [
-        path.relative_to(ROOT).as_posix()
-        for name in CONTROLLER_TESTS
-        for path in sorted((ROOT / "tests" / "unit" / name).rglob("test_*.py"))
-        if STARTS_ANSIBLE.search(path.read_text(encoding="utf-8"))
-    ]
+    files = [name for name in _controller_tests() if STARTS_ANSIBLE.search((ROOT / name).read_text(encoding="utf-8"))]
     return sorted({*MODULE_CONTRACT, *(name for name in files if not name.startswith(TOOLS_ALONE))})
 
 

@@ -18,7 +18,7 @@ COUNTS = {"S0": 42, "S1": 16, "S2": 7, "S3": 10, "S4": 19}
 PLACES = {
     "real kernel": r"(molecule/(?!ec2/)|tests/lab/).+\.py::",
     "recording": r"tests/unit/facts/test_recorded_.+\.py::",
-    "fake": r"tests/unit/(target/plan/.+\.json$|.+\.py::)",
+    "fake": r"tests/unit/(concerns/plan/.+\.json$|.+\.py::)",
     "API stand-in": r"tests/unit/cloud/.+\.py::",
     "measured by us": r".+\.md#",
     "document only": r".+\.md#",

@@ -56,7 +56,7 @@ def test_the_oldest_and_the_newest_python_run_everything_and_those_between_what_
     monkeypatch.setattr(pythons, "find", lambda: dict.fromkeys(("3.8", "3.9", "3.10", "3.14"), Path()))
     assert [job.lane for job in suites.target()] == ["3.8", "3.14"]
     assert [job.lane for job in suites.between()] == ["3.9", "3.10"]
-    assert all((ROOT / name).exists() for name in suites.BETWEEN_TESTS)
+    assert all((ROOT / name).exists() for name in (*suites.BETWEEN_TESTS, *suites.HOST_TESTS, *suites.RANDOM_TESTS))
     monkeypatch.setattr(pythons, "find", lambda: {"3.11": Path()})
     assert [job.lane for job in suites.target()] == ["3.11"]
     assert suites.between() == []
