@@ -33,6 +33,10 @@ LOOK_AWAY_WORDS = re.compile(r"^ignore|--(ignore|deselect|exclude|skip)|(^|\s)-k
 IGNORE_FILES = re.compile(
     r"sanity/ignore|\.ansible-lint-ignore|\.coveragerc|\.pylintrc|(setup\.cfg|(tox|pytest)\.ini)$"
 )
+# The exceptions to checkers' rules, in the file where each checker looks for them; each line says why.
+EXCEPTIONS = ("tests/sanity/ignore-2.21.txt", ".ansible-lint-ignore")
+MOST_EXCEPTIONS = 5
+EXCEPTION = re.compile(r"\S+ [a-z-]+(:[a-z-]+|\[[a-z-]+\] skip) # \S.*")
 CONFIGS = (".ansible-lint", ".yamllint", ".config/molecule/config.yml")
 
 
@@ -57,8 +61,13 @@ def no_traces(copy: Copy) -> "list[str]":
 
 
 def nothing_ignored(copy: Copy) -> "list[str]":
-    """No ignore file, and no tool is told not to look somewhere."""
-    problems = [f"{name}: an ignore file" for name in copy.names if IGNORE_FILES.search(name)]
+    """No tool is told not to look somewhere, but for a few lines, each with its reason."""
+    ignoring = [name for name in copy.names if IGNORE_FILES.search(name)]
+    problems = [f"{name}: an ignore file" for name in ignoring if name not in EXCEPTIONS]
+    exceptions = [(name, line) for name in EXCEPTIONS if name in ignoring for line in copy.text(name).splitlines()]
+    problems += [f"{name}: no reason: {line}" for name, line in exceptions if not EXCEPTION.fullmatch(line)]
+    if len(exceptions) > MOST_EXCEPTIONS:
+        problems.append(f"{', '.join(EXCEPTIONS)}: {len(exceptions)} exceptions, at most {MOST_EXCEPTIONS}")
     if "pyproject.toml" in copy.names:
         problems += [f"pyproject.toml: {key}" for key in _look_away(tomllib.loads(copy.text("pyproject.toml")))]
     for name in CONFIGS:

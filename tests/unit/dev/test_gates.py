@@ -62,6 +62,8 @@ CASES = [
     ("nothing-ignored", "pyproject.toml", "[tool.ruff.lint]\nignore = ['E1']\n", "[tool.ruff.lint]\nselect = ['E1']\n"),
     ("nothing-ignored", ".ansible-lint", "skip_list: [yaml]\n", "profile: production\n"),
     ("nothing-ignored", "tests/sanity/ignore-2.19.txt", "x\n", None),
+    ("nothing-ignored", "tests/sanity/ignore-2.21.txt", "a.py pylint:b\n", "a.py pylint:b # why\n"),
+    ("nothing-ignored", "tests/sanity/ignore-2.21.txt", "a.py pylint:b # why\n" * 6, "a.py pylint:b # why\n" * 5),
 ]
 
 
