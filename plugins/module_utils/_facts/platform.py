@@ -18,11 +18,10 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.cpuinfo impor
 DMI = "/sys/devices/virtual/dmi/id"
 XEN = "/sys/hypervisor"
 
-# Baseline credits and bursts (ec2.md 2.12).
-BURSTABLE_FAMILIES = ("t1", "t2", "t3", "t3a", "t4g")
-
 # m5.large, u-6tb1.metal, hpc7a.96xlarge, i7ie.metal-48xl
 INSTANCE_TYPE = re.compile(r"[a-z][a-z0-9-]{0,31}\.[a-z0-9-]{1,31}", re.ASCII)
+# Baseline credits and bursts (docs/ec2.md 2.12): t2, t3a, t4g and those to come. A host has no table of types.
+_BURSTABLE = re.compile(r"t[0-9]+[a-z]*", re.ASCII)
 _INSTANCE_ID = re.compile(r"i-[0-9a-f]{8,17}", re.ASCII)
 # The link of a process in the first PID namespace (PROC_PID_INIT_INO in the kernel's include/linux/proc_ns.h).
 _FIRST_PID_NAMESPACE = "pid:[4026531836]"
@@ -92,7 +91,7 @@ def observe(host: Host) -> PlatformFacts:
         architecture=_architecture(host, processor),
         instance_type=instance_type,
         instance_id=_match(_INSTANCE_ID, host.line(DMI + "/board_asset_tag")) if on_ec2 else None,
-        burstable=instance_type.split(".")[0] in BURSTABLE_FAMILIES if instance_type is not None else None,
+        burstable=is_burstable(instance_type) if instance_type is not None else None,
         distribution=distribution.get("ID"),
         distribution_version=distribution.get("VERSION_ID"),
         kernel=release,
@@ -100,6 +99,11 @@ def observe(host: Host) -> PlatformFacts:
         kernel_build=build,
         boot_loader=_boot_loader(host),
     )
+
+
+def is_burstable(instance_type: str) -> bool:
+    """Whether the type pays for its CPU time with credits, by its name."""
+    return _BURSTABLE.fullmatch(instance_type.split(".")[0]) is not None
 
 
 def _machine(host: Host, flag: Optional[bool]) -> Tuple[Optional[str], Optional[str], bool]:

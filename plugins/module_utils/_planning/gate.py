@@ -10,10 +10,7 @@ from typing import Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.platform import (
-    BURSTABLE_FAMILIES,
-    INSTANCE_TYPE,
-)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.platform import INSTANCE_TYPE, is_burstable
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
@@ -43,8 +40,7 @@ def with_type(facts: Facts, wanted: Wanted) -> Facts:
         raise NearmetalError(f"instance_type is a type of EC2 such as t2.large, not {shown(name)}")
     if platform.instance_type is not None or platform.host_class not in ("xen_pv", "xen_hvm"):
         return facts
-    burstable = name.split(".")[0] in BURSTABLE_FAMILIES
-    return replace(facts, platform=replace(platform, instance_type=name, burstable=burstable))
+    return replace(facts, platform=replace(platform, instance_type=name, burstable=is_burstable(name)))
 
 
 # What a T2 has on Xen: vCPUs, each a core of its own, and MiB of memory.

@@ -93,6 +93,22 @@ CASES: Dict[str, Any] = {
     ),
     "nitro": (amazon(VIRTUAL_X86, "m5.large"), "nitro", "nitro", "hvm", "m5.large", False),
     "nitro burstable": (amazon(VIRTUAL_X86, "t3a.nano"), "nitro", "nitro", "hvm", "t3a.nano", True),
+    "nitro burstable of a family to come": (
+        amazon(VIRTUAL_X86, "t8i.large"),
+        "nitro",
+        "nitro",
+        "hvm",
+        "t8i.large",
+        True,
+    ),
+    "nitro that only begins with a t": (
+        amazon(VIRTUAL_X86, "trn1.2xlarge"),
+        "nitro",
+        "nitro",
+        "hvm",
+        "trn1.2xlarge",
+        False,
+    ),
     "graviton": (amazon(ARM64, "m7g.large"), "nitro", "nitro", "hvm", "m7g.large", False),
     "graviton burstable": (amazon(ARM64, "t4g.small"), "nitro", "nitro", "hvm", "t4g.small", True),
     # Trap 2: Amazon's firmware does not make a guest.
