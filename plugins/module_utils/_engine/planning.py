@@ -121,10 +121,7 @@ def plan_one(
     if request.told and request.concern is None:
         return Outcome(request.name, Plan(findings=request.told))
     wanted = wanted_of(request)
-    beyond_us = journal.beyond_us(request.name)
     if request.concern is None or wanted is None:
-        if beyond_us:
-            return Outcome(request.name, Plan(), keep=stored.get(request.name), error=beyond_us)
         elsewhere = set_elsewhere(host, entries)
         back = plan_restore(host, [*entries, *elsewhere], "taken back to what it was before nearmetal")
         return Outcome(request.name, back.plan, back.forget + elsewhere, _memory(stored, request.name, None))
@@ -147,10 +144,9 @@ def plan_one(
     later = tuple(action for action in back.plan.actions if not lever(action.what).first)
     # Another size or type may need another plan: an image is started on any.
     keep = _kept(stored, facts, request.concern, wanted, plan.replan or mode == BAKE)
-    newer = (Finding(request.name, "state", "advice", beyond_us, reference="docs/unit.md"),) if beyond_us else ()
     waived = held(wanted, time.strftime("%Y-%m-%d", time.gmtime()))
     said = tuple(finding for finding in request.told if finding.knob not in waived)
-    both = Plan(first + plan.actions + later, plan.findings + back.plan.findings + newer + said)
+    both = Plan(first + plan.actions + later, plan.findings + back.plan.findings + said)
     if mode == REPLAN:
         now = replace(both, actions=_of_mode(both.actions, mode))
         return Outcome(request.name, now, back.forget, keep=stored.get(request.name))

@@ -45,10 +45,6 @@ class Lever(ABC):
     def write(self, host: WritableHost, where: str, value: Value) -> None:
         """Set the value; NearmetalError when the host doesn't take it."""
 
-    def newer(self, where: str) -> bool:
-        """Whether a place that `check` doesn't know has a name that a newer nearmetal may have given it."""
-        return False
-
     def write_all(self, host: WritableHost, values: Mapping[str, Value]) -> None:
         """Set the values at several places (`where` → value); a shared lever does it in one go."""
         for where, value in values.items():

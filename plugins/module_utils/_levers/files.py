@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from typing import Iterable, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
@@ -37,10 +36,6 @@ _READ_AGAIN = {
 }
 # Their folders are seldom there without us.
 _OWN_FOLDER = (GENERATOR, COMPUTE_GENERATOR, COMPUTE_CPUS)
-# The folders in which files of ours are, and the name that they all have.
-_NEWER = re.compile(
-    r"/(?:etc|usr/local)/(?:[a-z][a-z_.-]{0,31}/){0,3}[0-9]{0,2}-?nearmetal[A-Za-z0-9_.-]{0,64}", re.ASCII
-)
 _RULES_AGAIN = ("udevadm", "control", "--reload")
 
 
@@ -62,9 +57,6 @@ class NativeFile(Lever):
             raise NearmetalError(f"{where!r} is no file of nearmetal")
         if value is not None and not isinstance(value, str):
             raise NearmetalError(f"{where} can't hold {value!r}")
-
-    def newer(self, where: str) -> bool:
-        return not ours(where) and _NEWER.fullmatch(where) is not None
 
     def read(self, host: WritableHost, where: str) -> Value:
         data = store.read_file(host, where)

@@ -15,7 +15,6 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import Wr
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import Lever
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
 
-_KEY = re.compile(r"[a-z][a-z0-9_]{0,31}(?:\.[a-z0-9_]{1,63}){1,4}", re.ASCII)
 _VALUE = re.compile(r"[A-Za-z0-9_-]{1,32}(?: [0-9]{1,20}){0,2}", re.ASCII)
 
 
@@ -27,9 +26,6 @@ class Sysctl(Lever):
             raise NearmetalError(f"{where!r} is no kernel parameter that nearmetal manages")
         if not isinstance(value, str) or not _VALUE.fullmatch(value):
             raise NearmetalError(f"{where} can't be {value!r}")
-
-    def newer(self, where: str) -> bool:
-        return where not in sysctl.KEYS and _KEY.fullmatch(where) is not None
 
     def read(self, host: WritableHost, where: str) -> Value:
         text = host.text(sysctl.path(where), 4096)

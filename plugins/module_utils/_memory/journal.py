@@ -4,14 +4,12 @@
 """The journal: the original values, kept on the host until they are restored. PRIVATE to the collection.
 
 It is written before the first change, and only what can be read again is written.
-Its content is checked at every use: it names levers and typed values, never paths or commands. An entry whose lever or
-place this version doesn't know is a newer one's: it stays as it is, and nothing is done with it.
+Its content is checked at every use: it names levers and typed values, never paths or commands.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass, replace
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
@@ -20,11 +18,13 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.unit import B
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import Table
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import LEVERS, lever
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory import elements
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import json_text
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Value
 from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION as NEARMETAL
+from ansible_collections.nearmetal.ec2.plugins.module_utils._version import numbers
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
 PATH = f"{store.DATA}/journal.json"
 # What a host that becomes an image had at run time: for its own way back, and in no image.
@@ -32,11 +32,10 @@ ASIDE = "/run/nearmetal/journal.json"
 VERSION = 1
 
 _MOST_OURS = 8  # of one place, after runs that were killed
-_NEWER = re.compile(r"[a-z][a-z0-9_]{0,31}(\.[a-z][a-z0-9_]{0,31})?", re.ASCII)
 
 
-class _OtherVersion(NearmetalError):
-    """It has a format that only a newer nearmetal knows."""
+class _Newer(NearmetalError):
+    """Only a newer nearmetal can read it."""
 
 
 # What reading something else than a journal of ours may raise.
@@ -124,7 +123,6 @@ class _Content:
 
     instance: Optional[str] = None  # whose originals these are
     entries: Sequence[Entry] = ()
-    newer: Sequence[Dict[str, Any]] = ()  # entries of levers or places that this version doesn't know
 
     def of(self, scope: str) -> List[Entry]:
         """The entries that hold for a boot, or outlive it."""
@@ -138,7 +136,6 @@ class Journal:
         self._host = host
         self._instance = instance
         self._entries: Dict[Tuple[str, str], Entry] = {}
-        self._newer: Sequence[Dict[str, Any]] = ()
         self._aside = _Content()
         self._at_boot: Set[Tuple[str, str]] = set()
         self._earlier: Dict[Tuple[str, str], Entry] = {}  # before the changes that were begun
@@ -149,20 +146,8 @@ class Journal:
         return [entry for entry in self._entries.values() if concern in (None, entry.concern)]
 
     def concerns(self) -> List[str]:
-        """Every concern with an entry, the last one done first; those that only a newer nearmetal knows too."""
-        names = [entry.concern for entry in self._entries.values()] + [raw["concern"] for raw in self._newer]
-        return list(dict.fromkeys(reversed(names)))
-
-    def beyond_us(self, concern: str) -> str:
-        """Why this version can't take the concern back as a whole; empty when it can."""
-        theirs = [raw for raw in self._newer if raw["concern"] == concern]
-        unknown = sorted({raw["where"] if raw["what"] in LEVERS else raw["what"] for raw in theirs})
-        if not unknown:
-            return ""
-        return (
-            f"nearmetal {NEARMETAL} doesn't know {', '.join(unknown)}, which a newer nearmetal set here; {PATH} keeps"
-            f" its originals: run `nearmetal restore {concern}` on the host, or restore with the newer one"
-        )
+        """Every concern with an entry, the last one done first."""
+        return list(dict.fromkeys(entry.concern for entry in reversed(self._entries.values())))
 
     def begin(self, actions: Iterable[Action], shaken: Iterable[Action] = ()) -> None:
         """Remember where each action starts and what it intends, on disk, before anything is changed.
@@ -284,9 +269,8 @@ class Journal:
             for path in lever(key[0]).temporary(self._host, key[1]):
                 if self._host.exists(path):
                     store.remove_file(self._host, path)
-        if entries or self._newer:
-            content = _Content(self._instance, list(entries.values()), self._newer)
-            _write(self._host, PATH, content, folder_mode=0o700)
+        if entries:
+            _write(self._host, PATH, _Content(self._instance, list(entries.values())), folder_mode=0o700)
         else:
             store.remove_file(self._host, PATH)
             store.remove_empty_data(self._host)
@@ -297,10 +281,9 @@ class Journal:
 
     def _load(self) -> None:
         kept = _read(self._host, PATH)
-        self._newer = kept.newer
         entries = kept.of("boot")
         if self._host.image:
-            self._aside = replace(kept, entries=kept.of("runtime"), newer=())
+            self._aside = replace(kept, entries=kept.of("runtime"))
             entries = [replace(entry, boot_id="") for entry in entries]
         else:
             self._aside = _read(self._host, ASIDE)
@@ -337,39 +320,39 @@ def _read(host: WritableHost, path: str) -> _Content:
         return _Content()
     try:
         return _parsed(path, data)
-    except _OtherVersion:
+    except _Newer:
         raise
     except _DAMAGE as error:
         raise NearmetalError(
-            f"{path} isn't a journal that nearmetal wrote ({_reason(error)}): nothing was changed;"
-            " if a newer one tuned this host, use that one; else look at it, and move it away to start anew,"
-            " which gives up the originals it holds"
+            f"{path} isn't a journal that nearmetal wrote ({_reason(error)}): nothing was changed; look at it, and"
+            " move it away to start anew, which gives up the originals it holds"
         ) from None
 
 
 def _rendered(content: _Content) -> bytes:
-    entries = [*map(vars, content.entries), *content.newer]
-    whole = {"version": VERSION, "instance": content.instance, "entries": entries}
+    entries = [vars(entry) for entry in content.entries]
+    whole = {"version": VERSION, "nearmetal": NEARMETAL, "instance": content.instance, "entries": entries}
     return json.dumps(whole, indent=1, sort_keys=True).encode() + b"\n"
 
 
 def _parsed(path: str, data: bytes) -> _Content:
     """What it holds; one of _DAMAGE when it isn't a journal of ours."""
     raw = json_text.parse(data.decode("utf-8"))
-    version = raw["version"]
+    version, writer = raw["version"], raw.get("nearmetal")
     if version != VERSION:
-        told = f"{path} has version {version!r}, this nearmetal writes version {VERSION}: use the newer one"
-        raise _OtherVersion(told)
-    newer = [one for one in raw["entries"] if _is_newer(one)]
-    return _Content(raw["instance"], [_entry(one) for one in raw["entries"] if one not in newer], newer)
-
-
-def _is_newer(raw: Any) -> bool:
-    """Whether an entry is one of ours in all but its lever or its place, whose name we don't know."""
-    what, concern, where = raw["what"], raw["concern"], raw["where"]
-    if not all(isinstance(name, str) for name in (what, concern, where)) or not _NEWER.fullmatch(concern):
-        return False
-    return lever(what).newer(where) if what in LEVERS else bool(_NEWER.fullmatch(what))
+        raise _Newer(
+            f"{path} has version {shown(version)}, this nearmetal writes version {VERSION}: nothing was changed;"
+            " use the newer one"
+        )
+    try:
+        return _Content(raw["instance"], [_entry(entry) for entry in raw["entries"]])
+    except _DAMAGE as error:
+        if (numbers(writer) or ()) <= (numbers(NEARMETAL) or ()):
+            raise
+        raise _Newer(
+            f"{path} was written by nearmetal {writer}, this is nearmetal {NEARMETAL} ({_reason(error)}):"
+            f" nothing was changed; use nearmetal {writer} or a newer one"
+        ) from None
 
 
 def _reason(error: Exception) -> str:

@@ -25,6 +25,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning import wai
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import COMMON, validate
 from ansible_collections.nearmetal.ec2.plugins.module_utils._version import numbers
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
 PATH = f"{store.DATA}/wanted.json"
 FORMAT = 1
@@ -138,7 +139,8 @@ def _parsed(data: bytes) -> Dict[str, Stored]:
         ) from None
     if version != FORMAT:
         raise NearmetalError(
-            f"{PATH} has version {version!r}, this nearmetal writes version {FORMAT}: use the newer one"
+            f"{PATH} has version {shown(version)}, this nearmetal writes version {FORMAT}: nothing was changed;"
+            " use the newer one"
         )
     return concerns
 

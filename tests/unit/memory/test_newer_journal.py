@@ -1,32 +1,36 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""An older controller meets what a newer one set: it says so, does nothing with it, and loses nothing."""
+"""An older controller meets what a newer one set: it changes nothing, loses nothing, and says which version to use."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
+from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
 from ansible_collections.nearmetal.ec2.plugins.modules import clocksource, restore, tune
 
-from tests.support.fake_kernel import CLOCK, FakeKernel
+from tests.support.fake_kernel import FakeKernel
 from tests.support.hosts import files_of
 
 Call = Callable[..., Dict[str, Any]]
-CURRENT = f"{CLOCK}/current_clocksource"
 JOURNAL = "var/lib/nearmetal/journal.json"
-THEIRS = {
+ENTRY = {
+    "concern": "cooling",
     "knob": "fans",
-    "what": "cooling.fans",
-    "where": "left",
-    "original": {"rpm": [1, 2]},
-    "ours": [{"rpm": None}],
+    "original": None,
+    "ours": ["60"],
     "boot_id": "11111111-2222-3333-4444-555555555555",
 }
+PLACES = [
+    ("cooling.fans", "left"),
+    ("files", "/etc/udev/rules.d/91-nearmetal-cooling.conf"),
+    ("sysctl", "vm.swappiness"),
+]
 
 
 @pytest.fixture
@@ -34,86 +38,69 @@ def host(tmp_path: Path) -> FakeKernel:
     return FakeKernel(tmp_path, files_of("xen_hvm"))
 
 
-def add(host: FakeKernel, concern: str) -> Dict[str, Any]:
+def add(host: FakeKernel, what: str, where: str, **changes: Any) -> None:
     """What a newer nearmetal writes beside our entries."""
     place = Path(host.root) / JOURNAL
-    journal = json.loads(place.read_text())
-    theirs = {"concern": concern, **THEIRS}
-    journal["entries"].append(theirs)
+    journal = {**json.loads(place.read_text()), "nearmetal": "99.1.0", **changes}
+    journal["entries"].append({**ENTRY, "what": what, "where": where})
     place.write_text(json.dumps(journal))
-    return theirs
 
 
-def entries(host: FakeKernel) -> List[Dict[str, Any]]:
-    found: List[Dict[str, Any]] = json.loads((Path(host.root) / JOURNAL).read_text())["entries"]
-    return found
+def files(host: FakeKernel) -> Dict[str, bytes]:
+    root = Path(host.root)
+    return {str(path): path.read_bytes() for path in root.rglob("*") if path.is_file() and path.name != "lock"}
 
 
-def current(host: FakeKernel) -> str:
-    return (Path(host.root) / CURRENT.lstrip("/")).read_text().strip()
-
-
-@pytest.mark.parametrize("concern", ["clocksource", "cooling"])
-def test_a_tune_run_keeps_it(host: FakeKernel, call: Call, concern: str) -> None:
+@pytest.mark.parametrize(("what", "where"), PLACES)
+def test_whatever_is_run_says_which_version_to_use(
+    host: FakeKernel, call: Call, capsys: pytest.CaptureFixture[str], what: str, where: str
+) -> None:
     call(clocksource.main, host, source="tsc")
-    theirs = add(host, concern)
-    done = call(tune.main, host, concerns={"clocksource": {"source": "hpet"}})
-    assert current(host) == "hpet"
-    assert theirs in entries(host)
-    told = [finding["reason"] for finding in done["findings"] if "cooling.fans" in finding["reason"]]
-    assert len(told) == (1 if concern == "clocksource" else 0)
+    add(host, what, where)
+    before = files(host)
+    for main, options in (
+        (tune.main, {"concerns": {"clocksource": {"source": "hpet"}}}),
+        (clocksource.main, {"state": "restored"}),
+        (restore.main, {}),
+    ):
+        failed = call(main, host, **options)
+        assert failed["failed"]
+        assert f"/{JOURNAL} was written by nearmetal 99.1.0, this is nearmetal {VERSION}" in failed["msg"]
+        assert "nothing was changed; use nearmetal 99.1.0 or a newer one" in failed["msg"]
+        assert (where if what in ("files", "sysctl") else what) in failed["msg"]
+        assert "\n" not in failed["msg"]
+    for arguments in (["restore"], ["status"]):
+        assert command(arguments, host) == 1
+        assert "use nearmetal 99.1.0" in capsys.readouterr().err
+    assert files(host) == before
 
 
-def test_restore_takes_back_the_rest_and_says_what_stays(host: FakeKernel, call: Call) -> None:
-    call(clocksource.main, host, source="tsc")
-    theirs = add(host, "cooling")
-    failed = call(restore.main, host)
-    assert failed["failed"]
-    assert "cooling.fans" in failed["errors"]["cooling"]
-    assert "nearmetal restore cooling" in failed["errors"]["cooling"]
-    assert current(host) == "xen"
-    assert entries(host) == [theirs]
-
-
-def test_a_concern_that_is_half_theirs_stays_whole(host: FakeKernel, call: Call) -> None:
-    call(clocksource.main, host, source="tsc")
-    before, theirs = entries(host), add(host, "clocksource")
-    for failed in (call(restore.main, host), call(clocksource.main, host, state="restored")):
-        assert "cooling.fans" in failed["errors"]["clocksource"]
-        assert current(host) == "tsc"
-        assert entries(host) == [*before, theirs]
-    call(tune.main, host, concerns={"clocksource": {"source": "xen"}})
-    assert current(host) == "xen"
-    assert theirs in entries(host)
-
-
-def test_the_command_on_the_host_says_so_too(host: FakeKernel, call: Call, capsys: pytest.CaptureFixture[str]) -> None:
-    call(clocksource.main, host, source="tsc")
-    add(host, "clocksource")
-    assert command(["restore"], host) == 1
-    assert "cooling.fans" in capsys.readouterr().out
-    assert command(["status"], host) == 0
-    assert "cooling.fans" in " ".join(capsys.readouterr().out.split())
-
-
-@pytest.mark.parametrize(
-    ("what", "where"),
-    [
-        ("files", "/etc/udev/rules.d/91-nearmetal-cooling.conf"),
-        ("files", "/etc/systemd/system/nearmetal-cooling.path"),
-        ("files", "/usr/local/sbin/nearmetal-cooling"),
-        ("sysctl", "vm.swappiness"),
-    ],
-)
-def test_a_place_that_only_a_newer_one_knows_is_kept_too(host: FakeKernel, call: Call, what: str, where: str) -> None:
+def test_a_newer_one_that_set_nothing_new_is_no_obstacle(host: FakeKernel, call: Call) -> None:
+    untouched = files(host)
     call(clocksource.main, host, source="tsc")
     place = Path(host.root) / JOURNAL
-    journal = json.loads(place.read_text())
-    theirs = {"concern": "cooling", **THEIRS, "what": what, "where": where, "original": None, "ours": ["60"]}
-    place.write_text(json.dumps({**journal, "entries": [*journal["entries"], theirs]}))
-    assert "failed" not in call(tune.main, host, concerns={"clocksource": {"source": "hpet"}})
+    place.write_text(place.read_text().replace(f'"{VERSION}"', '"99.1.0"'))
+    assert "99.1.0" in place.read_text()
+    assert "failed" not in call(clocksource.main, host, source="hpet")
+    assert "failed" not in call(restore.main, host)
+    assert files(host) == untouched
+
+
+@pytest.mark.parametrize("writer", [VERSION, None, "newest", 7])
+def test_an_unknown_place_of_no_newer_version_is_damage(host: FakeKernel, call: Call, writer: object) -> None:
+    call(clocksource.main, host, source="tsc")
+    add(host, "cooling.fans", "left", nearmetal=writer)
+    before = files(host)
     failed = call(restore.main, host)
-    assert where in failed["errors"]["cooling"]
-    assert current(host) == "xen"
-    assert entries(host) == [theirs]
-    assert not (Path(host.root) / where.lstrip("/")).exists()
+    assert "isn't a journal that nearmetal wrote" in failed["msg"]
+    assert "cooling.fans" in failed["msg"]
+    assert files(host) == before
+
+
+def test_a_journal_of_another_format_names_it(host: FakeKernel, call: Call) -> None:
+    call(clocksource.main, host, source="tsc")
+    add(host, "cooling.fans", "left", version=2)
+    before = files(host)
+    failed = call(restore.main, host)
+    assert f"/{JOURNAL} has version 2, this nearmetal writes version 1: nothing was changed" in failed["msg"]
+    assert files(host) == before
