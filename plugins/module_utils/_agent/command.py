@@ -33,7 +33,7 @@ def parser() -> argparse.ArgumentParser:
     plan = commands.add_parser("plan", help="what reapply would change; changes nothing")
     plan.add_argument("--from", dest="file", metavar="FILE", help="what tune would change on a captured host")
     plan.add_argument("--workload", help="with --from: these (web,cache), or auto, instead of what that host wanted")
-    plan.add_argument("--json", action="store_true", help="with --from: the same for programs")
+    plan.add_argument("--json", action="store_true", help="the same for programs")
     reapply = commands.add_parser("reapply", help="set again what was wanted, for the size that the host has now")
     reapply.add_argument("--if-changed", action="store_true", help="only when queues, interrupts, CPUs or disks did")
     commands.add_parser("confirm", help="the network change that waits for it may stay")
@@ -57,6 +57,8 @@ def main(arguments: List[str], host: Optional[WritableHost] = None) -> int:
             from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import replay
 
             return replay.plan_from(options.file, options.workload, options.json)
+        if options.command == "plan" and options.workload is not None:
+            raise NearmetalError("--workload plans a captured host: name its file with --from")
         if not host.is_root():
             raise NearmetalError("the journal is readable by root alone: run it with sudo")
         if options.command == "reapply":
@@ -67,7 +69,7 @@ def main(arguments: List[str], host: Optional[WritableHost] = None) -> int:
         if options.command == "status":
             return tell.status(host, options.json)
         if options.command == "plan":
-            return tell.plan(host)
+            return tell.plan(host, options.json)
         if options.command == "capture":
             return tell.capture(host)
         if options.command == "confirm":

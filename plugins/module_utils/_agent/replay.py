@@ -20,7 +20,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.say import sa
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.choice import ADVISE, choose
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Outcome
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import tune_requests
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import contract
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import described
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.unit_run import NAME as UNIT
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
@@ -71,7 +71,7 @@ def plan_from(path: str, workload: Optional[str], as_json: bool) -> int:
     outcomes = [outcome for outcome in done.outcomes if outcome.name != UNIT]
     if as_json:
         about = {key: captured[key] for key in ("captured", "nearmetal")}
-        result = {**contract(outcomes), "platform": done.facts.as_dict()["platform"], "workload": chosen.names, **about}
+        result = {**described(done.facts, outcomes), "workload": chosen.names, **about}
         say(json.dumps(result, indent=1, sort_keys=True))
     else:
         say(_table(captured, done.facts.as_dict()["platform"], outcomes))

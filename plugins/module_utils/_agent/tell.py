@@ -16,7 +16,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import dead_
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import ending
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import REPLAN, Outcome, Request
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import restore_requests, stored_requests
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import contract
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import contract, described
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Known, Origin, run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.unit import AGENT
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
@@ -37,9 +37,13 @@ def status(host: WritableHost, as_json: bool) -> int:
     return int(not report.as_wanted(found))
 
 
-def plan(host: WritableHost) -> int:
+def plan(host: WritableHost, as_json: bool) -> int:
     """Print what `reapply` would change."""
-    return _say(run(host, stored_requests, check=True, mode=REPLAN, lenient=True).outcomes)
+    found = run(host, stored_requests, check=True, mode=REPLAN, lenient=True)
+    if not as_json:
+        return _say(found.outcomes)
+    say(json.dumps(described(found.facts, found.outcomes), indent=1, sort_keys=True))
+    return int(any(outcome.error for outcome in found.outcomes))
 
 
 def replan(host: WritableHost, names: Sequence[str] = ()) -> Tuple[str, ...]:

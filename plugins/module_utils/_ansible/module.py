@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any, List, Mapping, Optional
 from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import HostModule
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.asked import wanted_or_base
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import TUNE, Outcome, Request
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import contract
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import contract, described
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import ANONYMOUS, Ask, Known, Origin, run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import observe, project
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import observe
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.queue_map import queue_map
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
     from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import command
 
     COMMAND = command.main
-
-_QUEUES = "network_irq"  # the concern whose result has a map of queues
 
 STATE: Spec = {
     "state": {"type": "str", "choices": ["present", "restored"], "default": "present"},
@@ -89,12 +86,7 @@ def run_and_exit(
         )
     except NearmetalError as error:
         module.fail_json(msg=str(error), **named)
-    result = contract(done.outcomes)
-    result.update(named)
-    result["platform"] = done.facts.as_dict().get("platform")
-    if any(outcome.name == _QUEUES for outcome in done.outcomes):
-        actions = [action for outcome in done.outcomes if not outcome.error for action in outcome.plan.actions]
-        result["queue_map"] = queue_map(done.facts, project(done.facts, actions))
+    result = {**described(done.facts, done.outcomes), **named}
     if done.confirm_within:
         result["confirm_within"] = done.confirm_within
     if result["errors"]:

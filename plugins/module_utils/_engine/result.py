@@ -10,11 +10,23 @@ from typing import Any, Dict, List, Sequence
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Outcome
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.unit_run import NAME as UNIT
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts, project
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.queue_map import queue_map
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import clipped, in_words, sentence
 
 SHORT = 32  # characters of a value in the one-line msg
+QUEUES = "network_irq"  # the concern whose result has a map of queues
 LONGEST_MSG = 2000  # the whole of it; what is missing there is in actions and findings
+
+
+def described(facts: Facts, outcomes: Sequence[Outcome]) -> Dict[str, Any]:
+    """The contract of a run, with the platform, and with the map of queues where a run plans their interrupts."""
+    result = {**contract(outcomes), "platform": facts.as_dict()["platform"]}
+    if any(outcome.name == QUEUES for outcome in outcomes):
+        actions = [action for outcome in outcomes if not outcome.error for action in outcome.plan.actions]
+        result["queue_map"] = queue_map(facts, project(facts, actions))
+    return result
 
 
 def contract(outcomes: Sequence[Outcome]) -> Dict[str, Any]:

@@ -5,10 +5,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any, Callable, Dict
 
-from ansible_collections.nearmetal.ec2.plugins.modules import network_irq
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import command
+from ansible_collections.nearmetal.ec2.plugins.modules import capture, network_irq
 
 from tests.support.fake_kernel import FakeKernel
 from tests.support.hosts import files_of
@@ -43,3 +46,25 @@ def test_the_map_of_queues_has_those_that_come_and_those_that_go(tmp_path: Path,
     (first, _other) = call(network_irq.main, host, check=True, **named)["queue_map"]
     assert [row["now"] is None for row in first["queues"]] == [False, False, True, True]
     assert len({row["wanted"]["cpus"] for row in first["queues"]}) == 4
+
+
+def test_the_command_on_the_host_has_the_same_map(
+    tmp_path: Path, call: Call, capsys: pytest.CaptureFixture[str]
+) -> None:
+    host = FakeKernel(tmp_path / "root", files_of("xen_hvm_4_sockets"))
+    kept = {**ALL, "persist": True}
+    call(network_irq.main, host, **kept)
+    (tmp_path / "host.json").write_text(json.dumps(call(capture.main, host)["capture"]))
+    wanted = call(network_irq.main, host, check=True, **kept)["queue_map"]
+    assert command.main(["plan", "--json"], host) == 0
+    own = json.loads(capsys.readouterr().out)
+    assert own["queue_map"] == wanted
+    assert (own["changed"], own["platform"]["host_class"]) == (False, "xen_hvm")
+    assert command.main(["plan", "--from", str(tmp_path / "host.json"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["queue_map"] == wanted
+
+
+def test_a_workload_without_a_capture_is_not_ignored(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    host = FakeKernel(tmp_path, files_of("nitro"))
+    assert command.main(["plan", "--workload", "web"], host) == 1
+    assert capsys.readouterr().err == "nearmetal: --workload plans a captured host: name its file with --from\n"
