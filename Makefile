@@ -31,7 +31,7 @@ define playbook
 endef
 
 ##@ Work on it
-.PHONY: setup tools test test-lab test-ec2 lint unit mutate bench docs build lock clean
+.PHONY: setup tools generate test test-lab test-ec2 lint unit mutate bench docs build lock clean
 setup: ## System packages, virtual environments from the locks (fast when done)
 	@$(PYTHON3) -m dev.setup
 
@@ -47,6 +47,9 @@ test-lab: setup ## The lab's part of it, with the power cut at every system call
 
 test-ec2: tools ## On real AMIs, for money, with NEARMETAL_EC2=FILE; ARGS=destroy or ARGS=left
 	@$(PYTHON) -m dev.real_amis $(ARGS)
+
+generate: tools ## Roles, their README tables and RETURN blocks, from the modules' documentation
+	@$(PYTHON) -m dev.generate
 
 lint: tools ## Linters, ansible-test sanity and the project's own gates
 	@$(PYTHON) -m dev.test lint gates sanity

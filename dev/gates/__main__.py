@@ -21,17 +21,14 @@ GATES: "dict[str, Gate]" = {
     "only-the-standard-library": python.only_the_standard_library,
     "no-hidden-failure": tasks.no_hidden_failure,
     "whole-roles": tasks.whole_roles,
-    "defaults-match-specs": tasks.defaults_match_specs,
-    "roles-pass-options": options.roles_pass_options,
+    "generated-is-fresh": options.generated_is_fresh,
     "role-variables-arrive": options.role_variables_arrive,
-    "readmes-list-variables": options.readmes_list_variables,
     "action-groups-are-whole": options.action_groups_are_whole,
     "licence": files.licence,
     "no-traces": files.no_traces,
     "nothing-ignored": files.nothing_ignored,
     "citations": files.citations,
     "ids-stay-inside": files.ids_stay_inside,
-    "contract-is-fresh": files.contract_is_fresh,
 }
 
 

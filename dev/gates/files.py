@@ -11,7 +11,6 @@ from typing import Any, Iterator
 import tomllib
 import yaml
 
-from dev import contract
 from dev.gates import Copy
 
 SPDX = "SPDX-License-Identifier: GPL-3.0-or-later"
@@ -110,13 +109,4 @@ def ids_stay_inside(copy: Copy) -> "list[str]":
         for name in read
         for number, line in enumerate(copy.text(name).splitlines(), 1)
         if EVIDENCE_ID.search(line)
-    ]
-
-
-def contract_is_fresh(copy: Copy) -> "list[str]":
-    """The result contract in each module is the one of dev/contract.yml."""
-    return [
-        f"{name}: its contract is stale; run `python3 -m dev.contract`"
-        for name in copy.having(".py", below="plugins/modules/")
-        if contract.BEGIN in copy.text(name) and contract.renewed(copy.text(name)) != copy.text(name)
     ]

@@ -116,34 +116,3 @@ def whole_roles(copy: Copy) -> "list[str]":
 
 def _roles(copy: Copy) -> "list[str]":
     return sorted({name.split("/")[1] for name in copy.names if name.startswith("roles/") and name.count("/") > 1})
-
-
-def defaults_match_specs(copy: Copy) -> "list[str]":
-    """A role's defaults and the defaults of its argument specs are the same keys and values."""
-    problems = []
-    present = set(copy.names)
-    for role in _roles(copy):
-        defaults_name, specs_name = f"roles/{role}/defaults/main.yml", f"roles/{role}/meta/argument_specs.yml"
-        if {defaults_name, specs_name} <= present:
-            defaults = yaml.safe_load(copy.text(defaults_name)) or {}
-            specs = yaml.safe_load(copy.text(specs_name)) or {}
-            options = (specs.get("argument_specs", {}).get("main", {}) or {}).get("options") or {}
-            problems += [f"{specs_name}: {text}" for text in _mismatches(role, defaults, options)]
-    return problems
-
-
-def _mismatches(role: str, defaults: "dict[str, Any]", options: "dict[str, Any]") -> "Iterator[str]":
-    for key in sorted(set(defaults) | set(options)):
-        option = options.get(key)
-        if not key.startswith(f"{role}_"):
-            yield f"{key} does not begin with {role}_"
-        if option is None:
-            yield f"{key} is in defaults/main.yml only"
-        elif "default" in option and key not in defaults:
-            yield f"{key} has a default here and none in defaults/main.yml"
-        elif key in defaults and "default" not in option:
-            yield f"{key} has a default in defaults/main.yml and none here"
-        elif key in defaults and (
-            defaults[key] != option["default"] or type(defaults[key]) is not type(option["default"])
-        ):
-            yield f"{key}: default {option['default']!r} here, {defaults[key]!r} in defaults/main.yml"

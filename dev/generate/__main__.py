@@ -1,0 +1,23 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Write what follows from the modules' documentation: `make generate`."""
+
+from __future__ import annotations
+
+from dev import ROOT
+from dev.gates import Copy
+from dev.generate.files import stale
+
+
+def main() -> None:
+    """Write each file that is stale, and name it."""
+    for name, said in stale(Copy(ROOT)).items():
+        path = ROOT / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(said, encoding="utf-8")
+        print(f"wrote {name}")
+
+
+if __name__ == "__main__":
+    main()

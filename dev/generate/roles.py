@@ -1,0 +1,130 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A role, as its module's documentation and roles.yml describe it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from dev.gates import Copy
+from dev.generate.documents import COLLECTION, Options, documentation, fragments, modules, paragraphs
+
+DIFFERENCES = Path(__file__).with_name("roles.yml")
+OPTION = re.compile(r"\bO\(([a-z0-9_]+)([^():#]*)\)")
+RETURNED = re.compile(r"\bRV\(([a-z0-9_]+[^():#]*)\)")
+# What an argument spec has of an option, beside its description and its suboptions.
+KEYS = ("type", "elements", "choices", "required", "default")
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A variable of a role."""
+
+    name: str
+    spec: "dict[str, Any]"
+    paragraphs: "list[str]"
+    default_in_words: str
+
+
+@dataclass(frozen=True)
+class Role:
+    """What the templates need. `tasks` is the file with the module's call, None where it is written by hand."""
+
+    name: str
+    module: str
+    is_cloud: bool
+    short_description: str
+    description: "list[str]"
+    task: str
+    tasks: "str | None"
+    variables: "list[Variable]"
+    passed: "list[tuple[str, str]]"
+
+    @property
+    def defaults(self) -> "dict[str, Any]":
+        """Variable → default, of those that have one."""
+        return {each.name: each.spec["default"] for each in self.variables if "default" in each.spec}
+
+
+def names(copy: Copy) -> "list[str]":
+    """Every folder in roles/."""
+    return sorted({name.split("/")[1] for name in copy.names if name.startswith("roles/") and name.count("/") > 1})
+
+
+def read(copy: Copy, name: str) -> "Role | None":
+    """The role of that name; None where no module is documented for it."""
+    differences = yaml.safe_load(DIFFERENCES.read_text(encoding="utf-8"))
+    own = differences["roles"].get(name) or {}
+    module = own.get("module", name)
+    if module not in modules(copy):
+        return None
+    document = documentation(copy, module)
+    is_cloud = any(fragment.startswith("aws") for fragment in fragments(document))
+    kind = differences["cloud" if is_cloud else "host"]
+    options = _options(document["options"], kind["options"], own.get("options") or {})
+    variables = [
+        _variable(name, module, option, said, kind) for option, said in options.items() if said.get("variable", True)
+    ]
+    result = {"role": name, "module": module}
+    return Role(
+        name=name,
+        module=module,
+        is_cloud=is_cloud,
+        short_description=own.get("short_description", document["short_description"]),
+        description=[text.format(**result) for text in own.get("description", kind["description"])],
+        task=own.get("task", document["short_description"]),
+        tasks=own.get("tasks", "tasks/main.yml"),
+        variables=variables,
+        passed=[
+            (option, _passed(name, option, said)) for option, said in options.items() if option in document["options"]
+        ],
+    )
+
+
+def _options(documented: Options, of_kind: Options, of_role: Options) -> Options:
+    """The module's options with what its kind of role and this role say of them, then what the role has beside them."""
+    options: Options = {
+        name: {**said, **of_kind.get(name, {}), **of_role.get(name, {})} for name, said in documented.items()
+    }
+    for said in options.values():
+        if said.get("default", "") is None:
+            del said["default"]
+        said.setdefault("passed", "{{ <variable> }}" if "default" in said else "{{ <variable> | default(omit) }}")
+    return {**options, **{name: said for name, said in of_role.items() if name not in documented}}
+
+
+def _passed(role: str, option: str, said: "dict[str, Any]") -> str:
+    return " ".join(said["passed"].split()).replace("<variable>", f"{role}_{option}").replace("<role>", role)
+
+
+def _variable(role: str, module: str, option: str, said: "dict[str, Any]", kind: "dict[str, Any]") -> Variable:
+    return Variable(
+        name=f"{role}_{option}",
+        spec=_spec(role, module, said),
+        paragraphs=[in_role(role, module, text) for text in paragraphs(said)],
+        default_in_words=said.get("default_in_words", kind["without"]),
+    )
+
+
+def _spec(role: str, module: str, said: "dict[str, Any]") -> "dict[str, Any]":
+    """An argument spec, with the descriptions of suboptions."""
+    spec: "dict[str, Any]" = {key: said[key] for key in KEYS if key in said}
+    if said.get("suboptions"):
+        spec["options"] = {
+            option: {"description": [in_role(role, module, text) for text in paragraphs(inner)]}
+            | _spec(role, module, inner)
+            for option, inner in said["suboptions"].items()
+        }
+    return spec
+
+
+def in_role(role: str, module: str, text: str) -> str:
+    """A sentence of the module as the role says it: O(source) is the variable O(clocksource_source)."""
+    text = OPTION.sub(rf"O({role}_\g<1>\g<2>)", text)
+    return RETURNED.sub(rf"RV({COLLECTION}{module}#module:\g<1>)", text)
