@@ -16,9 +16,8 @@ import pytest
 import yaml
 
 from dev import ROOT
-from dev.gates import Copy
 from dev.gates.__main__ import GATES
-from dev.generate import documents, files, roles, text
+from dev.generate import files, text
 from tests.unit.dev.test_gates import copy_with
 
 MODULE = """DOCUMENTATION = '''
@@ -29,6 +28,7 @@ options:
     type: str
     choices: [x, y]
     default: x
+  d: {description: Some., type: list, elements: dict, suboptions: {n: {description: "As O(b).", type: str}}}
 extends_documentation_fragment:
   - nearmetal.ec2.common
   - nearmetal.ec2.common.group
@@ -86,12 +86,23 @@ def test_a_role_follows_from_its_module(tmp_path: Path) -> None:
     assert specs == {
         "c_a": {"description": [said], "type": "str", "choices": ["x", "y"], "default": "x"},
         "c_b": {"description": ["Only this, whatever a says."], "type": "int"},
+        "c_d": {
+            "description": ["Some."],
+            "type": "list",
+            "elements": "dict",
+            "options": {"n": {"description": ["As O(c_b)."], "type": "str"}},
+        },
     }
     assert yaml.safe_load(made["roles/c/defaults/main.yml"]) == {"c_a": "x"}
     (task,) = yaml.safe_load(made["roles/c/tasks/main.yml"])
-    assert task["nearmetal.ec2.c"] == {"a": "{{ c_a }}", "b": "{{ c_b | default(omit) }}"}
+    assert task["nearmetal.ec2.c"] == {
+        "a": "{{ c_a }}",
+        "b": "{{ c_b | default(omit) }}",
+        "d": "{{ c_d | default(omit) }}",
+    }
     assert [line for line in made["roles/c/README.md"].splitlines() if line.startswith("| `c_")] == [
         "| `c_a` | `x`, `y` | `x` | What `c_b` does, or `x\\|y` with `net.core.somaxconn` |",
+        "| `c_d` | list of mappings: `n` | unmanaged | Some |",
         "| `c_b` | number | unmanaged | Only this, whatever a says |",
     ]
     assert "queue_map:" in made["plugins/modules/c.py"]
@@ -144,16 +155,21 @@ def facts_of(option: "dict[str, Any]") -> "dict[str, Any]":
 
 
 def test_ansible_takes_the_same_values_for_a_role_as_for_its_module() -> None:
-    copy = Copy(ROOT)
-    of_modules = ansible_doc("module", [documents.COLLECTION + name for name in documents.modules(copy)])
-    of_roles = ansible_doc("role", [documents.COLLECTION + name for name in roles.names(copy)])
+    named_alike = sorted(path.name for path in (ROOT / "roles").iterdir() if module_of(path.name).is_file())
+    of_modules = ansible_doc("module", [f"nearmetal.ec2.{name}" for name in named_alike])
+    of_roles = ansible_doc("role", [f"nearmetal.ec2.{name}" for name in named_alike])
     compared = 0
-    for role in sorted(set(roles.names(copy)) & set(documents.modules(copy))):
-        options = of_modules[documents.COLLECTION + role]["doc"]["options"]
-        variables = of_roles[documents.COLLECTION + role]["entry_points"]["main"]["options"]
+    for role in named_alike:
+        options = of_modules[f"nearmetal.ec2.{role}"]["doc"]["options"]
+        variables = of_roles[f"nearmetal.ec2.{role}"]["entry_points"]["main"]["options"]
         assert set(options) - {name[len(role) + 1 :] for name in variables} <= {"unconfirmed"}
         for name, option in options.items():
             if f"{role}_{name}" in variables:
                 assert facts_of(variables[f"{role}_{name}"]) == facts_of(option), f"{role}_{name}"
                 compared += 1
     assert compared > 100
+
+
+def module_of(role: str) -> Path:
+    """The module that a role is named after."""
+    return ROOT / "plugins" / "modules" / f"{role}.py"
