@@ -87,7 +87,8 @@ class Plan:
 class Wanted:
     """The validated options of one concern. An option left out is unmanaged.
 
-    `by` says per option who wants it: `user` or `workload`; an option not listed is the user's.
+    `by` says per option who wants it: `user`, `workload`, or `auto` for what nobody named and nearmetal learnt; an
+    option not listed is the user's.
     With `stored` an earlier run checked them against the host, which may have changed since.
     """
 

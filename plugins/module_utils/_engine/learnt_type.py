@@ -19,9 +19,10 @@ OPTION = "instance_type"
 def with_learnt_type(
     host: Host, platform: Optional[PlatformFacts], requests: Sequence[Request], known: Mapping[str, Optional[Stored]]
 ) -> List[Request]:
-    """The requests, with the type that the metadata service says, else with the one that an earlier run stored.
+    """The requests, with the type that the metadata service says, else with the one that it said to an earlier run.
 
     The type becomes an option, so it is stored with the others: the unit, which has no network, reads it there.
+    What somebody named in an earlier run, and names no longer, isn't wanted any more.
     """
     on_xen = platform is not None and platform.host_class in ("xen_pv", "xen_hvm") and platform.instance_type is None
     asking = [request for request in requests if request.wanted is not None and not request.wanted.get(OPTION)]
@@ -41,7 +42,8 @@ def _said(host: Host, platform: PlatformFacts) -> Optional[str]:
 
 
 def _with(request: Request, said: Optional[str], stored: Optional[Stored]) -> Request:
-    named = said or (stored.options.get(OPTION) if stored is not None else None)
-    if request.wanted is None or not named:
+    learnt = said or (stored.options.get(OPTION) if stored is not None and OPTION in stored.learnt else None)
+    if request.wanted is None or not learnt:
         return request
-    return replace(request, wanted=replace(request.wanted, options={**request.wanted.options, OPTION: named}))
+    options, by = {**request.wanted.options, OPTION: learnt}, {**request.wanted.by, OPTION: "auto"}
+    return replace(request, wanted=replace(request.wanted, options=options, by=by))

@@ -19,7 +19,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.owners import
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal import Entry, Journal
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import Stored, StoredWanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import Stored, StoredWanted, to_store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import closed, with_type
@@ -249,7 +249,7 @@ def _kept(stored: StoredWanted, facts: Facts, concern: Concern, wanted: Wanted, 
         return stored.get(concern.name)
     knobs = [option for option, rule in concern.options.items() if "default" not in rule]
     managed = any(option in wanted.options for option in knobs)
-    return Stored(dict(wanted.options), dict(wanted.by), replan) if managed else None
+    return to_store(wanted, replan) if managed else None
 
 
 def _memory(stored: StoredWanted, name: str, keep: Optional[Stored]) -> Tuple[Action, ...]:

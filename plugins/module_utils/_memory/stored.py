@@ -14,7 +14,7 @@ import re
 import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
@@ -45,6 +45,7 @@ class Stored:
     run: str = ""  # "tune, workload base"
     version: str = ""  # of the nearmetal that stored it
     at: str = ""  # UTC, when it was stored
+    learnt: Tuple[str, ...] = ()  # options that nobody named: nearmetal asked the host's platform
 
     @property
     def outlives_boots(self) -> bool:
@@ -62,7 +63,13 @@ class Stored:
             options = validate(concern.name, {**COMMON, **waivers.OPTIONS, **concern.options}, self.options)
         except NearmetalError as error:
             raise NearmetalError(f"{PATH}: {error}; run tune again") from None
-        return Wanted(options, self.by, stored=True)
+        return Wanted(options, {**self.by, **dict.fromkeys(self.learnt, "auto")}, stored=True)
+
+
+def to_store(wanted: Wanted, replan: bool) -> Stored:
+    """What is stored of what is wanted; the run is named when it is put."""
+    by = {option: who for option, who in wanted.by.items() if who != "auto"}
+    return Stored(dict(wanted.options), by, replan, learnt=tuple(sorted(set(wanted.by) - set(by))))
 
 
 class StoredWanted:
@@ -152,11 +159,15 @@ def stored_of(raw: Any) -> Stored:
         raise NearmetalError("a mark for the unit that is neither true nor false")
     if not isinstance(options, dict) or not isinstance(by, dict):
         raise NearmetalError("options that are no mapping")
+    # An older version didn't tell them from what the user named.
+    learnt = raw.get("learnt", [])
+    if not isinstance(learnt, list) or not all(option in options for option in learnt):
+        raise NearmetalError("an option that was learnt and isn't there")
     if not all(who in ("user", "workload") for who in by.values()):
         raise NearmetalError("an option that neither the user nor a workload wants")
     if numbers(raw["version"]) is None:
         raise NearmetalError("a version that is none")
-    return Stored(options, by, replan, _text(raw["run"], _RUN), raw["version"], _text(raw["at"], _TIME))
+    return Stored(options, by, replan, _text(raw["run"], _RUN), raw["version"], _text(raw["at"], _TIME), tuple(learnt))
 
 
 def _text(value: Any, form: "re.Pattern[str]") -> str:

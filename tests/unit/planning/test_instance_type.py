@@ -137,6 +137,29 @@ def test_what_was_learnt_is_kept_for_the_unit_and_for_runs_without_an_answer(
     assert status(call(network_irq.main, host, policy="auto")) == "refused", "started anew as another type"
 
 
+def test_a_type_that_somebody_named_counts_for_that_run_alone(
+    tmp_path: Path, call: Call, service: FakeImds, capsys: pytest.CaptureFixture[str]
+) -> None:
+    service.kind = "off"
+    host = asked_host(tmp_path, service)
+    assert status(call(network_irq.main, host, policy="auto", instance_type="m4.xlarge")) == "changed"
+    assert command.main(["status"], host) == 0, "the unit plans with it until another run"
+    capsys.readouterr()
+    result = call(network_irq.main, host, policy="auto")
+    assert status(result) == "refused", "the inventory says no type any more, and the service nothing"
+    assert "tune_instance_type" in json.dumps(result)
+    assert "instance_type" not in (host.text("/var/lib/nearmetal/wanted.json") or "")
+
+
+def test_a_type_that_was_learnt_gives_way_to_one_that_is_named(tmp_path: Path, call: Call, service: FakeImds) -> None:
+    says(service, "m4.xlarge")
+    host = asked_host(tmp_path, service)
+    call(network_irq.main, host, policy="auto")
+    service.kind = "off"
+    assert status(call(network_irq.main, host, policy="auto", instance_type="t2.xlarge")) == "refused"
+    assert status(call(network_irq.main, host, policy="auto")) == "refused", "asked about: what was learnt was wrong"
+
+
 def test_a_nitro_host_knows_its_type_and_asks_nobody(tmp_path: Path, call: Call, service: FakeImds) -> None:
     host = FakeKernel(tmp_path, files_of("nitro"))
     host.metadata_service = ("127.0.0.1", service.server_port)
