@@ -16,7 +16,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests imp
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Run, run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.unit_run import NAME as UNIT
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts, observe
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.unit import DISABLED
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import DISABLED
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal import Entry, Journal

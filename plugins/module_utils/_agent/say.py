@@ -10,7 +10,6 @@ import os
 import sys
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import sentence
 
 
 def say(text: str) -> None:
@@ -27,4 +26,6 @@ def say(text: str) -> None:
 
 def complain(text: str) -> None:
     """One message on standard error, whatever a file or an option brought into it."""
+    from ansible_collections.nearmetal.ec2.plugins.module_utils._words import sentence
+
     sys.stderr.write(f"{sentence(text)}\n")

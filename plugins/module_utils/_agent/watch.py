@@ -5,13 +5,10 @@
 
 from __future__ import annotations
 
-from typing import Tuple
-
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.say import say
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import ending
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.fingerprint import fingerprint
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.unit import switched_off
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import switched_off
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 
@@ -29,28 +26,29 @@ def reapply(host: WritableHost, if_changed: bool) -> int:
     if off is not None:
         say(f"switched off by {off}: nothing is planned")
         return 0
-    with ending.heeded():
-        return _rounds(host, if_changed)
-
-
-def _rounds(host: WritableHost, if_changed: bool) -> int:
     seen, failed = _planned_for(host)
-    for again in range(ROUNDS):
-        now = fingerprint(host)
-        same = if_changed and now == seen
-        if same and (again or not failed):
-            break
-        from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import tell
+    now = fingerprint(host)
+    if if_changed and now == seen and not failed:
+        return 0
+    # All the rest is imported for a plan alone: a look, every two minutes on every host, costs what it imports.
+    from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import tell
+    from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import ending
 
-        left = tell.replan(host, failed if same else ())
-        if left != failed or not same:
-            text = "".join(f"{line}\n" for line in (now, *left))
-            store.replace_file(host, store.FINGERPRINT, text.encode(), mode=0o600, folder_mode=0o755)
-        seen, failed, if_changed = now, left, True
+    with ending.heeded():
+        for _round in range(ROUNDS):
+            same = if_changed and now == seen
+            left = tell.replan(host, failed if same else ())
+            if left != failed or not same:
+                text = "".join(f"{line}\n" for line in (now, *left))
+                store.replace_file(host, store.FINGERPRINT, text.encode(), mode=0o600, folder_mode=0o755)
+            seen, failed, if_changed = now, left, True
+            now = fingerprint(host)
+            if now == seen:
+                break
     return int(bool(failed))
 
 
-def _planned_for(host: WritableHost) -> Tuple[str, Tuple[str, ...]]:
+def _planned_for(host: WritableHost) -> tuple[str, tuple[str, ...]]:
     """The fingerprint that was planned for, empty when none was, and the concerns that could not be."""
     try:
         data = store.read_file(host, store.FINGERPRINT)

@@ -33,7 +33,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.unit_run imp
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts, observe
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.platform import PlatformFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.unit import BAKED
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import BAKED
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal import Journal

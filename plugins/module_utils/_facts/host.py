@@ -1,16 +1,15 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How facts read a host: files below one root, never written. PRIVATE to the collection."""
+"""How facts read a host: files below one root, never written. PRIVATE to the collection.
+
+The timer's look needs this too, so what only drivers are asked with is imported by their methods.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
-from typing import List, Optional, Tuple
-
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import ioctl
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.ethtool import READING
 
 # A file of /proc or /sys that is larger than this is not what we think it is
 # (/proc/interrupts of 1,152 CPUs has 2.2 MB).
@@ -28,7 +27,7 @@ class Host:
     def __init__(self, root: str = "/") -> None:
         self.root = root.rstrip("/")
         # Where the metadata service answers; below another root there is no network.
-        self.metadata_service: Optional[Tuple[str, int]] = None if self.root else ("169.254.169.254", 80)
+        self.metadata_service: tuple[str, int] | None = None if self.root else ("169.254.169.254", 80)
 
     def real(self, path: str) -> str:
         """The path on this machine of the host's absolute `path`.
@@ -37,7 +36,7 @@ class Host:
         """
         return self._inside(path) if self.root else path
 
-    def text(self, path: str, limit: int = MAX_BYTES) -> Optional[str]:
+    def text(self, path: str, limit: int = MAX_BYTES) -> str | None:
         """The file's text, at most its first `limit` bytes; None when it can't be read.
 
         NUL bytes are dropped (recorded sysfs files end in them); bytes that are
@@ -45,30 +44,30 @@ class Host:
         """
         return self._read(path, limit, records=False)
 
-    def line(self, path: str) -> Optional[str]:
+    def line(self, path: str) -> str | None:
         """The file's text without the white space around it; None when it can't be read or is empty."""
         text = self._read(path, 4096, records=False)
         return (text.strip() or None) if text is not None else None
 
-    def raw(self, path: str) -> Optional[bytes]:
+    def raw(self, path: str) -> bytes | None:
         """The file's bytes, NUL too, which stands between the arguments of a process; None when it can't be read."""
         return self._bytes(path, MAX_BYTES, records=False)
 
-    def records(self, path: str, limit: int = MAX_BYTES) -> Optional[str]:
+    def records(self, path: str, limit: int = MAX_BYTES) -> str | None:
         """The text of a file that gives one record per read and then would block: /dev/kmsg.
 
         Each opening has its own position, so nothing is taken from other readers.
         """
         return self._read(path, limit, records=True)
 
-    def names(self, path: str) -> List[str]:
+    def names(self, path: str) -> list[str]:
         """The sorted names in a directory; empty when it can't be read."""
         try:
             return sorted(os.listdir(self.real(path)))
         except (OSError, ValueError):
             return []
 
-    def link(self, path: str) -> Optional[str]:
+    def link(self, path: str) -> str | None:
         """The text of a symbolic link; None when there is none."""
         parent, name = os.path.split(path)
         try:
@@ -91,11 +90,13 @@ class Host:
         except (OSError, ValueError):
             return False
 
-    def ethtool(self, device: str, record: bytes) -> Optional[bytes]:
+    def ethtool(self, device: str, record: bytes) -> bytes | None:
         """A driver's answer to an ethtool record; None when it has none, and for another root, which has no kernel.
 
         Raises ValueError for a record that would change something.
         """
+        from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.ethtool import READING
+
         if int.from_bytes(record[:4], sys.byteorder) not in READING:
             raise ValueError("no record that only reads")
         try:
@@ -103,27 +104,31 @@ class Host:
         except OSError:
             return None
 
-    def nvme_log(self, controller: str, page: int, size: int) -> Optional[bytes]:
+    def nvme_log(self, controller: str, page: int, size: int) -> bytes | None:
         """A log page of an NVMe controller, in `size` bytes; None when it has none, and for another root."""
+        from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import ioctl
+
         try:
             return None if self.root else ioctl.nvme_log(controller, page, size)
         except OSError:
             return None
 
-    def machine(self) -> Optional[str]:
+    def machine(self) -> str | None:
         """The machine as uname says; None for another root, which has no running kernel."""
         return None if self.root else os.uname().machine
 
     def _driver(self, device: str, record: bytes) -> bytes:
         if self.root:
             raise OSError(95, "No kernel runs below another root", self.root)
+        from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import ioctl
+
         return ioctl.ethtool(device, record)
 
-    def _read(self, path: str, limit: int, records: bool) -> Optional[str]:
+    def _read(self, path: str, limit: int, records: bool) -> str | None:
         data = self._bytes(path, limit, records)
         return data.replace(b"\0", b"").decode("utf-8", "replace") if data is not None else None
 
-    def _bytes(self, path: str, limit: int, records: bool) -> Optional[bytes]:
+    def _bytes(self, path: str, limit: int, records: bool) -> bytes | None:
         chunks = []
         left = limit
         try:
@@ -155,7 +160,7 @@ class Host:
 
     def _inside(self, path: str) -> str:
         """The real path below the root, component by component; a loop ends as a path that doesn't exist."""
-        done: List[str] = []
+        done: list[str] = []
         todo = path.split("/")[::-1]
         links = 0
         while todo:

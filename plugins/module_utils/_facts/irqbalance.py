@@ -12,14 +12,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Dict, Mapping, Optional, Tuple
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import irqbalance_process
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.irqbalance_process import PROGRAMS, UNIT
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import environment_file
 
-UNIT = "irqbalance.service"
 FILES = ("/etc/default/irqbalance", "/etc/sysconfig/irqbalance", "/etc/conf.d/irqbalance")
-PROGRAMS = ("/usr/sbin/irqbalance", "/usr/bin/irqbalance")
 OPTIONS = ("banmod", "policyscript")
-_GROUPS = ("/sys/fs/cgroup", "/sys/fs/cgroup/systemd")
 _UNITS = ("/etc/systemd/system", "/run/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system")
 
 
@@ -49,7 +48,7 @@ class IrqbalanceFacts:
 
 def observe(host: Host) -> IrqbalanceFacts:
     """Read the unit, the file that it reads, and the process."""
-    process = running(host)
+    process = irqbalance_process.arguments(host)
     file, variable, default = told(host)
     text = environment_file.assignment(host.text(file, 65536) or "", variable) if file and variable else None
     raw = default if text is None else text
@@ -65,21 +64,6 @@ def observe(host: Host) -> IrqbalanceFacts:
         in_force={file: raw or ""} if file and loaded else {},
         confined=host.line("/sys/fs/selinux/enforce") == "1",
     )
-
-
-def running(host: Host) -> Optional[Tuple[str, ...]]:
-    """The arguments of its process, by the control group of either version; None when it has none.
-
-    Beside it the group may hold a script that it asks, or what systemd is about to make it of.
-    """
-    for group in _GROUPS:
-        for number in (host.text(f"{group}/system.slice/{UNIT}/cgroup.procs", 65536) or "").split():
-            if not (number.isdigit() and number.isascii()):
-                continue
-            line = (host.raw(f"/proc/{number}/cmdline") or b"").decode("utf-8", "replace").split("\0")
-            if line[0] in PROGRAMS:
-                return tuple(line[1:-1])
-    return None
 
 
 def told(host: Host) -> Tuple[Optional[str], Optional[str], Optional[str]]:

@@ -16,11 +16,11 @@ from typing import Dict, List, Optional, Set, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import interrupts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.interface import NET, is_up
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.interrupts import Vector
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import irq_name
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.interrupts import Interrupts
 
-NET = "/sys/class/net"
 PLACE = re.compile(
     r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]|virtio[0-9]{1,5}|vif-[0-9]{1,5}|[0-9a-f-]{36}", re.ASCII
 )
@@ -61,12 +61,6 @@ def observe(host: Host, found: Interrupts) -> Tuple[Nic, ...]:
             continue
         nics.append(_nic(host, found, by_name, name, os.path.basename(link)))
     return tuple(sorted(nics, key=lambda nic: (nic.index, nic.name)))
-
-
-def is_up(host: Host, name: str) -> bool:
-    """Whether somebody brought the interface up."""
-    # IFF_UP is the lowest bit.
-    return not (host.line("{}/{}/flags".format(NET, name)) or "0x1").endswith(tuple("02468ace"))
 
 
 def uppers(host: Host) -> Dict[str, Tuple[str, ...]]:

@@ -12,12 +12,9 @@ from dataclasses import dataclass
 from typing import Any, Dict, Optional
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cmdline
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import switched_off
 
 AGENT = "/usr/local/lib/nearmetal/nearmetal.pyz"
-DISABLED = "/etc/nearmetal/disabled"
-BAKED = "/run/nearmetal/baked"  # an image is being made of this host: only its next boot is tuned
-ARGUMENT = "nearmetal=off"
 # By this link systemd starts the timer at boot, and the timer the service.
 LINK = "/etc/systemd/system/timers.target.wants/nearmetal.timer"
 # By this one an older version made the service a part of the boot, which waited for it.
@@ -70,14 +67,6 @@ def identity(host: Host) -> Optional[str]:
     """Version and digest of the agent on the host; None when there is none of ours."""
     head = _SECOND_LINE.match(host.text(AGENT, limit=256) or "")
     return head[1] if head and IDENTITY.fullmatch(head[1]) else None
-
-
-def switched_off(host: Host) -> Optional[str]:
-    """What keeps the unit from running, as the operator wrote it; None when nothing does."""
-    for path in (DISABLED, BAKED):
-        if host.exists(path):
-            return path
-    return ARGUMENT if ARGUMENT in (host.text("/proc/cmdline", cmdline.LONGEST) or "").split() else None
 
 
 def _systemd(host: Host) -> Optional[str]:

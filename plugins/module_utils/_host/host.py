@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import stat
-from typing import Sequence
+from collections.abc import Sequence
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host

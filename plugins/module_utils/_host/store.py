@@ -15,8 +15,9 @@ import fcntl
 import os
 import stat
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import IO, Iterator, Optional
+from io import FileIO
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
@@ -44,7 +45,7 @@ def explain(path: str, error: OSError) -> NearmetalError:
     return NearmetalError(f"{path}: {os.strerror(error.errno or 0)}")
 
 
-def _enter(parent: int, name: str, path: str, create: Optional[int]) -> int:
+def _enter(parent: int, name: str, path: str, create: int | None) -> int:
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         if create is not None:
@@ -65,7 +66,7 @@ def _enter(parent: int, name: str, path: str, create: Optional[int]) -> int:
 
 
 @contextmanager
-def directory(host: WritableHost, path: str, create: Optional[int] = None) -> Iterator[int]:
+def directory(host: WritableHost, path: str, create: int | None = None) -> Iterator[int]:
     """A descriptor of the directory `path`; `create` is the mode for components that are missing.
 
     Raises FileNotFoundError when it is absent and not to be created, else NearmetalError.
@@ -88,7 +89,7 @@ def directory(host: WritableHost, path: str, create: Optional[int] = None) -> It
         os.close(descriptor)
 
 
-def read_file(host: WritableHost, path: str) -> Optional[bytes]:
+def read_file(host: WritableHost, path: str) -> bytes | None:
     """The bytes of a file of ours; None when it doesn't exist."""
     folder, name = os.path.split(path)
     try:
@@ -233,7 +234,7 @@ def lock(host: WritableHost, patience: float = 0, holder: str = "") -> Iterator[
         yield
 
 
-def _locked(stream: IO[bytes]) -> bool:
+def _locked(stream: FileIO) -> bool:
     try:
         fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

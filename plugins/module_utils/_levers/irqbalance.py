@@ -15,7 +15,8 @@ import time
 from typing import Iterable
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import irqbalance
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import irqbalance, irqbalance_process
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.irqbalance_process import UNIT
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files import IRQBALANCE_POLICY
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import PCI_DRIVERS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
@@ -51,7 +52,7 @@ class IrqbalanceArguments(Lever):
     def write(self, host: WritableHost, where: str, value: Value) -> None:
         file, variable, _default = irqbalance.told(host)
         if file != where or variable is None:
-            raise NearmetalError(f"{irqbalance.UNIT} doesn't read its arguments from {where} any more")
+            raise NearmetalError(f"{UNIT} doesn't read its arguments from {where} any more")
         raw = None if value is None else str(value)
         present = str(self.read(host, where) or "")
         known = irqbalance.words(present) or ()
@@ -66,7 +67,7 @@ class IrqbalanceArguments(Lever):
             data = after.encode("utf-8", "surrogateescape")
             store.replace_file(host, where, data, mode=host.mode(where), folder_mode=0o755)
         if self.restart and host.booted():
-            host.command(("systemctl", "restart", irqbalance.UNIT))
+            host.command(("systemctl", "restart", UNIT))
             self._wait(host, where)
 
     def _wait(self, host: WritableHost, where: str) -> None:
@@ -82,9 +83,9 @@ class IrqbalanceArguments(Lever):
         return (store.beside(where),)
 
     def pending(self, host: WritableHost, where: str, value: Value) -> str:
-        if self.restart or irqbalance.running(host) is None:
+        if self.restart or irqbalance_process.arguments(host) is None:
             return ""
-        return f"irqbalance runs with its old arguments until systemctl restart {irqbalance.UNIT}, or the next boot"
+        return f"irqbalance runs with its old arguments until systemctl restart {UNIT}, or the next boot"
 
 
 LEVERS = (

@@ -15,7 +15,7 @@ from abc import abstractmethod
 from typing import Dict, Iterable, Mapping, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import interrupts, irqbalance, network, nic
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import interrupts, irqbalance_process, network, nic
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import Nic
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import Table
@@ -41,7 +41,9 @@ def demand_nic(host: WritableHost, where: str) -> Nic:
 
 def moved_interrupts(host: WritableHost, places: Iterable[str]) -> Iterable[Tuple[str, str]]:
     """Lever and place of the interrupts that move with a change of these NICs; irqbalance moves them anyway."""
-    return () if irqbalance.running(host) is not None else tuple(("network.affinity", place) for place in places)
+    if irqbalance_process.arguments(host) is not None:
+        return ()
+    return tuple(("network.affinity", place) for place in places)
 
 
 def nic_gone(host: WritableHost, where: str) -> bool:

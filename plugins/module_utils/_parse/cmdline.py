@@ -5,12 +5,10 @@
 
 from __future__ import annotations
 
-from typing import List, Optional, Tuple
-
 LONGEST = 65536  # bytes of /proc/cmdline that are read: far above every kernel's COMMAND_LINE_SIZE
 
 
-def tokens(text: str) -> Tuple[str, ...]:
+def tokens(text: str) -> tuple[str, ...]:
     """The arguments in order, duplicates kept, each verbatim with its quotes.
 
     Blanks within double quotes belong to the argument (kernel lib/cmdline.c, next_arg);
@@ -18,8 +16,8 @@ def tokens(text: str) -> Tuple[str, ...]:
     """
     if '"' not in text:
         return tuple(text.split())
-    found: List[str] = []
-    current: List[str] = []
+    found: list[str] = []
+    current: list[str] = []
     quoted = False
     for character in text:
         if character == '"':
@@ -37,7 +35,7 @@ def tokens(text: str) -> Tuple[str, ...]:
     return tuple(found)
 
 
-def split(token: str) -> Tuple[str, Optional[str]]:
+def split(token: str) -> tuple[str, str | None]:
     """Name and value of one token, without the quotes; the value is None when there is no "="."""
     name, equals, value = token.partition("=")
     if name.startswith('"'):
@@ -54,7 +52,7 @@ def split(token: str) -> Tuple[str, Optional[str]]:
     return name, value
 
 
-def values(arguments: Tuple[str, ...], name: str) -> Tuple[Optional[str], ...]:
+def values(arguments: tuple[str, ...], name: str) -> tuple[str | None, ...]:
     """The value of every argument of this name, in order.
 
     As for the kernel, "-" and "_" are equal in names. What follows a token "--" is

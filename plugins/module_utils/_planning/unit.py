@@ -18,13 +18,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files 
     SERVICE,
     TIMER,
 )
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.unit import (
-    AGENT,
-    ARGUMENT,
-    BAKED,
-    DISABLED,
-    UnitFacts,
-)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import ARGUMENT, BAKED, DISABLED
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.unit import AGENT, UnitFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Value
 from ansible_collections.nearmetal.ec2.plugins.module_utils._version import numbers
 

@@ -1,13 +1,15 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The unit on a slow host: no boot waits for it, and no end comes between a write and its record."""
+"""The unit on a slow host: no boot waits for it, a look is cheap, and no end comes between a write and its record."""
 
 from __future__ import annotations
 
 import json
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any, Callable, Dict
 
@@ -133,3 +135,27 @@ def test_a_restore_that_it_waited_for_leaves_it_nothing_to_do(tmp_path: Path, ca
         command(["reapply", "--if-changed"], host)
     assert ended.value.code == 0
     assert host.written == []
+
+
+# Runs in a process of its own, without what a site adds: the look, and then which modules it imported.
+LOOK = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+class Root(WritableHost):
+    def is_root(self):
+        return True
+code = main(["reapply", "--if-changed"], Root(sys.argv[2]))
+print(code, *sys.modules)
+"""
+
+
+def test_a_look_that_finds_no_change_imports_next_to_nothing(host: FakeKernel, call: Call) -> None:
+    call(clocksource.main, host, source="auto")
+    assert command(["reapply"], host) == 0
+    argv = [sys.executable, "-I", "-S", "-c", LOOK, str(Path(host.root) / AGENT), host.root]
+    code, *modules = subprocess.run(argv, stdout=subprocess.PIPE, check=True, text=True).stdout.split()
+    assert code == "0"
+    costly = {"argparse", "dataclasses", "hashlib", "json", "re", "shutil", "socket", "subprocess", "typing"}
+    assert not costly & set(modules), "every host looks every two minutes, and nearly all that it costs is importing"

@@ -15,11 +15,11 @@ from typing import List, Optional, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.irqbalance import (
-    UNIT,
     IrqbalanceFacts,
     extended,
     words,
 )
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.irqbalance_process import UNIT
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files import IRQBALANCE_POLICY, MARK
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import PCI_DRIVERS, Nic
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Wanted

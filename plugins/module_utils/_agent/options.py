@@ -1,0 +1,31 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The commands of `nearmetal` and their options. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import argparse
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
+
+
+def parser() -> argparse.ArgumentParser:
+    """The commands and their options."""
+    top = argparse.ArgumentParser(prog="nearmetal", description="What nearmetal.ec2 keeps tuned on this host.")
+    top.add_argument("--version", action="version", version=f"nearmetal.ec2 {VERSION}")
+    commands = top.add_subparsers(dest="command", required=True, metavar="status|plan|reapply|confirm|restore|capture")
+    status = commands.add_parser("status", help="what is tuned, by which run, what drifted, how to take it back")
+    status.add_argument("--json", action="store_true", help="the same for programs")
+    plan = commands.add_parser("plan", help="what reapply would change; changes nothing")
+    plan.add_argument("--from", dest="file", metavar="FILE", help="what tune would change on a captured host")
+    plan.add_argument("--workload", help="with --from: these (web,cache), or auto, instead of what that host wanted")
+    plan.add_argument("--json", action="store_true", help="the same for programs")
+    reapply = commands.add_parser("reapply", help="set again what was wanted, for the size that the host has now")
+    reapply.add_argument("--if-changed", action="store_true", help="only when queues, interrupts, CPUs or disks did")
+    commands.add_parser("confirm", help="the network change that waits for it may stay")
+    commands.add_parser("dead-man", help="what the timer runs: put back a network change that nobody confirmed")
+    commands.add_parser("capture", help="print what a plan asks of this host as one JSON file, for a bug report")
+    restore = commands.add_parser("restore", help="take back one concern, or everything")
+    restore.add_argument("concern", nargs="*", help="all of them when none is named")
+    return top

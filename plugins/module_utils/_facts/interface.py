@@ -1,0 +1,16 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What one read says of a network interface. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+
+NET = "/sys/class/net"
+
+
+def is_up(host: Host, name: str) -> bool:
+    """Whether somebody brought the interface up."""
+    # IFF_UP is the lowest bit.
+    return not (host.line(f"{NET}/{name}/flags") or "0x1").endswith(tuple("02468ace"))

@@ -1,0 +1,27 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The process of irqbalance. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+
+UNIT = "irqbalance.service"
+PROGRAMS = ("/usr/sbin/irqbalance", "/usr/bin/irqbalance")
+_GROUPS = ("/sys/fs/cgroup", "/sys/fs/cgroup/systemd")
+
+
+def arguments(host: Host) -> tuple[str, ...] | None:
+    """The arguments of its process, by the control group of either version; None when it doesn't run.
+
+    Beside it the group may hold a script that it asks, or what systemd is about to make it of.
+    """
+    for group in _GROUPS:
+        for number in (host.text(f"{group}/system.slice/{UNIT}/cgroup.procs", 65536) or "").split():
+            if not (number.isdigit() and number.isascii()):
+                continue
+            line = (host.raw(f"/proc/{number}/cmdline") or b"").decode("utf-8", "replace").split("\0")
+            if line[0] in PROGRAMS:
+                return tuple(line[1:-1])
+    return None
