@@ -41,6 +41,11 @@ def choose(host: Host, asked: Optional[Sequence[str]], auto: str, spelled_out: M
         return Chosen((), "tune")
     if AUTO not in asked:
         demand_known(asked)
+        if spelled_out and len(asked) > 1:
+            raise NearmetalError(
+                f"several workloads ({', '.join(asked)}) are combined from their names, and workload_concerns spell one"
+                " out, which decides: run the playbook tune for several, or name one"
+            )
         return Chosen(tuple(asked), f"tune, {_named(asked)}")
     others = [name for name in asked if name != AUTO]
     if others:

@@ -118,6 +118,17 @@ def test_auto_beside_a_workload_that_is_spelled_out_is_refused(tmp_path: Path, c
     assert "workload_concerns spell a workload out, which decides: ask for one of them" in result["msg"]
 
 
+def test_several_beside_a_workload_that_is_spelled_out_are_refused(tmp_path: Path, call: Call) -> None:
+    spelled_out = {"hugepages": {"thp": "never"}}
+    result = call(tune.main, running(tmp_path), workload=["web", "cache"], workload_concerns=spelled_out)
+    assert result["failed"]
+    assert result["msg"] == (
+        "several workloads (web, cache) are combined from their names, and workload_concerns spell one out, which"
+        " decides: run the playbook tune for several, or name one"
+    )
+    assert call(tune.main, running(tmp_path), check=True, workload=["web"], workload_concerns=spelled_out)["changed"]
+
+
 def test_auto_tells_what_it_saw_and_asks_for_base_alone(tmp_path: Path, call: Call) -> None:
     host = running(tmp_path, NGINX, REDIS, TOOL)
     result = call(tune.main, host, workload="auto")
@@ -235,6 +246,14 @@ def test_the_role_takes_lists_and_auto_and_the_report_names_all(tmp_path: Path) 
     roots = [tmp_path / name / "root/proc/sys/net" for name in hosts]
     assert [(root / "ipv4/tcp_max_syn_backlog").read_text().strip() for root in roots] == ["8192"] * 3
     assert [(root / "core/busy_poll").read_text().strip() for root in roots] == ["50", "50", "0"]
+
+
+def test_a_playbook_that_spells_its_workload_out_refuses_several(tmp_path: Path) -> None:
+    hosts = {"host": simulate(tmp_path / "host", "nitro")}
+    (tmp_path / "hosts.json").write_text(json.dumps({"all": {"hosts": hosts}}))
+    done = play(tmp_path, "nearmetal.ec2.web", "-e", '{"tune_workload": ["web", "cache"]}')
+    assert done.returncode != 0
+    assert "run the playbook tune for several, or name one" in " ".join(done.stdout.split())
 
 
 def test_after_its_reboot_a_run_asks_for_what_it_recognised_before(tmp_path: Path) -> None:
