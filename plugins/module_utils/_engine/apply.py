@@ -12,18 +12,27 @@ from typing import AbstractSet, Callable, Dict, List, Mapping, Sequence, Tuple
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.restore import plan_restore
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever, way_back
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import (
+    Batch,
+    completed,
+    disturbed_by,
+    may_return,
+    seen,
+    write_all,
+)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of, way_back
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal import Journal
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Value
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import LONGEST_VALUE, in_words
 
 
 def obstacles(host: WritableHost, actions: Sequence[Action]) -> List[str]:
     """What stands in the way of these actions, known before anything is changed."""
     found = []
     for action in actions:
-        moved = lever(action.what)
-        moved.check(action.where, action.after)
-        sentence = moved.obstacle(host, action.where)
+        lever = lever_of(action.what)
+        lever.check(action.where, action.after)
+        sentence = lever.obstacle(host, action.where)
         if sentence:
             found.append(f"{action.concern}.{action.knob}: {sentence}")
     return found
@@ -50,7 +59,8 @@ def apply(
     """
     earlier = journal.entries()
     actions = [
-        replace(action, before=lever(action.what).whole(host, action.where, action.before)) for action in actions
+        replace(action, before=completed(lever_of(action.what), host, action.where, action.before))
+        for action in actions
     ]
     done: List[Action] = []
     asked = {(action.what, action.where) for action in actions}
@@ -61,7 +71,7 @@ def apply(
             journal.begin(actions, shaken)
         for group in _groups(actions):
             done += group
-            lever(group[0].what).write_all(host, {action.where: action.after for action in group})
+            write_all(lever_of(group[0].what), host, {action.where: action.after for action in group})
         if actions:
             _demand_held(host, done, left())
             journal.settle(actions, shaken)
@@ -85,10 +95,10 @@ def _shaken(host: WritableHost, actions: Sequence[Action]) -> List[Action]:
     """What these actions may set anew elsewhere, as it is before them; the reason names the lever that may."""
     found: Dict[Tuple[str, str], Action] = {}
     for action in actions:
-        for what, where in lever(action.what).disturbs(host, action.where):
-            now = lever(what).read(host, where)
+        for what, where in disturbed_by(lever_of(action.what), host, action.where):
+            now = lever_of(what).read(host, where)
             with suppress(NearmetalError):
-                lever(what).check(where, now)
+                lever_of(what).check(where, now)
                 place = Action(action.concern, what.rpartition(".")[2], what, now, now, action.what, "journal", where)
                 found.setdefault((what, where), place)
     return list(found.values())
@@ -98,13 +108,13 @@ def _disturbed(host: WritableHost, places: Sequence[Action], asked: AbstractSet[
     """Those of these places that were set anew; where that was `asked`, only the elements that are gone."""
     found = []
     for place in places:
-        moved = lever(place.what)
-        now = moved.read(host, place.where)
-        present = moved.elements(now)
-        gone = {name: None for name in moved.elements(place.before) if name not in present} if moved.partial else {}
+        lever = lever_of(place.what)
+        now = lever.read(host, place.where)
+        present = lever.elements(now)
+        gone = {name: None for name in lever.elements(place.before) if name not in present} if lever.partial else {}
         anew = {} if (place.what, place.where) in asked or now == place.before else present
         if now is not None and (anew or gone):
-            found.append(replace(place, after=moved.composed({**anew, **gone}, now)))
+            found.append(replace(place, after=lever.composed({**anew, **gone}, now)))
     return found
 
 
@@ -129,13 +139,13 @@ def roll_back(host: WritableHost, done: Sequence[Action]) -> str:
     """
     trouble = []
     for group in _groups(way_back(done)):
-        moved = lever(group[0].what)
+        lever = lever_of(group[0].what)
         try:
-            moved.write_all(host, {action.where: value for action, value in _not_back(host, group)})
+            write_all(lever, host, {action.where: value for action, value in _not_back(host, group)})
         except NearmetalError:
             trouble += _each_alone(host, group)
         for action, value in _not_back(host, group):
-            trouble.append(f"{action.what} {action.where} doesn't take {value!r}")
+            trouble.append(f"{action.what} {action.where} doesn't take {_shown(value)}")
     told = list(dict.fromkeys(trouble))
     return "; ".join(told[:2]) + (f"; and {len(told) - 2} more" if len(told) > 2 else "")
 
@@ -143,11 +153,11 @@ def roll_back(host: WritableHost, done: Sequence[Action]) -> str:
 def _each_alone(host: WritableHost, group: Sequence[Action]) -> List[str]:
     """Take back element by element what isn't back yet, so that one that fails stops no other; the failures."""
     trouble = []
-    moved = lever(group[0].what)
+    lever = lever_of(group[0].what)
     for action, value in _not_back(host, group):
-        for name, part in moved.elements(value, moved.seen(host, action.where)).items():
+        for name, part in lever.elements(value, seen(lever, host, action.where)).items():
             try:
-                moved.write(host, action.where, moved.composed({name: part}, moved.read(host, action.where)))
+                lever.write(host, action.where, lever.composed({name: part}, lever.read(host, action.where)))
             except NearmetalError as error:
                 trouble.append(str(error))
     return trouble
@@ -157,34 +167,33 @@ def _not_back(host: WritableHost, group: Sequence[Action]) -> List[Tuple[Action,
     """The actions of one lever whose place isn't as it was before them, and what brings that back."""
     found = []
     for action in group:
-        moved = lever(action.what)
-        seen = moved.seen(host, action.where)
-        before = moved.elements(action.before, moved.elements(action.after))
-        after = moved.elements(action.after, before)
+        lever = lever_of(action.what)
+        present = seen(lever, host, action.where)
+        before = lever.elements(action.before, lever.elements(action.after))
+        after = lever.elements(action.after, before)
         back = {
             name: part
             for name, part in before.items()
-            if name in after and after[name] != part and _missed(host, action, seen, name, part)
+            if name in after and after[name] != part and _missed(host, action, present, name, part)
         }
         if back:
-            found.append((action, moved.composed(back, moved.read(host, action.where))))
+            found.append((action, lever.composed(back, lever.read(host, action.where))))
     return found
 
 
-def _missed(host: WritableHost, action: Action, seen: Mapping[str, Value], name: str, part: Value) -> bool:
+def _missed(host: WritableHost, action: Action, present: Mapping[str, Value], name: str, part: Value) -> bool:
     """Whether an element isn't seen to be as it was before an action."""
-    moved = lever(action.what)
-    if name not in seen:
-        return moved.away(host, action.where, name)
-    return not moved.alike(moved.remembered(seen[name]), moved.remembered(part))
+    lever = lever_of(action.what)
+    if name not in present:
+        return may_return(lever, host, action.where, name)
+    return not lever.alike(lever.remembered(present[name]), lever.remembered(part))
 
 
 def _groups(actions: Sequence[Action]) -> List[List[Action]]:
     """One by one, but the actions of a shared or grouped lever together."""
     groups: List[List[Action]] = []
     for action in actions:
-        moved = lever(action.what)
-        if (moved.shared or moved.grouped) and groups and groups[-1][0].what == action.what:
+        if isinstance(lever_of(action.what), Batch) and groups and groups[-1][0].what == action.what:
             groups[-1].append(action)
         else:
             groups.append([action])
@@ -195,9 +204,14 @@ def _demand_held(host: WritableHost, done: Sequence[Action], left: Sequence[Acti
     """Each place has its value, and a new plan has nothing more to do there."""
     again = {(action.what, action.where) for action in left}
     for action in done:
-        now = lever(action.what).read(host, action.where)
-        if not lever(action.what).same(now, action.after) or (action.what, action.where) in again:
+        now = lever_of(action.what).read(host, action.where)
+        if not lever_of(action.what).same(now, action.after) or (action.what, action.where) in again:
             place = f"{action.what} {action.where}".strip()
             raise NearmetalError(
-                f"{action.concern}.{action.knob}: the kernel did not take {action.after!r} for {place}: it has {now!r}"
+                f"{action.concern}.{action.knob}: the kernel did not take {_shown(action.after)} for {place}: it has"
+                f" {_shown(now)}"
             )
+
+
+def _shown(value: Value) -> str:
+    return in_words(value, "nothing", LONGEST_VALUE)

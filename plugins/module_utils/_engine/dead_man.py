@@ -23,7 +23,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Nearme
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import observe
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import bundle, store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import detached
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal import Journal
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import Stored, StoredWanted, stored_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import json_text
@@ -223,8 +224,8 @@ def fire(host: WritableHost) -> List[Action]:
 
 
 def _changed(host: WritableHost, action: Action) -> bool:
-    place = lever(action.what)
-    return not place.gone(host, action.where) and place.read(host, action.where) != action.before
+    lever = lever_of(action.what)
+    return not detached(lever, host, action.where) and lever.read(host, action.where) != action.before
 
 
 def _want_again(stored: StoredWanted, armed: _Armed, concerns: Iterable[str]) -> None:
@@ -259,7 +260,7 @@ def _armed(host: WritableHost) -> Optional[_Armed]:
 
 def _action(raw: Any) -> Action:
     action = Action(**raw)
-    lever(action.what).check(action.where, action.before)
+    lever_of(action.what).check(action.where, action.before)
     return action
 
 

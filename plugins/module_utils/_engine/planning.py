@@ -17,7 +17,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Nearme
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts, project
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.owners import OwnersFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import Disturbing
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal import Entry, Journal
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import Stored, StoredWanted, to_store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Wanted
@@ -140,8 +141,8 @@ def plan_one(
         plan = asked(project(facts, _of_mode(back.plan.actions, mode)))
         dropped = _dropped(request.concern, plan, entries)
         back = plan_restore(host, dropped, UNWANTED)
-    first = tuple(action for action in back.plan.actions if lever(action.what).first)
-    later = tuple(action for action in back.plan.actions if not lever(action.what).first)
+    first = tuple(action for action in back.plan.actions if isinstance(lever_of(action.what), Disturbing))
+    later = tuple(action for action in back.plan.actions if action not in first)
     # Another size or type may need another plan: an image is started on any.
     keep = _kept(stored, facts, request.concern, wanted, plan.replan or mode == BAKE)
     waived = held(wanted, time.strftime("%Y-%m-%d", time.gmtime()))

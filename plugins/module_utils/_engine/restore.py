@@ -9,7 +9,14 @@ from dataclasses import dataclass, replace
 from typing import Dict, Iterator, List, Mapping, Sequence, Set, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever, way_back
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import (
+    OnDisk,
+    SetsOthers,
+    detached,
+    disturbed_by,
+    seen,
+)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of, way_back
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.elements import Judged
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal import Entry, set_at_boot
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Value
@@ -38,41 +45,41 @@ def plan_restore(host: WritableHost, entries: Sequence[Entry], reason: str) -> W
     renewed: Set[Tuple[str, str]] = set()
     at_boot = set_at_boot(host, entries)  # whatever the last run of an earlier boot had set there
     for entry in way_back(entries):
-        moved = lever(entry.what)
-        if moved.gone(host, entry.where):
+        lever = lever_of(entry.what)
+        if detached(lever, host, entry.where):
             forget.append(entry)
             continue
         void = entry.void(boot_id)
-        now = moved.read(host, entry.where)
-        ours = (*entry.ours, moved.remembered(now)) if void and entry.key in at_boot else entry.ours
-        first = moved.kernel_choice(host, entry.where) if void else entry.original
+        now = lever.read(host, entry.where)
+        ours = (*entry.ours, lever.remembered(now)) if void and entry.key in at_boot else entry.ours
+        first = lever.kernel_choice(host, entry.where) if void else entry.original
         found = replace(entry, ours=ours).judged(host, first)
         if not void:
             findings += _left_alone(entry, found)
             findings += _out_of_reach(entry, found)
         goal = _goal(host, entry, found, not void and (entry.what, entry.where) in renewed)
         if goal:
-            renewed.update(moved.disturbs(host, entry.where))
+            renewed.update(disturbed_by(lever, host, entry.where))
             action = Action(
                 concern=entry.concern,
                 knob=entry.knob,
                 what=entry.what,
                 where=entry.where,
                 before={name: now[name] for name in goal if name in now} if isinstance(now, Mapping) else now,
-                after=moved.composed(goal, now),
-                scope=moved.scope,
+                after=lever.composed(goal, now),
+                scope=lever.scope,
                 reason=reason,
                 reference="journal",
             )
             actions.append(action)
             findings.append(_back(action))
-            pending = moved.pending(host, entry.where, action.after)
-            if pending:
-                findings.append(replace(_back(action), status=moved.waits_for, reason=pending))
+            pending = lever.pending(host, entry.where, action.after) if isinstance(lever, OnDisk) else ""
+            if isinstance(lever, OnDisk) and pending:
+                findings.append(replace(_back(action), status=lever.waits_for, reason=pending))
         elif void and found.ours:
             findings.append(_by_reboot(entry, now))
             forget.append(entry)
-        elif void or not found.away:
+        elif void or not found.absent:
             forget.append(entry)
     return WayBack(Plan(tuple(actions), tuple(findings)), tuple(forget))
 
@@ -88,18 +95,19 @@ def set_elsewhere(host: WritableHost, entries: Sequence[Entry]) -> Tuple[Entry, 
     boot_id = host.boot_id()
     found: Dict[Tuple[str, str], Entry] = {}
     for entry in entries:
-        for what, where in lever(entry.what).also(host, entry.where):
-            moved = lever(what)
-            original = moved.kernel_choice(host, where)
+        setter = lever_of(entry.what)
+        for what, where in setter.sets(host, entry.where) if isinstance(setter, SetsOthers) else ():
+            lever = lever_of(what)
+            original = lever.kernel_choice(host, where)
             if (what, where) not in known and original is not None:
-                ours = moved.remembered(moved.read(host, where))
+                ours = lever.remembered(lever.read(host, where))
                 knob = what.rpartition(".")[2]
                 found[what, where] = Entry(entry.concern, knob, what, where, original, (ours,), boot_id)
         for what, where in set_at_boot(host, (entry,)) - known:
-            moved = lever(what)
-            ours = moved.remembered(moved.read(host, where))
+            lever = lever_of(what)
+            ours = lever.remembered(lever.read(host, where))
             knob = (where or what).rpartition(".")[2]
-            original = moved.kernel_choice(host, where)
+            original = lever.kernel_choice(host, where)
             found[what, where] = Entry(entry.concern, knob, what, where, original, (ours,), boot_id)
     return tuple(found.values())
 
@@ -122,18 +130,18 @@ def _goal(host: WritableHost, entry: Entry, found: Judged, renewed: bool) -> Map
 
     A step that sets the place anew may bring any that can't be read now, as queues do that are made again.
     """
-    moved = lever(entry.what)
-    first = moved.elements(entry.original) if moved.partial else {}
-    absent = set(first) - set(moved.seen(host, entry.where)) if renewed else set()
+    lever = lever_of(entry.what)
+    first = lever.elements(entry.original) if lever.partial else {}
+    absent = set(first) - set(seen(lever, host, entry.where)) if renewed else set()
     if not found.back and not absent:
         return {}
-    return {**found.back, **{name: part for name, part in first.items() if name in found.away or name in absent}}
+    return {**found.back, **{name: part for name, part in first.items() if name in found.absent or name in absent}}
 
 
 def _left_alone(entry: Entry, found: Judged) -> Iterator[Finding]:
     """What somebody else set, element by element; elements that went the same way in one sentence."""
     groups: Dict[str, List[str]] = {}
-    for name, (now, original) in found.others.items():
+    for name, (now, original) in found.foreign.items():
         groups.setdefault(f"to {now} after nearmetal did: left alone; before nearmetal it was {original}", []).append(
             name
         )
@@ -148,24 +156,24 @@ def _left_alone(entry: Entry, found: Judged) -> Iterator[Finding]:
             knob=entry.knob,
             status="advice",
             where=entry.where,
-            now={name: found.others[name][0] for name in names} if table else str(found.others[""][0]),
-            wanted={name: found.others[name][1] for name in names} if table else found.others[""][1],
+            now={name: found.foreign[name][0] for name in names} if table else str(found.foreign[""][0]),
+            wanted={name: found.foreign[name][1] for name in names} if table else found.foreign[""][1],
             reason=" ".join(filter(None, ("somebody set", _listed(names), went))),
             reference="journal",
         )
 
 
 def _out_of_reach(entry: Entry, found: Judged) -> Iterator[Finding]:
-    if not found.away:
+    if not found.absent:
         return
-    first = lever(entry.what).elements(entry.original, found.away)
-    places = _listed(list(found.away)) or f"{entry.what} {entry.where}".strip()
+    first = lever_of(entry.what).elements(entry.original, found.absent)
+    places = _listed(list(found.absent)) or f"{entry.what} {entry.where}".strip()
     yield Finding(
         concern=entry.concern,
         knob=entry.knob,
         status="advice",
         where=entry.where,
-        wanted={name: part for name, part in first.items() if name in found.away},
+        wanted={name: part for name, part in first.items() if name in found.absent},
         reason=f"{places} can't be read now, as when its CPUs are offline or its device is away;"
         " the journal keeps what was there: restore again when it is back",
         reference="journal",

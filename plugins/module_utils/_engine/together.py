@@ -14,7 +14,8 @@ from typing import Iterable, List, Sequence, Tuple
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.apply import apply, roll_back
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import Shared
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal import Journal
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.kernel_arguments import Asked, agree
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action
@@ -25,7 +26,7 @@ def split(actions: Iterable[Action]) -> Tuple[List[Action], List[Action]]:
     shared: List[Action] = []
     own: List[Action] = []
     for action in actions:
-        (shared if lever(action.what).shared else own).append(action)
+        (shared if isinstance(lever_of(action.what), Shared) else own).append(action)
     return shared, own
 
 
@@ -36,7 +37,9 @@ def demand_agreement(journal: Journal, actions: Sequence[Action]) -> None:
     asked = [
         Asked(f"{entry.concern}.{entry.knob}", str(entry.ours[-1]))
         for entry in journal.entries()
-        if lever(entry.what).shared and entry.ours[-1] is not None and theirs.get(entry.key) != entry.concern
+        if isinstance(lever_of(entry.what), Shared)
+        and entry.ours[-1] is not None
+        and theirs.get(entry.key) != entry.concern
     ]
     asked += [
         Asked(f"{action.concern}.{action.knob}", str(action.after)) for action in shared if action.after is not None

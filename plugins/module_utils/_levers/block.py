@@ -8,16 +8,15 @@
 
 from __future__ import annotations
 
-import errno
-import os
 import re
 from contextlib import suppress
-from typing import Iterable, Iterator, Tuple
+from typing import Iterable, Iterator
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import block, disk
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import Lever
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import impossible, no_place, put, unwritable
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import Disturbing, OnDevice, Place
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import block_queue
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
 
@@ -28,7 +27,7 @@ _RULE = re.compile(
 )
 
 
-class QueueFile(Lever):
+class QueueFile(OnDevice):
     """One file of the queue of a disk."""
 
     def __init__(self, attribute: str) -> None:
@@ -37,31 +36,21 @@ class QueueFile(Lever):
 
     def check(self, where: str, value: Value) -> None:
         if not disk.PLACE.fullmatch(where):
-            raise NearmetalError(f"{self.what} has no place {where!r}")
+            raise no_place(self, where)
         if not block_queue.valid(self.attribute, value):
-            raise NearmetalError(f"{self.what} can't be {value!r}")
+            raise impossible(self, value, where)
 
     def read(self, host: WritableHost, where: str) -> Value:
         name = disk.names(host).get(where)
         return block.read(host, name, self.attribute) if name is not None else None
 
     def write(self, host: WritableHost, where: str, value: Value) -> None:
-        self.put(host, self._demand(host, where), str(value))
+        put(host, self.path(self._demand(host, where)), str(value))
 
-    def put(self, host: WritableHost, name: str, text: str) -> None:
-        """Write the file; NearmetalError when the kernel refuses."""
-        path = self._path(name)
-        try:
-            host.write_value(path, f"{text}\n")
-        except OSError as error:
-            code = errno.errorcode.get(error.errno or 0, "error")
-            reason = os.strerror(error.errno or 0)
-            raise NearmetalError(f"the kernel refused {text} in {path} ({code}: {reason})") from None
-
-    def same(self, now: Value, value: Value) -> bool:
-        if isinstance(now, str) and isinstance(value, str):
-            return block_queue.holds(self.attribute, now, value)
-        return now == value
+    def same(self, present: Value, value: Value) -> bool:
+        if isinstance(present, str) and isinstance(value, str):
+            return block_queue.holds(self.attribute, present, value)
+        return present == value
 
     def remembered(self, value: Value) -> Value:
         return block_queue.remembered(self.attribute, value) if isinstance(value, str) else value
@@ -70,9 +59,9 @@ class QueueFile(Lever):
         name = disk.names(host).get(where)
         if name is None:
             return f"no disk is at {where} any more"
-        return "" if host.writable(self._path(name)) else f"{self._path(name)} can't be written here: run on the host"
+        return unwritable(host, self.path(name))
 
-    def gone(self, host: WritableHost, where: str) -> bool:
+    def detached(self, host: WritableHost, where: str) -> bool:
         return where not in disk.names(host)
 
     def kernel_choice(self, host: WritableHost, where: str) -> Value:
@@ -81,7 +70,8 @@ class QueueFile(Lever):
             return None
         return block.kernel_choice(host, name, self.attribute)
 
-    def _path(self, name: str) -> str:
+    def path(self, name: str) -> str:
+        """The file of a disk."""
         return f"{disk.BLOCK}/{name}/queue/{self.attribute}"
 
     def _demand(self, host: WritableHost, where: str) -> str:
@@ -91,16 +81,14 @@ class QueueFile(Lever):
         return name
 
 
-class Scheduler(QueueFile):
+class Scheduler(QueueFile, Disturbing):
     """The I/O scheduler. With each one the kernel sets nr_requests anew, so a number that wasn't its own is kept."""
-
-    first = True
 
     def __init__(self) -> None:
         super().__init__("scheduler")
         self._requests = QueueFile("nr_requests")
 
-    def disturbs(self, host: WritableHost, where: str) -> Iterable[Tuple[str, str]]:
+    def disturbs(self, host: WritableHost, where: str) -> Iterable[Place]:
         return ((self._requests.what, where),)
 
     def write(self, host: WritableHost, where: str, value: Value) -> None:
@@ -108,14 +96,14 @@ class Scheduler(QueueFile):
         requests = block.read(host, name, "nr_requests")
         own = block.requests_of(host, name, block.read(host, name, "scheduler"))
         chosen = None not in (requests, own) and requests != own
-        self.put(host, name, str(value))
+        put(host, self.path(name), str(value))
         if chosen and block.read(host, name, "nr_requests") != requests:
             with suppress(NearmetalError):  # without a scheduler there may be no room for so many
-                self._requests.put(host, name, str(requests))
+                put(host, self._requests.path(name), str(requests))
 
 
-def set_by_rules(host: WritableHost, text: str) -> Iterator[Tuple[str, str]]:
-    """What udev rules of ours set on disks that are here: lever and place of each file that holds a value of theirs."""
+def set_by_rules(host: WritableHost, text: str) -> Iterator[Place]:
+    """The queue files that hold what udev rules of ours, with this text, set there."""
     found = [(match[1], match[2], match[3]) for match in _RULE.finditer(text)]
     for where, name in disk.names(host).items():
         layer, kind = disk.layer(host, name), disk.kind_and_driver(host, name)[0]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import clock
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import KernelValue
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import KernelValue
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
 
 

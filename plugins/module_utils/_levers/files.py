@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import os
-from typing import Iterable, Tuple
+import re
+from typing import Iterable, Iterator
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import sysctl
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.hugepages import choice
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files import (
     COMPUTE_CPUS,
     COMPUTE_GENERATOR,
@@ -22,9 +24,10 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files 
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.at_boot import set_by_file
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import Lever
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import impossible, no_place
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.block import set_by_rules
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import NamedByPath, Place, SetsOthers
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import LEVERS as ALL_LEVERS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
 
 # Whose reader must be told of a change.
@@ -36,6 +39,9 @@ _READ_AGAIN = {
 }
 # Their folders are seldom there without us.
 _OWN_FOLDER = (GENERATOR, COMPUTE_GENERATOR, COMPUTE_CPUS)
+# Lines of _planning/native.py.
+_PARAMETER = re.compile(r"^([a-z0-9_.]{1,100}) = ([ -~]{1,100})$", re.ASCII | re.MULTILINE)
+_WRITE = re.compile(r"^w! (/sys/[A-Za-z0-9_./*-]{1,200}) - - - - ([ -~]{1,100})$", re.ASCII | re.MULTILINE)
 _RULES_AGAIN = ("udevadm", "control", "--reload")
 
 
@@ -47,16 +53,14 @@ def read_only(host: WritableHost, path: str) -> str:
     return "" if host.writable(folder) else f"{folder} is read-only here: use persist: false"
 
 
-class NativeFile(Lever):
+class NativeFile(SetsOthers):
     """A configuration file of ours in a directory of the distribution; `where` is its path."""
-
-    scope = "boot"
 
     def check(self, where: str, value: Value) -> None:
         if not ours(where):
-            raise NearmetalError(f"{where!r} is no file of nearmetal")
+            raise no_place(self, where)
         if value is not None and not isinstance(value, str):
-            raise NearmetalError(f"{where} can't hold {value!r}")
+            raise impossible(self, value, where)
 
     def read(self, host: WritableHost, where: str) -> Value:
         data = store.read_file(host, where)
@@ -83,21 +87,38 @@ class NativeFile(Lever):
     def temporary(self, host: WritableHost, where: str) -> Iterable[str]:
         return (store.beside(where),)
 
-    def also(self, host: WritableHost, where: str) -> Iterable[Tuple[str, str]]:
+    def sets(self, host: WritableHost, where: str) -> Iterable[Place]:
         present = self.read(host, where)
         return set_by_rules(host, str(present)) if where.endswith(".rules") and present is not None else ()
 
-    def at_boot(self, host: WritableHost, where: str) -> Iterable[Tuple[str, str]]:
+    def set_at_boot(self, host: WritableHost, where: str) -> Iterable[Place]:
         if where.endswith(".rules"):
-            return self.also(host, where)
+            return self.sets(host, where)
         present = self.read(host, where)
-        return set_by_file(host, present) if isinstance(present, str) and where.endswith(".conf") else ()
+        return _set_by_lines(host, present) if isinstance(present, str) and where.endswith(".conf") else ()
 
     def original(self, before: Value) -> Value:
         return None  # a file of ours that is there without a journal is a leftover, nobody's original
 
     def remembered(self, value: Value) -> Value:
         return None if value is None else hashlib.sha256(str(value).encode()).hexdigest()
+
+
+def _set_by_lines(host: WritableHost, text: str) -> Iterator[Place]:
+    """The places that hold what a file of sysctl.d or tmpfiles.d with this text set.
+
+    On a host that was started from an image nobody knows what the kernel had before.
+    """
+    for key, value in _PARAMETER.findall(text):
+        if key in sysctl.KEYS and (host.text(sysctl.path(key), 4096) or "").split() == value.split():
+            yield "sysctl", key
+    for path, word in _WRITE.findall(text):
+        for lever in ALL_LEVERS.values():
+            if isinstance(lever, NamedByPath) and path in lever.paths:
+                lines = [line for line in map(host.line, lever.files(host, path)) if line is not None]
+                if lines and all((choice(line)[0] or line) == word for line in lines):
+                    yield lever.what, ""
+                break
 
 
 LEVERS = (NativeFile("files"),)

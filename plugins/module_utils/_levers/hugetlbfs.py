@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Iterable
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import hugetlbfs
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.hugepages import RESERVED
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files import MARK
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import Lever
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import impossible, no_place
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import OnDisk
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.files import read_only
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.unit import link
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
@@ -37,16 +37,14 @@ WantedBy=local-fs.target
 _KIB = {"K": 1, "M": 1024, "G": 1024 * 1024}
 
 
-class Mount(Lever):
+class Mount(OnDisk):
     """A mount at the path `where`, now and at each boot; its value are its options."""
-
-    scope = "boot"
 
     def check(self, where: str, value: Value) -> None:
         if not hugetlbfs.PATH.fullmatch(where):
-            raise NearmetalError(f"{where!r} is no place for a mount of huge pages")
+            raise no_place(self, where)
         if value is not None and not (isinstance(value, str) and hugetlbfs.OPTIONS.fullmatch(value)):
-            raise NearmetalError(f"the mount {where} can't have the options {value!r}")
+            raise impossible(self, value, where)
 
     def read(self, host: WritableHost, where: str) -> Value:
         return hugetlbfs.ours(host).get(where)
@@ -88,7 +86,7 @@ class Mount(Lever):
         return None  # a mount of ours without a journal is a leftover
 
     def remembered(self, value: Value) -> Value:
-        # Somebody who unmounted it hasn't made it theirs.
+        # Somebody who unmounted it hasn't become its owner.
         return value[: -len(hugetlbfs.ABSENT)] if isinstance(value, str) and value.endswith(hugetlbfs.ABSENT) else value
 
 

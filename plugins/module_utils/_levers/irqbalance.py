@@ -5,7 +5,7 @@
 
 The file belongs to the distribution and the operator: one variable's text is
 exchanged, every other byte stays. irqbalance runs as root, so no value may bring
-a word that neither stands there already nor is one of ours.
+a word that is neither in the file already nor one of ours.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import PCI_DRIVERS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import Lever
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import impossible, no_place
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import OnDisk
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.files import read_only
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import environment_file
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
@@ -30,10 +31,9 @@ _STARTS_WITHIN = 10.0  # seconds
 _OURS = re.compile(rf"--banmod=(?:{'|'.join(PCI_DRIVERS)})|--policyscript={re.escape(IRQBALANCE_POLICY)}", re.ASCII)
 
 
-class IrqbalanceArguments(Lever):
+class IrqbalanceArguments(OnDisk):
     """The text of the variable; `where` is the file. With `restart` the daemon is started with it."""
 
-    scope = "boot"
     waits_for = "needs_restart"
 
     def __init__(self, what: str, restart: bool) -> None:
@@ -42,9 +42,9 @@ class IrqbalanceArguments(Lever):
 
     def check(self, where: str, value: Value) -> None:
         if where not in irqbalance.FILES:
-            raise NearmetalError(f"{where!r} holds no arguments of irqbalance")
+            raise no_place(self, where)
         if value is not None and (not isinstance(value, str) or len(value) > 1024 or irqbalance.words(value) is None):
-            raise NearmetalError(f"{where} can't be told {value!r}")
+            raise impossible(self, value, where)
 
     def read(self, host: WritableHost, where: str) -> Value:
         return irqbalance.observe(host).arguments.get(where)
@@ -60,7 +60,7 @@ class IrqbalanceArguments(Lever):
             word for word in irqbalance.words(raw or "") or () if word not in known and not _OURS.fullmatch(word)
         ]
         if foreign:
-            raise NearmetalError(f"{where}: {foreign[0]} is neither there nor ours")
+            raise NearmetalError(f"{where}: {foreign[0]} is neither in the file nor one of ours")
         text = (store.read_file(host, where) or b"").decode("utf-8", "surrogateescape")
         after = environment_file.assigned(text, variable, raw)
         if after != text:

@@ -10,86 +10,82 @@ reset of the device renews them.
 from __future__ import annotations
 
 import errno
-import os
 from abc import abstractmethod
-from typing import Dict, Iterable, Mapping, Optional, Tuple
+from typing import Dict, Iterable, Optional
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import interrupts, irqbalance_process, network, nic
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import Nic
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import Table
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import (
+    Table,
+    impossible,
+    no_place,
+    refused,
+    unwritable,
+)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import OnDevice, Place
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cpulist, cpumask
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
 _MOST_QUEUES = 1024
 _BUSES = ("pci", "virtio", "xen", "vmbus")
 
 
 def nic_at(host: WritableHost, where: str) -> Optional[Nic]:
-    """The NIC at a place; None when it is gone."""
-    return next((one for one in nic.observe(host, interrupts.observe(host)) if one.place == where), None)
+    """The NIC at a place; None when none is."""
+    return next((found for found in nic.observe(host, interrupts.observe(host)) if found.place == where), None)
 
 
 def demand_nic(host: WritableHost, where: str) -> Nic:
-    """The NIC at a place; NearmetalError when it is gone."""
+    """The NIC at a place; NearmetalError when none is."""
     found = nic_at(host, where)
     if found is None:
-        raise NearmetalError(f"no network interface is at {where} any more")
+        raise NearmetalError(no_nic(where))
     return found
 
 
-def moved_interrupts(host: WritableHost, places: Iterable[str]) -> Iterable[Tuple[str, str]]:
-    """Lever and place of the interrupts that move with a change of these NICs; irqbalance moves them anyway."""
-    if irqbalance_process.arguments(host) is not None:
-        return ()
-    return tuple(("network.affinity", place) for place in places)
+def no_nic(where: str) -> str:
+    """That the device left the host."""
+    return f"no network interface is at {where} any more"
 
 
-def nic_gone(host: WritableHost, where: str) -> bool:
-    """Whether the device left the host; one whose interface was lent to a container is still there."""
-    return nic_at(host, where) is None and not any(host.exists(f"/sys/bus/{bus}/devices/{where}") for bus in _BUSES)
+def interrupts_of(host: WritableHost, place: str) -> Iterable[Place]:
+    """The interrupts that a change of a NIC sets anew; irqbalance moves them anyway."""
+    return () if irqbalance_process.arguments(host) is not None else (("network.affinity", place),)
 
 
-def refused(error: OSError, what: str) -> NearmetalError:
-    """The kernel's refusal as one sentence."""
-    name = errno.errorcode.get(error.errno or 0, "error")
-    return NearmetalError(f"the kernel refused {what} ({name}: {os.strerror(error.errno or 0)})")
+class OnNic(OnDevice):
+    """Its place is a NIC's, or begins with it."""
+
+    def detached(self, host: WritableHost, where: str) -> bool:
+        """Whether the device left; one whose interface was lent to a container is still in the host."""
+        place = where.partition("/")[0]
+        return nic_at(host, place) is None and not any(host.exists(f"/sys/bus/{bus}/devices/{place}") for bus in _BUSES)
 
 
-class QueueTable(Table):
+class QueueTable(Table, OnNic):
     """A value per queue of one NIC: `label` → CPUs as a kernel list, or a number of flows."""
 
     def check(self, where: str, value: Value) -> None:
         if not nic.PLACE.fullmatch(where):
-            raise NearmetalError(f"{self.what} has no place {where!r}")
+            raise no_place(self, where)
         if not isinstance(value, dict) or len(value) > 2 * _MOST_QUEUES:
-            raise NearmetalError(f"{self.what} can't be {value!r}")
+            raise impossible(self, value, where)
         for label, entry in value.items():
             kind, _dash, number = str(label).rpartition("-")
             if kind not in ("", "rx", "tx") or not number.isdigit() or int(number) >= _MOST_QUEUES:
-                raise NearmetalError(f"{self.what}: {label!r} is no queue")
+                raise NearmetalError(f"{self.what}: {shown(label)} is no queue")
             self.check_entry(entry)
 
     def check_entry(self, entry: object) -> None:
         """Raise NearmetalError unless the entry is a kernel list."""
         if not isinstance(entry, str):
-            raise NearmetalError(f"{self.what} can't be {entry!r}")
+            raise impossible(self, entry)
         cpulist.parse(entry)
 
-    def same(self, now: Value, value: Value) -> bool:
-        """A table holds when each of its entries does that has a queue; other queues are no concern of it.
-
-        Queues go between a run and its way back; whether a run got those it asked for is seen by its next plan.
-        """
-        if not isinstance(now, dict) or not isinstance(value, dict):
-            return now == value
-        return all(now.get(label, entry) == entry for label, entry in value.items())
-
-    def gone(self, host: WritableHost, where: str) -> bool:
-        return nic_gone(host, where)
-
-    def away(self, host: WritableHost, where: str, element: str) -> bool:
+    def may_return(self, host: WritableHost, where: str, element: str) -> bool:
         found = nic_at(host, where)
         path = self.paths(host, found).get(element) if found is not None else None
         return found is None or (path is not None and host.exists(path))
@@ -97,27 +93,26 @@ class QueueTable(Table):
     def obstacle(self, host: WritableHost, where: str) -> str:
         found = nic_at(host, where)
         if found is None:
-            return f"no network interface is at {where} any more"
-        path = self.paths(host, found).get(next(iter(self.paths(host, found)), ""), found.folder)
-        return "" if host.writable(path) else f"{path} can't be written here: run on the host itself"
+            return no_nic(where)
+        return unwritable(host, next(iter(self.paths(host, found).values()), found.folder))
 
     def write(self, host: WritableHost, where: str, value: Value) -> None:
         paths = self.paths(host, demand_nic(host, where))
-        now = self.read(host, where)
-        for label, entry in dict(value if isinstance(value, Mapping) else {}).items():
-            if label not in paths or (isinstance(now, Mapping) and now.get(label) == entry):
+        present = self.elements(self.read(host, where))
+        for label, entry in self.elements(value).items():
+            if label not in paths or present.get(label) == entry:
                 continue
             try:
                 host.write_value(paths[label], self.text(entry))
             except OSError as error:
                 raise self.trouble(error, f"{entry} for queue {label} of {where}") from None
 
-    def trouble(self, error: OSError, what: str) -> NearmetalError:
+    def trouble(self, error: OSError, attempt: str) -> NearmetalError:
         """What a failed write means."""
-        return refused(error, what)
+        return refused(error, attempt)
 
     @abstractmethod
-    def paths(self, host: WritableHost, one: Nic) -> Dict[str, str]:
+    def paths(self, host: WritableHost, found: Nic) -> Dict[str, str]:
         """Queue label → the file to write."""
 
     def text(self, entry: object) -> str:
@@ -132,13 +127,13 @@ class Affinity(QueueTable):
         found = nic_at(host, where)
         return network.wanted(network.affinity(host, found)) if found is not None else None
 
-    def paths(self, host: WritableHost, one: Nic) -> Dict[str, str]:
-        return {vector.label: f"{interrupts.IRQ}/{vector.irq}/smp_affinity_list" for vector in one.vectors}
+    def paths(self, host: WritableHost, found: Nic) -> Dict[str, str]:
+        return {vector.label: f"{interrupts.IRQ}/{vector.irq}/smp_affinity_list" for vector in found.vectors}
 
     def text(self, entry: object) -> str:
         return f"{entry}\n"
 
-    def away(self, host: WritableHost, where: str, element: str) -> bool:
+    def may_return(self, host: WritableHost, where: str, element: str) -> bool:
         found = nic_at(host, where)
         if found is None or element in self.paths(host, found):
             return True
@@ -146,11 +141,11 @@ class Affinity(QueueTable):
         kind, _dash, number = element.rpartition("-")
         return int(number) in found.tx if kind == "tx" else int(number) in found.rx
 
-    def trouble(self, error: OSError, what: str) -> NearmetalError:
+    def trouble(self, error: OSError, attempt: str) -> NearmetalError:
         # EIO before Linux 6.12, EPERM since: the driver let the kernel place it.
         if error.errno in (errno.EIO, errno.EPERM):
-            return NearmetalError(f"{what}: the kernel manages this interrupt itself, nobody can move it")
-        return refused(error, what)
+            return NearmetalError(f"{attempt}: the kernel manages this interrupt itself, nobody can move it")
+        return refused(error, attempt)
 
     def kernel_choice(self, host: WritableHost, where: str) -> Value:
         found = nic_at(host, where)
@@ -168,12 +163,12 @@ class Rps(QueueTable):
         found = nic_at(host, where)
         return network.steering(host, found).rps if found is not None else None
 
-    def paths(self, host: WritableHost, one: Nic) -> Dict[str, str]:
-        return {f"rx-{queue}": f"{one.folder}/queues/rx-{queue}/rps_cpus" for queue in one.rx}
+    def paths(self, host: WritableHost, found: Nic) -> Dict[str, str]:
+        return {f"rx-{queue}": f"{found.folder}/queues/rx-{queue}/rps_cpus" for queue in found.rx}
 
-    def partly(self, now: Value, original: Value, value: Value) -> bool:
+    def partly(self, present: Value, original: Value, value: Value) -> bool:
         # The kernel leaves out CPUs that are isolated, since Linux 5.9.
-        return bool(now) and set(network.cpus(str(now))) < set(network.cpus(str(value)))
+        return bool(present) and set(network.cpus(str(present))) < set(network.cpus(str(value)))
 
     def kernel_choice(self, host: WritableHost, where: str) -> Value:
         found = nic_at(host, where)
@@ -185,14 +180,14 @@ class Rfs(QueueTable):
 
     def check_entry(self, entry: object) -> None:
         if isinstance(entry, bool) or not isinstance(entry, int) or not 0 <= entry <= 1 << 30:
-            raise NearmetalError(f"{self.what} can't be {entry!r}")
+            raise impossible(self, entry)
 
     def read(self, host: WritableHost, where: str) -> Value:
         found = nic_at(host, where)
         return network.steering(host, found).rfs if found is not None else None
 
-    def paths(self, host: WritableHost, one: Nic) -> Dict[str, str]:
-        return {f"rx-{queue}": f"{one.folder}/queues/rx-{queue}/rps_flow_cnt" for queue in one.rx}
+    def paths(self, host: WritableHost, found: Nic) -> Dict[str, str]:
+        return {f"rx-{queue}": f"{found.folder}/queues/rx-{queue}/rps_flow_cnt" for queue in found.rx}
 
     def text(self, entry: object) -> str:
         return f"{entry}\n"
@@ -209,8 +204,8 @@ class Xps(QueueTable):
         found = nic_at(host, where)
         return network.steering(host, found).xps if found is not None else None
 
-    def paths(self, host: WritableHost, one: Nic) -> Dict[str, str]:
-        return {f"tx-{queue}": f"{one.folder}/queues/tx-{queue}/xps_cpus" for queue in one.tx}
+    def paths(self, host: WritableHost, found: Nic) -> Dict[str, str]:
+        return {f"tx-{queue}": f"{found.folder}/queues/tx-{queue}/xps_cpus" for queue in found.tx}
 
 
 class Bql(QueueTable):
@@ -218,14 +213,14 @@ class Bql(QueueTable):
 
     def check_entry(self, entry: object) -> None:
         if isinstance(entry, bool) or not isinstance(entry, int) or not 0 <= entry < 1 << 32:
-            raise NearmetalError(f"{self.what} can't be {entry!r}")
+            raise impossible(self, entry)
 
     def read(self, host: WritableHost, where: str) -> Value:
         found = nic_at(host, where)
         return network.bql(host, found) if found is not None else None
 
-    def paths(self, host: WritableHost, one: Nic) -> Dict[str, str]:
-        return {f"tx-{queue}": network.bql_file(one, queue, "limit_min") for queue in one.tx}
+    def paths(self, host: WritableHost, found: Nic) -> Dict[str, str]:
+        return {f"tx-{queue}": network.bql_file(found, queue, "limit_min") for queue in found.tx}
 
     def text(self, entry: object) -> str:
         return f"{entry}\n"

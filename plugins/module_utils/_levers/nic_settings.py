@@ -13,13 +13,20 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import ethtoo
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import network, nic
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import Nic
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import Lever
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.network import (
-    demand_nic,
-    moved_interrupts,
-    nic_at,
-    nic_gone,
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import (
+    impossible,
+    no_place,
+    put,
     refused,
+    unwritable,
+)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import Batch, Disturbing, Place
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.network import (
+    OnNic,
+    demand_nic,
+    interrupts_of,
+    nic_at,
+    no_nic,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import ethtool
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
@@ -27,27 +34,22 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
 _MOST = 1 << 20
 
 
-class _Number(Lever):
+class _Number(OnNic):
     """A whole number of one NIC."""
 
     def check(self, where: str, value: Value) -> None:
         if not nic.PLACE.fullmatch(where):
-            raise NearmetalError(f"{self.what} has no place {where!r}")
+            raise no_place(self, where)
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _MOST:
-            raise NearmetalError(f"{self.what} can't be {value!r}")
-
-    def gone(self, host: WritableHost, where: str) -> bool:
-        return nic_gone(host, where)
+            raise impossible(self, value, where)
 
 
-class Queues(_Number):
+class Queues(_Number, Disturbing):
     """How many queue pairs a NIC uses."""
 
-    first = True
-
-    def disturbs(self, host: WritableHost, where: str) -> Iterable[Tuple[str, str]]:
+    def disturbs(self, host: WritableHost, where: str) -> Iterable[Place]:
         tables = ("network.rps", "network.rfs", "network.xps", "network.bql")
-        return (*moved_interrupts(host, (where,)), *((table, where) for table in tables))
+        return (*interrupts_of(host, where), *((table, where) for table in tables))
 
     def read(self, host: WritableHost, where: str) -> Value:
         found = nic_at(host, where)
@@ -66,13 +68,11 @@ class Queues(_Number):
             raise refused(error, f"{value} as {self.what} of {found.name}") from None
 
     def obstacle(self, host: WritableHost, where: str) -> str:
-        return "" if nic_at(host, where) is not None else f"no network interface is at {where} any more"
+        return "" if nic_at(host, where) is not None else no_nic(where)
 
 
-class DriverField(Lever):
+class DriverField(Batch, OnNic):
     """One field of a driver's table; `where` is place/field. Fields of one NIC are written by one order."""
-
-    grouped = True
 
     def __init__(self, what: str, names: Sequence[str]) -> None:
         super().__init__(what)
@@ -81,27 +81,21 @@ class DriverField(Lever):
     def check(self, where: str, value: Value) -> None:
         place, _slash, field = where.rpartition("/")
         if not nic.PLACE.fullmatch(place) or field not in self.names:
-            raise NearmetalError(f"{self.what} has no place {where!r}")
+            raise no_place(self, where)
         if not isinstance(value, int) or not 0 <= value < _MOST:
-            raise NearmetalError(f"{self.what} can't be {value!r}")
-
-    def gone(self, host: WritableHost, where: str) -> bool:
-        return nic_gone(host, where.rpartition("/")[0])
+            raise impossible(self, value, where)
 
     def read(self, host: WritableHost, where: str) -> Value:
         place, _slash, field = where.rpartition("/")
         found = nic_at(host, place)
         return (self.ask(host, found) or {}).get(field) if found is not None else None
 
-    def write(self, host: WritableHost, where: str, value: Value) -> None:
-        self.write_all(host, {where: value})
-
     def write_all(self, host: WritableHost, values: Mapping[str, Value]) -> None:
         orders: Dict[str, Dict[str, int]] = {}
         for where, value in values.items():
             place, _slash, field = where.rpartition("/")
             if not isinstance(value, int):
-                raise NearmetalError(f"{self.what} of {place} can't be {value!r}")
+                raise impossible(self, value, where)
             orders.setdefault(place, {})[field] = value
         for place, order in orders.items():
             found = demand_nic(host, place)
@@ -111,69 +105,67 @@ class DriverField(Lever):
             try:
                 host.set_driver(found.name, record)
             except OSError as error:
-                told = ", ".join(f"{field} {value}" for field, value in order.items())
-                raise refused(error, f"{told} as {self.what} of {found.name}") from None
+                values_of_fields = ", ".join(f"{field} {value}" for field, value in order.items())
+                raise refused(error, f"{values_of_fields} as {self.what} of {found.name}") from None
 
     def obstacle(self, host: WritableHost, where: str) -> str:
         place = where.rpartition("/")[0]
-        return "" if nic_at(host, place) is not None else f"no network interface is at {place} any more"
+        return "" if nic_at(host, place) is not None else no_nic(place)
 
     @abstractmethod
-    def ask(self, host: WritableHost, one: Nic) -> Optional[Mapping[str, int]]:
+    def ask(self, host: WritableHost, found: Nic) -> Optional[Mapping[str, int]]:
         """The present table."""
 
     @abstractmethod
-    def record(self, host: WritableHost, one: Nic, order: Mapping[str, int]) -> Optional[bytes]:
+    def record(self, host: WritableHost, found: Nic, order: Mapping[str, int]) -> Optional[bytes]:
         """The record that sets these fields and nothing else; None when the driver has no such table."""
 
 
-class Rings(DriverField):
+class Rings(DriverField, Disturbing):
     """Descriptors per queue. Some drivers request their interrupts anew for them."""
 
-    first = True
+    def disturbs(self, host: WritableHost, where: str) -> Iterable[Place]:
+        return interrupts_of(host, where.rpartition("/")[0])
 
-    def disturbs(self, host: WritableHost, where: str) -> Iterable[Tuple[str, str]]:
-        return moved_interrupts(host, (where.rpartition("/")[0],))
+    def ask(self, host: WritableHost, found: Nic) -> Optional[Mapping[str, int]]:
+        return facts.rings(host, found.name)
 
-    def ask(self, host: WritableHost, one: Nic) -> Optional[Mapping[str, int]]:
-        return facts.rings(host, one.name)
-
-    def record(self, host: WritableHost, one: Nic, order: Mapping[str, int]) -> Optional[bytes]:
-        return _table(host, one, order, (ethtool.GET_RINGS, ethtool.SET_RINGS), ethtool.RINGS)
+    def record(self, host: WritableHost, found: Nic, order: Mapping[str, int]) -> Optional[bytes]:
+        return _table(host, found, order, (ethtool.GET_RINGS, ethtool.SET_RINGS), ethtool.RINGS)
 
 
 class Coalesce(DriverField):
     """Interrupt moderation."""
 
-    def ask(self, host: WritableHost, one: Nic) -> Optional[Mapping[str, int]]:
-        return facts.coalesce(host, one.name)
+    def ask(self, host: WritableHost, found: Nic) -> Optional[Mapping[str, int]]:
+        return facts.coalesce(host, found.name)
 
-    def record(self, host: WritableHost, one: Nic, order: Mapping[str, int]) -> Optional[bytes]:
-        return _table(host, one, order, (ethtool.GET_COALESCE, ethtool.SET_COALESCE), ethtool.COALESCE)
+    def record(self, host: WritableHost, found: Nic, order: Mapping[str, int]) -> Optional[bytes]:
+        return _table(host, found, order, (ethtool.GET_COALESCE, ethtool.SET_COALESCE), ethtool.COALESCE)
 
 
 class Offloads(DriverField):
     """What the NIC does in place of the CPU."""
 
-    def ask(self, host: WritableHost, one: Nic) -> Optional[Mapping[str, int]]:
-        found = facts.offloads(host, one.name, facts.feature_names(host, one.name))
-        return {name: on for name, (on, _free) in found.items()} if found is not None else None
+    def ask(self, host: WritableHost, found: Nic) -> Optional[Mapping[str, int]]:
+        offloads = facts.offloads(host, found.name, facts.feature_names(host, found.name))
+        return {name: on for name, (on, _free) in offloads.items()} if offloads is not None else None
 
-    def record(self, host: WritableHost, one: Nic, order: Mapping[str, int]) -> Optional[bytes]:
-        present = self.ask(host, one)
+    def record(self, host: WritableHost, found: Nic, order: Mapping[str, int]) -> Optional[bytes]:
+        present = self.ask(host, found)
         if present is None:
             return None
         unknown = [name for name in order if name not in present]
         if unknown:
-            raise NearmetalError(f"{one.name} has no offload {unknown[0]}")
+            raise NearmetalError(f"{found.name} has no offload {unknown[0]}")
         change = {name: bool(on) for name, on in order.items() if present[name] != on}
-        return ethtool.features_change(facts.feature_names(host, one.name), change)
+        return ethtool.features_change(facts.feature_names(host, found.name), change)
 
 
 def _table(
-    host: WritableHost, one: Nic, order: Mapping[str, int], commands: Tuple[int, int], names: Tuple[str, ...]
+    host: WritableHost, found: Nic, order: Mapping[str, int], commands: Tuple[int, int], names: Tuple[str, ...]
 ) -> Optional[bytes]:
-    present = host.ethtool(one.name, ethtool.question(commands[0], len(names)))
+    present = host.ethtool(found.name, ethtool.question(commands[0], len(names)))
     return ethtool.changed(present, commands[1], names, order) if present is not None else None
 
 
@@ -191,17 +183,11 @@ class Sysfs(_Number):
 
     def write(self, host: WritableHost, where: str, value: Value) -> None:
         found = demand_nic(host, where)
-        try:
-            host.write_value(f"{found.folder}/{self.file}", f"{value}\n")
-        except OSError as error:
-            raise refused(error, f"{value} as {self.file} of {found.name}") from None
+        put(host, f"{found.folder}/{self.file}", str(value), f"{value} as {self.file} of {found.name}")
 
     def obstacle(self, host: WritableHost, where: str) -> str:
         found = nic_at(host, where)
-        if found is None:
-            return f"no network interface is at {where} any more"
-        path = f"{found.folder}/{self.file}"
-        return "" if host.writable(path) else f"{path} can't be written here: run on the host itself"
+        return unwritable(host, f"{found.folder}/{self.file}") if found is not None else no_nic(where)
 
 
 LEVERS = (

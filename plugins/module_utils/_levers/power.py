@@ -5,17 +5,23 @@
 
 from __future__ import annotations
 
-import errno
-import os
 import re
 from abc import abstractmethod
-from typing import Any, Dict, Iterable, List, Mapping, Tuple
+from typing import Any, Dict, Iterable, List, Mapping
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import power, smt
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import CPU
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import Lever, Table
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import (
+    ElementSet,
+    Lever,
+    Table,
+    demand_no_place,
+    impossible,
+    put,
+    unwritable,
+)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import Disturbing, NamedByPath, Place
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cpulist
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
 
@@ -26,10 +32,9 @@ class _Placeless(Lever):
     """One value for the host, below a directory of CPUs."""
 
     def check(self, where: str, value: Value) -> None:
-        if where:
-            raise NearmetalError(f"{self.what} has no place {where!r}")
+        demand_no_place(self, where)
         if not self._fits(value):
-            raise NearmetalError(f"{self.what} can't be {value!r}")
+            raise impossible(self, value)
 
     @abstractmethod
     def _fits(self, value: Value) -> bool:
@@ -40,15 +45,11 @@ class _Placeless(Lever):
         """A file that has to be writable."""
 
     def obstacle(self, host: WritableHost, where: str) -> str:
-        if host.writable(self._first(host)):
-            return ""
-        return f"{CPU} can't be written here (a container, or a read-only /sys): run on the host itself"
+        return unwritable(host, self._first(host))
 
 
-class IdleDisabled(_Placeless, Table):
+class IdleDisabled(_Placeless, ElementSet):
     """Which CPUs leave out which idle state: a table of state → kernel list. An element is state/CPU."""
-
-    partial = False
 
     def _fits(self, value: Value) -> bool:
         if not isinstance(value, Mapping) or not 0 < len(value) <= 32:
@@ -67,11 +68,11 @@ class IdleDisabled(_Placeless, Table):
 
     def write(self, host: WritableHost, where: str, value: Value) -> None:
         wanted: Dict[str, str] = dict(value) if isinstance(value, Mapping) else {}
-        now = power.disabled(host)
+        present = power.disabled(host)
         for state, text in wanted.items():
-            before, after = set(cpulist.parse(now.get(state, ""))), set(cpulist.parse(text))
+            before, after = set(cpulist.parse(present.get(state, ""))), set(cpulist.parse(text))
             for cpu in sorted(before ^ after):
-                _put(host, f"{CPU}/cpu{cpu}/cpuidle/{state}/disable", "1" if cpu in after else "0")
+                put(host, f"{CPU}/cpu{cpu}/cpuidle/{state}/disable", "1" if cpu in after else "0")
 
     def elements(self, value: Value, names: Iterable[str] = ()) -> Dict[str, Value]:
         table: Mapping[str, Any] = value if isinstance(value, Mapping) else {}
@@ -82,9 +83,9 @@ class IdleDisabled(_Placeless, Table):
     def seen(self, host: WritableHost, where: str) -> Dict[str, Value]:
         return {f"{state}/{cpu}": "1" if off else "0" for state, cpu, off in power.switches(host) if off is not None}
 
-    def composed(self, elements: Mapping[str, Value], others: Value) -> Value:
-        present = self.elements(others)
-        states = [*(others if isinstance(others, Mapping) else ()), *(name.partition("/")[0] for name in elements)]
+    def composed(self, elements: Mapping[str, Value], value: Value) -> Value:
+        present = self.elements(value)
+        states = [*(value if isinstance(value, Mapping) else ()), *(name.partition("/")[0] for name in elements)]
         cpus: Dict[str, List[int]] = {state: [] for state in states}
         for name, word in {**present, **elements}.items():
             state, _slash, cpu = name.partition("/")
@@ -92,7 +93,7 @@ class IdleDisabled(_Placeless, Table):
                 cpus[state].append(int(cpu))
         return {state: cpulist.render(found) for state, found in cpus.items()}
 
-    def away(self, host: WritableHost, where: str, element: str) -> bool:
+    def may_return(self, host: WritableHost, where: str, element: str) -> bool:
         state, _slash, cpu = element.partition("/")
         return host.exists(f"{CPU}/cpu{cpu}/cpuidle/{state}") or int(cpu) in cpulist.parse(smt.offline(host) or "")
 
@@ -100,7 +101,7 @@ class IdleDisabled(_Placeless, Table):
         return power.kernel_choice(host)
 
 
-class FrequencyTable(_Placeless, Table):
+class FrequencyTable(_Placeless, Table, NamedByPath):
     """One word per frequency domain, in its file `name`.
 
     Domains go and come with their CPUs; one that comes back has the word that it went with.
@@ -109,7 +110,10 @@ class FrequencyTable(_Placeless, Table):
     def __init__(self, what: str, name: str) -> None:
         super().__init__(what)
         self.name = name
-        self.first = name == "scaling_governor"  # the governor performance fixes the preference
+        self.paths = (f"{power.CPUFREQ}/policy*/{name}",)
+
+    def files(self, host: WritableHost, path: str) -> List[str]:
+        return [f"{power.folder(domain)}/{self.name}" for domain in power.frequency_domains(host)]
 
     def _fits(self, value: Value) -> bool:
         if not isinstance(value, Mapping) or not 0 < len(value) <= 4096:
@@ -126,27 +130,27 @@ class FrequencyTable(_Placeless, Table):
         return power.table(host, power.frequency_domains(host), self.name) or None
 
     def write(self, host: WritableHost, where: str, value: Value) -> None:
-        now = power.table(host, power.frequency_domains(host), self.name)
-        for domain, word in value.items() if isinstance(value, Mapping) else ():
-            if now.get(domain, word) != word:
-                _put(host, f"{power.folder(domain)}/{self.name}", word)
+        present = power.table(host, power.frequency_domains(host), self.name)
+        for domain, word in self.elements(value).items():
+            if present.get(domain, word) != word:
+                put(host, f"{power.folder(domain)}/{self.name}", str(word))
 
-    def same(self, now: Value, value: Value) -> bool:
-        if not isinstance(now, Mapping) or not isinstance(value, Mapping):
-            return now == value
-        both = [domain for domain in value if domain in now]
-        return bool(both) and all(now[domain] == value[domain] for domain in both)
-
-    def disturbs(self, host: WritableHost, where: str) -> Iterable[Tuple[str, str]]:
-        return (("power.preferences", ""),) if self.first else ()
-
-    def away(self, host: WritableHost, where: str, element: str) -> bool:
+    def may_return(self, host: WritableHost, where: str, element: str) -> bool:
         cpu = int(re.sub(r"\D", "", element))
         return host.exists(power.folder(element)) or cpu in cpulist.parse(smt.offline(host) or "")
 
 
-class Turbo(_Placeless):
+class Governors(FrequencyTable, Disturbing):
+    """The governor performance fixes the preference of its domain."""
+
+    def disturbs(self, host: WritableHost, where: str) -> Iterable[Place]:
+        return (("power.preferences", ""),)
+
+
+class Turbo(_Placeless, NamedByPath):
     """intel_pstate says no_turbo, other drivers boost: the inverse. The value is enabled or disabled."""
+
+    paths = (power.NO_TURBO, power.BOOST)
 
     def _fits(self, value: Value) -> bool:
         return value in ("enabled", "disabled")
@@ -159,23 +163,15 @@ class Turbo(_Placeless):
 
     def write(self, host: WritableHost, where: str, value: Value) -> None:
         path = self._first(host)
-        _put(host, path, "1" if (path == power.NO_TURBO) == (value == "disabled") else "0")
+        put(host, path, "1" if (path == power.NO_TURBO) == (value == "disabled") else "0")
 
     def kernel_choice(self, host: WritableHost, where: str) -> Value:
         return "enabled"
 
 
-def _put(host: WritableHost, path: str, text: str) -> None:
-    try:
-        host.write_value(path, f"{text}\n")
-    except OSError as error:
-        name = errno.errorcode.get(error.errno or 0, "error")
-        raise NearmetalError(f"the kernel refused {text} in {path} ({name}: {os.strerror(error.errno or 0)})") from None
-
-
 LEVERS = (
     IdleDisabled("power.idle_disabled"),
-    FrequencyTable("power.governors", "scaling_governor"),
+    Governors("power.governors", "scaling_governor"),
     FrequencyTable("power.preferences", "energy_performance_preference"),
     Turbo("power.turbo"),
 )

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Dict, Iterator, List, Mapping, Protocol, Seque
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import Lever
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import Disturbing
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
 if TYPE_CHECKING:
     # Never run: this makes Ansible send all of them, of which a run loads those that it needs.
@@ -46,17 +48,17 @@ if TYPE_CHECKING:
         unit,
     )
 
-# The first part of a lever's name → the modules whose LEVERS begin with it.
+# The first part of a lever's name → the modules whose LEVERS begin with it. First those that are looked up by path.
 _FAMILIES = {
+    "clock": ("clock",),
+    "smt": ("smt",),
+    "power": ("power",),
+    "hugepages": ("hugepages", "hugetlbfs"),
     "block": ("block",),
     "boot": ("boot_arguments.lever",),
-    "clock": ("clock",),
     "files": ("files",),
-    "hugepages": ("hugepages", "hugetlbfs"),
     "irqbalance": ("irqbalance",),
     "network": ("network", "nic_settings"),
-    "power": ("power",),
-    "smt": ("smt",),
     "sysctl": ("sysctl",),
     "unit": ("unit",),
 }
@@ -96,16 +98,15 @@ class _Levers(Mapping[str, Lever]):
 LEVERS: Mapping[str, Lever] = _Levers()
 
 
-def lever(what: str) -> Lever:
-    """The lever of that name; NearmetalError for a name that nothing here has."""
+def lever_of(what: str) -> Lever:
+    """The lever of that name; NearmetalError when none has it."""
     try:
         return LEVERS[what]
     except KeyError:
-        raise NearmetalError(f"{what!r} is nothing that nearmetal can change") from None
+        raise NearmetalError(f"{shown(what)} is nothing that nearmetal can change") from None
 
 
 def way_back(steps: Sequence[Step]) -> List[Step]:
     """The order of the way back: the last step first, but a lever that sets others anew comes before them."""
-    order = list(reversed(steps))
-    order.sort(key=lambda step: not lever(step.what).first)
-    return order
+    backwards = list(reversed(steps))
+    return sorted(backwards, key=lambda step: not isinstance(lever_of(step.what), Disturbing))

@@ -5,15 +5,19 @@
 
 from __future__ import annotations
 
-import errno
-import os
 from typing import Dict, Iterable, Mapping
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import smt
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import CPU
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import KernelValue, Table
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import (
+    ElementSet,
+    demand_no_place,
+    impossible,
+    put,
+    unwritable,
+)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import KernelValue
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cpulist
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
 
@@ -28,51 +32,39 @@ class SmtControl(KernelValue):
         return smt.kernel_choice(host)
 
 
-class OfflineCpus(Table):
+class OfflineCpus(ElementSet):
     """The set of offline CPUs, one after the other through their `online` files; the value is a kernel list."""
 
-    partial = False
-
     def check(self, where: str, value: Value) -> None:
-        if where:
-            raise NearmetalError(f"{self.what} has no place {where!r}")
+        demand_no_place(self, where)
         if not isinstance(value, str):
-            raise NearmetalError(f"{self.what} can't be {value!r}")
+            raise impossible(self, value)
         cpulist.parse(value)
 
     def read(self, host: WritableHost, where: str) -> Value:
         return smt.offline(host)
 
     def elements(self, value: Value, names: Iterable[str] = ()) -> Dict[str, Value]:
-        gone = {str(cpu) for cpu in cpulist.parse(str(value or ""))}
-        return {cpu: "offline" if cpu in gone else "online" for cpu in gone.union(names)}
+        offline = {str(cpu) for cpu in cpulist.parse(str(value or ""))}
+        return {cpu: "offline" if cpu in offline else "online" for cpu in offline.union(names)}
 
     def seen(self, host: WritableHost, where: str) -> Dict[str, Value]:
-        now = smt.offline(host)
+        offline = smt.offline(host)
         present = cpulist.parse(host.line(f"{CPU}/present") or "")
-        return self.elements(now, map(str, present)) if now is not None else {}
+        return self.elements(offline, map(str, present)) if offline is not None else {}
 
-    def composed(self, elements: Mapping[str, Value], others: Value) -> Value:
-        words = {**self.elements(others), **elements}
+    def composed(self, elements: Mapping[str, Value], value: Value) -> Value:
+        words = {**self.elements(value), **elements}
         return cpulist.render(int(cpu) for cpu, word in words.items() if word == "offline")
 
     def write(self, host: WritableHost, where: str, value: Value) -> None:
-        now, after = (set(cpulist.parse(str(text or ""))) for text in (smt.offline(host), value))
-        for cpu in sorted(now ^ after):
-            path = f"{CPU}/cpu{cpu}/online"
-            try:
-                host.write_value(path, "0\n" if cpu in after else "1\n")
-            except OSError as error:
-                name = errno.errorcode.get(error.errno or 0, "error")
-                raise NearmetalError(
-                    f"the kernel refused to take CPU {cpu} {'offline' if cpu in after else 'online'}"
-                    f" ({name}: {os.strerror(error.errno or 0)})"
-                ) from None
+        before, after = (set(cpulist.parse(str(text or ""))) for text in (smt.offline(host), value))
+        for cpu in sorted(before ^ after):
+            digit, word = ("0", "offline") if cpu in after else ("1", "online")
+            put(host, f"{CPU}/cpu{cpu}/online", digit, f"to take CPU {cpu} {word}")
 
     def obstacle(self, host: WritableHost, where: str) -> str:
-        if host.writable(f"{CPU}/cpu{max(cpulist.parse(smt.removable(host)) or (0,))}/online"):
-            return ""
-        return f"{CPU} can't be written here (a container, or a read-only /sys): run on the host itself"
+        return unwritable(host, f"{CPU}/cpu{max(cpulist.parse(smt.removable(host)) or (0,))}/online")
 
     def kernel_choice(self, host: WritableHost, where: str) -> Value:
         return smt.kernel_offline(host)

@@ -21,7 +21,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.unit import (
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import bundle, store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import Lever
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import demand_no_place, impossible
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import OnDisk
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.files import read_only
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
 
@@ -29,14 +30,13 @@ MAX_BYTES = 512 * 1024
 _CACHE = re.compile(r"nearmetal\.[a-z0-9-]{1,32}\.zip", re.ASCII)
 
 
-class Agent(Lever):
+class Agent(OnDisk):
     """The zip application; its value is its version and the digest of its sources."""
 
-    scope = "boot"
-
     def check(self, where: str, value: Value) -> None:
-        if where or not (value is None or (isinstance(value, str) and IDENTITY.fullmatch(value))):
-            raise NearmetalError(f"{AGENT} can't be {value!r}")
+        demand_no_place(self, where)
+        if value is not None and not (isinstance(value, str) and IDENTITY.fullmatch(value)):
+            raise impossible(self, value)
 
     def read(self, host: WritableHost, where: str) -> Value:
         return identity(host)
@@ -53,7 +53,7 @@ class Agent(Lever):
         version = str(value).split(" ", maxsplit=1)[0]
         data = bundle.build(version)
         if bundle.identity(version) != value or len(data) > MAX_BYTES:
-            raise NearmetalError(f"the agent {value!r} can't be made of these sources")
+            raise NearmetalError(f"the agent {value} can't be made of these sources")
         store.replace_file(host, AGENT, data, mode=0o644, folder_mode=0o755)
         cache = f"{folder}/{bundle.cache_name()}"
         store.replace_file(host, cache, bundle.compiled(), mode=0o644, folder_mode=0o755)
@@ -71,14 +71,13 @@ class Agent(Lever):
         return None if value is None else "agent"
 
 
-class Enabled(Lever):
+class Enabled(OnDisk):
     """Whether systemd starts the timer at boot, by the link that `systemctl enable` makes; False: as it once was."""
 
-    scope = "boot"
-
     def check(self, where: str, value: Value) -> None:
-        if where or not (value is None or isinstance(value, bool)):
-            raise NearmetalError(f"{self.what} can't be {value!r}")
+        demand_no_place(self, where)
+        if value is not None and not isinstance(value, bool):
+            raise impossible(self, value)
 
     def read(self, host: WritableHost, where: str) -> Value:
         return enabled(host)
@@ -100,7 +99,7 @@ class Enabled(Lever):
         return read_only(host, LINK)
 
     def original(self, before: Value) -> Value:
-        return None  # links that are there without a journal are leftovers, nobody's original
+        return None  # links without a journal are leftovers, nobody's original
 
     def remembered(self, value: Value) -> Value:
         return None if value is None else True  # whichever links, they are ours

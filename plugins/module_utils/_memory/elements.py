@@ -14,6 +14,7 @@ from typing import Dict, Iterable, List, Mapping, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import Lever
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import may_return, seen
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
 
 
@@ -23,13 +24,13 @@ class Judged:
 
     ours: Mapping[str, Value]  # element → the value of ours that it holds
     back: Mapping[str, Value]  # of those, element → its original
-    away: Mapping[str, Value]  # element that can't be read now → the value of ours that it went with
-    others: Mapping[str, Tuple[Value, Value]]  # element that somebody set → what it is, and its original
+    absent: Mapping[str, Value]  # element that can't be read now → the value of ours that it went with
+    foreign: Mapping[str, Tuple[Value, Value]]  # element that somebody set → what it is, and its original
 
     @property
     def settled(self) -> bool:
         """Whether nothing of ours is left there."""
-        return not self.ours and not self.away
+        return not self.ours and not self.absent
 
 
 def judge(
@@ -39,9 +40,9 @@ def judge(
 
     Unless they were written `whole`, a run may have ended inside the write of an element.
     """
-    seen = lever.seen(host, where)
+    present = seen(lever, host, where)
     names = dict.fromkeys(name for value in (original, *ours) for name in lever.elements(value))
-    names.update(dict.fromkeys(seen))
+    names.update(dict.fromkeys(present))
     first = originals(lever, original, names)
     written: Dict[str, List[Value]] = {}
     for value in reversed(ours):
@@ -49,16 +50,16 @@ def judge(
             written.setdefault(name, []).append(part)
     held: Dict[str, Value] = {}
     back: Dict[str, Value] = {}
-    away: Dict[str, Value] = {}
-    others: Dict[str, Tuple[Value, Value]] = {}
+    absent: Dict[str, Value] = {}
+    foreign: Dict[str, Tuple[Value, Value]] = {}
     for name in names:
         parts = written.get(name, [])
-        if name not in seen:
+        if name not in present:
             changed = [part for part in parts if name not in first or part != first[name]]
-            if changed and lever.away(host, where, name):
-                away[name] = changed[0]
-        elif name not in first or seen[name] != first[name]:
-            now = lever.remembered(seen[name])
+            if changed and may_return(lever, host, where, name):
+                absent[name] = changed[0]
+        elif name not in first or present[name] != first[name]:
+            now = lever.remembered(present[name])
             matches = [part for part in parts if lever.alike(now, part)]
             if not matches and not whole and name in first:
                 matches = [part for part in parts if lever.partly(now, first[name], part)]
@@ -67,38 +68,38 @@ def judge(
                 if name in first:
                     back[name] = first[name]
             elif name in first:
-                others[name] = (seen[name], first[name])
-    return Judged(held, back, away, others)
+                foreign[name] = (present[name], first[name])
+    return Judged(held, back, absent, foreign)
 
 
 @dataclass(frozen=True)
-class Absent:
+class TakenAway:
     """Elements that went with another change of ours, as queues do, and that its way back makes again."""
 
     ours: Mapping[str, Value]  # element → the value of ours that it went with
-    firsts: Mapping[str, Value]  # element → what it is to be again, where the kernel wouldn't choose that by itself
+    originals: Mapping[str, Value]  # element → what it is to be again, where the kernel wouldn't choose that by itself
 
 
-def absent(
+def taken_away(
     host: WritableHost, lever: Lever, where: str, original: Value, ours: Mapping[str, Value], before: Value
-) -> Absent:
+) -> TakenAway:
     """Look for them. `ours` has the last value of ours per element; `before` is the place as it was before the run.
 
     What somebody had set since our first change is to be set again, not the original.
     """
-    seen, was = lever.seen(host, where), lever.elements(before)
+    present, earlier = seen(lever, host, where), lever.elements(before)
     choice = list(lever.elements(lever.kernel_choice(host, where)).values())
     held: Dict[str, Value] = {}
-    firsts: Dict[str, Value] = {}
+    again: Dict[str, Value] = {}
     for name, part in originals(lever, original, ()).items() if lever.partial else ():
-        if name in seen or lever.away(host, where, name):
+        if name in present or may_return(lever, host, where, name):
             continue
         if name in ours and ours[name] != part:
             held[name] = ours[name]
-            firsts[name] = part
-        elif was.get(name, part) not in choice:
-            firsts[name] = was.get(name, part)
-    return Absent(held, firsts)
+            again[name] = part
+        elif earlier.get(name, part) not in choice:
+            again[name] = earlier.get(name, part)
+    return TakenAway(held, again)
 
 
 def originals(lever: Lever, original: Value, names: Iterable[str]) -> Mapping[str, Value]:
@@ -120,10 +121,10 @@ def remaining(
     lever: Lever, found: Judged, set_now: Mapping[str, Value], original: Value, after: Value
 ) -> Dict[str, Value]:
     """What is left of ours when an action has set or kept `set_now`, and its place is to be `after`."""
-    ours = {**found.ours, **set_now, **found.away}
+    ours = {**found.ours, **set_now, **found.absent}
     goal = lever.elements(after, ours)
     first = originals(lever, original, ours)
-    back = {name for name in goal if name in first and goal[name] == first[name] and name not in found.away}
+    back = {name for name in goal if name in first and goal[name] == first[name] and name not in found.absent}
     return {name: part for name, part in ours.items() if name not in back}
 
 

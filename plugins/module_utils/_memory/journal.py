@@ -18,7 +18,15 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import Table
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import (
+    Disturbing,
+    OnDisk,
+    SetsOthers,
+    completed,
+    disturbed_by,
+    seen,
+)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory import elements
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import json_text
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Value
@@ -63,39 +71,39 @@ class Entry:
 
     def void(self, boot_id: str) -> bool:
         """Whether a reboot has made the original meaningless."""
-        return lever(self.what).scope == "runtime" and (self.boot_id != boot_id or self.original is None)
+        return lever_of(self.what).scope == "runtime" and (self.boot_id != boot_id or self.original is None)
 
     def judged(self, host: WritableHost, original: Value) -> elements.Judged:
         """Whose each element of the place is now, if `original` is what was there."""
-        moved = lever(self.what)
+        lever = lever_of(self.what)
         ours = self.ours
         if self.disturbed_by and not self.whole:  # by a run that ended before it could see what came of it
-            ours = (*ours, moved.remembered(moved.read(host, self.where)))
-        return elements.judge(host, moved, self.where, original, ours, self.whole)
+            ours = (*ours, lever.remembered(lever.read(host, self.where)))
+        return elements.judge(host, lever, self.where, original, ours, self.whole)
 
     def holding(self, now: Value) -> Mapping[str, Value]:
         """The elements that have a value of ours when the place reads `now`."""
-        moved = lever(self.what)
-        present = moved.elements(now)
-        ours = [moved.elements(value, present) for value in self.ours]
+        lever = lever_of(self.what)
+        present = lever.elements(now)
+        ours = [lever.elements(value, present) for value in self.ours]
         return {
             name: part
             for name, part in present.items()
-            if any(name in value and moved.alike(moved.remembered(part), value[name]) for value in ours)
+            if any(name in value and lever.alike(lever.remembered(part), value[name]) for value in ours)
         }
 
     def last(self, now: Value) -> Mapping[str, Value]:
         """The last value of ours per element, but of those that read another one `now`."""
-        moved = lever(self.what)
-        held, present = self.holding(now), moved.elements(now)
-        last = {name: part for value in self.ours for name, part in moved.elements(value).items()}
+        lever = lever_of(self.what)
+        held, present = self.holding(now), lever.elements(now)
+        last = {name: part for value in self.ours for name, part in lever.elements(value).items()}
         return {name: held.get(name, part) for name, part in last.items() if name in held or name not in present}
 
     def setting(self, action: Action) -> Dict[str, Value]:
         """The elements that an action sets or keeps set; what somebody else set to what is wanted stays theirs."""
-        moved = lever(self.what)
-        before = moved.elements(action.before)
-        after = moved.elements(moved.remembered(action.after), before)
+        lever = lever_of(self.what)
+        before = lever.elements(action.before)
+        after = lever.elements(lever.remembered(action.after), before)
         held = self.holding(action.before)
         changed = {name: part for name, part in after.items() if name not in before or before[name] != part}
         kept = {name: part for name, part in after.items() if name in held or action.before == action.after}
@@ -104,17 +112,17 @@ class Entry:
     def adding(self, host: WritableHost, action: Action) -> Entry:
         """With what the action sets as one more value of ours. Of runs that were killed the last values are kept."""
         set_now = self.setting(action)
-        intended = self.value(set_now) if set_now else lever(self.what).remembered(action.after)
+        intended = self.value(set_now) if set_now else lever_of(self.what).remembered(action.after)
         others = [value for value in self.ours if value != intended]
         if len(others) >= _MOST_OURS:
             found = self.judged(host, self.original)
-            there = () if found.settled else (self.value({**found.ours, **found.away}),)
+            there = () if found.settled else (self.value({**found.ours, **found.absent}),)
             others = [*there, *others[2 - _MOST_OURS :]]
         return replace(self, ours=(*others, intended), whole=False)
 
     def value(self, parts: Mapping[str, Value]) -> Value:
         """The value that has these elements of ours."""
-        return lever(self.what).composed(parts, self.original)
+        return lever_of(self.what).composed(parts, self.original)
 
 
 @dataclass(frozen=True)
@@ -126,7 +134,7 @@ class _Content:
 
     def of(self, scope: str) -> List[Entry]:
         """The entries that hold for a boot, or outlive it."""
-        return [entry for entry in self.entries if lever(entry.what).scope == scope]
+        return [entry for entry in self.entries if lever_of(entry.what).scope == scope]
 
 
 class Journal:
@@ -160,34 +168,34 @@ class Journal:
         entries = dict(self._entries)
         for place in shaken:
             entry = self._started(entries.get((place.what, place.where)), place, boot_id)
-            ours = entry.ours or (lever(place.what).remembered(place.before),)
+            ours = entry.ours or (lever_of(place.what).remembered(place.before),)
             entries[entry.key] = replace(entry, ours=ours, whole=False, disturbed_by=place.reason)
         for action in actions:
             entry = self._started(entries.get((action.what, action.where)), action, boot_id)
-            first = elements.with_coming(self._host, lever(action.what), action.where, entry.original, action.after)
+            first = elements.with_coming(self._host, lever_of(action.what), action.where, entry.original, action.after)
             entry = replace(entry, concern=action.concern, knob=action.knob, original=first).adding(self._host, action)
             entries[entry.key] = replace(entry, disturbed_by="")
         self._save(entries)
 
     def _started(self, entry: Optional[Entry], action: Action, boot_id: str) -> Entry:
         """The entry of the action's place, with the original that holds in this boot."""
-        moved = lever(action.what)
+        lever = lever_of(action.what)
         if entry is not None and not entry.void(boot_id):
-            return replace(entry, original=moved.whole(self._host, action.where, entry.original))
-        original = moved.original(action.before)
+            return replace(entry, original=completed(lever, self._host, action.where, entry.original))
+        original = lever.original(action.before)
         ours: Tuple[Value, ...] = ()
         held: Mapping[str, Value] = {}
         if entry is not None:
             held, ours = entry.holding(action.before), entry.ours
         if (action.what, action.where) in self._at_boot:
-            held = moved.elements(action.before)
+            held = lever.elements(action.before)
         if held:
             # A file of ours set them at boot: their originals are what the kernel would choose, if that is known.
-            ours = ours or (moved.remembered(action.before),)
-            original = elements.chosen(moved, action.before, held, moved.kernel_choice(self._host, action.where))
+            ours = ours or (lever.remembered(action.before),)
+            original = elements.chosen(lever, action.before, held, lever.kernel_choice(self._host, action.where))
             return Entry(action.concern, action.knob, action.what, action.where, original, ours, boot_id)
         try:
-            moved.check(action.where, original)
+            lever.check(action.where, original)
         except NearmetalError as error:
             raise NearmetalError(f"what is there couldn't be put back ({error}): left as it is") from None
         return Entry(action.concern, action.knob, action.what, action.where, original, (), boot_id)
@@ -195,12 +203,12 @@ class Journal:
     def settle(self, actions: Iterable[Action], shaken: Iterable[Action] = ()) -> None:
         """The actions hold: keep what is ours now; forget places of which nothing is ours any more."""
         entries = dict(self._entries)
-        for action in sorted(actions, key=lambda action: not lever(action.what).first):
+        for action in sorted(actions, key=lambda action: not isinstance(lever_of(action.what), Disturbing)):
             entry = entries.pop((action.what, action.where), None)
             if entry is None:
                 continue
             found = entry.judged(self._host, entry.original)
-            left = elements.remaining(lever(entry.what), found, entry.setting(action), entry.original, action.after)
+            left = elements.remaining(lever_of(entry.what), found, entry.setting(action), entry.original, action.after)
             entries.update(self._left(entry, left, action.before, entries))
         for place in shaken:
             entry = entries.pop((place.what, place.where), None)
@@ -210,31 +218,33 @@ class Journal:
 
     def _disturbed(self, entry: Entry, place: Action) -> Tuple[Entry, Mapping[str, Value]]:
         """The entry of a shaken place, and what is there now that isn't the original."""
-        moved = lever(entry.what)
+        lever = lever_of(entry.what)
         before = self._earlier.get(entry.key)
         own = before is not None and not before.disturbed_by
         found = replace(entry, disturbed_by="").judged(self._host, entry.original)
-        seen, was = moved.seen(self._host, entry.where), moved.elements(place.before)
-        anew = {name: moved.remembered(part) for name, part in seen.items() if was.get(name, part) != part}
-        first = elements.originals(moved, entry.original, anew)
+        present, before_run = seen(lever, self._host, entry.where), lever.elements(place.before)
+        anew = {name: lever.remembered(part) for name, part in present.items() if before_run.get(name, part) != part}
+        first = elements.originals(lever, entry.original, anew)
         anew = {name: part for name, part in anew.items() if name not in first or part != first[name]}
-        return replace(entry, disturbed_by="" if own else entry.disturbed_by), {**found.ours, **found.away, **anew}
+        return replace(entry, disturbed_by="" if own else entry.disturbed_by), {**found.ours, **found.absent, **anew}
 
     def _left(
         self, entry: Entry, left: Mapping[str, Value], before: Value, entries: Mapping[Tuple[str, str], Entry]
     ) -> Dict[Tuple[str, str], Entry]:
         """The entry with what is left of ours, and what is to be set once another's way back makes its elements."""
-        moved, host = lever(entry.what), self._host
-        makers = [each.what for each in entries.values() if entry.key in lever(each.what).disturbs(host, each.where)]
-        gone = elements.Absent({}, {})
+        lever, host = lever_of(entry.what), self._host
+        makers = [
+            each.what for each in entries.values() if entry.key in disturbed_by(lever_of(each.what), host, each.where)
+        ]
+        taken_away = elements.TakenAway({}, {})
         if makers:
-            gone = elements.absent(host, moved, entry.where, entry.original, entry.last(before), before)
-        if not left and not gone.firsts:
+            taken_away = elements.taken_away(host, lever, entry.where, entry.original, entry.last(before), before)
+        if not left and not taken_away.originals:
             return {}
-        if gone.firsts:
-            original = moved.composed({**moved.elements(entry.original), **gone.firsts}, entry.original)
+        if taken_away.originals:
+            original = lever.composed({**lever.elements(entry.original), **taken_away.originals}, entry.original)
             entry = replace(entry, original=original, disturbed_by=entry.disturbed_by if left else makers[0])
-        return {entry.key: replace(entry, ours=(entry.value({**left, **gone.ours}),), whole=True)}
+        return {entry.key: replace(entry, ours=(entry.value({**left, **taken_away.ours}),), whole=True)}
 
     def forget(self, entries: Iterable[Entry]) -> None:
         """These places are no longer ours."""
@@ -266,7 +276,8 @@ class Journal:
         Of a place that is forgotten nothing is left beside, whichever run was killed there.
         """
         for key in self._entries.keys() - entries.keys():
-            for path in lever(key[0]).temporary(self._host, key[1]):
+            lever = lever_of(key[0])
+            for path in lever.temporary(self._host, key[1]) if isinstance(lever, OnDisk) else ():
                 if self._host.exists(path):
                     store.remove_file(self._host, path)
         if entries:
@@ -300,7 +311,8 @@ def set_at_boot(host: WritableHost, entries: Iterable[Entry]) -> Set[Tuple[str, 
     """Lever and place of what still has a value that a file of ours, older than this boot, gave it at boot."""
     boot_id = host.boot_id()
     old = [entry for entry in entries if entry.boot_id != boot_id]
-    return {place for entry in old for place in lever(entry.what).at_boot(host, entry.where)}
+    levers = [(lever_of(entry.what), entry.where) for entry in old]
+    return {place for lever, at in levers if isinstance(lever, SetsOthers) for place in lever.set_at_boot(host, at)}
 
 
 def _write(host: WritableHost, path: str, content: _Content, folder_mode: int) -> None:
@@ -363,18 +375,18 @@ def _entry(raw: Any) -> Entry:
     texts = {name: raw[name] for name in ("concern", "knob", "what", "where", "boot_id")}
     if not all(isinstance(text, str) and len(text) <= 256 for text in texts.values()):
         raise NearmetalError("an entry whose names are no short texts")
-    moved = lever(texts["what"])
+    lever = lever_of(texts["what"])
     original, ours = raw["original"], raw["ours"]
     if not isinstance(ours, list) or not ours:
         raise NearmetalError("an entry without values of ours")
-    unknown = original is None and moved.scope == "runtime"
-    moved.check(texts["where"], ours[-1] if unknown else original)
-    for value in ours if isinstance(moved, Table) else ():
-        moved.check(texts["where"], value)
-    if moved.original(original) != original:
+    unknown = original is None and lever.scope == "runtime"
+    lever.check(texts["where"], ours[-1] if unknown else original)
+    for value in ours if isinstance(lever, Table) else ():
+        lever.check(texts["where"], value)
+    if lever.original(original) != original:
         raise NearmetalError(f"an original of {texts['where']} that nearmetal never keeps")
     disturbed_by = raw.get("disturbed_by", "")
     if disturbed_by:
-        lever(disturbed_by)
+        lever_of(disturbed_by)
     whole = raw.get("whole", True) is True
     return Entry(original=original, ours=tuple(ours), whole=whole, disturbed_by=disturbed_by, **texts)

@@ -54,7 +54,7 @@ class Bls(Provider):
     def copies(self, host: WritableHost) -> Iterator[str]:
         return _copies(host)
 
-    def theirs(self, host: WritableHost, known: Record, arguments: Mapping[str, str]) -> Dict[str, Tuple[str, ...]]:
+    def foreign(self, host: WritableHost, known: Record, arguments: Mapping[str, str]) -> Dict[str, Tuple[str, ...]]:
         lines = {path: _foreign(path, line, known) for path, _span, _text, line in _places(host)}
         return {
             text: tuple(path for path, line in lines.items() if _in_force(line, text)) for text in arguments.values()

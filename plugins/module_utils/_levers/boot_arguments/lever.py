@@ -11,11 +11,12 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Nearme
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import boot
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import Lever
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import impossible, no_place
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments.bls import Bls
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments.debian import Debian
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments.mkconfig import Mkconfig
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments.provider import Provider
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import OnDisk, Shared
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import boot_record, kernel_arguments
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.boot_record import Record
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
@@ -24,30 +25,24 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
 PROVIDERS: Dict[str, Provider] = {"debian": Debian(), "bls": Bls(), "mkconfig": Mkconfig()}
 
 
-class BootArguments(Lever):
+class BootArguments(Shared, OnDisk):
     """`where` is an argument's name, the value what nearmetal adds for it: None is nothing.
 
     Others' arguments are no values of this lever: they stay as they are.
     """
 
-    scope = "boot"
-    shared = True
-
     def check(self, where: str, value: Value) -> None:
         if not kernel_arguments.NAME.fullmatch(where):
-            raise NearmetalError(f"{where!r} is no name of a kernel argument")
+            raise no_place(self, where)
         if value is None:
             return
         if not isinstance(value, str) or not kernel_arguments.names((where,)) <= kernel_arguments.names(
             kernel_arguments.ours(value)
         ):
-            raise NearmetalError(f"the kernel argument {where} can't be {value!r}")
+            raise impossible(self, value, where)
 
     def read(self, host: WritableHost, where: str) -> Value:
         return boot.observe(host).arguments.get(where)
-
-    def write(self, host: WritableHost, where: str, value: Value) -> None:
-        self.write_all(host, {where: value})
 
     def write_all(self, host: WritableHost, values: Mapping[str, Value]) -> None:
         if not values:
@@ -61,15 +56,15 @@ class BootArguments(Lever):
                 arguments[where] = str(text)
         kernel_arguments.agree(kernel_arguments.Asked(where, text) for where, text in sorted(arguments.items()))
         provider = _provider(host)
-        theirs = provider.theirs(host, known, arguments)
-        changing = Record(arguments, known.texts(), {**known.theirs, **theirs})
+        foreign = provider.foreign(host, known, arguments)
+        changing = Record(arguments, known.texts(), {**known.theirs, **foreign})
         _save(host, changing)
         try:
             provider.realise(host, changing)
         except NearmetalError:
             _save(host, known)
             raise
-        _save(host, Record(arguments, theirs={text: files for text, files in theirs.items() if files}))
+        _save(host, Record(arguments, theirs={text: files for text, files in foreign.items() if files}))
 
     def obstacle(self, host: WritableHost, where: str) -> str:
         facts = boot.observe(host)
@@ -91,14 +86,14 @@ class BootArguments(Lever):
 
     def pending(self, host: WritableHost, where: str, value: Value) -> str:
         facts = boot.observe(host)
-        there = facts.now(where)
+        booted_with = facts.now(where)
         if value is None and facts.provider is not None:
             record = boot_record.parse(host.text(boot_record.PATH, limit=65536))
             if PROVIDERS[facts.provider].stays(host, record.arguments.get(where, ""), record):
                 return ""
-        if facts.booted(str(value)) if value is not None else not there:
+        if facts.booted(str(value)) if value is not None else not booted_with:
             return ""
-        return f"the running kernel was booted with {there or 'no ' + where}; the next boot changes that"
+        return f"the running kernel was booted with {booted_with or 'no ' + where}; the next boot changes that"
 
 
 def _provider(host: WritableHost) -> Provider:

@@ -23,7 +23,7 @@ class Provider(ABC):
 
     @abstractmethod
     def obstacle(self, host: WritableHost) -> str:
-        """Why it can't be done here, known before anything is changed; empty when nothing stands in the way."""
+        """Why it can't be done, known before anything is changed; empty when nothing stands in the way."""
 
     @abstractmethod
     def realise(self, host: WritableHost, record: Record) -> None:
@@ -36,7 +36,7 @@ class Provider(ABC):
     def copies(self, host: WritableHost) -> Iterable[str]:
         """Files of ours beside those of the boot loader, which go with the last of our arguments."""
 
-    def theirs(self, host: WritableHost, known: Record, arguments: Mapping[str, str]) -> Dict[str, Tuple[str, ...]]:
+    def foreign(self, host: WritableHost, known: Record, arguments: Mapping[str, str]) -> Dict[str, Tuple[str, ...]]:
         """Text of each argument → the files in which somebody else has it already; where ours have a file, none."""
         return {}
 
@@ -66,9 +66,9 @@ def judge(host: WritableHost, entries: Sequence[BootEntry], arguments: Mapping[s
         for text in arguments.values():
             tokens = kernel_arguments.ours(text)
             if not kernel_arguments.in_force(entry.arguments, tokens):
-                there = " ".join(kernel_arguments.same(entry.arguments, tokens)) or "nothing"
+                present = " ".join(kernel_arguments.same(entry.arguments, tokens)) or "nothing"
                 raise NearmetalError(
-                    f"the boot entry of {entry.name} has {there} instead of {text}: another file of the boot loader"
+                    f"the boot entry of {entry.name} has {present} instead of {text}: another file of the boot loader"
                     " has the last word; look for one that sorts after ours, or for a -- in the arguments"
                 )
 
@@ -84,8 +84,8 @@ def _demand_root(host: WritableHost, entry: BootEntry) -> None:
         raise NearmetalError(f"the boot entry of {entry.name} names no root file system: left as it was")
     kind, equals, name = roots[-1].partition("=")
     folder = f"/dev/disk/{_BY.get(kind, '')}"
-    there = host.names(folder) if equals and kind in _BY else []
-    if there and _as_udev_writes(name).lower() not in (each.lower() for each in there):
+    disks = host.names(folder) if equals and kind in _BY else []
+    if disks and _as_udev_writes(name).lower() not in (disk.lower() for disk in disks):
         raise NearmetalError(f"the boot entry of {entry.name} has root={roots[-1]}, which no disk has: left as it was")
 
 

@@ -1,0 +1,154 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What only some levers can do or have to do, each as a class to mix in. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from typing import Dict, Iterable, List, Mapping, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import (
+    ElementSet,
+    Lever,
+    Table,
+    demand_no_place,
+    impossible,
+    put,
+    unwritable,
+)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
+
+Place = Tuple[str, str]  # the name of a lever, and where
+
+
+class Batch(Lever):
+    """Places that follow each other in a plan are written in one go."""
+
+    def write(self, host: WritableHost, where: str, value: Value) -> None:
+        self.write_all(host, {where: value})
+
+    @abstractmethod
+    def write_all(self, host: WritableHost, values: Mapping[str, Value]) -> None:
+        """Set the values at several places (`where` → value)."""
+
+
+class Shared(Batch):
+    """One write for all concerns of a run, before everything else."""
+
+
+class Disturbing(Lever):
+    """Its write sets other places anew, by the kernel or a driver: on the way back too it comes before them."""
+
+    @abstractmethod
+    def disturbs(self, host: WritableHost, where: str) -> Iterable[Place]:
+        """The places that may be set anew."""
+
+
+class OnDevice(Lever):
+    """Its places are devices, which leave and come."""
+
+    @abstractmethod
+    def detached(self, host: WritableHost, where: str) -> bool:
+        """Whether the device left the host: nothing is to be taken back there."""
+
+
+class OnDisk(Lever):
+    """What it writes is in files that act at boot."""
+
+    scope = "boot"
+    waits_for = "needs_reboot"  # the status of what is on disk and not yet in force
+
+    def pending(self, host: WritableHost, where: str, value: Value) -> str:
+        """What the next boot brings when the value is `value` on disk; empty when it holds already."""
+        return ""
+
+    def temporary(self, host: WritableHost, where: str) -> Iterable[str]:
+        """Files that a run which was killed may have left beside the place."""
+        return ()
+
+
+class SetsOthers(OnDisk):
+    """Programs of the distribution set other places from what it writes."""
+
+    @abstractmethod
+    def sets(self, host: WritableHost, where: str) -> Iterable[Place]:
+        """Places that hold a value because of it, although no run of ours wrote it there."""
+
+    @abstractmethod
+    def set_at_boot(self, host: WritableHost, where: str) -> Iterable[Place]:
+        """Places that still hold what it gave them at boot."""
+
+
+class NamedByPath(Lever):
+    """Its place is a kernel file that a file of the distribution can name."""
+
+    paths: Tuple[str, ...] = ()
+
+    def files(self, host: WritableHost, path: str) -> List[str]:
+        """The kernel files that one of its paths stands for on this host."""
+        return [path]
+
+
+class KernelValue(NamedByPath):
+    """A one-word kernel file."""
+
+    def __init__(self, what: str, path: str, pattern: str) -> None:
+        super().__init__(what)
+        self.paths = (path,)
+        self.pattern = re.compile(pattern)
+
+    def check(self, where: str, value: Value) -> None:
+        demand_no_place(self, where)
+        if not isinstance(value, str) or not self.pattern.fullmatch(value):
+            raise impossible(self, value)
+
+    def read(self, host: WritableHost, where: str) -> Value:
+        text = host.text(self.paths[0])
+        return text.strip() if text is not None else None
+
+    def write(self, host: WritableHost, where: str, value: Value) -> None:
+        put(host, self.paths[0], str(value))
+
+    def obstacle(self, host: WritableHost, where: str) -> str:
+        return unwritable(host, self.paths[0])
+
+
+def write_all(lever: Lever, host: WritableHost, values: Mapping[str, Value]) -> None:
+    """Set the values at several places (`where` → value)."""
+    if isinstance(lever, Batch):
+        lever.write_all(host, values)
+        return
+    for where, value in values.items():
+        lever.write(host, where, value)
+
+
+def disturbed_by(lever: Lever, host: WritableHost, where: str) -> Iterable[Place]:
+    """The places that a write there may set anew."""
+    return lever.disturbs(host, where) if isinstance(lever, Disturbing) else ()
+
+
+def detached(lever: Lever, host: WritableHost, where: str) -> bool:
+    """Whether the place left the host with its device."""
+    return isinstance(lever, OnDevice) and lever.detached(host, where)
+
+
+def may_return(lever: Lever, host: WritableHost, where: str, element: str) -> bool:
+    """Whether an element that can't be read now may come back with the value that it went with."""
+    return not isinstance(lever, Table) or lever.may_return(host, where, element)
+
+
+def seen(lever: Lever, host: WritableHost, where: str) -> Dict[str, Value]:
+    """The elements that can be read now."""
+    if isinstance(lever, ElementSet):
+        return lever.seen(host, where)
+    present = lever.read(host, where)
+    return {} if present is None and lever.scope == "runtime" else lever.elements(present)
+
+
+def completed(lever: Lever, host: WritableHost, where: str, value: Value) -> Value:
+    """A value from before our change, with the elements that came to the place since it was read."""
+    present = lever.read(host, where) if isinstance(lever, Table) and isinstance(value, Mapping) else None
+    return {**present, **value} if isinstance(present, Mapping) and isinstance(value, Mapping) else value
