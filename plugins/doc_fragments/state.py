@@ -7,55 +7,61 @@ from __future__ import annotations
 
 
 class ModuleDocFragment:
-    """Options of every state module, of `tune` and of `restore`."""
+    """Fragments `nearmetal.ec2.state`, `.common` and `.notes`."""
 
-    # Options of a module that plans one concern.
-    DOCUMENTATION = r"""
+    # Options of each module that plans a concern, and of `tune`.
+    COMMON = r"""
 options:
-  state:
-    description:
-      - V(present) brings the concern to what the options say.
-      - V(restored) takes back everything this concern changed, from the journal on the host.
-    type: str
-    choices: [present, restored]
-    default: present
-  strict:
-    description:
-      - Fail when something is refused. Without it a refusal is a finding and the task succeeds.
-    type: bool
-    default: false
   allow_not_ec2:
     description:
-      - Tune a host that doesn't look like EC2.
-        It then counts as virtual or as metal by the hypervisor flag of its CPU alone.
+      - Accept a host that doesn't look like EC2.
+      - Such a host counts as virtual or as metal by the hypervisor flag of its CPU alone.
     type: bool
     default: false
   owner_conflict:
     description:
-      - What to do with a knob that somebody else is configured to set, such as tuned by its active profile, a file in
-        C(sysctl.d) that is read later, or kubelet. V(refuse) leaves it to its owner and names it.
-      - V(take_over) sets it all the same. The owner isn't changed, and will set it again.
+      - What to do with a setting that another owner, such as tuned, kubelet or a later file in C(sysctl.d), also sets.
+      - V(refuse) leaves the setting to its owner and names that owner.
+      - V(take_over) sets it anyway. The owner's own configuration stays as it is, so the owner will set it again.
     type: str
     choices: [refuse, take_over]
     default: refuse
   instance_type:
     description:
-      - The type of the instance, such as V(t2.large), for a host on Xen, which doesn't know its own. On a burstable
-        type nothing is pinned, polled or taken offline.
-      - With it M(nearmetal.ec2.kernel_check) compares the driver of a Xen host with what its type offers.
-      - A host that says its type itself is believed. On Xen without this option the metadata service is asked.
+      - The instance type, such as V(t2.large), of a host on Xen, which doesn't know its own type.
+      - On a burstable type nothing is pinned, polled or taken offline.
+      - With this option M(nearmetal.ec2.kernel_check) compares the driver of a Xen host with what its type offers.
+      - A host that knows its type is believed. On Xen, without this option, the metadata service is asked, by IMDSv2
+        and for one second at most, and its answer is stored on the host with the wanted values.
     type: str
+  strict:
+    description:
+      - Fail when something is refused. By default a refusal is a finding and the task succeeds.
+    type: bool
+    default: false
+"""
+
+    # What a module that changes one concern has beside those.
+    DOCUMENTATION = r"""
+options:
+  state:
+    description:
+      - V(present) applies the options, V(restored) takes back everything that this concern changed.
+      - The original values come from the journal on the host.
+    type: str
+    choices: [present, restored]
+    default: present
 """
 
     # How each of them behaves.
     NOTES = r"""
 options: {}
 notes:
-  - Needs root on the host, in check mode too, because the journal is readable by root alone.
-  - Check mode shows exactly what an apply would do. An apply looks again, and fails when the kernel did not take a
-    value.
-  - Originals are kept in C(/var/lib/nearmetal/journal.json) until they are restored.
-  - What was wanted is kept in C(/var/lib/nearmetal/wanted.json). Per concern the last run counts.
-  - Without options of its own, a concern has those of the workload C(base); where C(base) has none, nothing is changed
-    and the message says which options there are.
+  - Needs root on the host, in check mode too, because only root may read the journal.
+  - Check mode shows exactly what a real run would do. A real run reads each value back, and fails when the kernel did
+    not accept it.
+  - Original values are kept in C(/var/lib/nearmetal/journal.json) until they are restored.
+  - The wanted values are kept in C(/var/lib/nearmetal/wanted.json). For each concern the last run counts.
+  - A concern without options of its own takes those of the workload C(base). Where C(base) has none, nothing changes,
+    and the message lists the options.
 """

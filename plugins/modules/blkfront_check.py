@@ -8,36 +8,19 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: blkfront_check
-short_description: Look at the Xen block front end of a Linux host on EC2
+short_description: Check the Xen block front end of a Linux host on EC2
 version_added: 0.1.0
 description:
-  - Says per disk whether persistent grants and indirect descriptors are in use, from the kernel log,
-    and what the driver's parameters are.
-  - Changes nothing. Whether grants persist is decided by the back end, which is Amazon's. That they are off is a
-    finding with the status V(advice), never a failure.
-  - On Nitro and metal, whose disks are NVMe, it is V(not_applicable).
-options:
-  allow_not_ec2:
-    description:
-      - Look at a host that doesn't look like EC2, too.
-    type: bool
-    default: false
-  owner_conflict:
-    description: As in the other modules of the action group. Nobody owns what is only looked at.
-    type: str
-    choices: [refuse, take_over]
-    default: refuse
-  instance_type:
-    description: As in the other modules of the action group.
-    type: str
-  strict:
-    description: As in the other modules of the action group. Nothing is refused where nothing is changed.
-    type: bool
-    default: false
+  - Says per disk whether persistent grants and indirect descriptors are in use, from the kernel log, and what the
+    driver's parameters are.
+  - Changes nothing. Amazon's back end decides whether grants persist. Grants that don't persist are a finding with the
+    status V(advice), never a failure.
+  - On Nitro and metal, whose disks are NVMe, the finding is V(not_applicable).
 notes:
-  - The kernel log is readable by root alone where C(kernel.dmesg_restrict) is 1. Without it the finding is V(unknown).
-  - The log forgets its oldest lines. Then C(/var/log/dmesg) is read, where the distribution keeps it.
+  - Where C(kernel.dmesg_restrict) is 1, only root may read the kernel log. Without it the finding is V(unknown).
+  - When the log has lost its oldest lines, C(/var/log/dmesg) is read, where the distribution keeps it.
 extends_documentation_fragment:
+  - nearmetal.ec2.state.common
   - nearmetal.ec2.attributes.check
   - nearmetal.ec2.attributes.actiongroup_tuning
 author:

@@ -11,58 +11,60 @@ module: block_storage
 short_description: Set the queues of EBS volumes and instance store of a Linux host on EC2
 version_added: 0.1.0
 description:
-  - Sets timeout, scheduler, read-ahead and request merging of disks while the host runs, and gives the same to disks
+  - Sets timeout, scheduler, read-ahead and request merging of disks while the host runs, and does the same for disks
     that are attached later.
-  - Tells EBS from instance store by the model that the NVMe device names, never by the disk's name, which changes with
-    the order in which disks are found.
-  - An option counts for every disk. O(disks) says it for one kind, one device or one mount point.
+  - Recognizes EBS and instance store by the model that the NVMe device names, never by the disk's name, which changes
+    with the order in which disks are found.
+  - An option applies to every disk. O(disks) sets it for one kind, one device or one mount point.
 options:
   io_timeout:
     description:
-      - How long a request may take before the kernel gives it up.
-      - V(aws) sets what AWS's own rules set; for EBS the longest time that there is, for instance store 90 s.
-      - V(max) is the longest time; it is refused for instance store, where a disk that is silent is broken.
-      - A number is in milliseconds. The kernel rounds it up to its ticks.
-      - Left out, as every option here, it is unmanaged, and what an earlier run had set is taken back.
+      - How long a request may take before the kernel gives up; V(aws), V(max) or milliseconds.
+      - V(aws) sets what AWS's own rules set, the longest possible time for EBS and 90 s for instance store.
+      - V(max) is the longest possible time. It is refused for instance store, where a disk that doesn't answer is
+        broken.
+      - The kernel rounds milliseconds up to its ticks.
+      - If an option of this module is left out, it is unmanaged, and what an earlier run had set is taken back.
     type: str
   scheduler:
     description:
-      - The I/O scheduler by name, such as V(none) or V(mq-deadline). One that a disk doesn't offer is an error.
-      - Where the kernel calls V(none) noop, that is taken.
+      - The I/O scheduler by name, such as V(none) or V(mq-deadline).
+      - A scheduler that a disk doesn't offer is an error. Where the kernel calls V(none) noop, noop is set.
     type: str
   read_ahead_kb:
     description:
-      - How far files that are read in order are read ahead, in KiB, rounded down to pages by the kernel.
-      - A workload's value is at least so much; only a value of yours is exact.
-      - With O(disks[].mount) or O(disks[].device) also for the RAID or LVM device itself.
+      - How far the kernel reads ahead of a sequential reader, in KiB.
+      - The kernel rounds it down to pages. A workload's value is a minimum; only your own value is exact.
+      - With O(disks[].mount) or O(disks[].device), the RAID or LVM device itself gets it too.
     type: int
   nr_requests:
     description:
-      - How many requests wait in the kernel. Without a scheduler at most what a hardware queue takes.
-      - The kernel makes 4 of a smaller number.
+      - How many requests may wait in the kernel.
+      - Without a scheduler this is at most what a hardware queue takes. The kernel turns a number below 4 into 4.
     type: int
   nomerges:
     description:
-      - V(0) merges requests that touch, V(1) only where it is cheap to find them, V(2) never.
+      - V(0) merges adjacent requests, V(1) only where they are cheap to find, V(2) never.
     type: int
     choices: [0, 1, 2]
   rq_affinity:
     description:
-      - V(0) ends a request on the CPU that was interrupted, V(1) on one that shares its cache with the one that began
-        it, V(2) on that one itself.
+      - V(0) completes a request on the interrupted CPU, V(1) on one near the CPU that started it, V(2) on that CPU
+        itself.
+      - Near means that the two CPUs share a cache.
     type: int
     choices: [0, 1, 2]
   disks:
     description:
-      - The same options for some disks. Each entry names one of O(disks[].kind), O(disks[].device) and
-        O(disks[].mount).
+      - The same options for some disks, each entry for one kind of disk, one device or one mount point.
+      - An entry for a device or a mount point wins over an entry for a kind.
     type: list
     elements: dict
     suboptions:
       kind:
         description:
-          - A kind of disk, those that are attached later too. V(ebs) and V(instance_store) are NVMe devices of that
-            model, V(xvd) are disks of Xen's front end, V(virtio) those of virtio_blk.
+          - A kind of disk, including disks that are attached later. V(ebs) and V(instance_store) are NVMe devices of
+            that model, V(xvd) are disks of Xen's front end, V(virtio) those of virtio_blk.
         type: str
         choices: [ebs, instance_store, xvd, virtio, other]
       device:
@@ -74,46 +76,49 @@ options:
           - The disks of the file system that is mounted there, through RAID, LVM, encryption and btrfs.
         type: str
       io_timeout:
-        description: As O(io_timeout).
+        description: Like O(io_timeout).
         type: str
       scheduler:
-        description: As O(scheduler).
+        description: Like O(scheduler).
         type: str
       read_ahead_kb:
-        description: As O(read_ahead_kb).
+        description: Like O(read_ahead_kb).
         type: int
       nr_requests:
-        description: As O(nr_requests).
+        description: Like O(nr_requests).
         type: int
       nomerges:
-        description: As O(nomerges).
+        description: Like O(nomerges).
         type: int
         choices: [0, 1, 2]
       rq_affinity:
-        description: As O(rq_affinity).
+        description: Like O(rq_affinity).
         type: int
         choices: [0, 1, 2]
   poll_queues:
     description:
-      - So many queues of each NVMe disk are polled instead of interrupting, by C(nvme.poll_queues=) among the kernel
-        arguments. V(0) takes it back. Refused without instance store, and on burstable types.
+      - How many queues of each NVMe disk are polled instead of interrupting, from the next boot on; V(0) takes it back.
+      - It is the kernel argument C(nvme.poll_queues=). It is refused without instance store, and on burstable types.
     type: int
   method:
     description:
-      - How O(io_timeout) is set for EBS. V(runtime) writes the files of each disk's queue, and needs no reboot.
-      - V(boot) puts C(nvme_core.io_timeout=) among the kernel arguments instead, which counts for every NVMe disk.
-        Kernels before Linux 5.0 know no other way. V(both) does both. Nothing here reboots.
+      - How O(io_timeout) is set for EBS; V(runtime) writes to each disk's queue, V(boot) adds the kernel argument
+        C(nvme_core.io_timeout=) instead, V(both) does both.
+      - V(runtime) needs no reboot. The argument of V(boot) applies to every NVMe disk. Kernels before Linux 5.0 know no
+        other way.
+      - This module never reboots the host.
     type: str
     choices: [runtime, boot, both]
     default: runtime
   persist:
     description:
-      - Whether disks get this whenever they appear, at boot or later. What is wanted of all disks or of a kind by udev
-        rules in C(/etc/udev/rules.d), what is wanted of a device or mount point by C(nearmetal.service), which looks up
-        its disks anew.
+      - Whether disks are set again whenever they appear, at boot or later.
+      - Rules in C(/etc/udev/rules.d) set options of all disks or of a kind. C(nearmetal.service) sets those of a device
+        or mount point, whose disks it looks up again.
     type: bool
     default: true
 extends_documentation_fragment:
+  - nearmetal.ec2.state.common
   - nearmetal.ec2.state
   - nearmetal.ec2.state.notes
   - nearmetal.ec2.attributes

@@ -11,42 +11,45 @@ module: clocksource
 short_description: Choose the clock source of a Linux host on EC2
 version_added: 0.1.0
 description:
-  - Sets the counter that the kernel tells the time from, keeps it over reboots, and takes it back.
-  - On Xen instances the default C(xen) makes each clock read a system call; C(tsc) is read in user space.
-  - On Nitro the kernel's own choice among C(tsc) and C(kvm-clock) is right and is left alone.
+  - Chooses the counter from which the kernel tells the time, keeps the choice across reboots, and takes it back.
+  - On Xen instances, reading the default source C(xen) takes a system call, while C(tsc) is read in user space.
+  - On Nitro the kernel's own choice of C(tsc) or C(kvm-clock) is right and stays as it is.
 options:
   source:
     description:
-      - V(auto) takes C(tsc) on Xen HVM and on metal, keeps C(tsc) or C(kvm-clock) on Nitro,
-        and has nothing to do on Graviton.
-      - V(kernel) gives the choice back to the kernel, and to C(clocksource=) on its command line.
-      - Any other value is the name of a clock source; one that the kernel doesn't offer is an error.
-      - Left out, the clock source is unmanaged, and what an earlier run had set is taken back.
+      - The name of a clock source, V(auto) for the one that suits the host, or V(kernel) for the kernel's own choice.
+      - V(auto) takes C(tsc) on Xen HVM and on metal, keeps C(tsc) or C(kvm-clock) on Nitro, and has nothing to do on
+        Graviton.
+      - V(kernel) gives the choice back to the kernel and to C(clocksource=) on its command line.
+      - A name that the kernel doesn't offer is an error.
+      - If this option is left out, the clock source is unmanaged, and what an earlier run had set is taken back.
     type: str
   tsc_reliable:
     description:
-      - V(enabled) boots with C(tsc=reliable), so that the kernel's watchdog doesn't look at C(tsc).
-        It is a kernel argument, because the kernel asks only while it boots. RV(reboot_required) says what is pending.
-      - Refused on virtual hosts, which can be moved to other hardware. On metal it comes with a warning.
-      - V(kernel) takes our argument away.
-      - Left out, it is unmanaged, and what an earlier run had set is taken back.
+      - V(enabled) boots with C(tsc=reliable), so that the kernel's watchdog doesn't check C(tsc).
+      - This is a kernel argument because the kernel decides it only while it boots. RV(reboot_required) tells whether a
+        reboot is pending.
+      - Refused on virtual hosts, because they can be moved to other hardware. On metal it comes with a warning.
+      - V(kernel) removes our argument.
+      - If this option is left out, the argument is unmanaged, and what an earlier run had set is taken back.
     type: str
     choices: [enabled, kernel]
   persist:
     description:
-      - Whether it holds after a reboot too.
+      - Whether the choice also holds after a reboot.
       - A source given by name is set at each boot by a file in C(/etc/tmpfiles.d).
-      - V(auto) is planned anew at each boot by C(nearmetal.service), because the same disk may start as another type.
-        It needs systemd; without it, this is refused.
+      - V(auto) is planned again at each boot by C(nearmetal.service), because the same disk may start as another
+        instance type. This needs systemd, and is refused without it.
       - V(kernel) needs nothing.
     type: bool
     default: true
   allow_unverified:
     description:
-      - Take C(tsc) although the CPU doesn't promise C(constant_tsc).
+      - Take C(tsc) even if the CPU doesn't promise C(constant_tsc).
     type: bool
     default: false
 extends_documentation_fragment:
+  - nearmetal.ec2.state.common
   - nearmetal.ec2.state
   - nearmetal.ec2.state.notes
   - nearmetal.ec2.attributes

@@ -11,58 +11,65 @@ module: cpu_power
 short_description: Choose idle states, turbo and governor of a Linux host on EC2
 version_added: 0.1.0
 description:
-  - Leaves out idle states (C-states) by the time it takes to wake up from them, switches turbo, and sets governor and
+  - Disables idle states (C-states) that take too long to wake up from, switches turbo, and sets the governor and the
     energy preference of cpufreq, all while the host runs.
-  - Most types leave this to the hypervisor. Then the answer is C(not_applicable), with the reason. Which files the
-    kernel has decides, no list of types.
+  - Most instance types leave this to the hypervisor. The finding is then C(not_applicable), with the reason. The files
+    that the kernel has decide this, not a list of types.
 options:
   idle:
     description:
-      - V(c1) keeps the quickest state that halts the CPU, and leaves out all that are slower to wake up from.
-      - V(poll) leaves out that one too. It burns full power. It is refused off metal, and needs O(allow_poll).
-      - V(kernel) uses every state that the kernel would use by itself.
-      - Left out, as every option here, it is unmanaged, and what an earlier run had set is taken back.
+      - V(c1) keeps only the fastest state that halts the CPU, V(poll) keeps none, V(kernel) keeps all that the kernel
+        would use.
+      - V(poll) burns full power. It is refused except on metal, and needs O(allow_poll).
+      - If an option of this module is left out, it is unmanaged, and what an earlier run had set is taken back.
     type: str
     choices: [kernel, c1, poll]
   max_exit_latency_us:
     description:
-      - Leave out every idle state that takes longer to wake up from, in microseconds. Instead of O(idle).
+      - Disable every idle state that takes longer than this to wake up from, in microseconds.
+      - Use it instead of O(idle).
     type: int
   turbo:
     description:
-      - V(disabled) keeps clocks at the nominal frequency, so that nobody's AVX code slows others down.
-      - V(enabled) and V(kernel) let busy cores clock up; V(kernel) isn't written down for later boots.
+      - V(disabled) keeps clocks at the nominal frequency, V(enabled) and V(kernel) let busy cores clock up.
+      - V(disabled) prevents AVX code of one core from slowing others down. V(kernel) isn't written down for later
+        boots.
     type: str
     choices: [kernel, enabled, disabled]
   governor:
     description:
-      - A governor of cpufreq by name, such as V(performance). One that the host doesn't offer is an error.
+      - A governor of cpufreq by name, such as V(performance).
+      - A governor that the host doesn't offer is an error.
     type: str
   energy_performance_preference:
     description:
       - The preference of intel_pstate or amd-pstate by name, such as V(balance_performance).
-      - Under the governor V(performance) intel_pstate takes no other than V(performance).
+      - Under the governor V(performance), intel_pstate accepts only the preference V(performance).
     type: str
   method:
     description:
-      - V(runtime) changes the running kernel and needs no reboot.
-      - V(boot) puts C(intel_idle.max_cstate=1 processor.max_cstate=1) (for V(poll) C(idle=poll)) among the
-        kernel arguments instead; for O(idle) alone. V(both) does both. Nothing here reboots.
+      - How O(idle) is set; V(runtime) changes the running kernel, V(boot) adds kernel arguments instead, V(both) does
+        both.
+      - The arguments are C(intel_idle.max_cstate=1 processor.max_cstate=1), or C(idle=poll) for V(poll). V(runtime)
+        needs no reboot.
+      - This module never reboots the host.
     type: str
     choices: [runtime, boot, both]
     default: runtime
   persist:
     description:
-      - Whether all is set again at each boot. O(turbo), O(governor) and O(energy_performance_preference) by a file in
-        C(/etc/tmpfiles.d), idle states by C(nearmetal.service), which plans them anew for the CPUs that it finds.
+      - Whether all of this is set again at each boot.
+      - A file in C(/etc/tmpfiles.d) sets O(turbo), O(governor) and O(energy_performance_preference).
+        C(nearmetal.service) sets idle states, which it plans again for the CPUs that it finds.
     type: bool
     default: true
   allow_poll:
     description:
-      - Let CPUs of a metal instance poll instead of idle.
+      - Let the CPUs of a metal instance poll instead of idling.
     type: bool
     default: false
 extends_documentation_fragment:
+  - nearmetal.ec2.state.common
   - nearmetal.ec2.state
   - nearmetal.ec2.state.notes
   - nearmetal.ec2.attributes

@@ -12,15 +12,16 @@ short_description: Choose huge pages of a Linux host on EC2
 version_added: 0.1.0
 description:
   - Chooses who gets transparent huge pages, and reserves pages of any size that the kernel has, on any node.
-  - No reservation is made that would starve the host. What the kernel gives only in part, even after it compacted its
-    memory, is a failure that names what was asked and what was given, and is taken back.
+  - Never makes a reservation that would starve the host. If the kernel gives only a part, even after compacting its
+    memory, the task fails, names the wanted and the given number of pages, and takes the change back.
 options:
   thp:
     description:
-      - Who gets transparent huge pages. V(never) for Redis, Aerospike and their like, V(madvise) for those who ask.
-      - V(kernel) gives it back, here as with the next three options. The choice is that of the command line, or of the
-        configuration that the kernel was built with.
-      - Left out, as every option here, it is unmanaged, and what an earlier run had set is taken back.
+      - Who gets transparent huge pages.
+      - V(never) suits Redis, Aerospike and similar software. V(madvise) serves programs that ask for huge pages.
+      - V(kernel) restores the choice of the kernel's command line or of the configuration that it was built with. The
+        same holds for the next three options.
+      - If an option of this module is left out, it is unmanaged, and what an earlier run had set is taken back.
     type: str
     choices: [kernel, always, madvise, never]
   thp_defrag:
@@ -28,7 +29,7 @@ options:
     type: str
     choices: [kernel, always, defer, defer+madvise, madvise, never]
   thp_shmem:
-    description: Huge pages for shared memory and tmpfs.
+    description: Who gets huge pages for shared memory and tmpfs.
     type: str
     choices: [kernel, always, within_size, advise, never, deny, force]
   khugepaged_defrag:
@@ -37,15 +38,17 @@ options:
     choices: [kernel, enabled, disabled]
   pages:
     description:
-      - Reserved huge pages. Refused on hosts below 4 GiB, beyond 80 percent of the memory, and where they would leave
-        less than 512 MiB or 5 percent of the memory available. 10,000 pages of 2 MiB are 19.5 GiB.
-      - Pages of sizes that aren't listed, whoever reserved them, count among the 80 percent.
+      - Huge pages to reserve, as entries of a size with either a number of pages or a share of the memory.
+      - Refused on hosts below 4 GiB, beyond 80 percent of the memory, and where less than 512 MiB or 5 percent of the
+        memory would stay available. For comparison, 10,000 pages of 2 MiB are 19.5 GiB.
+      - Pages of sizes that aren't listed count toward the 80 percent too, whoever reserved them.
     type: list
     elements: dict
     suboptions:
       size:
         description:
-          - V(2M), V(1G) or another size that the kernel has. One that it lacks is an error that names those it has.
+          - V(2M), V(1G) or another size that the kernel has. The error for any other size names
+            those.
           - Sizes of 1 GiB and more need O(method=boot).
         type: str
         required: true
@@ -53,23 +56,26 @@ options:
         description: How many pages on the whole host.
         type: int
       percent_of_memory:
-        description: How much of the host's memory instead, planned anew when the host has another size. Not at boot.
+        description:
+          - A share of the host's memory instead of a number of pages, planned again when the host has another size.
+          - Not available with O(method=boot).
         type: int
       nodes:
         description:
-          - V(spread) over all NUMA nodes, or their numbers such as V(0,1).
-          - Entries of one size with other nodes each give each node its own count. A node that two of them name is an
-            error.
+          - V(spread) over all NUMA nodes, or the numbers of nodes, such as V(0,1).
+          - Entries of the same size with different nodes give each node its own count. Two entries that name the same
+            node are an error.
         type: str
         default: spread
   mount:
     description:
-      - Where programs find huge pages as files, mounted by a systemd unit now and at each boot. With O(group)
-        its members alone may use it. systemd itself mounts C(/dev/hugepages), which is left alone.
+      - Where programs find huge pages as files.
+      - A systemd unit mounts the folder now and at each boot. With O(group), only members of that group may use it.
+        systemd itself mounts C(/dev/hugepages), which stays as it is.
     type: dict
     suboptions:
       path:
-        description: A folder of its own, such as C(/mnt/huge-1G). One that isn't empty is an error.
+        description: A folder of its own, such as C(/mnt/huge-1G). A folder that isn't empty is an error.
         type: str
         required: true
       size:
@@ -77,30 +83,33 @@ options:
         type: str
   group:
     description:
-      - The group whose members may take reserved pages for shared memory, in C(vm.hugetlb_shm_group).
-        A name of C(/etc/group), or a number. To lock them a service needs C(LimitMEMLOCK=) too.
+      - The group whose members may use reserved pages for shared memory, by name or number.
+      - It is set as C(vm.hugetlb_shm_group). A name comes from C(/etc/group). A service that locks such pages
+        also needs C(LimitMEMLOCK=).
     type: str
   method:
     description:
-      - V(runtime) changes the running kernel.
-      - V(boot) puts C(transparent_hugepage=) and C(hugepagesz= hugepages=) among the kernel arguments instead, and
-        V(both) does both. Nothing here reboots.
+      - V(runtime) changes the running kernel, V(boot) adds kernel arguments instead, V(both) does both.
+      - The arguments are C(transparent_hugepage=) and C(hugepagesz= hugepages=).
+      - This module never reboots the host.
     type: str
     choices: [runtime, boot, both]
     default: runtime
   persist:
     description:
-      - Whether it is set again at each boot. Transparent huge pages by a file in C(/etc/tmpfiles.d), reserved ones by
-        C(nearmetal.service), which guards the memory that the host has then, O(group) by C(/etc/sysctl.d).
-      - O(mount) is a unit, and stays.
+      - Whether all of this is set again at each boot.
+      - A file in C(/etc/tmpfiles.d) sets transparent huge pages, and one in C(/etc/sysctl.d) sets O(group).
+        C(nearmetal.service) reserves pages, within the limits for the memory that the host then has.
+      - O(mount) is a unit and stays in any case.
     type: bool
     default: true
   allow_unverified:
     description:
-      - Reserve pages on burstable types and on Xen PV, and take O(thp=always) where a huge page is 512 MiB.
+      - Reserve pages on burstable types and on Xen PV, and allow O(thp=always) where a huge page is 512 MiB.
     type: bool
     default: false
 extends_documentation_fragment:
+  - nearmetal.ec2.state.common
   - nearmetal.ec2.state
   - nearmetal.ec2.state.notes
   - nearmetal.ec2.attributes

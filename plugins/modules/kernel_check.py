@@ -11,29 +11,31 @@ module: kernel_check
 short_description: Check kernel, distribution and drivers of a Linux host on EC2
 version_added: 0.1.0
 description:
-  - Reads and changes nothing. Each check is a finding, C(ok) or C(advice) with the reason.
-  - Kernel and distribution against a minimum and the end of public support, Xen PV with what HVM was
-    measured to bring, the NICs' driver against what the type offers, the ENA driver against what
-    the type's generation needs, and CPU time that others took.
-  - With O(workload) the instance type too. Where it is wrong for that workload, the finding names one that would do.
+  - Only reads, and changes nothing. Each check is a finding, C(ok) or C(advice) with the reason.
+  - Compares the kernel with a minimum and the distribution with the end of its public support, names what HVM was
+    measured to bring over Xen PV, compares the drivers of the NICs with what the type offers and the ENA driver with
+    what the type's generation needs, and checks how much CPU time others took.
+  - With O(workload) it also checks the instance type. If the type is wrong for that workload, the finding names a
+    better one.
 options:
   minimum_kernel:
     description: The oldest kernel version that is fine, in quotes, because YAML reads 5.10 as the number 5.1.
     type: raw
     default: "3.10"
   maximum_steal_percent:
-    description: How much CPU time since boot others may have taken.
+    description: The percentage of CPU time since boot that others may have taken.
     type: int
     default: 1
   workload:
     description:
       - What the host is for, among the workloads that some instance types are wrong for.
-        Where the type isn't known, nothing is said of it.
+      - If the type isn't known, there is no finding about it.
     type: list
     elements: str
     choices: [hpc, low_latency, sap_hana]
     default: []
 extends_documentation_fragment:
+  - nearmetal.ec2.state.common
   - nearmetal.ec2.state
   - nearmetal.ec2.state.notes
   - nearmetal.ec2.attributes

@@ -13,58 +13,64 @@ version_added: 0.1.0
 description:
   - Places the interrupt of each queue of each network interface, and shares the packets of few queues among CPUs
     (RPS, RFS, XPS).
-  - An option left out is unmanaged, and what an earlier run had set is taken back.
+  - If an option is left out, it is unmanaged, and what an earlier run had set is taken back.
 options:
   policy:
     description:
-      - V(spread) gives each queue a CPU of its own, cores of the NIC's node first, second threads last. Several NICs
-        share the CPUs and don't stack.
-      - V(dedicated) puts all queues on a few whole cores, one of eight, or on O(irq_cpus), and says which CPUs are left
-        for the application, also in C(/etc/nearmetal/compute_cpus) (C(COMPUTE_CPUS=), a kernel list).
-      - V(auto) is V(spread), and is refused on Xen PV.
-      - V(irqbalance) leaves interrupts to its daemon, V(kernel) to the kernel.
-      - A mask of several CPUs is never written. The kernel would still deliver to one of them.
+      - V(spread) gives each queue a CPU of its own, V(dedicated) puts all queues on a few cores, V(auto) chooses
+        V(spread), V(irqbalance) and V(kernel) leave interrupts to them.
+      - V(spread) takes cores of the NIC's node first and second threads last. Several NICs share the CPUs and don't
+        stack.
+      - V(dedicated) uses whole cores, one of eight or those in O(irq_cpus). It names the CPUs that are left for the
+        application, also in C(/etc/nearmetal/compute_cpus) (C(COMPUTE_CPUS=), a kernel list).
+      - V(auto) is refused on Xen PV.
+      - A mask of several CPUs is never written, because the kernel would still deliver to one of them.
       - While irqbalance runs, V(auto), V(spread) and V(dedicated) tell it in its own configuration to leave these
-        interfaces alone, and place nothing until it was started with that (O(restart_irqbalance)).
+        interfaces alone, and place nothing until it was started with that configuration (O(restart_irqbalance)).
     type: str
     choices: [auto, spread, dedicated, irqbalance, kernel]
   queues:
     description:
-      - How many queue pairs to use, a number or V(max). Interrupts traffic for a moment.
+      - How many queue pairs to use, a number or V(max).
+      - A change interrupts traffic for a moment.
     type: str
   rps:
     description:
-      - The CPUs that share the packets of a receive queue, as a kernel list such as V(4-7,12).
+      - The CPUs that share the packets of a receive queue; a kernel list such as V(4-7,12), V(auto), or V(kernel)
+        for none.
       - V(auto) uses the CPUs of the NIC's node that share no core with an interrupt, where there are fewer queues
         than CPUs (for ENA, at least four CPUs per queue), and none on Graviton.
-      - V(kernel) is off.
     type: str
   rfs:
     description:
-      - How many flows to remember so that a packet is handled where its reader runs. A number, rounded up to a power
-        of two as the kernel does.
-      - V(auto) is 32768 where RPS is on, else none. V(kernel) is none.
+      - How many flows to remember, so that a packet is handled where its reader runs; a number, V(auto), or V(kernel)
+        for none.
+      - A number is rounded up to a power of two, as the kernel does. V(auto) is 32768 where RPS is on, else none.
     type: str
   xps:
     description:
-      - The CPUs that send through each transmit queue. A kernel list is dealt out to the queues in their order.
+      - The CPUs that send through each transmit queue; a kernel list, V(auto) or V(kernel).
+      - The CPUs of a kernel list are dealt out to the queues in their order.
       - V(auto) lets each CPU send through the queue whose interrupt is nearest, where there are fewer queues than
         CPUs. V(kernel) leaves the choice to the hash of the flow.
     type: str
   irq_cpus:
     description:
       - The only CPUs that may get interrupts of the interfaces that O(policy) places, as a kernel list.
-        It fails without a policy.
+      - It fails without a policy.
     type: str
   compute_units:
     description:
-      - Services that systemd starts on the CPUs that O(policy=dedicated) leaves, from their next start on. Full names
-        such as V(redis.service). A service that O(nearmetal.ec2.numa#module:services) binds is left to that.
+      - Services that systemd starts on the CPUs that O(policy=dedicated) leaves, by full names such as
+        V(redis.service).
+      - It takes effect when a service is next started. A service that O(nearmetal.ec2.numa#module:services) binds is
+        left to that option.
     type: list
     elements: str
   interfaces:
     description:
-      - Other values for single interfaces. A bond or VLAN stands for the interfaces below it.
+      - Different values for single interfaces.
+      - A bond or VLAN stands for the interfaces below it.
     type: list
     elements: dict
     suboptions:
@@ -73,45 +79,43 @@ options:
         type: str
         required: true
       policy:
-        description:
-          - As O(policy), for this interface.
+        description: Like O(policy), for this interface.
         type: str
         choices: [auto, spread, dedicated, irqbalance, kernel]
       queues:
-        description:
-          - As O(queues), for this interface.
+        description: Like O(queues), for this interface.
         type: str
       rps:
-        description:
-          - As O(rps), for this interface.
+        description: Like O(rps), for this interface.
         type: str
       rfs:
-        description:
-          - As O(rfs), for this interface.
+        description: Like O(rfs), for this interface.
         type: str
       xps:
-        description:
-          - As O(xps), for this interface.
+        description: Like O(xps), for this interface.
         type: str
   allow_disruptive:
     description:
-      - Change O(queues) of an interface that carries the default route, itself or
-        below a bond, bridge or VLAN. Its traffic stops for a moment.
+      - Allow O(queues) to change on an interface that carries the default route, itself or below a bond, bridge or
+        VLAN.
+      - Its traffic stops for a moment.
     type: bool
     default: false
   restart_irqbalance:
     description:
-      - Restart irqbalance when its configuration changed for interrupts that are placed. Without it, the result says
-        V(needs_restart), and C(nearmetal.service) places them after somebody's restart.
+      - Restart irqbalance when its configuration changed for interrupts that are placed.
+      - Without it, the finding is V(needs_restart), and C(nearmetal.service) places the interrupts after somebody
+        restarts irqbalance.
     type: bool
     default: false
   persist:
     description:
-      - Whether the host plans it anew at each boot, when an interface appears, and when queues change, by
-        C(nearmetal.service). What fits one size of instance doesn't fit the next.
+      - Whether C(nearmetal.service) plans this again at each boot, when an interface appears, and when queues change.
+      - What fits one size of instance doesn't fit the next.
     type: bool
     default: true
 extends_documentation_fragment:
+  - nearmetal.ec2.state.common
   - nearmetal.ec2.state
   - nearmetal.ec2.state.notes
   - nearmetal.ec2.attributes

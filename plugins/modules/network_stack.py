@@ -12,16 +12,16 @@ short_description: Set rings, interrupt moderation, MTU and network parameters o
 version_added: 0.1.0
 description:
   - Sets what the drivers of network interfaces and the kernel's network parameters offer, reads it back, and takes it
-    back.
-  - An option left out is unmanaged, and what an earlier run had set is taken back.
-  - A parameter that the kernel lacks is a finding, as is a setting that the driver lacks.
-  - A workload never narrows a limit; only a value of yours is exact. Of a workload O(somaxconn), O(max_syn_backlog),
+    back on request.
+  - If an option is left out, it is unmanaged, and what an earlier run had set is taken back.
+  - A parameter that the kernel lacks, or a setting that the driver lacks, is a finding.
+  - A workload never narrows a limit; only your own values are exact. A workload's O(somaxconn), O(max_syn_backlog),
     O(netdev_max_backlog), O(netdev_budget), O(rmem_max), O(wmem_max), O(tcp_rmem), O(tcp_wmem), O(min_free_kbytes),
-    O(rx_ring), O(tx_ring) are at least, O(keepalive_time) is at most, and O(port_range) is at least as wide.
+    O(rx_ring) and O(tx_ring) are minimums, O(keepalive_time) is a maximum, and O(port_range) is a minimum width.
 options:
   rx_ring:
     description:
-      - Receive descriptors per queue, a number or V(max). More outlast longer bursts.
+      - Receive descriptors per queue, a number or V(max); more of them outlast longer bursts.
     type: str
   tx_ring:
     description:
@@ -29,12 +29,12 @@ options:
     type: str
   adaptive_rx:
     description:
-      - Whether the driver adapts the wait before a receive interrupt to the traffic.
+      - Whether the driver adapts the delay of receive interrupts to the traffic.
     type: str
     choices: [enabled, disabled]
   rx_usecs:
     description:
-      - Microseconds that a receive interrupt waits for more packets. V(0) is the least latency.
+      - Microseconds that a receive interrupt waits for more packets; V(0) gives the least latency.
     type: int
   tx_usecs:
     description:
@@ -45,120 +45,128 @@ options:
       - Whether kernel and NIC handle several packets at once.
     type: dict
     suboptions:
-      gro: {description: "The kernel joins packets on their way in.", type: str, choices: [enabled, disabled]}
+      gro: {description: "The kernel joins incoming packets.", type: str, choices: [enabled, disabled]}
       tso: {description: "The NIC cuts a large send into frames.", type: str, choices: [enabled, disabled]}
       gso: {description: "The kernel cuts a large send late.", type: str, choices: [enabled, disabled]}
       lro: {description: "The NIC joins packets. Not on routers.", type: str, choices: [enabled, disabled]}
   mtu:
     description:
-      - The largest frame in bytes, 1280 to 9001. An internet gateway passes 1500, ENA Express 8900.
+      - The largest frame in bytes, 1280 to 9001; an internet gateway passes 1500, ENA Express 8900.
     type: int
   tx_queue:
     description:
-      - What waits to be sent. ENA Express wants O(tx_queue.bql=disabled), a lower limit as large as the upper one.
+      - What waits to be sent.
+      - ENA Express wants O(tx_queue.bql=disabled), which is a lower limit as large as the upper one.
     type: dict
     suboptions:
       length: {description: "Packets, C(txqueuelen).", type: int}
       bql: {description: "Byte queue limits.", type: str, choices: [enabled, disabled]}
   somaxconn:
     description:
-      - How many connections wait to be accepted. C(net.core.somaxconn).
+      - How many connections may wait to be accepted (C(net.core.somaxconn)).
     type: int
   max_syn_backlog:
     description:
-      - How many connections are half open. C(net.ipv4.tcp_max_syn_backlog).
+      - How many connections may be half open (C(net.ipv4.tcp_max_syn_backlog)).
     type: int
   netdev_max_backlog:
     description:
-      - Packets that wait for a CPU when RPS is on. C(net.core.netdev_max_backlog).
+      - Packets that may wait for a CPU when RPS is on (C(net.core.netdev_max_backlog)).
     type: int
   netdev_budget:
     description:
-      - Packets per round of NAPI. C(net.core.netdev_budget).
+      - Packets per round of NAPI (C(net.core.netdev_budget)).
     type: int
   rmem_max:
     description:
-      - The largest receive buffer that a program may ask for. C(net.core.rmem_max).
+      - The largest receive buffer that a program may ask for (C(net.core.rmem_max)).
     type: int
   wmem_max:
     description:
-      - The largest send buffer that a program may ask for. C(net.core.wmem_max).
+      - The largest send buffer that a program may ask for (C(net.core.wmem_max)).
     type: int
   tcp_rmem:
     description:
-      - The receive window, least first and most. Three ascending numbers in one text. C(net.ipv4.tcp_rmem).
+      - The minimum, initial and maximum receive window (C(net.ipv4.tcp_rmem)).
+      - Three ascending numbers in one text.
     type: str
   tcp_wmem:
     description:
-      - The send buffer, least first and most. Three ascending numbers in one text. C(net.ipv4.tcp_wmem).
+      - The minimum, initial and maximum send buffer (C(net.ipv4.tcp_wmem)).
+      - Three ascending numbers in one text.
     type: str
   slow_start_after_idle:
     description:
-      - Whether a connection forgets its window when idle. V(disabled) is 0, V(enabled) is 1.
-        C(net.ipv4.tcp_slow_start_after_idle).
+      - Whether an idle connection forgets its window (C(net.ipv4.tcp_slow_start_after_idle)).
+      - V(disabled) is 0, V(enabled) is 1.
     type: str
     choices: [disabled, enabled]
   mtu_probing:
     description:
-      - Finds the path's MTU where ICMP is dropped. V(disabled) is 0, V(on_black_hole) is 1, V(enabled) is 2.
-        C(net.ipv4.tcp_mtu_probing).
+      - Whether the kernel finds the MTU of a path on which ICMP is dropped (C(net.ipv4.tcp_mtu_probing)).
+      - V(disabled) is 0, V(on_black_hole) is 1, V(enabled) is 2.
     type: str
     choices: [disabled, on_black_hole, enabled]
   keepalive_time:
     description:
-      - The newest types forget a connection that is idle for 350 s. C(net.ipv4.tcp_keepalive_time).
+      - Seconds until an idle connection sends its first keep-alive (C(net.ipv4.tcp_keepalive_time)).
+      - The security groups of the newest types forget a connection that is idle for 350 s.
     type: int
   port_range:
     description:
-      - Ports for connections to elsewhere. Two ascending numbers in one text. C(net.ipv4.ip_local_port_range).
+      - Local ports for outgoing connections, as two ascending numbers in one text (C(net.ipv4.ip_local_port_range)).
     type: str
   busy_poll:
     description:
-      - Microseconds of polling in poll() and read(), latency for CPU. C(net.core.busy_poll), C(net.core.busy_read).
+      - Microseconds of polling in poll() and read(), which buys latency with CPU time (C(net.core.busy_poll),
+        C(net.core.busy_read)).
     type: int
   qdisc:
     description:
-      - The queueing discipline of interfaces that come up. C(net.core.default_qdisc).
+      - The queueing discipline of interfaces that come up (C(net.core.default_qdisc)).
     type: str
   congestion_control:
     description:
-      - How a connection finds its speed; opt-in. C(net.ipv4.tcp_congestion_control).
+      - The algorithm by which a connection finds its speed (C(net.ipv4.tcp_congestion_control)).
+      - No workload sets it.
     type: str
   min_free_kbytes:
     description:
-      - Memory kept free so that packets find a page. C(vm.min_free_kbytes).
+      - Memory that is kept free so that packets find a page (C(vm.min_free_kbytes)).
     type: int
   interfaces:
     description:
-      - Other values for single interfaces. A bond or VLAN stands for the interfaces below it.
+      - Different values for single interfaces.
+      - A bond or VLAN stands for the interfaces below it.
     type: list
     elements: dict
     suboptions:
       name: {description: "The interface.", type: str, required: true}
-      rx_ring: {description: "As O(rx_ring), for this interface.", type: str}
-      tx_ring: {description: "As O(tx_ring), for this interface.", type: str}
-      adaptive_rx: {description: "As O(adaptive_rx), for this one.", type: str, choices: [enabled, disabled]}
-      rx_usecs: {description: "As O(rx_usecs), for this interface.", type: int}
-      tx_usecs: {description: "As O(tx_usecs), for this interface.", type: int}
+      rx_ring: {description: "Like O(rx_ring), for this interface.", type: str}
+      tx_ring: {description: "Like O(tx_ring), for this interface.", type: str}
+      adaptive_rx: {description: "Like O(adaptive_rx).", type: str, choices: [enabled, disabled]}
+      rx_usecs: {description: "Like O(rx_usecs), for this interface.", type: int}
+      tx_usecs: {description: "Like O(tx_usecs), for this interface.", type: int}
       offloads:
-        description: As O(offloads), for this interface.
+        description: Like O(offloads), for this interface.
         type: dict
         suboptions:
-          gro: {description: "The kernel joins packets on their way in.", type: str, choices: [enabled, disabled]}
+          gro: {description: "The kernel joins incoming packets.", type: str, choices: [enabled, disabled]}
           tso: {description: "The NIC cuts a large send into frames.", type: str, choices: [enabled, disabled]}
           gso: {description: "The kernel cuts a large send late.", type: str, choices: [enabled, disabled]}
           lro: {description: "The NIC joins packets. Not on routers.", type: str, choices: [enabled, disabled]}
-      mtu: {description: "As O(mtu), for this interface.", type: int}
+      mtu: {description: "Like O(mtu), for this interface.", type: int}
       tx_queue:
-        description: As O(tx_queue), for this interface.
+        description: Like O(tx_queue), for this interface.
         type: dict
         suboptions:
           length: {description: "Packets, C(txqueuelen).", type: int}
           bql: {description: "Byte queue limits.", type: str, choices: [enabled, disabled]}
   ena:
     description:
-      - What is ENA's alone. The driver reads the first three when it is loaded, so they are kernel arguments, which
-        V(kernel) takes away. A driver that lacks one is not given it.
+      - Settings that only ENA has.
+      - The driver reads the first three when it is loaded, so they are kernel arguments, which V(kernel) removes.
+        An argument that the driver doesn't know is not given to it.
     type: dict
     suboptions:
       large_llq:
@@ -170,27 +178,31 @@ options:
       lpc_size: {description: "Thousands of pages that the driver keeps for receiving, 0 to 32.", type: str}
       check_express:
         description:
-          - Whether findings say what on this host keeps ENA Express from its speed. Nothing is changed.
+          - Whether findings say what on this host slows ENA Express down. Nothing is changed.
         type: bool
         default: false
   tw_recycle:
     description:
-      - V(enabled) is refused. Linux 4.12 removed it, because it dropped connections of clients behind one address.
+      - V(enabled) is refused, because it dropped connections of clients behind one address.
+      - Linux 4.12 removed it.
     type: str
     choices: [enabled, disabled]
   allow_disruptive:
     description:
-      - Change rings or the MTU of an interface that carries the default route, itself or
-        below a bond, bridge or VLAN. Its traffic stops for a moment.
+      - Allow rings and MTU to change on an interface that carries the default route, itself or below a bond, bridge or
+        VLAN.
+      - Its traffic stops for a moment.
     type: bool
     default: false
   persist:
     description:
-      - Whether kernel parameters are set again at each boot by a file in C(/etc/sysctl.d), and settings of
-        interfaces by C(nearmetal.service), also for interfaces that appear later.
+      - Whether all of this is set again at each boot.
+      - A file in C(/etc/sysctl.d) sets kernel parameters. C(nearmetal.service) sets interfaces, including those that
+        appear later.
     type: bool
     default: true
 extends_documentation_fragment:
+  - nearmetal.ec2.state.common
   - nearmetal.ec2.state
   - nearmetal.ec2.state.notes
   - nearmetal.ec2.attributes

@@ -11,36 +11,40 @@ module: numa
 short_description: Choose what a Linux host on EC2 does with its NUMA nodes
 version_added: 0.1.0
 description:
-  - Binds services to nodes, switches automatic NUMA balancing, sets C(vm.zone_reclaim_mode), and hides nodes where that
-    is asked for twice.
-  - Tells when much memory was taken by CPUs of another node.
-  - A host of one node has nothing to decide; that is C(not_applicable).
+  - Binds services to nodes, switches automatic NUMA balancing, sets C(vm.zone_reclaim_mode), and hides nodes if you opt
+    in twice.
+  - A finding says when CPUs took much of their memory from another node.
+  - On a host with one node there is nothing to decide, and the finding is C(not_applicable).
 options:
   balancing:
     description:
-      - V(disabled) leaves memory where it was taken, for software that binds its threads itself.
-      - V(enabled) lets the kernel move memory to the node whose CPUs use it. V(kernel) is the same, not
-        written down, unless the kernel's command line has C(numa_balancing=disable).
-      - Left out, as every option here, it is unmanaged, and what an earlier run had set is taken back.
+      - V(disabled) leaves memory where it was allocated, V(enabled) lets the kernel move it to the node that uses it.
+      - V(disabled) suits software that binds its threads itself.
+      - V(kernel) is like V(enabled), but isn't written down, unless the kernel's command line has
+        C(numa_balancing=disable).
+      - If an option of this module is left out, it is unmanaged, and what an earlier run had set is taken back.
     type: str
     choices: [kernel, enabled, disabled]
   zone_reclaim_mode:
-    description: C(vm.zone_reclaim_mode), V(0) unless you know that file cache may go before another node is asked.
+    description:
+      - The value of C(vm.zone_reclaim_mode), 0 to 7.
+      - Keep V(0), unless file cache may be dropped before memory of another node is used.
     type: int
   nodes:
     description:
-      - V(hidden) puts C(numa=off) among the kernel arguments. It needs O(allow_hidden_nodes), because binding
-        or interleaving is nearly always better. It takes a reboot.
-      - V(kernel) takes that argument back.
+      - V(hidden) adds the kernel argument C(numa=off), V(kernel) removes it again.
+      - V(hidden) needs O(allow_hidden_nodes), because binding or interleaving is nearly always better. Both take a
+        reboot.
     type: str
     choices: [kernel, hidden]
   services:
     description:
-      - Services and the nodes that their CPUs and memory come from. systemd makes their drop-ins with
-        C(NUMAPolicy=), C(NUMAMask=) and C(CPUAffinity=) at each boot and reload, for the nodes that the host has then.
+      - Services, and the nodes that their CPUs and memory come from.
+      - systemd makes a drop-in with C(NUMAPolicy=), C(NUMAMask=) and C(CPUAffinity=) for each service at each boot and
+        reload, for the nodes that the host then has.
       - No service is restarted. A service whose main process runs elsewhere gets a finding C(needs_restart), until
         C(/proc/PID/numa_maps) and C(Cpus_allowed_list) show the binding.
-      - It takes systemd 243, or RHEL 8. Older ones are C(refused), with the line to add by hand.
+      - This needs systemd 243, or RHEL 8. On older versions it is C(refused), with the line to add by hand.
     type: list
     elements: dict
     suboptions:
@@ -49,30 +53,33 @@ options:
         type: str
         required: true
       nodes:
-        description: Nodes as the kernel lists them, such as V(1) or V(0-1).
+        description: Nodes in the kernel's list format, such as V(1) or V(0-1).
         type: str
       near_interface:
-        description: The node of this interface's device, asked of the kernel at each boot.
+        description: The node of this interface's device, looked up at each boot.
         type: str
       near_device:
         description: The node of this NVMe controller (C(nvme1)) or PCI address (C(0000:00:1f.0)).
         type: str
       policy:
         description:
-          - V(bind) fails an allocation that the nodes can't hold, V(preferred) takes one node first,
-            V(interleave) spreads memory over the nodes. CPUs are those of the nodes with each.
+          - V(bind) fails an allocation that the nodes can't hold, V(preferred) tries one node first, V(interleave)
+            spreads memory over the nodes.
+          - With each policy the CPUs are those of the nodes.
         type: str
         choices: [bind, preferred, interleave]
         default: bind
   persist:
-    description: Whether O(balancing) and O(zone_reclaim_mode) are set again at each boot, by C(/etc/sysctl.d).
+    description:
+      - Whether O(balancing) and O(zone_reclaim_mode) are set again at each boot, by a file in C(/etc/sysctl.d).
     type: bool
     default: true
   allow_hidden_nodes:
-    description: Hide the nodes although memory is no more local then.
+    description: Allow O(nodes=hidden), although it makes no memory more local.
     type: bool
     default: false
 extends_documentation_fragment:
+  - nearmetal.ec2.state.common
   - nearmetal.ec2.state
   - nearmetal.ec2.state.notes
   - nearmetal.ec2.attributes

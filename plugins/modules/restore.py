@@ -11,13 +11,13 @@ module: restore
 short_description: Take back what nearmetal changed on a host
 version_added: 0.1.0
 description:
-  - Brings each place back to the value it had before nearmetal, from the journal on the host.
+  - Sets each changed place back to its value before nearmetal, from the journal on the host.
   - Needs no inventory variables and no knowledge of how the host was tuned.
-  - A value that somebody else set since is left alone and reported.
+  - A value that someone else has changed since stays as it is and is reported.
 options:
   concerns:
     description:
-      - The concerns to take back. Left out, all that the host knows.
+      - The concerns to take back; if empty or left out, all that the journal on the host knows.
     type: list
     elements: str
 extends_documentation_fragment:

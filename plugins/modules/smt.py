@@ -11,41 +11,43 @@ module: smt
 short_description: Run one or two threads per core on a Linux host on EC2
 version_added: 0.1.0
 description:
-  - Switches the second thread of every core off or on while the host runs, keeps it over reboots, and takes it back.
-  - Uses the kernel's own C(smt/control). A kernel older than 4.19 has none. There, all CPUs but the first of each
-    C(thread_siblings_list) are taken offline.
-  - Says so where a vCPU is a core of its own, as on Graviton and on AMD from the 7th generation on.
+  - Switches the second thread of every core off or on while the host runs, keeps that across reboots, and takes it
+    back.
+  - Uses the kernel's own C(smt/control). A kernel older than 4.19 doesn't have it. There, all CPUs except the first of
+    each C(thread_siblings_list) are taken offline.
+  - Where a vCPU is a core of its own, as on Graviton and on AMD from the 7th generation on, a finding says so.
 options:
   threads:
     description:
-      - V(disabled) leaves one thread per core, for floating-point heavy work and even latency.
-      - V(enabled) brings both back.
-      - V(kernel) is what the kernel does by itself, V(enabled) unless its command line has C(nosmt).
-      - Left out, SMT is unmanaged, and what an earlier run had set is taken back.
-      - V(disabled) is refused on burstable types and on Xen PV.
+      - V(disabled) leaves one thread per core, V(enabled) brings both back, V(kernel) restores the kernel's own choice.
+      - V(disabled) suits floating-point work and work that needs even latency. It is refused on burstable types and on
+        Xen PV.
+      - V(kernel) means V(enabled), unless the kernel's command line has C(nosmt).
+      - If this option is left out, SMT is unmanaged, and what an earlier run had set is taken back.
     type: str
     choices: [enabled, disabled, kernel]
   method:
     description:
-      - V(runtime) changes the running kernel and needs no reboot.
-      - V(boot) puts C(nosmt) among the kernel arguments instead, so that nothing at boot is sized for second
-        threads. V(both) does both. Nothing here reboots.
+      - V(runtime) changes the running kernel, V(boot) adds the kernel argument C(nosmt) instead, V(both) does both.
+      - V(runtime) needs no reboot. With V(boot) the kernel doesn't size anything for second threads when it boots.
+      - This module never reboots the host.
     type: str
     choices: [runtime, boot, both]
     default: runtime
   persist:
     description:
       - Whether V(disabled) is set again at each boot, by a file in C(/etc/tmpfiles.d).
-      - That file names no CPU, so it is right for another instance type too. Where the kernel has no C(smt/control),
-        C(nearmetal.service) plans it anew at each boot.
+      - That file names no CPU, so it also fits another instance type. Where the kernel has no C(smt/control),
+        C(nearmetal.service) plans this again at each boot.
     type: bool
     default: true
   allow_unverified:
     description:
-      - Switch SMT off on a Xen type that shares its socket, where sibling lists are the hypervisor's word.
+      - Switch SMT off on a Xen type that shares its socket, where only the hypervisor says which threads are siblings.
     type: bool
     default: false
 extends_documentation_fragment:
+  - nearmetal.ec2.state.common
   - nearmetal.ec2.state
   - nearmetal.ec2.state.notes
   - nearmetal.ec2.attributes

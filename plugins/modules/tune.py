@@ -11,66 +11,68 @@ module: tune
 short_description: Tune several concerns of a Linux host on EC2 at once
 version_added: 0.1.0
 description:
-  - Plans all concerns on one observation of the host, in their right order, and does them in one round trip.
-  - A concern is done as a whole or not at all. What fails is taken back by itself, concerns that build on it
-    aren't started, the others stay, and the task fails and names it.
+  - Plans all concerns from one observation of the host, in the right order, and carries them out in one round trip.
+  - A concern is applied as a whole or not at all. A concern that fails is taken back on its own, concerns that build on
+    it aren't started, and the others stay. The task then fails and names it.
   - In check mode it is the audit.
 options:
   workload:
     description:
-      - Named sets of wanted values. V(base), which is safe on every host class, or some of V(analytics), V(burstable),
-        V(cache), V(hpc), V(in_memory_database), V(jvm), V(low_latency), V(nvme_storage), V(packet_appliance),
-        V(sap_hana), V(web). Each has a playbook of its name that spells it out.
-      - Of several the later one wins, knob by knob; of limits and other I(at least) values the largest is asked for.
-        Where they contradict each other, a finding names both.
-      - V(auto) alone looks at the processes of the host and says which workloads they tell of; O(workload_auto) says
-        what becomes of it.
+      - Workloads, which are named sets of wanted values, or V(auto) for those that the host's processes suggest.
+      - V(base) is safe on every host class. The others are V(analytics), V(burstable), V(cache), V(hpc),
+        V(in_memory_database), V(jvm), V(low_latency), V(nvme_storage), V(packet_appliance), V(sap_hana) and V(web).
+        Each has a playbook of its name that spells it out.
+      - A list, or names separated by commas. The later workload wins, option by option; of limits and other I(at least)
+        values the largest is wanted. Where workloads contradict each other, a finding names both.
+      - V(auto) stands alone. O(workload_auto) says what becomes of it.
     type: list
     elements: str
   workload_auto:
     description:
-      - What V(auto) in O(workload) does. V(advise) tells which workloads it recognised, and asks for V(base);
-        V(apply) asks for them, or for V(base) where it recognised none.
-      - What was applied is kept on the host as values, so that a program that doesn't run at the next boot changes
-        nothing there.
+      - V(advise) reports the workloads that V(auto) recognized and applies V(base), V(apply) applies those workloads.
+      - V(apply) applies V(base) if no workload was recognized.
+      - What was applied is kept on the host as values, so a program that doesn't run at the next boot changes nothing
+        there.
     type: str
     choices: [advise, apply]
     default: advise
   workload_concerns:
     description:
-      - As O(concerns), for a playbook that spells a workload out. It decides; what isn't in it isn't asked for,
-        whatever O(workload) has. Without it the values of O(workload) are asked for. O(concerns) win over both.
+      - Like O(concerns), for a playbook that spells a workload out. It replaces O(workload).
+      - What isn't in it isn't wanted, whatever O(workload) has. O(concerns) win over both.
     type: dict
     default: {}
   concerns:
     description:
-      - Concern → its options, as in the module of that name. They win over the workload's.
-      - A concern without any has those of the workload, or of V(base). Anything but a mapping is an error; O(exclude)
-        is the way to leave a concern out.
+      - Concerns and their options, as in the module of each concern's name; they win over the workload's.
+      - A concern with no options has those of the workload, or of V(base). Anything but a mapping is an error. To leave
+        a concern out, use O(exclude).
     type: dict
     default: {}
   exclude:
     description:
-      - Knobs that are left out, whoever asks for them, as C(concern.option), such as V(cpu_power.idle).
-        What an earlier run had set is taken back. Checks of P(nearmetal.ec2.kernel_check#module) and
-        P(nearmetal.ec2.blkfront_check#module) too, such as V(kernel_check.steal).
+      - Options to leave out, whoever wants them, as C(concern.option), such as V(cpu_power.idle).
+      - What an earlier run had set is taken back.
+      - Checks of P(nearmetal.ec2.kernel_check#module) and P(nearmetal.ec2.blkfront_check#module) can be left out too,
+        such as V(kernel_check.steal).
     type: list
     elements: str
     default: []
   waivers:
     description:
-      - Knobs that are left as the host has them, each with a reason and a last day. They are reported as C(waived).
-      - After that day the knob is managed again, and a finding says so.
+      - Options to leave as the host has them, each with a reason and a last day; they are reported as C(waived).
+      - After that day the option is managed again, and a finding says so.
     type: list
     elements: dict
     default: []
     suboptions:
       knob:
-        description: The knob as C(concern.knob), also one that is only looked at, such as V(kernel_check.distribution).
+        description:
+          - The option as C(concern.option), or a check, such as V(kernel_check.distribution).
         type: str
         required: true
       reason:
-        description: Why, for readers of the report; at most 200 characters.
+        description: The reason, for readers of the report; at most 200 characters.
         type: str
         required: true
       expires:
@@ -79,56 +81,31 @@ options:
         required: true
   on_failure:
     description:
-      - V(keep) leaves the concerns that worked; V(rollback) takes the whole run back when one fails.
+      - When a concern fails, V(keep) leaves the concerns that worked, V(rollback) takes the whole run back.
     type: str
     choices: [keep, rollback]
     default: keep
   prune:
     description:
-      - Take back the concerns of earlier runs that this run leaves out. Without it they stay, and are listed.
+      - Take back the concerns of earlier runs that this run leaves out. By default they stay and are listed.
     type: bool
     default: false
   bake:
     description:
-      - An image is being made of this host. Only files and kernel arguments are written; what runs stays as it is, and
-        nothing of this host is kept. The first boot of the image tunes.
-      - Until its next boot the host isn't planned by its unit.
+      - Write only files and kernel arguments, because an image is made of this host; its first boot tunes.
+      - What runs stays as it is, and nothing about this host is kept. Until its next boot, C(nearmetal.service) doesn't
+        plan this host.
     type: bool
     default: false
   confirm_within:
     description:
-      - Seconds after which a network change that may cut the host off is taken back, unless the host
-        can be reached over a new connection before, 30 to 3600. V(0) waits for nobody.
-      - With Ansible the task itself connects anew and confirms; without it M(nearmetal.ec2.confirm) does.
+      - Seconds, 30 to 3600, after which a network change that may cut the host off is taken back, unless a new
+        connection reaches the host first; V(0) doesn't wait.
+      - With Ansible the task itself opens that connection and confirms. Without it M(nearmetal.ec2.confirm) does.
     type: int
     default: 0
-  strict:
-    description:
-      - Fail when something is refused. Without it a refusal is a finding and the task succeeds.
-    type: bool
-    default: false
-  allow_not_ec2:
-    description:
-      - Tune a host that doesn't look like EC2.
-        It then counts as virtual or as metal by the hypervisor flag of its CPU alone.
-    type: bool
-    default: false
-  owner_conflict:
-    description:
-      - What to do with a knob that somebody else is configured to set, such as tuned by its active profile, a file in
-        C(sysctl.d) that is read later, or kubelet. V(refuse) leaves it to its owner and names it.
-      - V(take_over) sets it all the same. The owner isn't changed, and will set it again.
-    type: str
-    choices: [refuse, take_over]
-    default: refuse
-  instance_type:
-    description:
-      - The type of the instance, such as V(t2.large), for a host on Xen, which doesn't know its own. On a burstable
-        type nothing is pinned, polled or taken offline.
-      - A host that says its type itself is believed. On Xen without this option the metadata service is asked, by
-        IMDSv2 and for one second at most, and what it says is kept with what is wanted.
-    type: str
 extends_documentation_fragment:
+  - nearmetal.ec2.state.common
   - nearmetal.ec2.state.notes
   - nearmetal.ec2.attributes
   - nearmetal.ec2.attributes.actiongroup_tuning
