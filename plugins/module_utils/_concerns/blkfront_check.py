@@ -16,15 +16,14 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import beside_the_point
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
 
 NAME = "blkfront_check"
-GRANTS, INDIRECT, KERNEL, SEGMENTS, QUEUES = (
-    "persistent_grants",
-    "indirect_descriptors",
-    "kernel",
-    "max_indirect_segments",
-    "max_queues",
-)
+_GRANTS = Knob(NAME, "persistent_grants", reference="S0-34, S0-35")
+_INDIRECT = Knob(NAME, "indirect_descriptors", reference="ec2.md 2.6")
+_KERNEL = Knob(NAME, "kernel", reference="S0-36")
+_SEGMENTS = Knob(NAME, "max_indirect_segments", reference="ec2.md 2.6")
+_QUEUES = Knob(NAME, "max_queues", reference="ec2.md 2.6")
 
 OPTIONS: Mapping[str, Mapping[str, Any]] = {}
 
@@ -35,13 +34,13 @@ _JOURNAL = "`journalctl -k -b` as root may still have the line"
 
 def plan(facts: Facts, wanted: Wanted) -> Plan:
     """Findings only: there is nothing to set on a running host."""
-    shut = beside_the_point(NAME, GRANTS, facts, wanted)
-    if shut:
-        return Plan(findings=shut)
+    refusal = beside_the_point(NAME, _GRANTS.name, facts, wanted)
+    if refusal:
+        return Plan(findings=refusal)
     disks = facts.blkfront
     if disks is None or not disks.disks:
         reason = "no disk here goes through Xen's block front end: Nitro and metal attach disks as NVMe"
-        return Plan(findings=(Finding(NAME, GRANTS, "not_applicable", reason, reference="S0-34"),))
+        return _GRANTS.says("not_applicable", reason)
     version = facts.platform.kernel_version if facts.platform is not None else None
     return Plan(
         findings=(
@@ -64,7 +63,7 @@ def _kernel(version: Optional[Tuple[int, int, int]]) -> Tuple[Finding, ...]:
         "AWS's talk of 2017 asks for Linux 3.10 or newer on Xen; Amazon Linux 2013.09, Ubuntu 14.04 and RHEL or"
         " CentOS 7 were the first with one"
     )
-    return (_finding(KERNEL, "advice", reason, ".".join(map(str, version)), "S0-36"),)
+    return (_KERNEL.finding("advice", reason, ".".join(map(str, version))),)
 
 
 def _grants(disks: BlkfrontFacts, version: Optional[Tuple[int, int, int]]) -> Tuple[Finding, ...]:
@@ -74,10 +73,10 @@ def _grants(disks: BlkfrontFacts, version: Optional[Tuple[int, int, int]]) -> Tu
             "before Linux 3.8 the front end grants and revokes memory for each request, and each revocation flushes the"
             " TLBs of the host; newer kernels keep a pool of grants: upgrade the kernel"
         )
-        return (_finding(GRANTS, "advice", reason, dict.fromkeys(disks.disks, "disabled"), "S0-34"),)
+        return (_GRANTS.finding("advice", reason, dict.fromkeys(disks.disks, "disabled")),)
     if disks.agreements is None:
         reason = f"the kernel log can't be read; with kernel.dmesg_restrict only root may: set become: true; {_JOURNAL}"
-        return (_finding(GRANTS, "unknown", reason, None, "S0-35"),)
+        return (_GRANTS.finding("unknown", reason, None),)
     groups: Dict[str, List[str]] = {}
     for disk in disks.disks:
         groups.setdefault(_answer(disks, disk), []).append(disk)
@@ -88,7 +87,7 @@ def _grants(disks: BlkfrontFacts, version: Optional[Tuple[int, int, int]]) -> Tu
         "missing": ("unknown", _why_missing(disks)),
     }
     return tuple(
-        _finding(GRANTS, reasons[answer][0], reasons[answer][1], dict.fromkeys(groups[answer], answer), "S0-34, S0-35")
+        _GRANTS.finding(reasons[answer][0], reasons[answer][1], dict.fromkeys(groups[answer], answer))
         for answer in reasons
         if answer in groups
     )
@@ -124,26 +123,26 @@ def _indirect(disks: BlkfrontFacts) -> Tuple[Finding, ...]:
     having = {line.disk: "enabled" for line in lines if line.indirect_descriptors}
     told = []
     if having:
-        told.append(_finding(INDIRECT, "ok", "a request may be larger than 44 KiB", having))
+        told.append(_INDIRECT.finding("ok", "a request may be larger than 44 KiB", having))
     if without:
         reason = "without them a request carries 11 pages, 44 KiB: large sequential ones are cut; the back end decides"
-        told.append(_finding(INDIRECT, "advice", reason, without))
+        told.append(_INDIRECT.finding("advice", reason, without))
     return tuple(told)
 
 
 def _segments(disks: BlkfrontFacts) -> Tuple[Finding, ...]:
-    name = SEGMENTS if SEGMENTS in disks.parameters else "max"
+    name = _SEGMENTS.name if _SEGMENTS.name in disks.parameters else "max"
     value = disks.parameters.get(name, "")
     if not (value.isascii() and value.isdigit()):
         return ()
     if len(value) > 9 or int(value) >= _SEGMENTS_OF_HDD:
         reason = "large enough for st1 and sc1; the back end may agree on less"
-        return (_finding(SEGMENTS, "ok", reason, value),)
+        return (_SEGMENTS.finding("ok", reason, value),)
     reason = (
         f"requests carry at most {int(value) * 4} KiB, which is right for gp and io volumes; if this host has st1 or"
         f" sc1, put xen_blkfront.{name}={_SEGMENTS_OF_HDD} on the kernel command line for requests of 1 MiB"
     )
-    return (_finding(SEGMENTS, "advice", reason, value),)
+    return (_SEGMENTS.finding("advice", reason, value),)
 
 
 def _queues(disks: BlkfrontFacts) -> Tuple[Finding, ...]:
@@ -151,11 +150,7 @@ def _queues(disks: BlkfrontFacts) -> Tuple[Finding, ...]:
         return ()
     asked, taken = disks.refused_queues
     reason = f"max_queues={asked} is more than there are CPUs; the driver took {taken}: nothing to do"
-    return (_finding(QUEUES, "advice", reason, str(taken)),)
-
-
-def _finding(knob: str, status: str, reason: str, now: Any, reference: str = "ec2.md 2.6") -> Finding:
-    return Finding(NAME, knob, status, reason, now=now, reference=reference)
+    return (_QUEUES.finding("advice", reason, str(taken)),)
 
 
 CONCERN = Concern(
@@ -163,5 +158,5 @@ CONCERN = Concern(
     options=OPTIONS,
     domains=("platform", "blkfront"),
     plan=plan,
-    checks=(GRANTS, INDIRECT, KERNEL, SEGMENTS, QUEUES),
+    knobs=(_GRANTS, _INDIRECT, _KERNEL, _SEGMENTS, _QUEUES),
 )

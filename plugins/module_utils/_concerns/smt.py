@@ -18,10 +18,11 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.smt import CONTROL, SmtFacts, seconds, together
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import TopologyFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.boot_argument import Argument, plan_argument
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.boot_argument import plan_argument
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import closed, host_class
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import boot_argument
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import by_unit, plan_file, tmpfiles
 
 NAME = "smt"
@@ -190,16 +191,10 @@ def _at_boot(facts: Facts, threads: SmtFacts, asked: str, wanted: Wanted) -> Pla
     if threads.control is None:
         reason = "this kernel has no smt/control, so it doesn't know nosmt either: use method: runtime"
         return Plan(findings=(Finding(NAME, "method", "not_applicable", reason, wanted="nosmt", reference=REFERENCE),))
-    argument = Argument(
-        concern=NAME,
-        knob="method",
-        name="nosmt",
-        text="nosmt" if asked == "disabled" else None,
-        reason="second threads never start, so nothing at boot is sized for them; at run time it is too late for that",
-        reference=REFERENCE,
-        wanted_by=wanted.wanted_by("threads"),
-    )
-    return plan_argument(facts, argument)
+    knob = boot_argument(NAME, "method", "nosmt", REFERENCE, option="threads")
+    text = "nosmt" if asked == "disabled" else None
+    reason = "second threads never start, so nothing at boot is sized for them; at run time it is too late for that"
+    return plan_argument(facts, wanted, knob, text, reason)
 
 
 def _advice(facts: Facts, threads: SmtFacts) -> Tuple[Finding, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import AbstractSet, Callable, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import AbstractSet, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.apply import obstacles
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.restore import plan_restore, set_elsewhere
@@ -166,7 +166,7 @@ def _asked(
 ) -> Plan:
     """What the request asks of its concern, planned for these facts."""
     today = time.strftime("%Y-%m-%d", time.gmtime())
-    plan = plan_waived(concern, wanted, partial(_unowned, owners, partial(concern.plan, facts)), today)
+    plan = plan_waived(concern, wanted, partial(_unowned, concern, owners, facts), today)
     plan = replace(plan, findings=tuple(told for told in plan.findings if told.knob not in request.unasked))
     return _named(plan, tuned)
 
@@ -207,8 +207,9 @@ def _places(finding: Finding) -> Tuple[str, ...]:
     return (finding.where, *(finding.now if isinstance(finding.now, Mapping) and not finding.where else ()))
 
 
-def _unowned(owners: Optional[OwnersFacts], plan_of: Callable[[Wanted], Plan], wanted: Wanted) -> Plan:
-    return guarded(owners, plan_of, wanted) if owners is not None else plan_of(wanted)
+def _unowned(concern: Concern, owners: Optional[OwnersFacts], facts: Facts, wanted: Wanted) -> Plan:
+    plan_of = partial(concern.plan, facts)
+    return guarded(concern.knobs, owners, plan_of, wanted) if owners is not None else plan_of(wanted)
 
 
 def _named(plan: Plan, tuned: AbstractSet[str]) -> Plan:

@@ -9,99 +9,59 @@ in `reason` why nothing at run time does the same.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Tuple
+from typing import Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.boot import BootFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Value, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
 
 
-@dataclass(frozen=True)
-class Argument:
-    """A kernel argument that a knob asks for; `text` None: ours is to go, the kernel's own choice is wanted."""
-
-    concern: str
-    knob: str
-    name: str  # tsc, hugepages
-    text: "str | None"  # tsc=reliable; several tokens when their order matters: hugepagesz=1G hugepages=4
-    reason: str
-    reference: str
-    wanted_by: str = "user"
-
-
-def plan_argument(facts: Facts, argument: Argument) -> Plan:
+def plan_argument(facts: Facts, wanted: Wanted, knob: Knob, text: Optional[str], reason: str) -> Plan:
     """Make the next boot bring the argument, and say whether the running kernel already has it.
 
-    Whoever set an argument that is already there as wanted, there is nothing to do.
-    Others' arguments are never taken away: they are reported.
+    The text is `tsc=reliable`, or several tokens when their order matters; None asks for the kernel's own choice, so
+    that ours is removed. Whoever set an argument that is already there as wanted, there is nothing to do.
+    Arguments of others are never taken away: they are reported.
     """
     boot = facts.boot
-    now = boot.arguments.get(argument.name) if boot is not None else None
-    told = Finding(
-        concern=argument.concern,
-        knob=argument.knob,
-        status="ok",
-        where=argument.name,
-        reason=argument.reason,
-        now=now,
-        wanted=argument.text,
-        reference=argument.reference,
-    )
     if boot is None or boot.running is None:
-        return Plan(findings=(replace(told, status="unknown", reason="the kernel's command line can't be read"),))
-    if argument.text is None:
-        return _give_back(boot, argument, told)
-    if now == argument.text or (now is None and boot.coming(argument.text)):
-        return Plan(findings=_after_reboot(boot, told, argument.text) or (told,))
+        return knob.says("unknown", "the kernel's command line can't be read", None, text)
+    now = boot.arguments.get(knob.place)
+    if text is None:
+        return _give_back(boot, wanted, knob, now, reason)
+    pending = _after_reboot(boot, knob, now, text)
+    if now == text or (now is None and boot.coming(text)):
+        return Plan(findings=pending or (knob.finding("ok", reason, now, text),))
     if boot.provider is None:
-        if boot.booted(argument.text):
-            return Plan(findings=(replace(told, now=argument.text),))
-        reason = f"nearmetal doesn't write this boot loader's files; {boot.by_hand(argument.text)}"
-        return Plan(findings=(replace(told, status="refused", reason=reason),))
-    return Plan(
-        (_action(argument, told),), (replace(told, status="would_change"), *_after_reboot(boot, told, argument.text))
-    )
+        if boot.booted(text):
+            return knob.says("ok", reason, text, text)
+        by_hand = f"nearmetal doesn't write this boot loader's files; {boot.by_hand(text)}"
+        return knob.says("refused", by_hand, now, text)
+    change = knob.change(wanted, now, text, reason)
+    return Plan(change.actions, change.findings + pending)
 
 
-def _give_back(boot: BootFacts, argument: Argument, told: Finding) -> Plan:
-    there = boot.now(argument.name)
-    if told.now is None:
-        findings = [told]
-        if boot.named(argument.name):
-            reason = f"{argument.name} is among the kernel arguments and nearmetal didn't put it there: left alone"
-            findings.append(replace(told, status="advice", reason=reason))
-        elif there:
-            findings = [_needs_reboot(told, f"the next boot is without {there}")]
-        return Plan(findings=tuple(findings))
-    pending = (_needs_reboot(told, f"the running kernel still has {there}"),) if there else ()
-    return Plan((_action(argument, told),), (replace(told, status="would_change"), *pending))
+def _give_back(boot: BootFacts, wanted: Wanted, knob: Knob, now: Value, reason: str) -> Plan:
+    running = boot.now(knob.place)
+    if now is not None:
+        change = knob.change(wanted, now, None, reason)
+        still = f"the running kernel still has {running}"
+        pending = (knob.finding("needs_reboot", still, now),) if running else ()
+        return Plan(change.actions, change.findings + pending)
+    if boot.named(knob.place):
+        foreign = f"{knob.place} is among the kernel arguments and nearmetal didn't put it there: left alone"
+        return Plan(findings=(knob.finding("ok", reason), knob.finding("advice", foreign)))
+    if running:
+        return knob.says("needs_reboot", f"the next boot is without {running}")
+    return knob.says("ok", reason)
 
 
-def _after_reboot(boot: BootFacts, told: Finding, text: str) -> Tuple[Finding, ...]:
+def _after_reboot(boot: BootFacts, knob: Knob, now: Value, text: str) -> Tuple[Finding, ...]:
     """What the running kernel still lacks."""
     if boot.booted(text):
         return ()
-    there = boot.now(text)
-    without = f"with {there}" if there else f"without {text}"
-    return (_needs_reboot(told, f"the running kernel was booted {without}; the next boot has {text}"),)
-
-
-def _needs_reboot(told: Finding, reason: str) -> Finding:
-    return replace(told, status="needs_reboot", reason=reason)
-
-
-def _action(argument: Argument, told: Finding) -> Action:
-    return Action(
-        concern=argument.concern,
-        knob=argument.knob,
-        what="boot.arguments",
-        where=argument.name,
-        before=told.now,
-        after=argument.text,
-        scope="boot",
-        reversible="by_reboot",
-        wanted_by=argument.wanted_by,
-        reason=argument.reason,
-        reference=argument.reference,
-    )
+    running = boot.now(text)
+    without = f"with {running}" if running else f"without {text}"
+    reason = f"the running kernel was booted {without}; the next boot has {text}"
+    return (knob.finding("needs_reboot", reason, now, text),)

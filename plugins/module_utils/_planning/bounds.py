@@ -9,9 +9,10 @@ workload's value of such a knob is a bound; only a value that the user sets is e
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
 
 LEAST = "least"  # at least this much: the larger number wins, number by number
 MOST = "most"  # at most this much: the smaller one
@@ -21,14 +22,22 @@ EVERY = "every"  # of a list: all of its elements
 MAX = "max"  # of a ring: as much as its driver takes
 
 
-def bounded(bound: str, asked: str, previous: str) -> str:
+def widened(knob: Knob, wanted: Wanted, value: str, previous: str, reason: str) -> Tuple[str, str]:
+    """The value to set, and why: a user's is exact, a workload's only widens what the host has without nearmetal."""
+    if not knob.bound or knob.wanted_by(wanted) != "workload":
+        return value, reason
+    goal = bounded(knob.bound, value, previous)
+    return goal, reason if goal == value else kept_reason(knob.bound, value, previous, goal, reason)
+
+
+def bounded(bound: str, requested: str, previous: str) -> str:
     """The value between a workload's and the one that the host has without nearmetal; both are numbers with spaces.
 
     The workload's own where the host's is no list of as many numbers.
     """
-    numbers, others = asked.split(), previous.split()
+    numbers, others = requested.split(), previous.split()
     if len(numbers) != len(others) or not all(_is_number(word) for word in (*numbers, *others)):
-        return asked
+        return requested
     choose = {LEAST: (max,) * len(numbers), MOST: (min,) * len(numbers), WIDEST: (min, max)}[bound]
     return " ".join(str(pick(int(a), int(b))) for pick, a, b in zip(choose, numbers, others))
 
@@ -43,17 +52,12 @@ def satisfying(bound: str, first: Any, second: Any) -> Any:
     return int(text) if isinstance(first, int) else text
 
 
-def kept_reason(bound: str, asked: str, previous: str, goal: str, reason: str) -> str:
+def kept_reason(bound: str, requested: str, previous: str, goal: str, reason: str) -> str:
     """Why the goal isn't the workload's value: the host's own stays, or each side widens the other."""
     least = "at most" if bound == MOST else "at least"
     if goal != previous:
-        return f"the host has {previous}, the workload wants {least} {asked}; this value satisfies both: {reason}"
-    return f"the host has {'less' if bound == MOST else 'more'}; the workload wants {least} {asked}: {reason}"
-
-
-def binds(wanted: Wanted, option: str) -> bool:
-    """Whether the value of an option is a bound: a workload's is, a user's is exact."""
-    return wanted.wanted_by(option) == "workload"
+        return f"the host has {previous}, the workload wants {least} {requested}; this value satisfies both: {reason}"
+    return f"the host has {'less' if bound == MOST else 'more'}; the workload wants {least} {requested}: {reason}"
 
 
 def _is_number(word: str) -> bool:

@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Callable, Mapping, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,18 @@ class Concern:
     # Its findings say which places they are about, as keys of `now` or by `where`: a place that none of them names any
     # more is taken back by itself, although its knob is still managed elsewhere.
     by_place: bool = False
-    # Knobs of its findings that are no options of its own: what it looks at, or a suboption's. On any host, so that a
-    # waiver of one that isn't here is told from a misspelt one.
-    checks: Tuple[str, ...] = ()
-    bounds: Mapping[str, str] = field(default_factory=dict)  # options of which a workload's value is a bound → its kind
+    knobs: Tuple[Knob, ...] = ()
+
+    @property
+    def checks(self) -> Tuple[str, ...]:
+        """The knobs that are no options of its own, on any host: what it looks at, or what a suboption moves.
+
+        So a waiver of a check that doesn't apply to this host is known from a misspelt one.
+        """
+        checks = (knob for knob in self.knobs if knob.name not in self.options or "default" in (knob.spec or ()))
+        return tuple(dict.fromkeys(knob.name for knob in checks))
+
+    @property
+    def bounds(self) -> Mapping[str, str]:
+        """The options of which a workload's value is a bound, each with its kind."""
+        return {knob.name: knob.bound for knob in self.knobs if knob.bound}

@@ -11,7 +11,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan
 def joined(*plans: Plan) -> Plan:
     """Their actions and findings, one plan after the other."""
     return Plan(
-        tuple(action for one in plans for action in one.actions),
-        tuple(finding for one in plans for finding in one.findings),
-        any(one.replan for one in plans),
+        tuple(action for plan in plans for action in plan.actions),
+        tuple(finding for plan in plans for finding in plan.findings),
+        any(plan.replan for plan in plans),
     )

@@ -16,28 +16,19 @@ from typing import Callable, Container, Dict, Iterator, Mapping, NamedTuple, Opt
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.owners import OwnersFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.sysctl import NUMA_BALANCING, ZONE_RECLAIM
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Value, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
 
 REFERENCE = "docs/ownership.md"
 
-_CLOCK = "sysfs./sys/devices/system/clocksource/clocksource0/current_clocksource"
 _THP = "/sys/kernel/mm/transparent_hugepage"
 # What an action changes → the settings of tuned that change the same (tuned-profiles(7)); {} is its place.
 _TUNED: Mapping[str, Sequence[str]] = {
-    "clock.current": (_CLOCK, "cmdline.clocksource"),
     "smt.control": ("sysfs./sys/devices/system/cpu/smt/control", "cmdline.nosmt"),
     "smt.offline": ("cmdline.nosmt", "cmdline.maxcpus"),
     "power.governors": ("cpu.governor",),
     "power.preferences": ("cpu.energy_performance_preference", "cpu.energy_perf_bias"),
     "power.idle_disabled": ("cpu.force_latency",),
     "power.turbo": ("cpu.no_turbo", "cpu.boost"),
-    "block.scheduler": ("disk.elevator",),
-    "block.read_ahead_kb": ("disk.readahead",),
-    "network.queues": ("net.channels",),
-    "network.rings": ("net.ring",),
-    "network.coalesce": ("net.coalesce",),
-    "network.offloads": ("net.features",),
-    "network.mtu": ("net.mtu",),
-    "network.txqueuelen": ("net.txqueuelen",),
     "hugepages.thp": (
         "vm.transparent_hugepages",
         "vm.transparent_hugepage",
@@ -47,29 +38,18 @@ _TUNED: Mapping[str, Sequence[str]] = {
     "hugepages.thp_defrag": ("vm.transparent_hugepage.defrag", f"sysfs.{_THP}/defrag"),
     "hugepages.thp_shmem": (f"sysfs.{_THP}/shmem_enabled",),
     "hugepages.khugepaged_defrag": (f"sysfs.{_THP}/khugepaged/defrag",),
-    "sysctl": ("sysctl.{}",),
-    "boot.arguments": ("cmdline.{}",),
 }
+# Levers whose places are the names of settings of tuned.
+_BY_PLACE: Mapping[str, str] = {"sysctl": "sysctl.", "boot.arguments": "cmdline."}
 # The knobs whose findings have the words of their actions → what those change: so a value that is ours already can be
 # held against what others set. A kernel parameter's finding names it, or it is here.
 _IN_WORDS: Mapping[str, str] = {
-    "clocksource.source": "clock.current",
     "cpu_power.governor": "power.governors",
     "cpu_power.energy_performance_preference": "power.preferences",
     "cpu_power.turbo": "power.turbo",
     "hugepages.thp": "hugepages.thp",
     "hugepages.thp_defrag": "hugepages.thp_defrag",
     "hugepages.thp_shmem": "hugepages.thp_shmem",
-    "block_storage.scheduler": "block.scheduler",
-    "block_storage.read_ahead_kb": "block.read_ahead_kb",
-    "network_irq.queues": "network.queues",
-    "network_stack.rx_ring": "network.rings",
-    "network_stack.tx_ring": "network.rings",
-    "network_stack.adaptive_rx": "network.coalesce",
-    "network_stack.rx_usecs": "network.coalesce",
-    "network_stack.tx_usecs": "network.coalesce",
-    "network_stack.mtu": "network.mtu",
-    "network_stack.txqueuelen": "network.txqueuelen",
 }
 _PARAMETERS: Mapping[str, str] = {"numa.balancing": NUMA_BALANCING, "numa.zone_reclaim_mode": ZONE_RECLAIM}
 # Words of tuned's that mean a value of ours.
@@ -88,17 +68,8 @@ _WRITERS = {
     r"netplan[^/]*$": "netplan",
 }
 _WAYS_OUT = "change it there, or set owner_conflict: take_over"
-# What kubelet counts, checks or sets itself, and what its network plug-ins set.
+# What kubelet counts, checks or sets itself.
 _KUBELET = ("smt.", "hugepages.")
-_KUBELET_SYSCTLS = (
-    "kernel.panic",
-    "net.bridge.",
-    "net.ipv4.conf.",
-    "net.ipv4.ip_forward",
-    "net.ipv6.conf.all.forwarding",
-    "vm.overcommit_memory",
-    "vm.nr_hugepages",
-)
 
 
 class Owner(NamedTuple):
@@ -108,8 +79,10 @@ class Owner(NamedTuple):
     says: str
 
 
-def guarded(owners: OwnersFacts, plan_of: Callable[[Wanted], Plan], wanted: Wanted) -> Plan:
+def guarded(knobs: Sequence[Knob], owners: OwnersFacts, plan_of: Callable[[Wanted], Plan], wanted: Wanted) -> Plan:
     """The plan without what somebody else owns, each such knob refused by its owner's name.
+
+    `knobs` are the declarations of the concern, which say who may own them.
 
     The others are planned as if those had not been asked for, so that what is kept for
     the next boot holds them alone. A knob that has our value, but not the owner's, is
@@ -121,11 +94,11 @@ def guarded(owners: OwnersFacts, plan_of: Callable[[Wanted], Plan], wanted: Want
         return _nothing(owners.immutable, plan)
     owned: Dict[Tuple[str, str], Tuple[Action, Owner]] = {}
     for action in plan.actions:
-        owner = _owner(owners, action) if action.after is not None else None
+        owner = _owner(knobs, owners, action) if action.after is not None else None
         if owner is not None:
             owned.setdefault(_key(action), (action, owner))
-    for held in _held(owners, plan):
-        owner = _setter(owners, held)
+    for held in _held(knobs, owners, plan):
+        owner = _setter(knobs, owners, held)
         if owner is not None:
             owned.setdefault(_key(held), (held, owner))
     if not owned:
@@ -184,41 +157,40 @@ def _unpersisted(finding: Finding, plan: Plan) -> bool:
     return any(action.what == "files" and action.where == finding.where for action in plan.actions)
 
 
-def _held(owners: OwnersFacts, plan: Plan) -> Iterator[Action]:
+def _held(knobs: Sequence[Knob], owners: OwnersFacts, plan: Plan) -> Iterator[Action]:
     """What the plan finds as wanted already, as the action that would have brought it."""
     for finding in plan.findings:
+        if finding.status != "ok" or finding.wanted is None:
+            continue
         name = f"{finding.concern}.{finding.knob}"
         where = _PARAMETERS.get(name, finding.where)
         parameter = where and (where in owners.sysctl or f"sysctl.{where}" in owners.tuned)
-        what = "sysctl" if parameter else _IN_WORDS.get(name)
-        if what is not None and finding.status == "ok" and finding.wanted is not None:
-            yield Action(
-                concern=finding.concern,
-                knob=finding.knob,
-                what=what,
-                before=finding.now,
-                after=finding.wanted,
-                reason=finding.reason,
-                reference=finding.reference,
-                where=where,
-            )
+        knob = next((knob for knob in knobs if knob.name == finding.knob and knob.comparable), None)
+        lever = "sysctl" if parameter else knob.lever if knob is not None else _IN_WORDS.get(name)
+        if lever is not None:
+            declared = Knob(finding.concern, finding.knob, lever, finding.reference, place=where)
+            yield declared.action("user", finding.now, finding.wanted, finding.reason)
 
 
-def _owner(owners: OwnersFacts, action: Action) -> Optional[Owner]:
+def _owner(knobs: Sequence[Knob], owners: OwnersFacts, action: Action) -> Optional[Owner]:
     """Who owns what the action changes; None for nobody."""
-    if owners.kubelet and (action.what.startswith(_KUBELET) or _is_kubelets_sysctl(action)):
+    counted = any(knob.kubelet for knob in knobs if knob.lever == action.what)
+    if owners.kubelet and (counted or action.what.startswith(_KUBELET)):
         return Owner("kubelet", "kubelet owns it on this Kubernetes node: set it in the node's own configuration")
-    return _setter(owners, action)
+    return _setter(knobs, owners, action)
 
 
-def _setter(owners: OwnersFacts, action: Action) -> Optional[Owner]:
+def _setter(knobs: Sequence[Knob], owners: OwnersFacts, action: Action) -> Optional[Owner]:
     """Who is configured to set what the action changes to another value; None for nobody."""
-    for setting in _TUNED.get(action.what, ()):
-        name = setting.format(action.where)
-        told = _of_tuned(owners.tuned, name)
-        theirs = _meaning(name, told, action) if told is not None else None
-        if theirs is not None and not _same(theirs, action.after):
-            return Owner("tuned", f"tuned sets {name} = {told} (profile {owners.tuned_profile})")
+    knob = next((knob for knob in knobs if knob.lever == action.what), Knob(action.concern, action.knob))
+    settings = knob.tuned or _TUNED.get(action.what, ())
+    if action.what in _BY_PLACE:
+        settings = (_BY_PLACE[action.what] + action.where,)
+    for name in settings:
+        text = _of_tuned(owners.tuned, name)
+        tuned_value = _meaning(knob, name, text, action) if text is not None else None
+        if tuned_value is not None and not _same(tuned_value, action.after):
+            return Owner("tuned", f"tuned sets {name} = {text} (profile {owners.tuned_profile})")
     if action.what == "sysctl" and action.where in owners.sysctl:
         path, value = owners.sysctl[action.where]
         if value.split() != str(action.after).split():
@@ -238,18 +210,19 @@ def _of_tuned(settings: Mapping[str, str], name: str) -> Optional[str]:
     return found[-1] if found else None
 
 
-def _meaning(name: str, told: str, action: Action) -> Optional[str]:
+def _meaning(knob: Knob, name: str, text: str, action: Action) -> Optional[str]:
     """The value of ours that tuned's means; None when it leaves this field of a table alone."""
     if name in _TABLES:
-        words = re.split(r"[:;,\s]+", told)
+        words = re.split(r"[:;,\s]+", text)
         field = action.where.rpartition("/")[2].replace("_", "-") if name != "net.channels" else "combined"
         value = dict(zip(words[::2], words[1::2])).get(field)
         return _FIELDS.get(value, value) if value is not None else None
-    if name in _MEANS:
-        return _MEANS[name].get(told, told)
+    meanings = knob.tuned_words.get(name) or _MEANS.get(name)
+    if meanings:
+        return meanings.get(text, text)
     if name.startswith("cmdline.") and action.what != "boot.arguments":
-        return told.partition("=")[2]
-    return told
+        return text.partition("=")[2]
+    return text
 
 
 def _afterwards(owners: OwnersFacts, action: Action, owner: Owner, wanted: Wanted) -> str:
@@ -274,10 +247,6 @@ def _same(theirs: str, ours: Value) -> bool:
     if theirs[:1] in "<>" and all(value.isdecimal() for value in (bound, *values)):
         return all(int(value) >= int(bound) if theirs[0] == ">" else int(value) <= int(bound) for value in values)
     return values == {" ".join(theirs.split())}
-
-
-def _is_kubelets_sysctl(action: Action) -> bool:
-    return action.what == "sysctl" and action.where.startswith(_KUBELET_SYSCTLS)
 
 
 def _finding(action: Action, status: str, reason: str, owner: str) -> Finding:

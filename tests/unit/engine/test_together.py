@@ -15,8 +15,9 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import R
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Plan, Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.boot_argument import Argument, plan_argument
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.boot_argument import plan_argument
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import boot_argument
 
 from tests.support.boot_trees import BootHost, debian
 
@@ -27,7 +28,8 @@ def concern(name: str, argument: str, source: Optional[str] = None, after: Tuple
     """A concern that wants one kernel argument and, with `source`, a clock source beside it."""
 
     def plan(facts: Facts, wanted: Wanted) -> Plan:
-        asked = plan_argument(facts, Argument(name, "value", argument.split("=")[0], argument, "a test", "none"))
+        knob = boot_argument(name, "value", argument.split("=")[0], "none")
+        asked = plan_argument(facts, wanted, knob, argument, "a test")
         if source is None or facts.clock is None or facts.clock.current == source:
             return asked
         switch = Action(name, "value", "clock.current", facts.clock.current, source, "a test", "none")

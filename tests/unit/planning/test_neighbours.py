@@ -8,18 +8,20 @@ Lines of tuned 2.20.0-1 and amazon-ec2-net-utils 2.3.0-3 of Debian 12; folders o
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Dict, Optional
 
 import pytest
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.network_stack.sysctl import plan_sysctls
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns import network_stack
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import observe as observe_facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.owners import OwnersFacts, observe
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Value, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.ownership import guarded
 
-from tests.support.hosts import lay_out
+from tests.support.hosts import files_of, lay_out
+from tests.support.knobs import every_knob
 
 RUNS = "/sys/fs/cgroup/system.slice/{}.service/cgroup.procs"
 DEBIAN_12 = {
@@ -108,7 +110,7 @@ def action(what: str, after: Value, where: str = "") -> Action:
 
 def refused(found: OwnersFacts, step: Action) -> str:
     """The reason for which a step isn't taken; empty when it is."""
-    plan = guarded(found, lambda _wanted: Plan((step,)), Wanted())
+    plan = guarded(every_knob(), found, lambda _wanted: Plan((step,)), Wanted())
     assert plan.actions == (() if plan.findings else (step,))
     return "".join(finding.reason for finding in plan.findings)
 
@@ -215,7 +217,7 @@ def test_who_wins_when_a_key_of_tuneds_is_taken_over(tmp_path: Path, main: str, 
     found = with_tuned(tmp_path, "network-latency", {"/etc/tuned/tuned-main.conf": f"daemon = 1\n{main}"})
     step = action("sysctl", "0", "net.core.busy_poll")
     wanted = Wanted({"owner_conflict": "take_over", "persist": persist})
-    plan = guarded(found, lambda _wanted: Plan((step,)), wanted)
+    plan = guarded(every_knob(), found, lambda _wanted: Plan((step,)), wanted)
     assert plan.actions == (step,)
     assert [(told.status, told.owner) for told in plan.findings] == [("advice", "tuned")]
     assert last in plan.findings[0].reason
@@ -223,9 +225,12 @@ def test_who_wins_when_a_key_of_tuneds_is_taken_over(tmp_path: Path, main: str, 
 
 def test_the_file_keeps_the_keys_that_nobody_else_owns(tmp_path: Path) -> None:
     found = with_tuned(tmp_path, "network-latency")
-    facts = Facts(files={}, sysctl={"net.core.busy_poll": "50", "net.core.busy_read": "50", "net.core.somaxconn": "1"})
+    root = tmp_path / "host"
+    lay_out(root, files_of("nitro_big"))
+    sysctl = {"net.core.busy_poll": "50", "net.core.busy_read": "50", "net.core.somaxconn": "1"}
+    facts = replace(observe_facts(Host(str(root)), ("platform",)), files={}, sysctl=sysctl)
     wanted = Wanted({"busy_poll": 0, "somaxconn": 8192, "persist": True})
-    plan = guarded(found, lambda asked: plan_sysctls(facts, asked), wanted)
+    plan = guarded(network_stack.CONCERN.knobs, found, lambda asked: network_stack.plan(facts, asked), wanted)
     assert {
         (told.knob, told.status) for told in plan.findings if told.knob in ("busy_poll", "somaxconn", "persist")
     } == {
@@ -293,7 +298,7 @@ def test_the_link_for_an_interface_is_amazons(tmp_path: Path) -> None:
         "0000:00:05.0": (NETWORK, "9001"),
         "0000:00:06.0": ("/usr/lib/systemd/network/80-ec2.network", "9001"),
     }
-    plan = guarded(found, lambda _wanted: Plan(steps), Wanted())
+    plan = guarded(every_knob(), found, lambda _wanted: Plan(steps), Wanted())
     assert [told.owner for told in plan.findings] == ["amazon-ec2-net-utils"] * 2
 
 
@@ -318,7 +323,7 @@ def test_an_interface_without_an_owner_is_set_beside_one_that_has_one(tmp_path: 
     file = action("files", "net.core.somaxconn = 8192", "/etc/sysctl.d/99-nearmetal-network_stack.conf")
     steps = (mtu_of(5, 1500), mtu_of(6, 1500), file)
     told = tuple(Finding("some", "knob", "would_change", "why", where=step.where) for step in steps[:2])
-    plan = guarded(found, lambda _wanted: Plan(steps, told), Wanted())
+    plan = guarded(every_knob(), found, lambda _wanted: Plan(steps, told), Wanted())
     assert plan.actions == steps[1:], "no file of ours holds an MTU"
     assert [(one.where, one.status) for one in plan.findings] == [
         ("0000:00:05.0", "refused"),

@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping, Optional, Tuple
+from typing import Any, Mapping
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.block_storage import driver, queue
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.block_storage.choice import (
-    KNOBS,
     NAME,
+    OF_QUEUE,
     Wishes,
     wishes,
 )
@@ -18,22 +18,19 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.block_stor
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.block import BlockFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.disk import KINDS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.bounds import LEAST
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import closed
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import by_unit, plan_file, udev_rules
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import METHOD, PERSIST, options_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import udev_rules
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import (
+    Decision,
+    managed_options,
+    plan_concern,
+    unobserved,
+)
 
-_PER_DISK: Mapping[str, Mapping[str, Any]] = {
-    "io_timeout": {"type": "str"},
-    "scheduler": {"type": "str"},
-    "read_ahead_kb": {"type": "int", "range": (0, 1 << 20)},
-    "nr_requests": {"type": "int", "range": (0, 1 << 16)},
-    "nomerges": {"type": "int", "choices": [0, 1, 2]},
-    "rq_affinity": {"type": "int", "choices": [0, 1, 2]},
-}
-
+_PER_DISK = options_of(OF_QUEUE)
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
     **_PER_DISK,
     "disks": {
@@ -46,9 +43,9 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
             **_PER_DISK,
         },
     },
-    "poll_queues": {"type": "int", "range": (0, 8192)},
-    "method": {"type": "str", "choices": ["runtime", "boot", "both"], "default": "runtime"},
-    "persist": {"type": "bool", "default": True},
+    **options_of(driver.KNOBS),
+    "method": METHOD,
+    "persist": PERSIST,
 }
 
 
@@ -57,37 +54,37 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
 
     Raises NearmetalError for a disk that this host doesn't have, and for a value that a disk can't take.
     """
-    asked = [knob for knob in (*KNOBS, "disks", driver.POLL) if wanted.get(knob) is not None]
-    shut = tuple(finding for knob in asked for finding in closed(NAME, knob, facts, wanted))
-    if not asked or shut:
-        return joined(Plan(findings=shut), _rules(facts, None, "user"))
+    return plan_concern(NAME, facts, wanted, managed_options(OPTIONS, wanted), _decide, files=(udev_rules,))
+
+
+def _decide(facts: Facts, wanted: Wanted) -> Decision:
     block = facts.block
     if block is None or not block.disks:
-        unknown = tuple(Finding(NAME, knob, "unknown", "this host shows no disk", reference="S0-40") for knob in asked)
-        return joined(Plan(findings=unknown), _rules(facts, None, "user"))
+        return unobserved(NAME, managed_options(OPTIONS, wanted), "this host shows no disk")
     wish = wishes(block, wanted)
     at_boot = driver.plan_timeout(facts, block, wish, wanted)
     wish = _of_method(wish, wanted)
-    now = queue.plan(facts, block, wish, wanted)
-    polled = driver.plan_polling(facts, block, wanted)
-    by = "user" if any(wanted.wanted_by(knob) == "user" for knob in asked) else "workload"
     ruled = _ruled(facts, block, wish, wanted)
-    files = _rules(facts, rules(ruled) if wanted.get("persist") else None, by)
-    lasting = by_unit(NAME, facts) if ruled.derived and wanted.get("persist") else Plan()
-    return joined(now, at_boot, polled, files, lasting)
+    plan = joined(
+        queue.plan(facts, block, wish, wanted),
+        at_boot,
+        driver.plan_polling(facts, block, wanted),
+        Plan(replan=ruled.derived),
+    )
+    return plan, {udev_rules: rules(ruled)}
 
 
 def _of_method(wish: Wishes, wanted: Wanted) -> Wishes:
     """With method: boot the timeout is the driver's alone."""
-    if wanted.get(driver.METHOD) != "boot":
+    if wanted.get("method") != "boot":
         return wish
     return Wishes(_without_timeout(wish.kinds), _without_timeout(wish.disks), wish.derived)
 
 
 def _ruled(facts: Facts, block: BlockFacts, wish: Wishes, wanted: Wanted) -> Wishes:
     """What a rule may set: not the read-ahead of a kind with a disk that has more; the unit plans that at each boot."""
-    asked = {one: wish.disks[one.name].get("read_ahead_kb") for one in block.disks}
-    more = {one.kind for one, value in asked.items() if value and queue.has_more(facts, block, one, value, wanted)}
+    requested = {disk: wish.disks[disk.name].get("read_ahead_kb") for disk in block.disks}
+    more = {disk.kind for disk, text in requested.items() if text and queue.has_more(facts, block, disk, text, wanted)}
     if not more:
         return wish
     kinds = {
@@ -103,16 +100,11 @@ def _without_timeout(table: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Map
     }
 
 
-def _rules(facts: Facts, rule_file: Optional[Tuple[str, str]], by: str) -> Plan:
-    path, text = rule_file or (udev_rules(NAME, ())[0], None)
-    return plan_file(NAME, facts, path, text, by)
-
-
 CONCERN = Concern(
     name=NAME,
     options=OPTIONS,
     domains=("platform", "topology", "block", "boot", "unit", "files"),
     plan=plan,
     by_place=True,
-    bounds={"read_ahead_kb": LEAST},
+    knobs=(*OF_QUEUE, *driver.KNOBS),
 )

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Dict, Mapping, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.block import ATTRIBUTES, BlockFacts, valid
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.block import BlockFacts, valid
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.disk import (
     DISK,
     HEAD,
@@ -24,11 +24,50 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.disk import (
     Disk,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.bounds import LEAST
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob, Spec
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import Claims
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
 NAME = "block_storage"
-KNOBS = ATTRIBUTES
+
+
+def _of_queue(name: str, reason: str, spec: Spec, reference: str = "ec2.md 2.11", **more: Any) -> Knob:
+    """A file of a disk's queue."""
+    return Knob(NAME, name, f"block.{name}", reference, spec, within="disks", reason=reason, **more)
+
+
+READ_AHEAD = _of_queue(
+    "read_ahead_kb",
+    "how far files that are read in order are read ahead",
+    {"type": "int", "range": (0, 1 << 20)},
+    tuned=("disk.readahead",),
+    comparable=True,
+    bound=LEAST,
+)
+# In the order in which they are written.
+OF_QUEUE = (
+    _of_queue("io_timeout", "how long a request may take before the kernel gives it up", {"type": "str"}),
+    _of_queue(
+        "scheduler",
+        "who orders requests: NVMe does it itself, one of the kernel's costs CPU",
+        {"type": "str"},
+        "ec2.md 2.11, S3-03",
+        tuned=("disk.elevator",),
+        comparable=True,
+    ),
+    READ_AHEAD,
+    _of_queue("nr_requests", "how many requests wait in the kernel", {"type": "int", "range": (0, 1 << 16)}),
+    _of_queue(
+        "nomerges",
+        "how hard the kernel looks for requests to merge: 2 is not at all",
+        {"type": "int", "choices": [0, 1, 2]},
+        "ec2.md 2.11, S3-03",
+    ),
+    _of_queue(
+        "rq_affinity", "which CPU ends a request: 2 is the one that began it", {"type": "int", "choices": [0, 1, 2]}
+    ),
+)
 SELECTORS = ("kind", "device", "mount")
 
 
@@ -40,10 +79,10 @@ class Wishes:
     disks: Mapping[str, Mapping[str, Any]]
     derived: bool
 
-    def knobs(self) -> Tuple[str, ...]:
+    def knobs(self) -> Tuple[Knob, ...]:
         """The knobs that are wanted somewhere, in the order in which they are written."""
-        wanted = {knob for wishes in (*self.kinds.values(), *self.disks.values()) for knob in wishes}
-        return tuple(knob for knob in KNOBS if knob in wanted)
+        wanted = {name for wishes in (*self.kinds.values(), *self.disks.values()) for name in wishes}
+        return tuple(knob for knob in OF_QUEUE if knob.name in wanted)
 
 
 def wishes(block: BlockFacts, wanted: Wanted) -> Wishes:
@@ -52,7 +91,7 @@ def wishes(block: BlockFacts, wanted: Wanted) -> Wishes:
     Raises NearmetalError for an entry that names no disk of this host, for two about one disk, and for a value that no
     kernel takes.
     """
-    kinds: Dict[str, Dict[str, Any]] = {kind: _asked("", wanted.options) for kind in KINDS}
+    kinds: Dict[str, Dict[str, Any]] = {kind: _texts("", wanted.options) for kind in KINDS}
     own: Dict[str, Dict[str, Any]] = {}
     claims = Claims()
     for position, entry in enumerate(wanted.get("disks") or ()):
@@ -60,58 +99,55 @@ def wishes(block: BlockFacts, wanted: Wanted) -> Wishes:
         given = [name for name in SELECTORS if entry.get(name) is not None]
         if len(given) != 1:
             raise NearmetalError(f"{NAME}.{where} names one of kind, device and mount, not {given or 'none'}")
-        asked = _asked(f"{where}.", entry)
+        texts = _texts(f"{where}.", entry)
         claims.claim(f"{NAME}.{where}", entry[given[0]], {} if wanted.stored else {"options": where})
         if given == ["kind"]:
-            kinds[entry["kind"]].update(asked)
+            kinds[entry["kind"]].update(texts)
             continue
         for name in _selected(block, where, given[0], entry[given[0]]):
-            claims.claim(f"{NAME}.{where}", name, {} if wanted.stored else asked)
-            own.setdefault(name, {}).update(asked)
+            claims.claim(f"{NAME}.{where}", name, {} if wanted.stored else texts)
+            own.setdefault(name, {}).update(texts)
     found: Dict[str, Dict[str, Any]] = {}
-    for one in block.disks:
-        mine = {**(kinds[one.kind] if one.layer != STACKED else {}), **own.get(one.name, {})}
-        found[one.name] = {knob: value for knob, value in mine.items() if _belongs(one, knob)}
-    hidden = any(one.layer == PATH and found[one.name] for one in block.disks)
+    for disk in block.disks:
+        texts = {**(kinds[disk.kind] if disk.layer != STACKED else {}), **own.get(disk.name, {})}
+        found[disk.name] = {name: text for name, text in texts.items() if _belongs(disk, name)}
+    hidden = any(disk.layer == PATH and found[disk.name] for disk in block.disks)
     return Wishes(kinds, found, hidden or any(own.values()))
 
 
-def who_wants(wanted: Wanted, knob: str) -> str:
-    """Who wants a knob: `user`, `workload` or `auto`; of one that only an entry of `disks` names, who wants those."""
-    return wanted.wanted_by(knob if wanted.get(knob) is not None else "disks")
-
-
-def _belongs(one: Disk, knob: str) -> bool:
+def _belongs(disk: Disk, name: str) -> bool:
     """Whether the knob means something at this layer: read-ahead where files are read, the others where disks are."""
-    return one.layer in ((DISK, HEAD, STACKED) if knob == "read_ahead_kb" else (DISK, PATH))
+    return disk.layer in ((DISK, HEAD, STACKED) if name == READ_AHEAD.name else (DISK, PATH))
 
 
-def _asked(where: str, given: Mapping[str, Any]) -> Dict[str, str]:
+def _texts(where: str, options: Mapping[str, Any]) -> Dict[str, str]:
     """The knobs of an entry, as the kernel's texts."""
-    found: Dict[str, str] = {}
-    for knob in KNOBS:
-        value = given.get(knob)
+    texts: Dict[str, str] = {}
+    for knob in OF_QUEUE:
+        value = knob.value(options)
         if value is None:
             continue
-        if knob == "scheduler" and not valid(knob, value):
+        if knob.name == "scheduler" and not valid(knob.name, value):
             # It becomes text of a udev rule, which may start programs.
             raise NearmetalError(
                 f"{NAME}.{where}scheduler is the name of a scheduler, such as none, not {shown(value)}"
             )
-        found[knob] = str(value)
-    return found
+        texts[knob.name] = str(value)
+    return texts
 
 
-def _selected(block: BlockFacts, where: str, how: str, what: str) -> Tuple[str, ...]:
+def _selected(block: BlockFacts, where: str, how: str, selector: str) -> Tuple[str, ...]:
     """Names of the disks that an entry is about, with all that lies below them."""
     if how == "mount":
-        point = what.rstrip("/") or "/"
+        point = selector.rstrip("/") or "/"
         if point not in block.mounts:
-            here = ", ".join(sorted(block.mounts)) or "no file system on a block device"
-            raise NearmetalError(f"{NAME}.{where}.mount: no block device is mounted at {what}; this host has {here}")
+            present = ", ".join(sorted(block.mounts)) or "no file system on a block device"
+            raise NearmetalError(
+                f"{NAME}.{where}.mount: no block device is mounted at {selector}; this host has {present}"
+            )
         return block.mounts[point]
-    name = block.aliases.get(what if what.startswith("/") else f"/dev/{what}")
+    name = block.aliases.get(selector if selector.startswith("/") else f"/dev/{selector}")
     if name is None:
-        here = ", ".join(one.name for one in block.disks) or "none"
-        raise NearmetalError(f"{NAME}.{where}.device: this host has no disk {shown(what)}; it has {here}")
+        present = ", ".join(disk.name for disk in block.disks) or "none"
+        raise NearmetalError(f"{NAME}.{where}.device: this host has no disk {shown(selector)}; it has {present}")
     return block.below(name)

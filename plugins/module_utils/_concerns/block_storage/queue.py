@@ -10,15 +10,16 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.block_storage.choice import (
     NAME,
+    READ_AHEAD,
     Wishes,
-    who_wants,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.block import LONGEST_MS, BlockFacts, holds, valid
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.disk import EBS, INSTANCE_STORE, XVD, Disk
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.bounds import LEAST, binds, bounded, kept_reason
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.bounds import widened
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
 # What AWS's own udev rules set (amazon-ec2-utils): EBS may answer late, a disk in the host that is silent is broken.
@@ -27,15 +28,6 @@ AWS_TIMEOUT_MS: Mapping[str, int] = {EBS: LONGEST_MS, INSTANCE_STORE: 90000}
 _NONE = "none"
 _MOST_QUEUED = 2048  # MAX_SCHED_RQ of block/blk-mq.h, with any scheduler
 _SHOWN = 4  # names of disks in a sentence
-
-_WHY: Mapping[str, Tuple[str, str]] = {
-    "io_timeout": ("how long a request may take before the kernel gives it up", "ec2.md 2.11"),
-    "scheduler": ("who orders requests: NVMe does it itself, one of the kernel's costs CPU", "ec2.md 2.11, S3-03"),
-    "read_ahead_kb": ("how far files that are read in order are read ahead", "ec2.md 2.11"),
-    "nr_requests": ("how many requests wait in the kernel", "ec2.md 2.11"),
-    "nomerges": ("how hard the kernel looks for requests to merge: 2 is not at all", "ec2.md 2.11, S3-03"),
-    "rq_affinity": ("which CPU ends a request: 2 is the one that began it", "ec2.md 2.11"),
-}
 
 
 @dataclass(frozen=True)
@@ -48,8 +40,8 @@ class Goal:
 
 
 @dataclass
-class _Told:
-    """Findings of one knob that say the same of several disks."""
+class _Group:
+    """Disks of which the same is to be said."""
 
     now: Dict[str, Any] = field(default_factory=dict)
     wanted: Dict[str, str] = field(default_factory=dict)
@@ -65,142 +57,122 @@ def plan(facts: Facts, block: BlockFacts, wishes: Wishes, wanted: Wanted) -> Pla
     findings: List[Finding] = []
     switched = set()
     for knob in wishes.knobs():
-        told: Dict[Tuple[str, str], _Told] = {}
-        for one in block.disks:
-            asked = wishes.disks[one.name].get(knob)
-            if asked is None:
+        groups: Dict[Tuple[str, str], _Group] = {}
+        for disk in block.disks:
+            requested = wishes.disks[disk.name].get(knob.name)
+            if requested is None:
                 continue
-            now = block.now(knob).get(one.place)
-            goal = _goal(facts, block, one, knob, asked, wishes, wanted)
+            now = block.now(knob.name).get(disk.place)
+            goal = _goal(facts, block, disk, knob, requested, wishes, wanted)
             if not goal.status:
                 # With another scheduler the kernel forgets the number, so it is written although it is right now.
-                due = not holds(knob, now, goal.value) or (knob == "nr_requests" and one.place in switched)
+                forgotten = knob.name == "nr_requests" and disk.place in switched
+                due = forgotten or not holds(knob.name, now, goal.value)
                 if due:
-                    actions.append(_action(one, knob, now, goal.value, wanted))
-                if due and knob == "scheduler":
-                    switched.add(one.place)
-                goal = Goal(goal.value, "would_change" if due else "ok", goal.reason or _WHY[knob][0])
-            group = told.setdefault((goal.status, goal.reason), _Told())
-            group.now[one.place] = now
-            group.wanted[one.place] = goal.value or asked
-            group.names.append(one.name)
-        findings += [_finding(knob, status, reason, group) for (status, reason), group in told.items()]
-        if not told:
+                    knob_of_disk = knob.at(disk.place, disk.name)
+                    actions.append(knob_of_disk.action(knob.wanted_by(wanted), now, goal.value, knob.reason))
+                if due and knob.name == "scheduler":
+                    switched.add(disk.place)
+                goal = Goal(goal.value, "would_change" if due else "ok", goal.reason or knob.reason)
+            group = groups.setdefault((goal.status, goal.reason), _Group())
+            group.now[disk.place] = now
+            group.wanted[disk.place] = goal.value or requested
+            group.names.append(disk.name)
+        findings += [_finding(knob, status, reason, group) for (status, reason), group in groups.items()]
+        if not groups:
             reason = "no disk of this host is meant; those that are attached later get it"
-            findings.append(Finding(NAME, knob, "not_applicable", reason, reference=_WHY[knob][1]))
+            findings.append(knob.finding("not_applicable", reason))
     return Plan(tuple(actions), tuple(findings))
 
 
-def timeout(kind: str, asked: str) -> Goal:
+def timeout(kind: str, requested: str) -> Goal:
     """The io_timeout of a kind of disk, in ms.
 
     Raises NearmetalError for a word that is none.
     """
-    if asked not in (AWS, MAX) and not (valid("io_timeout", asked) and 0 < int(asked) <= LONGEST_MS):
+    if requested not in (AWS, MAX) and not (valid("io_timeout", requested) and 0 < int(requested) <= LONGEST_MS):
         raise NearmetalError(
-            f"{NAME}.io_timeout is {AWS}, {MAX}, or 1 to {LONGEST_MS} milliseconds, not {shown(asked)}"
+            f"{NAME}.io_timeout is {AWS}, {MAX}, or 1 to {LONGEST_MS} milliseconds, not {shown(requested)}"
         )
     if kind == XVD:
         return Goal(status="not_applicable", reason="Xen's block front end waits for its back end without a limit")
-    if asked == MAX and kind == INSTANCE_STORE:
+    if requested == MAX and kind == INSTANCE_STORE:
         reason = "a disk in the host that breaks would block its readers for ever: use aws, or name milliseconds"
         return Goal(status="refused", reason=reason)
-    if asked == AWS and kind not in AWS_TIMEOUT_MS:
+    if requested == AWS and kind not in AWS_TIMEOUT_MS:
         return Goal(status="not_applicable", reason="AWS names a time for EBS and instance store alone")
-    return Goal(str(AWS_TIMEOUT_MS[kind] if asked == AWS else LONGEST_MS if asked == MAX else int(asked)))
+    return Goal(str(AWS_TIMEOUT_MS[kind] if requested == AWS else LONGEST_MS if requested == MAX else int(requested)))
 
 
-def _goal(facts: Facts, block: BlockFacts, one: Disk, knob: str, asked: str, wishes: Wishes, wanted: Wanted) -> Goal:
-    if one.zoned:
+def _goal(
+    facts: Facts, block: BlockFacts, disk: Disk, knob: Knob, requested: str, wishes: Wishes, wanted: Wanted
+) -> Goal:
+    if disk.zoned:
         return Goal(status="not_applicable", reason="a zoned device has rules of its own: left alone")
-    goal = timeout(one.kind, asked) if knob == "io_timeout" else Goal(asked)
-    if knob == "scheduler":
-        goal = scheduler(one, asked)
-    if knob == "read_ahead_kb":
-        goal = _read_ahead(facts, block, one, asked, wanted)
+    goal = timeout(disk.kind, requested) if knob.name == "io_timeout" else Goal(requested)
+    if knob.name == "scheduler":
+        goal = scheduler(disk, requested)
+    if knob == READ_AHEAD:
+        goal = _read_ahead(facts, block, disk, requested, wanted)
     if goal.status:
         return goal
-    now = block.now(knob).get(one.place)
+    now = block.now(knob.name).get(disk.place)
     if now is None:
-        return Goal(status="not_applicable", reason=_absent(one, knob))
-    if knob in one.fixed:
-        status = "ok" if holds(knob, now, goal.value) else "unchangeable"
+        return Goal(status="not_applicable", reason=_absent(disk, knob.name))
+    if knob.name in disk.fixed:
+        status = "ok" if holds(knob.name, now, goal.value) else "unchangeable"
         return Goal(goal.value, status, "the kernel shows it read-only")
     trouble = ""
-    if knob == "scheduler" and goal.value not in (*one.offered, *block.loadable):
-        trouble = f"doesn't offer {asked}; it offers {' '.join(one.offered) or 'none'}"
-    if knob == "nr_requests":
-        trouble = _too_many(block, one, int(asked), wishes)
-    if trouble and who_wants(wanted, knob) != "workload":
-        raise NearmetalError(f"{NAME}.{knob}: {one.name} {trouble}")
-    return Goal(status="not_applicable", reason=trouble) if trouble else goal
+    if knob.name == "scheduler" and goal.value not in (*disk.offered, *block.loadable):
+        trouble = f"doesn't offer {requested}; it offers {' '.join(disk.offered) or 'none'}"
+    if knob.name == "nr_requests":
+        trouble = _too_many(block, disk, int(requested), wishes)
+    if not trouble:
+        return goal
+    impossible = knob.impossible(wanted, f"{NAME}.{knob.name}: {disk.name} {trouble}")
+    return Goal(status=impossible.status, reason=trouble)
 
 
-def _read_ahead(facts: Facts, block: BlockFacts, one: Disk, asked: str, wanted: Wanted) -> Goal:
+def _read_ahead(facts: Facts, block: BlockFacts, disk: Disk, requested: str, wanted: Wanted) -> Goal:
     """A workload asks for at least so much."""
-    own = facts.own("block.read_ahead_kb", one.place, block.now("read_ahead_kb").get(one.place))
-    goal = bounded(LEAST, asked, str(own)) if binds(wanted, "read_ahead_kb") else asked
-    if goal == asked:
-        return Goal(asked)
-    return Goal(goal, reason=kept_reason(LEAST, asked, str(own), goal, _WHY["read_ahead_kb"][0]))
+    own = facts.own(READ_AHEAD.lever, disk.place, block.read_ahead_kb.get(disk.place))
+    goal, reason = widened(READ_AHEAD, wanted, requested, str(own), READ_AHEAD.reason)
+    return Goal(goal, reason="" if goal == requested else reason)
 
 
-def has_more(facts: Facts, block: BlockFacts, one: Disk, asked: str, wanted: Wanted) -> bool:
+def has_more(facts: Facts, block: BlockFacts, disk: Disk, requested: str, wanted: Wanted) -> bool:
     """Whether a disk reads further ahead than a workload asks for, so that no rule may set the workload's value."""
-    return bool(_read_ahead(facts, block, one, asked, wanted).reason)
+    return bool(_read_ahead(facts, block, disk, requested, wanted).reason)
 
 
-def scheduler(one: Disk, asked: str) -> Goal:
+def scheduler(disk: Disk, requested: str) -> Goal:
     """The name that this disk has for the scheduler; before Linux 5.0 `none` may be called noop."""
-    if asked == _NONE and _NONE not in one.offered and "noop" in one.offered:
+    if requested == _NONE and _NONE not in disk.offered and "noop" in disk.offered:
         return Goal("noop")
-    return Goal(asked)
+    return Goal(requested)
 
 
-def _too_many(block: BlockFacts, one: Disk, asked: int, wishes: Wishes) -> str:
-    chosen = wishes.disks[one.name].get("scheduler")
-    name = scheduler(one, chosen).value if chosen is not None else block.scheduler.get(one.place)
-    most: Optional[int] = one.depth if name == _NONE else max(_MOST_QUEUED, one.depth or 0)
-    if most is None or asked <= most:
+def _too_many(block: BlockFacts, disk: Disk, requested: int, wishes: Wishes) -> str:
+    chosen = wishes.disks[disk.name].get("scheduler")
+    name = scheduler(disk, chosen).value if chosen is not None else block.scheduler.get(disk.place)
+    most: Optional[int] = disk.depth if name == _NONE else max(_MOST_QUEUED, disk.depth or 0)
+    if most is None or requested <= most:
         return ""
     how = "without a scheduler, the depth of its hardware queue" if name == _NONE else f"with {name}"
-    return f"takes at most {most} {how}, not {asked}"
+    return f"takes at most {most} {how}, not {requested}"
 
 
-def _absent(one: Disk, knob: str) -> str:
-    if knob == "io_timeout" and one.kind in (EBS, INSTANCE_STORE):
+def _absent(disk: Disk, name: str) -> str:
+    if name == "io_timeout" and disk.kind in (EBS, INSTANCE_STORE):
         return (
             "this kernel has no queue/io_timeout, which came with Linux 5.0; method: boot asks for the driver's"
             " argument, which counts for all NVMe disks"
         )
-    return f"the kernel has no queue/{knob} for {one.driver or one.name}"
+    return f"the kernel has no queue/{name} for {disk.driver or disk.name}"
 
 
-def _action(one: Disk, knob: str, now: Optional[str], goal: str, wanted: Wanted) -> Action:
-    reason, reference = _WHY[knob]
-    return Action(
-        concern=NAME,
-        knob=knob,
-        what=f"block.{knob}",
-        where=one.place,
-        before=now,
-        after=goal,
-        wanted_by=who_wants(wanted, knob),
-        reason=f"{one.name}: {reason}",
-        reference=reference,
-    )
-
-
-def _finding(knob: str, status: str, reason: str, group: _Told) -> Finding:
+def _finding(knob: Knob, status: str, reason: str, group: _Group) -> Finding:
     """One finding for all disks of which the same is to be said, by place; their names in its sentence."""
     rest = len(group.names) - _SHOWN
     names = ", ".join(group.names[:_SHOWN]) + (f" and {rest} more" if rest > 0 else "")
-    return Finding(
-        concern=NAME,
-        knob=knob,
-        status=status,
-        reason=f"{names}: {reason}",
-        now=group.now,
-        wanted=group.wanted,
-        reference=_WHY[knob][1],
-    )
+    return knob.finding(status, f"{names}: {reason}", group.now, group.wanted)

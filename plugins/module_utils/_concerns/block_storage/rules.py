@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from typing import Dict, List, Mapping, Optional, Tuple
+from typing import Dict, List, Mapping, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.block_storage.choice import KNOBS, NAME, Wishes
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.block_storage.choice import OF_QUEUE, Wishes
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.block_storage.queue import timeout
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.disk import (
     EBS,
@@ -17,7 +17,6 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.disk import (
     VIRTIO,
     XVD,
 )
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import udev_rules
 
 _END = "nearmetal_block_storage_end"
 # Only when a disk appears: `change` comes whenever somebody has written to it, and would undo what they set since.
@@ -37,21 +36,21 @@ _MATCH: Mapping[str, Tuple[str, ...]] = {
 }
 
 
-def rules(wishes: Wishes) -> Optional[Tuple[str, str]]:
-    """Path and text of the rules for what is wanted of kinds; None when nothing is.
+def rules(wishes: Wishes) -> List[str]:
+    """The rules for what is wanted of kinds; none when nothing is.
 
     Raises NearmetalError for a value that no disk takes.
     """
     settings = {kind: _settings(kind, wanted) for kind, wanted in wishes.kinds.items()}
     if not any(settings.values()):
-        return None
+        return []
     kinds = [f'{match}{_KIND}="{kind}"' for kind in (OTHER, XVD, VIRTIO, EBS, INSTANCE_STORE) for match in _MATCH[kind]]
     lines = [f'{_KIND}=="{kind}", {line}' for kind, settings_of in settings.items() for line in settings_of]
-    return udev_rules(NAME, [*_HEAD, *kinds, *lines, f'LABEL="{_END}"'])
+    return [*_HEAD, *kinds, *lines, f'LABEL="{_END}"']
 
 
 def _settings(kind: str, wanted: Mapping[str, str]) -> List[str]:
-    values: Dict[str, str] = {knob: wanted[knob] for knob in KNOBS if knob in wanted}
+    values: Dict[str, str] = {knob.name: wanted[knob.name] for knob in OF_QUEUE if knob.name in wanted}
     if "io_timeout" in values:
         goal = timeout(kind, values.pop("io_timeout"))
         if not goal.status:
@@ -61,6 +60,6 @@ def _settings(kind: str, wanted: Mapping[str, str]) -> List[str]:
         names = (value, "noop") if (knob, value) == ("scheduler", "none") else (value,)
         for name in names:
             # What isn't there can't be written, and udev would complain of it at each boot.
-            there = f'ATTR{{queue/scheduler}}=="*{name}*"' if len(names) > 1 else f'TEST=="queue/{knob}"'
-            found.append(f'{there}, ATTR{{queue/{knob}}}="{name}"')
+            present = f'ATTR{{queue/scheduler}}=="*{name}*"' if len(names) > 1 else f'TEST=="queue/{knob}"'
+            found.append(f'{present}, ATTR{{queue/{knob}}}="{name}"')
     return found

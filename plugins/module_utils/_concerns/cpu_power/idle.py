@@ -10,9 +10,10 @@ from typing import Dict, Mapping, Optional, Tuple
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.power import IdleState, PowerFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.boot_argument import Argument, plan_argument
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.boot_argument import plan_argument
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import host_class
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import boot_argument
 
 NAME = "cpu_power"
 
@@ -71,15 +72,10 @@ def _at_boot(facts: Facts, asked: str, wanted: Wanted) -> Plan:
     plans = [
         plan_argument(
             facts,
-            Argument(
-                concern=NAME,
-                knob="method",
-                name=name,
-                text=ARGUMENTS.get(asked, {}).get(name),
-                reason="no CPU ever sleeps deeper, from the first moment of the boot on",
-                reference=REFERENCE,
-                wanted_by=wanted.wanted_by("idle"),
-            ),
+            wanted,
+            boot_argument(NAME, "method", name, REFERENCE, option="idle"),
+            ARGUMENTS.get(asked, {}).get(name),
+            "no CPU ever sleeps deeper, from the first moment of the boot on",
         )
         for name in _names(facts, asked)
     ]

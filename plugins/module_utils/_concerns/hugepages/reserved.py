@@ -13,9 +13,10 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Nearme
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.hugepages import HugepageFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Value, Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.boot_argument import Argument, plan_argument
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.boot_argument import plan_argument
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import host_class
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import boot_argument
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import by_unit
 
 NAME = "hugepages"
@@ -289,16 +290,10 @@ def _at_boot(facts: Facts, requests: List[_Request], wanted: Wanted) -> Plan:
             if version is not None and version < NODES_AT_BOOT:
                 return Plan(findings=(_no_nodes(f"hugepages={counts}", version, wanted),))
         tokens += [f"hugepagesz={short(request.kib)}", f"hugepages={counts}"]
-    argument = Argument(
-        concern=NAME,
-        knob="method",
-        name="hugepages",
-        text=" ".join(tokens) if requests else None,
-        reason="memory is in one piece only at boot",
-        reference=REFERENCE,
-        wanted_by=wanted.wanted_by("pages"),
-    )
-    return joined(plan_argument(facts, argument), Plan(findings=_not_given(facts, requests, argument.text)))
+    knob = boot_argument(NAME, "method", "hugepages", REFERENCE, option="pages")
+    text = " ".join(tokens) if requests else None
+    reason = "memory is in one piece only at boot"
+    return joined(plan_argument(facts, wanted, knob, text, reason), Plan(findings=_not_given(facts, requests, text)))
 
 
 def _no_nodes(argument: str, version: Tuple[int, ...], wanted: Wanted) -> Finding:

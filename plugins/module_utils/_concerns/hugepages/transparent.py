@@ -11,8 +11,9 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Nearme
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.hugepages import FOLDERS, HugepageFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.boot_argument import Argument, plan_argument
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.boot_argument import plan_argument
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import boot_argument
 
 NAME = "hugepages"
 REFERENCE = "S0-31"
@@ -126,16 +127,10 @@ def _one(pages: Optional[HugepageFacts], wanted: Wanted, knob: str, asked: str) 
 
 def _argument(facts: Facts, wanted: Wanted) -> Plan:
     asked = wanted.get("thp")
-    argument = Argument(
-        concern=NAME,
-        knob="method",
-        name="transparent_hugepage",
-        text=f"transparent_hugepage={asked}" if asked != "kernel" else None,
-        reason="services that start before anything is written to /sys have it too",
-        reference=REFERENCE,
-        wanted_by=wanted.wanted_by("thp"),
-    )
-    return plan_argument(facts, argument)
+    knob = boot_argument(NAME, "method", "transparent_hugepage", REFERENCE, option="thp")
+    text = f"transparent_hugepage={asked}" if asked != "kernel" else None
+    reason = "services that start before anything is written to /sys have it too"
+    return plan_argument(facts, wanted, knob, text, reason)
 
 
 def _finding(knob: str, status: str, reason: str, now: Optional[str], asked: str) -> Finding:

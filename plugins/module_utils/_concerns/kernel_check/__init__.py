@@ -26,14 +26,28 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.bounds import EVERY
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import beside_the_point, host_class
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob, options_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
 NAME = "kernel_check"
 
+_KERNEL = Knob(NAME, "kernel", reference="S0-27, S0-36")
+_DISTRIBUTION = Knob(NAME, "distribution", reference="ec2.md 2.0")
+_VIRTUALIZATION = Knob(NAME, "virtualization", reference="S2-01, S2-03")
+_NETWORK_DRIVER = Knob(NAME, "network_driver", reference="S0-37, S1-04")
+_ENA_DRIVER = Knob(NAME, "ena_driver", reference="ec2.md 2.0")
+_STEAL = Knob(NAME, "steal", reference="S0-09, S1-07")
+_WORKLOAD = Knob(
+    NAME,
+    "workload",
+    spec={"type": "list", "elements": "str", "choices": list(WORKLOADS), "default": []},
+    bound=EVERY,
+)
+KNOBS = (_KERNEL, _DISTRIBUTION, _VIRTUALIZATION, _NETWORK_DRIVER, _ENA_DRIVER, _STEAL, _WORKLOAD)
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "minimum_kernel": {"type": "raw", "default": "3.10"},
     "maximum_steal_percent": {"type": "int", "range": (0, 100), "default": 1},
-    "workload": {"type": "list", "elements": "str", "choices": list(WORKLOADS), "default": []},
+    **options_of((_WORKLOAD,)),
 }
 
 _GAIN = (
@@ -47,14 +61,14 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
 
     Raises NearmetalError when minimum_kernel is no version.
     """
-    asked = str(wanted.get("minimum_kernel") or "3.10")
-    minimum = _numbers(asked) if re.fullmatch(r"[0-9]{1,5}(?:\.[0-9]{1,5}){0,2}", asked, re.ASCII) else None
+    requested = str(wanted.get("minimum_kernel") or "3.10")
+    minimum = _numbers(requested) if re.fullmatch(r"[0-9]{1,5}(?:\.[0-9]{1,5}){0,2}", requested, re.ASCII) else None
     if minimum is None:
-        raise NearmetalError(f"kernel_check.minimum_kernel is a version such as 5.10, not {shown(asked)}")
-    shut = beside_the_point(NAME, "kernel", facts, wanted)
+        raise NearmetalError(f"kernel_check.minimum_kernel is a version such as 5.10, not {shown(requested)}")
+    refusal = beside_the_point(NAME, "kernel", facts, wanted)
     platform, kernel = facts.platform, facts.kernel
-    if shut or platform is None or kernel is None:
-        return Plan(findings=shut)
+    if refusal or platform is None or kernel is None:
+        return Plan(findings=refusal)
     findings = [_kernel(platform, minimum), _distribution(platform, kernel)]
     of_type = platform.instance_type or str(wanted.get("instance_type") or "") or None
     findings += [*_virtualization(facts, wanted), _driver(facts, wanted, kernel, of_type)]
@@ -63,7 +77,7 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
         _steal(platform, kernel, int(wanted.get("maximum_steal_percent") or 0)),
     ]
     if of_type is not None:
-        findings += [told for name in wanted.get("workload") or () for told in _type(facts, of_type, name)]
+        findings += [finding for name in wanted.get("workload") or () for finding in _type(facts, of_type, name)]
     return Plan(findings=tuple(findings))
 
 
@@ -71,15 +85,15 @@ def _kernel(platform: PlatformFacts, minimum: Tuple[int, ...]) -> Finding:
     shown = ".".join(map(str, minimum))
     version = platform.kernel_version
     if version is None:
-        return _finding("kernel", "unknown", "the kernel's release says no version", platform.kernel, shown, "S0-36")
+        return _KERNEL.finding("unknown", "the kernel's release says no version", platform.kernel, shown)
     if version >= minimum:
-        return _finding("kernel", "ok", f"{shown} or newer", platform.kernel, shown, "S0-36")
+        return _KERNEL.finding("ok", f"{shown} or newer", platform.kernel, shown)
     reason = (
         f"this kernel is older than {shown}: persistent grants, newer clocks and memory management are missing;"
         " how much they bring depends on the application (AWS ran ebizzy on two hosts with two command"
         " lines, so its figures compare no kernels)"
     )
-    return _finding("kernel", "advice", reason, platform.kernel, shown, "S0-27, S0-36")
+    return _KERNEL.finding("advice", reason, platform.kernel, shown)
 
 
 def _distribution(platform: PlatformFacts, kernel: KernelFacts) -> Finding:
@@ -87,22 +101,22 @@ def _distribution(platform: PlatformFacts, kernel: KernelFacts) -> Finding:
     end = end_of_life(name, version)
     shown = f"{name} {version}".strip() or None
     if end is None:
-        return _finding("distribution", "unknown", "its end of life isn't known here", shown, None, "ec2.md 2.0")
+        return _DISTRIBUTION.finding("unknown", "its end of life isn't known here", shown)
     if kernel.today > end:
         reason = f"public support ended on {end}: no fixes, old kernel, old ENA driver; plan to move"
-        return _finding("distribution", "advice", reason, shown, None, "ec2.md 2.0")
-    return _finding("distribution", "ok", f"publicly supported until {end}", shown, None, "ec2.md 2.0")
+        return _DISTRIBUTION.finding("advice", reason, shown)
+    return _DISTRIBUTION.finding("ok", f"publicly supported until {end}", shown)
 
 
 def _virtualization(facts: Facts, wanted: Wanted) -> List[Finding]:
     kind = host_class(facts, wanted)
     if kind != "xen_pv":
-        return [_finding("virtualization", "ok", "hardware virtualization or metal", kind, None, "S2-01")]
+        return [_VIRTUALIZATION.finding("ok", "hardware virtualization or metal", kind)]
     reason = (
         "paravirtual (PV): each system call and page fault goes through the hypervisor, and there is no enhanced"
         " networking; start the same disk from an HVM image"
     )
-    return [Finding(NAME, "virtualization", "advice", reason, now=kind, reference="S2-01, S2-03", gain=_GAIN)]
+    return [_VIRTUALIZATION.finding("advice", reason, kind, gain=_GAIN)]
 
 
 def _driver(facts: Facts, wanted: Wanted, kernel: KernelFacts, of_type: Optional[str]) -> Finding:
@@ -110,27 +124,27 @@ def _driver(facts: Facts, wanted: Wanted, kernel: KernelFacts, of_type: Optional
     shown = " ".join(sorted(set(kernel.drivers.values()))) or None
     offered = "ena" if host_class(facts, wanted) in ("nitro", "metal") else driver_of(of_type)
     if shown is None:
-        return _finding("network_driver", "unknown", "no NIC shows a driver", None, offered, "S0-37")
+        return _NETWORK_DRIVER.finding("unknown", "no NIC shows a driver", None, offered)
     used = {"ena", "ixgbevf"} & set(kernel.drivers.values())
     if used and (offered in used or offered in (None, "none")):
-        return _finding("network_driver", "ok", "enhanced networking is in use", shown, None, "S0-37")
+        return _NETWORK_DRIVER.finding("ok", "enhanced networking is in use", shown)
     if offered == "none":
         reason = f"{of_type} has no enhanced networking, and its NICs run on {shown}: a newer type has it"
-        return _finding("network_driver", "advice", reason, shown, None, "S0-37, S1-04")
+        return _NETWORK_DRIVER.finding("advice", reason, shown)
     if offered is not None and host_class(facts, wanted) in ("xen_hvm", "xen_pv"):
         reason = (
             f"{of_type} offers {offered}, but the NICs run on {shown}: with the driver in the image, set the instance's"
             " attribute while it is stopped (nearmetal.ec2.enhanced_networking)"
         )
-        return _finding("network_driver", "advice", reason, shown, offered, "S0-37, S1-04")
+        return _NETWORK_DRIVER.finding("advice", reason, shown, offered)
     if offered is not None:
         reason = f"every Nitro and metal type has ENA, but the NICs run on {shown}: is this EC2?"
-        return _finding("network_driver", "advice", reason, shown, offered, "S0-37")
+        return _NETWORK_DRIVER.finding("advice", reason, shown, offered)
     reason = (
         f"the NICs run on {shown}, Xen's split driver; most HVM types since c3 offer ixgbevf or ENA"
         " (nearmetal.ec2.enhanced_networking says what this type has, and so does the option instance_type here)"
     )
-    return _finding("network_driver", "advice", reason, shown, None, "S0-37, S1-04")
+    return _NETWORK_DRIVER.finding("advice", reason, shown)
 
 
 def _ena(platform: PlatformFacts, kernel: KernelFacts, of_type: Optional[str]) -> List[Finding]:
@@ -148,33 +162,33 @@ def _ena(platform: PlatformFacts, kernel: KernelFacts, of_type: Optional[str]) -
         old = (*platform.kernel_version, build) < ena_kernel(platform.distribution, platform.distribution_version)
     shown = version or (f"of kernel {platform.kernel}" if platform.kernel else None)
     if old is None:
-        return [_finding("ena_driver", "unknown", "the driver's version isn't known", shown, least, "ec2.md 2.0")]
+        return [_ENA_DRIVER.finding("unknown", "the driver's version isn't known", shown, least)]
     if not old:
         reason = f"ENA {least} or newer, as Nitro v4 (most types of the 6th generation and later) needs"
-        return [_finding("ena_driver", "ok", reason, shown, least, "ec2.md 2.0")]
-    gone = numbers is not None and numbers < ENA_ATTACHES
+        return [_ENA_DRIVER.finding("ok", reason, shown, least)]
+    lost = numbers is not None and numbers < ENA_ATTACHES
     if needs_new_ena(of_type):
         reason = f"older than ENA {least}, which {of_type} (Nitro v4) needs: expect resets and lost packets; upgrade it"
     else:
         reason = (
             f"fine for this host, but older than ENA {least}: on a type of Nitro v4 (most of the 6th generation and"
-            f" later) it {'does not attach, and the instance has no network' if gone else 'may fail'}; upgrade it first"
+            f" later) it {'does not attach, and the instance has no network' if lost else 'may fail'}; upgrade it first"
         )
-    return [_finding("ena_driver", "advice", reason, shown, least, "ec2.md 2.0")]
+    return [_ENA_DRIVER.finding("advice", reason, shown, least)]
 
 
 def _steal(platform: PlatformFacts, kernel: KernelFacts, limit: int) -> Finding:
     stolen = kernel.stolen
     if stolen is None:
-        return _finding("steal", "unknown", "/proc/stat shows no stolen time", None, None, "S0-09")
+        return _STEAL.finding("unknown", "/proc/stat shows no stolen time")
     shown = f"{stolen / 10:.1f} %"
     if stolen <= limit * 10:
-        return _finding("steal", "ok", f"at most {limit} % of CPU time was taken by others", shown, None, "S0-09")
+        return _STEAL.finding("ok", f"at most {limit} % of CPU time was taken by others", shown)
     if platform.burstable:
         reason = "a burstable type is slowed down when its credits are gone: look at them, tuning doesn't help"
     else:
         reason = "EC2 doesn't oversubscribe CPUs except on T types: more threads than vCPUs, or a PV host's own work"
-    return _finding("steal", "advice", reason, shown, f"{limit} %", "S0-09, S1-07")
+    return _STEAL.finding("advice", reason, shown, f"{limit} %")
 
 
 def _type(facts: Facts, of_type: str, workload: str) -> List[Finding]:
@@ -187,8 +201,9 @@ def _type(facts: Facts, of_type: str, workload: str) -> List[Finding]:
     if workload == "sap_hana":
         instead = f"{wrong.better} is x86 with CPUs of its own; SAP's hardware directory says which sizes are certified"
     reason = f"{of_type} is wrong for {workload}: {wrong.reason}; {instead}"
-    finding = _finding("workload", "advice", reason, of_type, wrong.better, wrong.reference)
-    return [replace(finding, where=workload)]
+    return [
+        replace(_WORKLOAD, reference=wrong.reference, place=workload).finding("advice", reason, of_type, wrong.better)
+    ]
 
 
 def _numbers(text: Optional[str]) -> Optional[Tuple[int, ...]]:
@@ -196,15 +211,10 @@ def _numbers(text: Optional[str]) -> Optional[Tuple[int, ...]]:
     return tuple(int(word) for word in match.group().split(".")) if match else None
 
 
-def _finding(knob: str, status: str, reason: str, now: Optional[str], goal: Optional[str], reference: str) -> Finding:
-    return Finding(NAME, knob, status, reason, now=now, wanted=goal, reference=reference)
-
-
 CONCERN = Concern(
     name=NAME,
     options=OPTIONS,
     domains=("platform", "kernel", "topology"),
     plan=plan,
-    checks=("kernel", "distribution", "virtualization", "network_driver", "ena_driver", "steal", "workload"),
-    bounds={"workload": EVERY},
+    knobs=KNOBS,
 )

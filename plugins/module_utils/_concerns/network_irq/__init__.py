@@ -12,64 +12,81 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Dict, FrozenSet, List, Mapping, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.network_irq import steering
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.network_irq.compute import plan_compute
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.network_irq.irqbalance import plan_ban
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.network_irq import compute, irqbalance, steering
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.network_irq.spread import Demand, spread
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts, project
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.network import NetworkFacts, cpus
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import Nic
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import TopologyFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import closed, host_class, may_be_burstable
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import by_unit
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import host_class, may_be_burstable
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import (
+    CONSENT,
+    PERSIST,
+    Knob,
+    options_of,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.network_choice import (
     Choice,
-    Knob,
     choices,
     cpu_list,
     driver_of,
-    gone,
-    joined,
-    knob_maker,
+    lost,
+    of_nic,
+    options_per_nic,
+)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import (
+    Decision,
+    managed_options,
+    plan_concern,
+    unobserved,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
 NAME = "network_irq"
-REFERENCE = "S1-08, S4-13; ec2.md 2.9"
 POLICIES = ["auto", "spread", "dedicated", "irqbalance", "kernel"]
+
+_POLICY = Knob(
+    NAME,
+    "policy",
+    "network.affinity",
+    "S1-08, S4-13; ec2.md 2.9",
+    {"type": "str", "choices": POLICIES},
+    within="interfaces",
+)
+_QUEUES = Knob(
+    NAME,
+    "queues",
+    "network.queues",
+    "S4-04, S4-13; ec2.md 2.8",
+    {"type": "str"},
+    within="interfaces",
+    disruptive=True,
+    tuned=("net.channels",),
+    comparable=True,
+)
+_HOTSPOT = Knob(NAME, "irq_hotspot", reference="S1-13")
+_PER_NIC = (_POLICY, _QUEUES, *steering.PER_NIC)
+KNOBS = (*_PER_NIC, *steering.KNOBS, *compute.KNOBS, irqbalance.KNOB, _HOTSPOT)
+PER_NIC = tuple(options_of(_PER_NIC))
+OPTIONS: Mapping[str, Mapping[str, Any]] = {
+    **options_per_nic(_PER_NIC),
+    "irq_cpus": {"type": "str"},
+    **options_of(compute.KNOBS),
+    "allow_disruptive": CONSENT,
+    "restart_irqbalance": CONSENT,
+    "persist": PERSIST,
+}
 
 # One core of eight, where there are eight. perftune takes one of sixteen and cuts the queues to that number, which
 # leaves a Graviton of 8 or 16 vCPUs one queue; AWS's Graviton guide wants one queue per core.
 CORES_PER_DEDICATED = 8
 
-# S1-13: one core full of interrupts while the host as a whole is half idle.
+# Aerospike, 2014: one core full of interrupts while the host as a whole is half idle.
 HOT, HOT_OVER_OTHERS = 0.25, 4
-
-_PER_NIC: Mapping[str, Mapping[str, Any]] = {
-    "policy": {"type": "str", "choices": POLICIES},
-    "queues": {"type": "str"},
-    "rps": {"type": "str"},
-    "rfs": {"type": "str"},
-    "xps": {"type": "str"},
-}
-KNOBS = tuple(_PER_NIC)
-
-OPTIONS: Mapping[str, Mapping[str, Any]] = {
-    **_PER_NIC,
-    "irq_cpus": {"type": "str"},
-    "compute_units": {"type": "list", "elements": "str"},
-    "interfaces": {
-        "type": "list",
-        "elements": "dict",
-        "options": {"name": {"type": "str", "required": True}, **_PER_NIC},
-    },
-    "allow_disruptive": {"type": "bool", "default": False},
-    "restart_irqbalance": {"type": "bool", "default": False},
-    "persist": {"type": "bool", "default": True},
-}
 
 
 def plan(facts: Facts, wanted: Wanted) -> Plan:
@@ -78,30 +95,31 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
     Raises NearmetalError for CPUs, queues or interfaces that the host doesn't have, and for CPUs without a policy.
     """
     _demand_policy(wanted)
-    asked = [knob for knob in KNOBS if wanted.get(knob) is not None] or ["interfaces"]
-    if wanted.get(asked[0]) is None:
-        return Plan()
-    shut = [finding for knob in asked for finding in closed(NAME, knob, facts, wanted)]
-    if shut:
-        return Plan(findings=tuple(shut))
+    return plan_concern(NAME, facts, wanted, _managed(wanted), _decide)
+
+
+def _managed(wanted: Wanted) -> List[str]:
+    return [option for option in managed_options(OPTIONS, wanted) if option in (*PER_NIC, "interfaces")]
+
+
+def _decide(facts: Facts, wanted: Wanted) -> Decision:
     network, topology = facts.network, facts.topology
     if network is None or topology is None or not topology.cpus_online or not network.nics:
-        reason = "this host shows no NIC, or not which CPUs are online"
-        return Plan(findings=tuple(Finding(NAME, knob, "unknown", reason, reference=REFERENCE) for knob in asked))
-    everyone = choices(NAME, network, wanted, KNOBS)
+        return unobserved(NAME, _managed(wanted), "this host shows no NIC, or not which CPUs are online")
+    everyone = choices(NAME, network, wanted, PER_NIC)
     chosen = tuple(choice for choice in everyone if choice.nic.up)
     down = [choice.nic for choice in everyone if choice.options and not choice.nic.up]
     queues, counts = _queues(network, chosen, wanted)
     pinned, assigned = _policy(facts, network, topology, chosen, counts, wanted)
     placed = project(facts, pinned.actions).network or network
     steered = steering.plan_steering(facts, steering.Scene(placed, topology, counts, assigned), chosen, wanted)
-    everything = joined([queues, pinned, steered])
-    lasting = any(finding.status != "advice" for finding in everything.findings)
-    kept = by_unit(NAME, facts) if lasting and wanted.get("persist") else Plan()
-    told = tuple(
-        Finding(NAME, "interfaces", "advice", f"{one.name} is down: nothing to place", where=one.place) for one in down
-    )
-    return joined([everything, kept, gone(NAME, network, wanted), Plan(findings=told + _hotspot(network))])
+    plan = joined(queues, pinned, steered)
+    again = Plan(replan=any(finding.status != "advice" for finding in plan.findings))
+    downs = [
+        Knob(NAME, "interfaces", place=nic.place).says("advice", f"{nic.name} is down: nothing to place")
+        for nic in down
+    ]
+    return joined(plan, again, lost(NAME, network, wanted), *downs, _hotspot(network)), {}
 
 
 def _demand_policy(wanted: Wanted) -> None:
@@ -116,37 +134,35 @@ def _demand_policy(wanted: Wanted) -> None:
 def _queues(network: NetworkFacts, chosen: Tuple[Choice, ...], wanted: Wanted) -> Tuple[Plan, Dict[str, int]]:
     """The plan for the number of queues, and that number as it will be."""
     counts = dict(network.queues)
-    knob = knob_maker(NAME, wanted)("queues", "network.queues", "S4-04, S4-13; ec2.md 2.8", True)
     plans = []
     for choice in chosen:
-        asked, one = choice.get("queues"), choice.nic
-        if asked is None:
+        requested, nic = _QUEUES.value(choice), choice.nic
+        if requested is None:
             continue
-        most, now = network.queues_max.get(one.place), counts.get(one.place)
+        knob = of_nic(_QUEUES, nic)
+        most, now = network.queues_max.get(nic.place), counts.get(nic.place)
         if not most or now is None:
-            plans.append(
-                Plan(findings=(knob.told(one, "not_applicable", f"{driver_of(one)} has a fixed number", now),))
+            plans.append(knob.says("not_applicable", f"{driver_of(nic)} has a fixed number", now))
+            continue
+        if wanted.stored and requested.isdigit() and requested.isascii() and int(requested) > most:
+            requested = "max"  # an earlier run was on a host that took more
+        if requested != "max" and not (requested.isdigit() and requested.isascii() and 0 < int(requested) <= most):
+            sentence = (
+                f"network_irq.queues: {nic.name} can't have {shown(requested)} queues; it takes 1 to {most}, or max"
             )
+            plans.append(Plan(findings=(knob.impossible(wanted, sentence, now),)))
             continue
-        if wanted.stored and asked.isdigit() and asked.isascii() and int(asked) > most:
-            asked = "max"  # an earlier run was on a host that took more
-        if asked != "max" and not (asked.isdigit() and asked.isascii() and 0 < int(asked) <= most):
-            sentence = f"network_irq.queues: {one.name} can't have {shown(asked)} queues; it takes 1 to {most}, or max"
-            if wanted.wanted_by("queues") != "workload":
-                raise NearmetalError(sentence)
-            plans.append(Plan(findings=(knob.told(one, "not_applicable", sentence, now),)))
-            continue
-        goal = most if asked == "max" else int(asked)
-        if goal != now and network.carries_default(one) and not wanted.get("allow_disruptive"):
+        goal = most if requested == "max" else int(requested)
+        if goal != now and network.carries_default(nic) and not wanted.get("allow_disruptive"):
             reason = (
                 "it carries the default route, and the change stops its traffic for a moment: allow_disruptive: true"
             )
-            plans.append(Plan(findings=(knob.told(one, "refused", reason, now, goal),)))
+            plans.append(knob.says("refused", reason, now, goal))
             continue
-        counts[one.place] = goal
+        counts[nic.place] = goal
         reason = "each queue can have a CPU of its own; the change interrupts traffic for a moment"
-        plans.append(knob.change(one, now, goal, reason))
-    return joined(plans), counts
+        plans.append(knob.change(wanted, now, goal, reason))
+    return joined(*plans), counts
 
 
 def _policy(
@@ -158,89 +174,90 @@ def _policy(
     wanted: Wanted,
 ) -> Tuple[Plan, Dict[str, Tuple[int, ...]]]:
     """The plan for affinities, and per place the CPU of each queue as it will be."""
-    knob = knob_maker(NAME, wanted)("policy", "network.affinity", REFERENCE)
     plans: List[Plan] = []
     ours: List[Tuple[Nic, str]] = []
     for choice in chosen:
-        stop = _stop(facts, network, topology, choice, counts, knob, wanted)
-        if stop is not None:
-            plans.append(Plan(findings=(stop,)))
-        elif choice.get("policy") == "kernel":
-            plans.append(_to_kernel(network, choice.nic, counts, knob))
-        elif choice.get("policy") is not None:
-            ours.append((choice.nic, choice.get("policy")))
+        policy = _POLICY.value(choice)
+        refusal = _refusal(facts, network, topology, choice, counts, wanted)
+        if refusal is not None:
+            plans.append(refusal)
+        elif policy == "kernel":
+            plans.append(_to_kernel(network, choice.nic, counts, wanted))
+        elif policy is not None:
+            ours.append((choice.nic, policy))
     every = wanted.get("policy") not in (None, "irqbalance", "kernel")
-    placed = [one for one, _policy in ours]
-    banned, free = plan_ban(facts, placed, [one for one in network.nics if one not in placed], every, wanted)
+    placed = [nic for nic, _policy in ours]
+    banned, free = irqbalance.plan_ban(facts, placed, [nic for nic in network.nics if nic not in placed], every, wanted)
     if not free:
-        return joined([*plans, _waiting(network, ours, knob, banned)]), {}
+        return joined(*plans, _waiting(network, ours, banned)), {}
     plans.append(banned)
     found = _assign(network, topology, ours, counts, wanted)
-    for one, policy in ours:
-        now = dict(network.affinity.get(one.place, {}))
-        goal = table(one, found[one.place])
+    for nic, policy in ours:
+        now = dict(network.affinity.get(nic.place, {}))
+        goal = table(nic, found[nic.place])
         reason = "a CPU for each queue, cores of its node first; of a mask of several the kernel would use only one"
         if policy == "dedicated":
             reason = "the interrupts of all queues on a few cores, the others are for the application"
-        plans.append(knob.change(one, {label: now[label] for label in goal if label in now}, goal, reason))
-    if any(policy == "dedicated" for _one, policy in ours):
-        plans.append(plan_compute(facts, topology, found, wanted))
-    return joined(plans), {place: tuple(one.values()) for place, one in found.items()}
+        present = {label: now[label] for label in goal if label in now}
+        plans.append(of_nic(_POLICY, nic).change(wanted, present, goal, reason))
+    if any(policy == "dedicated" for _nic, policy in ours):
+        plans.append(compute.plan_compute(facts, topology, found, wanted))
+    return joined(*plans), {place: tuple(cpus_of.values()) for place, cpus_of in found.items()}
 
 
-def _stop(
+def _refusal(
     facts: Facts,
     network: NetworkFacts,
     topology: TopologyFacts,
     choice: Choice,
     counts: Mapping[str, int],
-    knob: Knob,
     wanted: Wanted,
-) -> Optional[Finding]:
-    """The finding for a NIC whose interrupts aren't ours to place."""
-    policy, one = choice.get("policy"), choice.nic
+) -> Optional[Plan]:
+    """What to say of a NIC whose interrupts aren't ours to place; None for one whose are."""
+    policy, nic = _POLICY.value(choice), choice.nic
     if policy is None:
         return None
+    knob = of_nic(_POLICY, nic)
     if policy == "irqbalance":
-        told = "left to irqbalance" if network.irqbalance else "irqbalance doesn't run here: nobody moves interrupts"
-        return knob.told(one, "advice", told)
-    if not one.vectors or not counts.get(one.place):
-        return knob.told(one, "not_applicable", "the names of its interrupts say nothing of queues")
+        runs = "left to irqbalance" if network.irqbalance else "irqbalance doesn't run here: nobody moves interrupts"
+        return knob.says("advice", runs)
+    if not nic.vectors or not counts.get(nic.place):
+        return knob.says("not_applicable", "the names of its interrupts say nothing of queues")
     if len(topology.cpus_online or ()) < 2:
-        return knob.told(one, "not_applicable", "the host has one CPU")
+        return knob.says("not_applicable", "the host has one CPU")
     if facts.platform is not None and facts.platform.burstable and policy != "kernel":
-        return knob.told(one, "refused", "a burstable type has few vCPUs, and pinning takes them from the scheduler")
-    asked = may_be_burstable(facts) if policy != "kernel" else ""
-    if asked:
-        return knob.told(one, "refused", f"this may be a burstable type, on which nothing is pinned: {asked}")
+        return knob.says("refused", "a burstable type has few vCPUs, and pinning takes them from the scheduler")
+    maybe_burstable = may_be_burstable(facts) if policy != "kernel" else ""
+    if maybe_burstable:
+        reason = f"this may be a burstable type, on which nothing is pinned: {maybe_burstable}"
+        return knob.says("refused", reason)
     if host_class(facts, wanted) == "xen_pv" and policy == "auto":
-        return knob.told(one, "refused", "on Xen PV the event channels follow the vCPUs; policy: spread does it")
+        return knob.says("refused", "on Xen PV the event channels follow the vCPUs; policy: spread does it")
     if policy != "kernel" and not _allowed(network, topology, wanted):
-        return knob.told(one, "not_applicable", f"none of irq_cpus ({wanted.get('irq_cpus')}) is online any more")
+        return knob.says("not_applicable", f"none of irq_cpus ({wanted.get('irq_cpus')}) is online any more")
     if policy == "dedicated" and wanted.get("irq_cpus") is None and len(topology.cores or ()) < CORES_PER_DEDICATED:
         reason = f"fewer than {CORES_PER_DEDICATED} cores: one for interrupts alone is too many; irq_cpus says which"
-        return knob.told(one, "refused", reason)
+        return knob.says("refused", reason)
     return None
 
 
-def _waiting(network: NetworkFacts, ours: List[Tuple[Nic, str]], knob: Knob, banned: Plan) -> Plan:
+def _waiting(network: NetworkFacts, ours: List[Tuple[Nic, str]], banned: Plan) -> Plan:
     """What to say of NICs that irqbalance doesn't leave alone yet."""
     last = banned.findings[-1]
-    kept = banned if last.status != "refused" else Plan()
-    told = []
-    for one, _policy in ours:
-        now = dict(network.affinity.get(one.place, {}))
-        told.append(replace(knob.told(one, last.status, last.reason, now), owner="irqbalance"))
-    return joined([kept, Plan(findings=tuple(told))])
+    findings = []
+    for nic, _policy in ours:
+        now = dict(network.affinity.get(nic.place, {}))
+        findings.append(replace(of_nic(_POLICY, nic).finding(last.status, last.reason, now), owner="irqbalance"))
+    return joined(banned if last.status != "refused" else Plan(), Plan(findings=tuple(findings)))
 
 
-def _to_kernel(network: NetworkFacts, one: Nic, counts: Mapping[str, int], knob: Knob) -> Plan:
-    default = network.default_affinity
+def _to_kernel(network: NetworkFacts, nic: Nic, counts: Mapping[str, int], wanted: Wanted) -> Plan:
+    default, knob = network.default_affinity, of_nic(_POLICY, nic)
     if default is None:
-        return Plan(findings=(knob.told(one, "unknown", "the kernel's own choice can't be read"),))
-    now = dict(network.affinity.get(one.place, {}))
-    goal = dict.fromkeys(labels(one, counts[one.place]), default)
-    return knob.change(one, {label: now[label] for label in goal if label in now}, goal, "the kernel's own choice")
+        return knob.says("unknown", "the kernel's own choice can't be read")
+    now = dict(network.affinity.get(nic.place, {}))
+    goal = dict.fromkeys(labels(nic, counts[nic.place]), default)
+    return knob.change(wanted, {label: now[label] for label in goal if label in now}, goal, "the kernel's own choice")
 
 
 def _assign(
@@ -252,12 +269,12 @@ def _assign(
 ) -> Dict[str, Dict[int, int]]:
     few = allowed = _allowed(network, topology, wanted)
     if wanted.get("irq_cpus") is None:
-        few = dedicated(topology, allowed, [one.node for one, policy in ours if policy == "dedicated"])
+        few = dedicated(topology, allowed, [nic.node for nic, policy in ours if policy == "dedicated"])
     found: Dict[str, Dict[int, int]] = {}
     for policy, usable in (("dedicated", few), ("", allowed)):
         demands = [
-            Demand(one.place, one.node, counts[one.place], _pinned(network, one, counts[one.place]))
-            for one, name in ours
+            Demand(nic.place, nic.node, counts[nic.place], _pinned(network, nic, counts[nic.place]))
+            for nic, name in ours
             if (name == "dedicated") == bool(policy)
         ]
         found.update(spread(topology, usable, demands))
@@ -278,49 +295,49 @@ def dedicated(topology: TopologyFacts, allowed: FrozenSet[int], nodes: List[Opti
     cores = [core for core in cores if core]
     taken: List[int] = []
     for node in dict.fromkeys(nodes):
-        local = [one.cpus for one in topology.nodes if one.id == node]
-        here = [core for core in cores if not local or core[0] in local[0]] or cores
-        for core in here[: max(1, len(here) // CORES_PER_DEDICATED)]:
+        local = [entry.cpus for entry in topology.nodes if entry.id == node]
+        near = [core for core in cores if not local or core[0] in local[0]] or cores
+        for core in near[: max(1, len(near) // CORES_PER_DEDICATED)]:
             taken += core
     return frozenset(taken)
 
 
-def labels(one: Nic, queues: int) -> Tuple[str, ...]:
+def labels(nic: Nic, queues: int) -> Tuple[str, ...]:
     """The names of a NIC's interrupts when it has so many queues; a queue may have none, if it shares another's."""
-    kinds, present = sorted({vector.kind for vector in one.vectors}), {vector.label for vector in one.vectors}
+    kinds, present = sorted({vector.kind for vector in nic.vectors}), {vector.label for vector in nic.vectors}
     names = {str(queue) if kind == "both" else f"{kind}-{queue}": queue for queue in range(queues) for kind in kinds}
-    return tuple(name for name, queue in names.items() if name in present or queue >= len(one.rx))
+    return tuple(name for name, queue in names.items() if name in present or queue >= len(nic.rx))
 
 
-def table(one: Nic, found: Mapping[int, int]) -> Dict[str, str]:
-    """Interrupt label → its CPU; both directions of a queue share one."""
-    return {label: str(found[int(label.rpartition("-")[2])]) for label in labels(one, len(found))}
+def table(nic: Nic, found: Mapping[int, int]) -> Dict[str, str]:
+    """Interrupt label → its CPU; both directions of a queue share it."""
+    return {label: str(found[int(label.rpartition("-")[2])]) for label in labels(nic, len(found))}
 
 
-def _pinned(network: NetworkFacts, one: Nic, queues: int) -> Dict[int, int]:
-    """Queue → the one CPU that its interrupts may go to now."""
-    affinity = network.affinity.get(one.place, {})
+def _pinned(network: NetworkFacts, nic: Nic, queues: int) -> Dict[int, int]:
+    """Queue → the only CPU that its interrupts may go to now."""
+    affinity = network.affinity.get(nic.place, {})
     found: Dict[int, int] = {}
-    for label in labels(one, queues):
+    for label in labels(nic, queues):
         text = affinity.get(label, "")
         if text.isdigit():
             found.setdefault(int(label.rpartition("-")[2]), int(text))
     return found
 
 
-def _hotspot(network: NetworkFacts) -> Tuple[Finding, ...]:
-    """S1-13: one CPU drowns in interrupts while the others are idle."""
+def _hotspot(network: NetworkFacts) -> Plan:
+    """One CPU drowns in interrupts while the others are idle."""
     if len(network.load) < 2:
-        return ()
+        return Plan()
     cpu, share = max(network.load.items(), key=lambda item: (item[1], -item[0]))
     others = (sum(network.load.values()) - share) / (len(network.load) - 1)
     if share < HOT or share < HOT_OVER_OTHERS * others:
-        return ()
+        return Plan()
     reason = (
         f"CPU {cpu} spent {share:.0%} of its time since boot in interrupts, the others {others:.1%}: a queue too few,"
         " or interrupts on one CPU"
     )
-    return (replace(Finding(NAME, "irq_hotspot", "advice", reason, reference="S1-13"), where=f"cpu{cpu}"),)
+    return _HOTSPOT.at(f"cpu{cpu}").says("advice", reason)
 
 
 CONCERN = Concern(
@@ -330,5 +347,5 @@ CONCERN = Concern(
     plan=plan,
     after=("smt",),
     by_place=True,
-    checks=("compute_cpus", "irq_hotspot", "irqbalance"),
+    knobs=KNOBS,
 )

@@ -9,7 +9,7 @@ list follows from the size of the host, so the unit writes it anew at each boot.
 
 from __future__ import annotations
 
-from typing import List, Mapping, Optional, Sequence, Tuple
+from typing import List, Mapping, Sequence
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
@@ -22,13 +22,23 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.network import cpus, listed
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.services import UNIT, Process
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import TopologyFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.network_choice import joined
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
 NAME = "network_irq"
-KNOB, UNITS = "compute_cpus", "compute_units"
-REFERENCE = "seastar issue 2350"
+_CPUS = Knob(NAME, "compute_cpus", "files", "seastar issue 2350", place=COMPUTE_CPUS)
+_UNITS = Knob(
+    NAME,
+    "compute_units",
+    "files",
+    "seastar issue 2350",
+    {"type": "list", "elements": "str"},
+    place=COMPUTE_GENERATOR,
+    scope="boot",
+)
+KNOBS = (_CPUS, _UNITS)
 
 _FILE = f"""{MARK} (concern network_irq): restore with state: restored, don't edit
 COMPUTE_CPUS={{}}
@@ -54,20 +64,21 @@ def plan_compute(facts: Facts, topology: TopologyFacts, found: Mapping[str, Mapp
 
     Raises NearmetalError for a service's name that is none.
     """
-    busy = {cpu for one in found.values() for cpu in one.values()}
+    busy = {cpu for cpus_of_queues in found.values() for cpu in cpus_of_queues.values()}
     busy |= {sibling for cpu in busy for sibling in topology.siblings(cpu)}
     rest = listed(cpu for cpu in topology.cpus_online or () if cpu not in busy)
-    told = f"run the application on CPUs {rest}: "
+    advice = f"run the application on CPUs {rest}: "
     if not wanted.get("persist"):
-        reason = f"{told}CPUAffinity={rest} in its unit, or numactl --physcpubind={rest}"
-        return Plan(findings=(Finding(NAME, KNOB, "advice", reason, now=rest, reference=REFERENCE),))
-    reason = f"{told}its unit's CPUAffinity= (compute_units), or numactl --physcpubind=$COMPUTE_CPUS"
-    return joined([_file(facts, COMPUTE_CPUS, _FILE.format(rest), KNOB, reason, "auto"), _units(facts, rest, wanted)])
+        return _CPUS.at("").says(
+            "advice", f"{advice}CPUAffinity={rest} in its unit, or numactl --physcpubind={rest}", rest
+        )
+    reason = f"{advice}its unit's CPUAffinity= (compute_units), or numactl --physcpubind=$COMPUTE_CPUS"
+    return joined(_file(facts, _CPUS, "auto", _FILE.format(rest), reason), _units(facts, rest, wanted))
 
 
 def _units(facts: Facts, rest: str, wanted: Wanted) -> Plan:
     """The services that systemd starts on these CPUs, by drop-ins that it makes at each boot."""
-    names = sorted(set(wanted.get(UNITS) or ()))
+    names = sorted(set(_UNITS.value(wanted) or ()))
     wrong = [name for name in names if not UNIT.fullmatch(name)]
     if wrong:
         raise NearmetalError(
@@ -75,47 +86,31 @@ def _units(facts: Facts, rest: str, wanted: Wanted) -> Plan:
         )
     generator = (facts.files or {}).get(GENERATOR) or ""
     bound = [name for name in names if f"'{name}'" in generator]
-    told = tuple(_finding(name, "refused", "numa.services binds it to a node already") for name in bound)
+    refused = [_UNITS.at(name, name).says("refused", "numa.services binds it to a node already") for name in bound]
     names = [name for name in names if name not in bound]
     if not names:
-        return Plan(findings=told)
+        return joined(*refused)
     reason = f"{', '.join(names)} from the next start on where no interrupts are"
-    text = SCRIPT.format(" ".join(names))
-    plan = _file(facts, COMPUTE_GENERATOR, text, UNITS, reason, wanted.wanted_by(UNITS), "boot")
-    return joined([plan, Plan(findings=(*told, *_started(facts.services or {}, names, rest)))])
+    plan = _file(facts, _UNITS, _UNITS.wanted_by(wanted), SCRIPT.format(" ".join(names)), reason)
+    return joined(plan, *refused, *_started(facts.services or {}, names, rest))
 
 
-def _started(processes: Mapping[str, Process], names: Sequence[str], rest: str) -> Tuple[Finding, ...]:
+def _started(processes: Mapping[str, Process], names: Sequence[str], rest: str) -> List[Plan]:
     """The services that run elsewhere, because they were started before."""
-    found: List[Finding] = []
+    plans: List[Plan] = []
     for name in names:
         process = processes.get(name)
         if process is not None and process.cpus is not None and not set(cpus(process.cpus)) <= set(cpus(rest)):
             reason = f"process {process.pid} was started before; `systemctl restart {name}` when it suits"
-            found.append(_finding(name, "needs_restart", reason, process.cpus, rest))
-    return tuple(found)
+            plans.append(_UNITS.at(name, name).says("needs_restart", reason, process.cpus, rest))
+    return plans
 
 
-def _finding(unit: str, status: str, reason: str, now: Optional[str] = None, goal: Optional[str] = None) -> Finding:
-    return Finding(NAME, UNITS, status, f"{unit}: {reason}", now, goal, REFERENCE, unit)
-
-
-def _file(facts: Facts, path: str, text: str, knob: str, reason: str, by: str, scope: str = "runtime") -> Plan:
-    present = (facts.files or {}).get(path)
-    status = "ok" if present == text else "would_change"
-    finding = Finding(NAME, knob, status, reason, path if present else None, path, REFERENCE, path)
+def _file(facts: Facts, knob: Knob, wanted_by: str, text: str, reason: str) -> Plan:
+    """The plan for a file whose name a finding shows, and not its text."""
+    present = (facts.files or {}).get(knob.place)
+    now = knob.place if present else None
     if present == text:
-        return Plan(findings=(finding,))
-    action = Action(
-        concern=NAME,
-        knob=knob,
-        what="files",
-        where=path,
-        before=present,
-        after=text,
-        scope=scope,
-        wanted_by=by,
-        reason=reason,
-        reference=REFERENCE,
-    )
-    return Plan((action,), (finding,))
+        return knob.says("ok", reason, now, knob.place)
+    action = knob.action(wanted_by, present, text, reason)
+    return Plan((action,), (knob.finding("would_change", reason, now, knob.place),))

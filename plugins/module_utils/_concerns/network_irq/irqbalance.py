@@ -11,7 +11,7 @@ our NICs; else by a script that irqbalance asks about each device.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.irqbalance import (
@@ -23,10 +23,10 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.irqbalance_pr
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files import IRQBALANCE_POLICY, MARK
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import PCI_DRIVERS, Nic
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import plan_file
 
-CONCERN, KNOB = "network_irq", "irqbalance"
-REFERENCE = "irqbalance(1); ec2.md 2.9"
+KNOB = Knob("network_irq", "irqbalance", "irqbalance.arguments", "irqbalance(1); ec2.md 2.9", scope="boot")
 _ASKED = "irqbalance asks it about each device"
 SCRIPT_WORD = f"--policyscript={IRQBALANCE_POLICY}"
 
@@ -61,68 +61,73 @@ def plan_ban(
 
     `others` are NICs that aren't placed; with `every`, a NIC that appears later is.
     """
-    here = facts.irqbalance
-    if here is None or here.running is None or not ours:
+    irqbalance = facts.irqbalance
+    if irqbalance is None or irqbalance.running is None or not ours:
         return Plan(), True
-    text, word, stop = _way(facts, here, ours, others, every)
+    text, word, obstacle = _way(irqbalance, ours, others, every)
     if not wanted.get("persist"):
-        stop = "it is told of that in its own file, which lasts, and persist is false"
-    if stop or here.file is None or word is None:
+        obstacle = "only its own file, which lasts, keeps it from them, and persist is false"
+    if obstacle or irqbalance.file is None or word is None:
         reason = (
-            f"irqbalance would move them again, and {stop or 'no file of its unit could be added to'}; policy:"
+            f"irqbalance would move them again, and {obstacle or 'no file of its unit could be added to'}; policy:"
             " irqbalance leaves them to it, systemctl disable --now irqbalance makes room"
         )
-        return Plan(findings=(_told("refused", reason, here, None),)), False
-    return _told_in_file(facts, here, here.file, text, word, wanted)
+        return Plan(findings=(_finding("refused", reason, irqbalance, None),)), False
+    return _configured(facts, irqbalance, irqbalance.file, text, word, wanted)
 
 
-def _told_in_file(
-    facts: Facts, here: IrqbalanceFacts, file: str, text: Optional[str], word: str, wanted: Wanted
+def _configured(
+    facts: Facts, irqbalance: IrqbalanceFacts, file: str, text: Optional[str], word: str, wanted: Wanted
 ) -> Tuple[Plan, bool]:
     """The word in the file that the unit reads, and the script that it may name."""
-    script = plan_file(CONCERN, facts, IRQBALANCE_POLICY, text, wanted.wanted_by("policy"))
-    script = replace(
-        script,
-        actions=tuple(replace(action, knob=KNOB, reason=_ASKED, reference=REFERENCE) for action in script.actions),
-        findings=tuple(replace(found, knob=KNOB, reason=_ASKED, reference=REFERENCE) for found in script.findings),
-    )
-    present = here.arguments.get(file)
-    in_force = here.in_force.get(file, "")
+    script = plan_file(KNOB.concern, facts, IRQBALANCE_POLICY, text, wanted.wanted_by("policy"))
+    renamed: Dict[str, Any] = {"knob": KNOB.name, "reason": _ASKED, "reference": KNOB.reference}
+    findings = tuple(replace(finding, **renamed) for finding in script.findings)
+    actions: List[Action] = [replace(action, **renamed) for action in script.actions]
+    present = irqbalance.arguments.get(file)
+    in_force = irqbalance.in_force.get(file, "")
     loaded = word in (words(in_force) or ())
-    configured = in_force if loaded else here.inherited if present is None else present
-    there = word in (words(configured) or ())
-    goal = configured if there else extended(configured, word)
+    configured = in_force if loaded else irqbalance.inherited if present is None else present
+    named = word in (words(configured) or ())
+    goal = configured if named else extended(configured, word)
     if goal is None:
-        reason = f"{file} gives {here.variable} more than plain words, which nobody but you should change: add {word}"
-        return Plan(findings=(_told("refused", reason, here, None),)), False
-    actions: List[Action] = list(script.actions)
+        reason = (
+            f"{file} gives {irqbalance.variable} more than plain words, which nobody but you should change: add {word}"
+        )
+        return Plan(findings=(_finding("refused", reason, irqbalance, None),)), False
     if loaded and not actions:
-        told = _told("ok", f"irqbalance leaves them alone: {word}", here, goal)
-        return Plan(findings=(*script.findings, told)), True
+        left_alone = _finding("ok", f"irqbalance leaves them alone: {word}", irqbalance, goal)
+        return Plan(findings=(*findings, left_alone)), True
     restart = bool(wanted.get("restart_irqbalance"))
-    if restart or not there:
-        actions.append(_action("in_force" if restart else "arguments", file, present, goal, word, wanted))
-    changes = (_told("would_change", f"{word} in {file} keeps irqbalance from them", here, goal),) if actions else ()
+    if restart or not named:
+        lever = "irqbalance.in_force" if restart else "irqbalance.arguments"
+        reason = f"{word} keeps irqbalance from interrupts that nearmetal places, whatever their numbers are"
+        actions.append(replace(KNOB.at(file), lever=lever).action(wanted.wanted_by("policy"), present, goal, reason))
+    if actions:
+        reason = f"{word} in {file} keeps irqbalance from them"
+        findings += (_finding("would_change", reason, irqbalance, goal),)
     if restart:
-        return Plan(tuple(actions), (*script.findings, *changes)), True
+        return Plan(tuple(actions), findings), True
     reason = f"{word} is in {file}; systemctl restart {UNIT}, or restart_irqbalance: true, then they can be placed"
-    return Plan(tuple(actions), (*script.findings, *changes, _told("needs_restart", reason, here, goal))), False
+    return Plan(tuple(actions), (*findings, _finding("needs_restart", reason, irqbalance, goal))), False
 
 
 def _way(
-    facts: Facts, here: IrqbalanceFacts, ours: Sequence[Nic], others: Sequence[Nic], every: bool
+    irqbalance: IrqbalanceFacts, ours: Sequence[Nic], others: Sequence[Nic], every: bool
 ) -> Tuple[Optional[str], Optional[str], str]:
     """The script's text or None, the word for irqbalance, and what stands in the way."""
-    drivers = {one.driver for one in ours}
-    shared = drivers & {one.driver for one in others}
-    if len(drivers) == 1 and drivers <= set(PCI_DRIVERS) and not shared and "banmod" in here.options:
+    drivers = {nic.driver for nic in ours}
+    shared = drivers & {nic.driver for nic in others}
+    if len(drivers) == 1 and drivers <= set(PCI_DRIVERS) and not shared and "banmod" in irqbalance.options:
         return None, f"--banmod={drivers.pop()}", ""
-    named = [word for word in here.running or () if word.startswith(("--policyscript", "-l")) and word != SCRIPT_WORD]
+    named = [
+        word for word in irqbalance.running or () if word.startswith(("--policyscript", "-l")) and word != SCRIPT_WORD
+    ]
     if named:
         return None, None, f"it has a policy script already, {named[0]}: let that print ban=true for them"
-    if "policyscript" not in here.options:
-        return None, None, "this version can be told neither a driver nor a script"
-    if here.confined:
+    if "policyscript" not in irqbalance.options:
+        return None, None, "this version takes neither a driver nor a script"
+    if irqbalance.confined:
         return None, None, "SELinux keeps it from starting a script, which interfaces of different kinds need"
     return _script(ours, others, every), SCRIPT_WORD, ""
 
@@ -131,26 +136,12 @@ def _script(ours: Sequence[Nic], others: Sequence[Nic], every: bool) -> str:
     """The script that says ban=true for our NICs: all but the others, or those alone that are named."""
     ban = "echo ban=true"
     listed = others if every else ours
-    places = "|".join(sorted(one.place for one in listed)) or "-"
+    places = "|".join(sorted(nic.place for nic in listed)) or "-"
     then, otherwise = (":", ban) if every else (ban, ":")
     return _SCRIPT.format(mark=MARK, places=places, then=then, otherwise=otherwise)
 
 
-def _action(name: str, file: str, before: Optional[str], after: str, word: str, wanted: Wanted) -> Action:
-    return Action(
-        concern=CONCERN,
-        knob=KNOB,
-        what=f"irqbalance.{name}",
-        where=file,
-        before=before,
-        after=after,
-        reason=f"{word} keeps irqbalance from interrupts that nearmetal places, whatever their numbers are",
-        reference=REFERENCE,
-        scope="boot",
-        wanted_by=wanted.wanted_by("policy"),
-    )
-
-
-def _told(status: str, reason: str, here: IrqbalanceFacts, goal: Optional[str]) -> Finding:
-    present = here.arguments.get(here.file or "")
-    return Finding(CONCERN, KNOB, status, reason, present, goal, REFERENCE, here.file or "", owner="irqbalance")
+def _finding(status: str, reason: str, irqbalance: IrqbalanceFacts, goal: Optional[str]) -> Finding:
+    file = irqbalance.file or ""
+    finding = KNOB.at(file).finding(status, reason, irqbalance.arguments.get(file), goal)
+    return replace(finding, owner="irqbalance")

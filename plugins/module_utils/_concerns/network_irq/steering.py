@@ -10,7 +10,7 @@ only adds interrupts between CPUs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Dict, FrozenSet, List, Mapping, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
@@ -19,15 +19,21 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.network impor
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import Nic
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.sysctl import RPS_ENTRIES
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import TopologyFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.network_choice import (
-    Choice,
-    Knob,
-    cpu_list,
-    joined,
-    knob_maker,
-)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.network_choice import Choice, cpu_list, of_nic
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
+
+_NAME = "network_irq"
+_TEXT = {"type": "str"}
+_RPS = Knob(_NAME, "rps", "network.rps", "S1-11, S4-11; ec2.md 2.9", _TEXT, within="interfaces")
+_RFS = Knob(_NAME, "rfs", "network.rfs", "S4-11; ec2.md 2.9", _TEXT, within="interfaces")
+_XPS = Knob(_NAME, "xps", "network.xps", "ec2.md 2.9; networking/scaling.rst", _TEXT, within="interfaces")
+# One table for the whole host.
+_ENTRIES = Knob(_NAME, "rfs", "sysctl", _RFS.reference, within="interfaces", place=RPS_ENTRIES)
+PER_NIC = (_RPS, _RFS, _XPS)
+KNOBS = (*PER_NIC, _ENTRIES)
 
 # The kernel documentation's own figure for a server (networking/scaling.rst); perftune and rpk use it too.
 ENTRIES = 32768
@@ -78,25 +84,21 @@ class Scene:
 
 def plan_steering(facts: Facts, scene: Scene, chosen: Tuple[Choice, ...], wanted: Wanted) -> Plan:
     """The plan for RPS, RFS and XPS of each NIC."""
-    make = knob_maker("network_irq", wanted)
-    rps = make("rps", "network.rps", "S1-11, S4-11; ec2.md 2.9")
-    rfs = make("rfs", "network.rfs", "S4-11; ec2.md 2.9")
-    xps = make("xps", "network.xps", "ec2.md 2.9; networking/scaling.rst")
     plans: List[Plan] = []
     entries: List[int] = []
     for choice in chosen:
         helpers, why = _helpers(facts, scene, choice)
         if choice.get("rps") is not None:
-            plans.append(_rps(scene, choice, rps, helpers, why, wanted.stored))
+            plans.append(_rps(scene, choice, helpers, why, wanted))
         if choice.get("rfs") is not None:
-            change, number = _rfs(scene, choice, rfs, any(helpers.values()), why)
+            change, number = _rfs(scene, choice, any(helpers.values()), why, wanted)
             plans.append(change)
             entries.append(number)
         if choice.get("xps") is not None:
-            plans.append(_xps(scene, choice, xps, wanted.stored))
+            plans.append(_xps(scene, choice, wanted))
     if entries:
-        plans.append(_entries(facts, rfs, max(entries)))
-    return joined(plans)
+        plans.append(_entries(facts, max(entries), wanted))
+    return joined(*plans)
 
 
 def _helpers(facts: Facts, scene: Scene, choice: Choice) -> Tuple[Dict[int, Tuple[int, ...]], str]:
@@ -119,84 +121,77 @@ def _helpers(facts: Facts, scene: Scene, choice: Choice) -> Tuple[Dict[int, Tupl
     return found, f"{queues} queue{'s' * (queues != 1)} for {online} CPUs: those without interrupts{where} help"
 
 
-def _rps(scene: Scene, choice: Choice, knob: Knob, helpers: Dict[int, Tuple[int, ...]], why: str, stored: bool) -> Plan:
-    one, asked = choice.nic, choice.get("rps")
-    queues = scene.counts.get(one.place, 0)
-    present = scene.network.rps.get(one.place, {})
+def _rps(scene: Scene, choice: Choice, helpers: Dict[int, Tuple[int, ...]], why: str, wanted: Wanted) -> Plan:
+    knob, requested = of_nic(_RPS, choice.nic), _RPS.value(choice)
+    queues = scene.counts.get(knob.place, 0)
+    present = scene.network.rps.get(knob.place, {})
     if not present:
-        return Plan(findings=(knob.told(one, "not_applicable", "this kernel has no rps_cpus for it"),))
-    if asked == "kernel":
+        return knob.says("not_applicable", "this kernel has no rps_cpus for it")
+    if requested == "kernel":
         helpers, why = {}, "the kernel's own choice: off"
-    elif asked != "auto":
-        named = cpu_list("network_irq.rps", asked, scene.topology, stored)
+    elif requested != "auto":
+        named = cpu_list("network_irq.rps", requested, scene.topology, wanted.stored)
         helpers = dict.fromkeys(range(queues), named)
-        why = "the CPUs that were asked for" if named else f"off: none of {asked} is online any more"
+        why = "the CPUs that were asked for" if named else f"off: none of {requested} is online any more"
         if queues >= len(scene.topology.cpus_online or ()):
             reason = "each CPU has a queue already; RPS would only add interrupts between CPUs"
-            return Plan(findings=(knob.told(one, "refused", reason, dict(present), asked),))
+            return knob.says("refused", reason, dict(present), requested)
         idle = listed(set(named) & set(cpus(scene.network.isolated)))
         if idle:
             reason = f"isolcpus= or nohz_full= keeps CPU {idle} free of work: the kernel gives it no packets"
-            return Plan(findings=(knob.told(one, "refused", reason, dict(present), asked),))
+            return knob.says("refused", reason, dict(present), requested)
     goal = {f"rx-{queue}": listed(helpers.get(queue, ())) for queue in range(queues)}
-    return knob.change(one, _of(present, goal), goal, why)
+    return knob.change(wanted, _of(present, goal), goal, why)
 
 
-def _rfs(scene: Scene, choice: Choice, knob: Knob, helped: bool, why: str) -> Tuple[Plan, int]:
+def _rfs(scene: Scene, choice: Choice, helped: bool, why: str, wanted: Wanted) -> Tuple[Plan, int]:
     """The plan for a NIC's flow tables, and the size that the host's table needs for it."""
-    one, asked = choice.nic, choice.get("rfs")
-    queues = scene.counts.get(one.place, 0)
-    present = scene.network.rfs.get(one.place, {})
+    knob, requested = of_nic(_RFS, choice.nic), _RFS.value(choice)
+    queues = scene.counts.get(knob.place, 0)
+    present = scene.network.rfs.get(knob.place, {})
     if not present:
-        return Plan(findings=(knob.told(one, "not_applicable", "this kernel has no rps_flow_cnt for it"),)), 0
-    if asked in ("auto", "kernel"):
-        total = ENTRIES if asked == "auto" and helped else 0
-        reason = why if asked == "auto" else "the kernel's own choice: off"
+        return knob.says("not_applicable", "this kernel has no rps_flow_cnt for it"), 0
+    if requested in ("auto", "kernel"):
+        total = ENTRIES if requested == "auto" and helped else 0
+        reason = why if requested == "auto" else "the kernel's own choice: off"
     else:
-        total, reason = _count(asked), "the number of flows that was asked for"
+        total, reason = _count(requested), "the number of flows that was asked for"
     goal = {f"rx-{queue}": rounded(total // queues) for queue in range(queues)}
-    return knob.change(one, _of(present, goal), goal, reason), rounded(total)
+    return knob.change(wanted, _of(present, goal), goal, reason), rounded(total)
 
 
-def _entries(facts: Facts, knob: Knob, number: int) -> Plan:
+def _entries(facts: Facts, number: int, wanted: Wanted) -> Plan:
     present = (facts.sysctl or {}).get(RPS_ENTRIES)
     if present is None:
-        return Plan(findings=(knob.told(None, "not_applicable", f"this kernel has no {RPS_ENTRIES}"),))
+        return _ENTRIES.at("").says("not_applicable", f"this kernel has no {RPS_ENTRIES}")
     reason = "one table of flows for all NICs" if number else "no NIC uses a table of flows"
-    goal = str(number)
-    if present == goal:
-        return Plan(findings=(replace(knob.told(None, "ok", reason, present, goal), where=RPS_ENTRIES),))
-    change = Knob(knob.concern, knob.name, "sysctl", knob.reference, knob.wanted_by)
-    return Plan(
-        (change.action(RPS_ENTRIES, present, goal, reason),),
-        (Finding(knob.concern, knob.name, "would_change", reason, present, goal, knob.reference, RPS_ENTRIES),),
-    )
+    return _ENTRIES.change(wanted, present, str(number), reason)
 
 
-def _xps(scene: Scene, choice: Choice, knob: Knob, stored: bool) -> Plan:
-    one, asked = choice.nic, choice.get("xps")
-    queues = scene.counts.get(one.place, 0)
+def _xps(scene: Scene, choice: Choice, wanted: Wanted) -> Plan:
+    knob, requested = of_nic(_XPS, choice.nic), _XPS.value(choice)
+    queues = scene.counts.get(knob.place, 0)
     online = tuple(scene.topology.cpus_online or ())
-    present = scene.network.xps.get(one.place, {})
+    present = scene.network.xps.get(knob.place, {})
     if not present and queues < 2:
-        status = "ok" if asked in ("auto", "kernel") else "not_applicable"
-        return Plan(findings=(knob.told(one, status, "one transmit queue: nothing to choose"),))
-    if asked == "kernel":
+        status = "ok" if requested in ("auto", "kernel") else "not_applicable"
+        return knob.says(status, "one transmit queue: nothing to choose")
+    if requested == "kernel":
         goal = {f"tx-{queue}": "" for queue in range(queues)}
-        return knob.change(one, _of(present, goal), goal, "the kernel's own choice: by the hash of the flow")
-    if asked == "auto" and queues >= len(online):
+        return knob.change(wanted, _of(present, goal), goal, "the kernel's own choice: by the hash of the flow")
+    if requested == "auto" and queues >= len(online):
         reason = "each CPU has a queue: the driver's choice stays"
-        return Plan(findings=(knob.told(one, "ok", reason, dict(present), dict(present)),))
-    if asked == "auto":
-        shares = _shares(scene, one, queues, online)
+        return knob.says("ok", reason, dict(present), dict(present))
+    if requested == "auto":
+        shares = _shares(scene, choice.nic, queues, online)
         reason = "a CPU sends through the queue whose interrupt is nearest to it"
     else:
         shares = dict.fromkeys(range(queues), ())
-        for position, cpu in enumerate(cpu_list("network_irq.xps", asked, scene.topology, stored)):
+        for position, cpu in enumerate(cpu_list("network_irq.xps", requested, scene.topology, wanted.stored)):
             shares[position % queues] = (*shares[position % queues], cpu)
         reason = "the CPUs that were asked for, in the order of the queues"
     goal = {f"tx-{queue}": listed(shares[queue]) for queue in range(queues)}
-    return knob.change(one, _of(present, goal), goal, reason)
+    return knob.change(wanted, _of(present, goal), goal, reason)
 
 
 def _shares(scene: Scene, one: Nic, queues: int, online: Tuple[int, ...]) -> Dict[int, Tuple[int, ...]]:

@@ -5,23 +5,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Dict, Mapping, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.bounds import (
-    LEAST,
-    MOST,
-    WIDEST,
-    binds,
-    bounded,
-    kept_reason,
-)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.bounds import LEAST, MOST, WIDEST, widened
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import may_be_burstable
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import plan_file, sysctl_d
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.network_choice import Knob, joined, knob_maker
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
 NAME = "network_stack"
@@ -29,164 +22,170 @@ _INT = 2147483647
 
 
 @dataclass(frozen=True)
-class Rule:
-    """One option: its key, how many numbers it takes and within what, or the words that stand for numbers."""
+class Parameter(Knob):
+    """A kernel parameter: how many numbers it takes and within what, or, without numbers, a name or a choice."""
 
-    key: str
-    low: int = 0
-    high: int = _INT
-    count: int = 1
-    words: Tuple[str, ...] = ()  # their position is the kernel's number
-    text: bool = False
-    also: Tuple[str, ...] = ()  # keys that get the same value
+    count: int = 0
+    limits: Tuple[int, int] = (0, _INT)
+    also: Tuple[str, ...] = ()  # parameters that get the same value
     by_memory: bool = False  # whether it fits follows from the host's memory, so no file may set it on another type
-    bound: str = ""  # how a workload's value and the host's own are brought together; empty: the workload's is exact
-    reason: str = ""
-    reference: str = "S4-16; ec2.md 2.10"
 
 
-_SWITCH = ("disabled", "enabled")
-RULES: Mapping[str, Rule] = {
-    "somaxconn": Rule(
-        "net.core.somaxconn", 1, bound=LEAST, reason="how many connections wait to be accepted", reference="S4-08"
+def _parameter(name: str, place: str, reason: str, spec: Mapping[str, Any], **more: Any) -> Parameter:
+    more = {"reference": "S4-16; ec2.md 2.10", **more}
+    return Parameter(NAME, name, "sysctl", place=place, reason=reason, spec=spec, comparable=True, **more)
+
+
+def _number(name: str, place: str, reason: str, least: int, most: int = _INT, **more: Any) -> Parameter:
+    spec = {"type": "int", "range": (least, most)}
+    return _parameter(name, place, reason, spec, count=1, limits=(least, most), **more)
+
+
+def _numbers(name: str, place: str, reason: str, count: int, least: int, most: int = _INT, **more: Any) -> Parameter:
+    return _parameter(name, place, reason, _TEXT, count=count, limits=(least, most), **more)
+
+
+_TEXT = {"type": "str"}
+KNOBS: Tuple[Parameter, ...] = (
+    _number(
+        "somaxconn",
+        "net.core.somaxconn",
+        "how many connections wait to be accepted",
+        1,
+        bound=LEAST,
+        reference="S4-08",
     ),
-    "max_syn_backlog": Rule(
-        "net.ipv4.tcp_max_syn_backlog", 1, bound=LEAST, reason="how many connections are half open"
+    _number("max_syn_backlog", "net.ipv4.tcp_max_syn_backlog", "how many connections are half open", 1, bound=LEAST),
+    _number(
+        "netdev_max_backlog",
+        "net.core.netdev_max_backlog",
+        "packets that wait for a CPU when RPS is on",
+        1,
+        bound=LEAST,
     ),
-    "netdev_max_backlog": Rule(
-        "net.core.netdev_max_backlog", 1, bound=LEAST, reason="packets that wait for a CPU when RPS is on"
+    _number(
+        "netdev_budget",
+        "net.core.netdev_budget",
+        "packets per round of NAPI",
+        1,
+        10000,
+        bound=LEAST,
+        reference="S4-14",
     ),
-    "netdev_budget": Rule(
-        "net.core.netdev_budget", 1, 10000, bound=LEAST, reason="packets per round of NAPI", reference="S4-14"
+    _number(
+        "rmem_max", "net.core.rmem_max", "the largest receive buffer that a program may ask for", 2304, bound=LEAST
     ),
-    "rmem_max": Rule(
-        "net.core.rmem_max", 2304, bound=LEAST, reason="the largest receive buffer that a program may ask for"
+    _number("wmem_max", "net.core.wmem_max", "the largest send buffer that a program may ask for", 4608, bound=LEAST),
+    _numbers("tcp_rmem", "net.ipv4.tcp_rmem", "the receive window, least first and most", 3, 1, bound=LEAST),
+    _numbers("tcp_wmem", "net.ipv4.tcp_wmem", "the send buffer, least first and most", 3, 1, bound=LEAST),
+    _parameter(
+        "slow_start_after_idle",
+        "net.ipv4.tcp_slow_start_after_idle",
+        "whether a connection forgets its window when idle",
+        {"type": "str", "choices": ["disabled", "enabled"]},
     ),
-    "wmem_max": Rule(
-        "net.core.wmem_max", 4608, bound=LEAST, reason="the largest send buffer that a program may ask for"
-    ),
-    "tcp_rmem": Rule("net.ipv4.tcp_rmem", 1, count=3, bound=LEAST, reason="the receive window, least first and most"),
-    "tcp_wmem": Rule("net.ipv4.tcp_wmem", 1, count=3, bound=LEAST, reason="the send buffer, least first and most"),
-    "slow_start_after_idle": Rule(
-        "net.ipv4.tcp_slow_start_after_idle", words=_SWITCH, reason="whether a connection forgets its window when idle"
-    ),
-    "mtu_probing": Rule(
+    _parameter(
+        "mtu_probing",
         "net.ipv4.tcp_mtu_probing",
-        words=("disabled", "on_black_hole", "enabled"),
-        reason="finds the path's MTU where ICMP is dropped",
+        "finds the path's MTU where ICMP is dropped",
+        {"type": "str", "choices": ["disabled", "on_black_hole", "enabled"]},
     ),
-    "keepalive_time": Rule(
+    _number(
+        "keepalive_time",
         "net.ipv4.tcp_keepalive_time",
+        "the newest types forget a connection that is idle for 350 s",
         1,
         32767,
         bound=MOST,
-        reason="the newest types forget a connection that is idle for 350 s",
     ),
-    "port_range": Rule(
-        "net.ipv4.ip_local_port_range", 1024, 65535, 2, bound=WIDEST, reason="ports for connections to elsewhere"
+    _numbers(
+        "port_range",
+        "net.ipv4.ip_local_port_range",
+        "ports for connections to elsewhere",
+        2,
+        1024,
+        65535,
+        bound=WIDEST,
     ),
-    "busy_poll": Rule(
+    _number(
+        "busy_poll",
         "net.core.busy_poll",
+        "microseconds of polling in poll() and read(), latency for CPU",
         0,
         1000,
         also=("net.core.busy_read",),
-        reason="microseconds of polling in poll() and read(), latency for CPU",
     ),
-    "qdisc": Rule("net.core.default_qdisc", text=True, reason="the queueing discipline of interfaces that come up"),
-    "congestion_control": Rule(
-        "net.ipv4.tcp_congestion_control", text=True, reason="how a connection finds its speed; opt-in"
+    _parameter("qdisc", "net.core.default_qdisc", "the queueing discipline of interfaces that come up", _TEXT),
+    _parameter(
+        "congestion_control",
+        "net.ipv4.tcp_congestion_control",
+        "how a connection finds its speed; opt-in",
+        _TEXT,
     ),
-    "min_free_kbytes": Rule(
+    _number(
+        "min_free_kbytes",
         "vm.min_free_kbytes",
+        "memory kept free so that packets find a page",
         1024,
         by_memory=True,
         bound=LEAST,
-        reason="memory kept free so that packets find a page",
         reference="ec2.md 2.8",
     ),
-}
+)
 # At most this share of the memory is kept free for packets: more is missing elsewhere.
 _MOST_FREE = 0.05
 
 
-def argspec() -> Dict[str, Dict[str, Any]]:
-    """The options in the form of an Ansible argument spec."""
-    spec: Dict[str, Dict[str, Any]] = {}
-    for name, rule in RULES.items():
-        if rule.words:
-            spec[name] = {"type": "str", "choices": list(rule.words)}
-        elif rule.text or rule.count > 1:
-            spec[name] = {"type": "str"}
-        else:
-            spec[name] = {"type": "int", "range": (rule.low, rule.high)}
-    return spec
-
-
-def bounds() -> Dict[str, str]:
-    """The options of which a workload's value is a bound, each with its kind."""
-    return {name: rule.bound for name, rule in RULES.items() if rule.bound}
-
-
-def plan_sysctls(facts: Facts, wanted: Wanted) -> Plan:
-    """The plan for the kernel parameters, and for the file that sets them at boot.
+def plan_parameters(facts: Facts, wanted: Wanted) -> Tuple[Plan, Dict[str, str]]:
+    """The plan for the kernel parameters, and those that a file sets at boot.
 
     It asks for another plan at each boot (`replan`) when a parameter is to last and no file may set it.
     Raises NearmetalError for a value that no kernel takes.
     """
     plans = []
-    kept: Dict[str, str] = {}
-    unkept = False
-    make = knob_maker(NAME, wanted)
-    for name, rule in RULES.items():
-        asked = wanted.get(name)
-        if asked is None:
+    lasting: Dict[str, str] = {}
+    for knob in KNOBS:
+        if knob.value(wanted) is None:
             continue
-        value = _value(name, rule, asked)
-        knob = make(name, "sysctl", rule.reference)
-        for key in (rule.key, *rule.also):
-            now = (facts.sysctl or {}).get(key)
-            stop = _stop(facts, wanted, name, key, now, value)
-            if stop is not None:
-                plans.append(Plan(findings=(replace(knob.told(None, *stop, now, value), where=key),)))
+        value = _value(knob, knob.value(wanted))
+        for key in (knob.place, *knob.also):
+            knob_of_key, now = knob.at(key), (facts.sysctl or {}).get(key)
+            obstacle = _obstacle(facts, wanted, knob, key, now, value)
+            if obstacle is not None:
+                plans.append(knob_of_key.says(*obstacle, now, value))
                 continue
             own = str(facts.own("sysctl", key, now))
-            goal = bounded(rule.bound, value, own) if rule.bound and binds(wanted, name) else value
-            reason = rule.reason if goal == value else kept_reason(rule.bound, value, own, goal, rule.reason)
-            if rule.by_memory or goal != value:
-                unkept = True
+            goal, reason = widened(knob, wanted, value, own, knob.reason)
+            if knob.by_memory or goal != value:
+                plans.append(Plan(replan=True))
             else:
-                kept[key] = goal
-            status = "ok" if now == goal else "would_change"
-            finding = replace(knob.told(None, status, reason, now, goal), where=key)
-            actions = () if now == goal else (knob.action(key, now, goal, reason),)
-            plans.append(Plan(actions, (finding,)))
-    path, text = sysctl_d(NAME, kept)
-    lasting = text if kept and wanted.get("persist") else None
-    both = joined([*plans, plan_file(NAME, facts, path, lasting, "user")])
-    return replace(both, replan=unkept and bool(wanted.get("persist")))
+                lasting[key] = goal
+            plans.append(knob_of_key.change(wanted, now, goal, reason))
+    plans.append(_late_keep_alives(facts, wanted))
+    return joined(*plans), lasting
 
 
-def advice(facts: Facts, wanted: Wanted) -> Tuple[Finding, ...]:
-    """What the operator should know of parameters that nobody manages."""
-    knob = Knob(NAME, "keepalive_time", "sysctl", "ec2.md 2.10")
-    now = (facts.sysctl or {}).get("net.ipv4.tcp_keepalive_time")
-    if wanted.get("keepalive_time") is None and now is not None and now.isdigit() and int(now) >= 350:
+def _late_keep_alives(facts: Facts, wanted: Wanted) -> Plan:
+    """What the operator should know of a parameter that nobody manages."""
+    knob = next(knob for knob in KNOBS if knob.name == "keepalive_time")
+    now = (facts.sysctl or {}).get(knob.place)
+    if knob.value(wanted) is None and now is not None and now.isdigit() and int(now) >= 350:
         reason = (
             f"keep-alives come after {now} s; the newest types' security groups forget an idle connection after 350 s"
         )
-        return (knob.told(None, "advice", reason, now),)
-    return ()
+        return knob.at("").says("advice", reason, now)
+    return Plan()
 
 
-def _stop(
-    facts: Facts, wanted: Wanted, name: str, key: str, now: Optional[str], goal: str
+def _obstacle(
+    facts: Facts, wanted: Wanted, knob: Parameter, key: str, now: Optional[str], goal: str
 ) -> Optional[Tuple[str, str]]:
     """Status and reason for a parameter that isn't to be set."""
     if now is None:
         return "not_applicable", f"this kernel has no {key}"
-    if RULES[name].by_memory and _too_much(facts, int(goal)):
+    if knob.by_memory and _too_much(facts, int(goal)):
         return "refused", f"{goal} kB is more than {_MOST_FREE:.0%} of this host's memory"
-    if name == "busy_poll" and goal != "0" and wanted.wanted_by(name) == "workload":
+    if knob.name == "busy_poll" and goal != "0" and knob.wanted_by(wanted) == "workload":
         return _no_cpu_to_burn(facts)
     return None
 
@@ -206,20 +205,22 @@ def _no_cpu_to_burn(facts: Facts) -> Optional[Tuple[str, str]]:
     return None
 
 
-def _value(name: str, rule: Rule, asked: Any) -> str:
+def _value(knob: Parameter, requested: Any) -> str:
     """The option as the kernel writes it."""
-    if rule.words:
-        return str(rule.words.index(asked))
-    words = str(asked).split()
-    if rule.text:
+    choices = (knob.spec or {}).get("choices")
+    if choices:
+        return str(choices.index(requested))
+    words = str(requested).split()
+    if not knob.count:
         if len(words) != 1 or not words[0].replace("_", "").isalnum() or not words[0].isascii():
-            raise NearmetalError(f"network_stack.{name}: {shown(asked)} is no name")
+            raise NearmetalError(f"network_stack.{knob.name}: {shown(requested)} is no name")
         return words[0]
     numbers = [int(word) for word in words if word.isdigit() and word.isascii()]
-    fits = all(rule.low <= number <= rule.high for number in numbers)
-    if len(numbers) != len(words) or len(numbers) != rule.count or not fits or numbers != sorted(numbers):
-        wanted = "a number" if rule.count == 1 else f"{rule.count} ascending numbers"
-        raise NearmetalError(f"network_stack.{name}: {shown(asked)} is not {wanted} from {rule.low} to {rule.high}")
+    least, most = knob.limits
+    fits = all(least <= number <= most for number in numbers)
+    if len(numbers) != len(words) or len(numbers) != knob.count or not fits or numbers != sorted(numbers):
+        wanted = "a number" if knob.count == 1 else f"{knob.count} ascending numbers"
+        raise NearmetalError(f"network_stack.{knob.name}: {shown(requested)} is not {wanted} from {least} to {most}")
     return " ".join(map(str, numbers))
 
 

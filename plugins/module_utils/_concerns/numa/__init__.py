@@ -16,10 +16,11 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.sysctl import NUMA_BALANCING, ZONE_RECLAIM
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning import unit
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.boot_argument import Argument, plan_argument
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.boot_argument import plan_argument
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import closed, host_class
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import boot_argument
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import by_unit, plan_file, sysctl_d
 
 NAME = "numa"
@@ -148,16 +149,10 @@ def _nodes(facts: Facts, wanted: Wanted) -> Plan:
             " spread with numactl --interleave=all; allow_hidden_nodes: true does it all the same"
         )
         return Plan(findings=(_finding("nodes", "refused", reason, None, wanted),))
-    argument = Argument(
-        concern=NAME,
-        knob="nodes",
-        name="numa",
-        text="numa=off" if hide else None,
-        reason="the kernel finds its nodes once, while it boots",
-        reference=REFERENCES["nodes"],
-        wanted_by=wanted.wanted_by("nodes"),
-    )
-    return plan_argument(facts, argument)
+    knob = boot_argument(NAME, "nodes", "numa", REFERENCES["nodes"])
+    text = "numa=off" if hide else None
+    reason = "the kernel finds its nodes once, while it boots"
+    return plan_argument(facts, wanted, knob, text, reason)
 
 
 def _remote(facts: Facts) -> Tuple[Finding, ...]:

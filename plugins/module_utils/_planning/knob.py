@@ -1,0 +1,136 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A knob: all that is known of it in one declaration, and how a plan speaks of it. Pure. PRIVATE to the collection.
+
+The options of a concern, the names that a waiver may have, what a workload may not lower and who else
+may own a knob follow from the declarations, which stand at the top of each concern.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, Dict, Iterable, Mapping, Optional, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Value, Wanted
+
+Spec = Mapping[str, Any]
+
+# Parts of an argument spec that several options have.
+SWITCH: Spec = {"type": "str", "choices": ["enabled", "disabled"]}
+METHOD: Spec = {"type": "str", "choices": ["runtime", "boot", "both"], "default": "runtime"}
+PERSIST: Spec = {"type": "bool", "default": True}
+CONSENT: Spec = {"type": "bool", "default": False}
+
+
+@dataclass(frozen=True)
+class Knob:
+    """What an option moves by one lever. An option that two levers move has two declarations of one name."""
+
+    concern: str
+    name: str  # in actions and findings; mostly that of its option
+    lever: str = ""  # how the engine reads and writes it: clock.current; empty where nothing is written
+    reference: str = ""  # what its reasons rest on
+    spec: Optional[Spec] = None  # of its option, as an Ansible argument spec has it; None: no option of its own
+    option: str = ""  # where its value stands, if not under its name: tx_queue.length
+    within: str = ""  # a list option whose entries give it to single devices: interfaces
+    place: str = ""  # what the lever changes, in the vocabulary of the lever: net.core.somaxconn
+    subject: str = ""  # the device that its sentences begin with
+    reason: str = ""  # what it does, in words
+    bound: str = ""  # a workload's value is a bound: LEAST, MOST … of _planning/bounds.py
+    disruptive: bool = False
+    scope: str = "runtime"  # runtime | boot
+    reversible: str = "now"  # now | by_reboot | no
+    # Who else may own it: tuned by these settings (tuned-profiles(7)), some of whose words mean a value of ours.
+    tuned: Tuple[str, ...] = ()
+    tuned_words: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    comparable: bool = False  # its findings show the values that the lever writes, so they can be held against tuned's
+    kubelet: bool = False  # kubelet counts, checks or sets it
+
+    def at(self, place: str, subject: str = "") -> Knob:
+        """The same knob of one device or place."""
+        return replace(self, place=place, subject=subject)
+
+    def value(self, options: Any) -> Any:
+        """What the options (or the entry of a list of them) say; None when they leave it out."""
+        option, _dot, part = (self.option or self.name).partition(".")
+        value = options.get(option)
+        return value.get(part) if part and value is not None else value
+
+    def wanted_by(self, wanted: Wanted) -> str:
+        """Who wants it: `user`, `workload` or `auto`."""
+        option = (self.option or self.name).partition(".")[0]
+        return wanted.wanted_by(self.within if self.within and wanted.get(option) is None else option)
+
+    def finding(self, status: str, reason: str, now: Value = None, wanted: Value = None, gain: str = "") -> Finding:
+        """One statement about the knob."""
+        return Finding(
+            concern=self.concern,
+            knob=self.name,
+            status=status,
+            reason=f"{self.subject}: {reason}" if self.subject else reason,
+            now=now,
+            wanted=wanted,
+            reference=self.reference,
+            where=self.place,
+            gain=gain,
+        )
+
+    def says(self, status: str, reason: str, now: Value = None, wanted: Value = None) -> Plan:
+        """The plan that changes nothing and makes one statement."""
+        return Plan(findings=(self.finding(status, reason, now, wanted),))
+
+    def action(self, wanted_by: str, now: Value, goal: Value, reason: str) -> Action:
+        """The action that brings the knob from `now` to `goal`."""
+        return Action(
+            concern=self.concern,
+            knob=self.name,
+            what=self.lever,
+            where=self.place,
+            before=now,
+            after=goal,
+            reason=f"{self.subject}: {reason}" if self.subject else reason,
+            reference=self.reference,
+            scope=self.scope,
+            disruptive=self.disruptive,
+            reversible=self.reversible,
+            wanted_by=wanted_by,
+        )
+
+    def change(self, wanted: Wanted, now: Value, goal: Value, reason: str, gain: str = "") -> Plan:
+        """The plan that brings the knob from `now` to `goal`; where they are the same it says only that."""
+        if now == goal:
+            return self.says("ok", reason, now, goal)
+        action = self.action(self.wanted_by(wanted), now, goal, reason)
+        return Plan((action,), (self.finding("would_change", reason, now, goal, gain),))
+
+    def impossible(self, wanted: Wanted, sentence: str, now: Value = None, goal: Value = None) -> Finding:
+        """A value that this host can't take: not applicable when a workload wants it, an error when the user does.
+
+        Raises NearmetalError with the sentence, which names the option and what would be possible.
+        """
+        if self.wanted_by(wanted) != "workload":
+            raise NearmetalError(sentence)
+        return replace(self.finding("not_applicable", sentence, now, goal), reason=sentence)
+
+
+def boot_argument(concern: str, name: str, argument: str, reference: str, **more: Any) -> Knob:
+    """A knob that is a kernel argument of this name: it changes with the next boot."""
+    return Knob(
+        concern, name, "boot.arguments", reference, place=argument, scope="boot", reversible="by_reboot", **more
+    )
+
+
+def options_of(knobs: Iterable[Knob]) -> Dict[str, Dict[str, Any]]:
+    """The options of the knobs in the form of an Ansible argument spec; a dot in an option's name makes a suboption."""
+    found: Dict[str, Dict[str, Any]] = {}
+    for knob in knobs:
+        if knob.spec is None:
+            continue
+        option, _dot, part = (knob.option or knob.name).partition(".")
+        if part:
+            found.setdefault(option, {"type": "dict", "options": {}})["options"][part] = knob.spec
+        else:
+            found[option] = dict(knob.spec)
+    return found

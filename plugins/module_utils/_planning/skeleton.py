@@ -1,0 +1,59 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The steps that the plan of each concern takes, in their order. Pure. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Callable, List, Mapping, Sequence, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import closed
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import by_unit, plan_file
+
+# Path and text of the file of a concern that sets these values at boot: tmpfiles, sysctl_d, udev_rules.
+Writer = Callable[[str, Any], Tuple[str, str]]
+# What is planned, with `replan` where the unit is to plan it again at boot, and the values for each file.
+Decision = Tuple[Plan, Mapping[Writer, Any]]
+
+
+def managed_options(options: Mapping[str, Mapping[str, Any]], wanted: Wanted) -> List[str]:
+    """The options that this run manages; those with a default only say how."""
+    return [option for option, rule in options.items() if "default" not in rule and wanted.get(option) is not None]
+
+
+def unobserved(concern: str, managed: Sequence[str], reason: str) -> Decision:
+    """The decision on a host that doesn't show what the concern needs to know."""
+    return Plan(findings=tuple(Finding(concern, option, "unknown", reason) for option in managed)), {}
+
+
+def plan_concern(
+    concern: str,
+    facts: Facts,
+    wanted: Wanted,
+    managed: Sequence[str],
+    decide: Callable[[Facts, Wanted], Decision],
+    files: Sequence[Writer] = (),
+) -> Plan:
+    """Unmanaged → the gate → decide (`unobserved` where this host doesn't show enough) → files → the unit."""
+    plan: Plan = Plan()
+    values: Mapping[Writer, Any] = {}
+    refusals = tuple(finding for option in managed for finding in closed(concern, option, facts, wanted))
+    if refusals:
+        plan = Plan(findings=refusals)
+    elif managed:
+        plan, values = decide(facts, wanted)
+    persist = bool(wanted.get("persist"))
+    by_workload = bool(managed) and all(wanted.wanted_by(option) == "workload" for option in managed)
+    plans = [replace(plan, replan=False)]
+    for writer in files:
+        lasting = values.get(writer) if persist else None
+        path, text = writer(concern, lasting or {})
+        by = "workload" if by_workload else "user"
+        plans.append(plan_file(concern, facts, path, text if lasting else None, by))
+    if plan.replan and persist:
+        plans.append(by_unit(concern, facts))
+    return joined(*plans)
