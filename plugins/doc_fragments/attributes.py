@@ -48,7 +48,7 @@ attributes:
     platforms: linux
 """
 
-    # A module that only looks, and tells findings.
+    # A module that only observes, and returns findings.
     CHECK = r"""
 attributes:
   check_mode:

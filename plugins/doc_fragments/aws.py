@@ -13,8 +13,9 @@ class ModuleDocFragment:
 options:
   regions:
     description:
-      - The regions to ask, in this order. An instance that was found in one is not looked for in the next.
-      - Left out, boto3 decides (E(AWS_DEFAULT_REGION), or the profile's region).
+      - The regions to ask, in this order.
+      - An instance that was found in one region is not looked for in the next.
+      - If this option is left out, boto3 decides (E(AWS_DEFAULT_REGION), or the profile's region).
     type: list
     elements: str
   profile:
@@ -22,14 +23,15 @@ options:
     type: str
   assume_roles:
     description:
-      - Several accounts in one run. A map of a name that you choose to the role to assume there,
-        either its ARN or a map of C(role_arn) and C(external_id).
-      - Left out, only the account of the credentials themselves is asked.
+      - Several accounts in one run, as a mapping from a name that you choose to the role to assume there.
+      - A role is its ARN, or a mapping with C(role_arn) and C(external_id).
+      - If this option is left out, only the account of the credentials themselves is asked.
     type: dict
   timeout:
     description:
-      - Seconds for everything that is asked before any change. A silent endpoint is given up then.
-      - A change that has begun is always finished, so that no instance stays stopped.
+      - Seconds for all requests before any change.
+      - An endpoint that hasn't answered by then is given up. A change that has begun is always finished, so that no
+        instance stays stopped.
     type: int
     default: 60
 requirements:
@@ -37,19 +39,21 @@ requirements:
 notes:
   - Runs on the controller. Delegate it to C(localhost) once for all hosts of the play; one call serves them all.
   - Credentials come from boto3's standard chain only. There is no option for a key.
-  - The least permissions it needs are in C(docs/iam/) of the collection, one policy per module.
+  - The permissions that it needs are in C(docs/iam/) of the collection, one policy per module.
 """
 
     INSTANCES = r"""
 options:
   instance_ids:
-    description: The instances. At most 200 ids go into one request.
+    description:
+      - The ids of the instances.
+      - At most 200 ids go into one request.
     type: list
     elements: str
   filters:
     description:
       - Choose instances by filters of C(DescribeInstances) instead, such as C(tag:workload) with the value V(cache).
-        Values are text or lists of text. An empty map means all instances.
+      - Values are text or lists of text. An empty mapping means all instances.
       - Mutually exclusive with O(instance_ids).
     type: dict
 """
@@ -76,8 +80,8 @@ attributes:
 options:
   unconfirmed:
     description:
-      - Instances that are looked at and never changed, because it isn't sure which host they are. The roles fill it
-        from P(nearmetal.ec2.unconfirmed_ids#filter).
+      - Instances that are examined and never changed, because it isn't certain which host they are.
+      - The roles fill it from P(nearmetal.ec2.unconfirmed_ids#filter).
     type: list
     elements: str
     default: []

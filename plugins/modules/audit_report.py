@@ -17,15 +17,16 @@ description:
 options:
   result:
     description:
-      - The names under which each host's results were registered; their findings are joined per host.
-        A result of M(nearmetal.ec2.network_facts) with a sample says whether limits of EC2 are hit.
+      - The names under which each host's results were registered. Their findings are joined per host.
+      - A result of M(nearmetal.ec2.network_facts) with a sample shows whether limits of EC2 are hit.
     type: list
     elements: str
     default: [tune_result]
   fail_on:
     description:
-      - Fail when any host has a finding of one of these statuses. V(failed) is a concern that ended with an error.
-        The variable C(audit_fail_on) of every host of the play is added.
+      - Fail when any host has a finding with one of these statuses.
+      - V(failed) means that a concern ended with an error.
+      - The statuses in the variable C(audit_fail_on) of every host of the play are added.
     type: list
     elements: str
     choices:
@@ -44,8 +45,9 @@ options:
     default: []
   baseline:
     description:
-      - The C(report.json) of an earlier run; what changed since is in the report. Relative to the working directory.
-        The variable C(audit_baseline) of any host of the play counts too; the run fails when they differ.
+      - The C(report.json) of an earlier run, to report what has changed since.
+      - A relative path starts from the working directory.
+      - The variable C(audit_baseline) of any host of the play counts too. The run fails when they differ.
     type: path
 attributes:
   action:
@@ -66,7 +68,7 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Audit as part of one's own play
+- name: Audit as part of your own play
   hosts: all
   gather_facts: false
   tasks:

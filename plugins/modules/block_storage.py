@@ -128,7 +128,7 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Wait for EBS as long as it takes, and let no scheduler come between
+- name: Wait for EBS as long as it takes, and use no scheduler
   nearmetal.ec2.block_storage:
     io_timeout: aws
     scheduler: none
@@ -163,7 +163,7 @@ msg:
   returned: always
   sample: "clocksource: hpet → tsc, persisted, no reboot"
 actions:
-  description: The changes of this run, in their order; in check mode those an apply would make.
+  description: The changes of this run, in order; in check mode, the changes that a real run would make.
   type: list
   elements: dict
   returned: unless planning failed
@@ -174,14 +174,14 @@ actions:
     where: {description: "The place, a stable identity such as CPU or device and queue; may be empty.", type: str}
     before: {description: The value found; null when absent., type: raw}
     after: {description: The value set; null when removed., type: raw}
-    scope: {description: "V(runtime) holds until the next boot, V(boot) from the next boot on.", type: str}
+    scope: {description: "V(runtime) applies until the next boot, V(boot) from the next boot on.", type: str}
     disruptive: {description: Whether traffic or a service notices., type: bool}
     reversible: {description: "V(now), V(by_reboot) or V(no).", type: str}
     wanted_by: {description: "V(user), V(workload), or V(auto) when the value was left to the collection.", type: str}
-    reason: {description: Why., type: str}
-    reference: {description: What the reason rests on., type: str}
+    reason: {description: Why it is changed., type: str}
+    reference: {description: The source of the reason., type: str}
 findings:
-  description: One statement per knob.
+  description: One statement per option, or per option and place.
   type: list
   elements: dict
   returned: unless planning failed
@@ -196,27 +196,27 @@ findings:
       type: str
     now: {description: The value found., type: raw}
     wanted: {description: The value wanted., type: raw}
-    reason: {description: Why., type: str}
-    reference: {description: What the reason rests on., type: str}
-    gain: {description: "What it brings, with the source of the figure; empty when not known.", type: str}
+    reason: {description: Why it has this status., type: str}
+    reference: {description: The source of the reason., type: str}
+    gain: {description: "The expected gain, with the source of the figure; empty when not known.", type: str}
     owner:
-      description: "Who sets it today: V(nearmetal.ec2), V(tuned), V(kubelet) or a file; empty when nobody is known."
+      description: "Who sets it today: V(nearmetal.ec2), V(tuned), V(kubelet) or a file; empty when unknown."
       type: str
 errors:
-  description: Concern → what went wrong; such a concern was taken back as a whole.
+  description: Concern → what went wrong. Such a concern was taken back as a whole.
   type: dict
   returned: unless planning failed
 reboot_required:
-  description: Whether something is set that only the next boot brings.
+  description: Whether something takes effect only at the next boot.
   type: bool
   returned: unless planning failed
 reboot_reasons:
-  description: What the reboot would bring.
+  description: What takes effect at the next boot.
   type: list
   elements: str
   returned: unless planning failed
 platform:
-  description: What kind of host it is, as in RV(nearmetal.ec2.host_facts#module:ansible_facts.nearmetal.platform).
+  description: The kind of host, as in RV(nearmetal.ec2.host_facts#module:ansible_facts.nearmetal.platform).
   type: dict
   returned: unless planning failed
 # End of the generated part

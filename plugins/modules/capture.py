@@ -12,8 +12,8 @@ short_description: Read what a plan asks of a host, for planning without the hos
 version_added: 0.1.0
 description:
   - Returns what C(nearmetal plan --from) needs to plan this host elsewhere, for a bug report or a review.
-  - Only listed paths are read, and of each only lines and words of a known form. No serial, no hardware or network
-    address, no instance id, no comment, no environment of a service and no unknown kernel argument is in it.
+  - Only listed paths are read, and of each only lines and words of a known form. A capture holds no serial number, no
+    hardware or network address, no instance id, no comment, no environment of a service and no unknown kernel argument.
   - The playbook C(nearmetal.ec2.capture) writes one file per host on the controller.
 options: {}
 extends_documentation_fragment:
@@ -38,7 +38,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 capture:
-  description: What C(nearmetal plan --from) reads; its form is that of one version of nearmetal.
+  description: What C(nearmetal plan --from) reads. Its format belongs to one version of nearmetal.
   type: dict
   returned: success
 msg:

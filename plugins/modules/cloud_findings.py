@@ -11,10 +11,10 @@ module: cloud_findings
 short_description: Hand each host its own part of a cloud module's result
 version_added: 0.1.0
 description:
-  - One call of a cloud module serves all hosts of a play. This gives each host what was found for its instance, as if
-    the module had been run for it alone. It is what the roles of the cloud side register.
-  - The instance of a host is the one that P(nearmetal.ec2.instance_ids#filter) names. A host without one gets a finding
-    V(unknown).
+  - One call of a cloud module serves all hosts of a play. This module gives each host what was found for its instance,
+    as if the cloud module had run for that host alone. The cloud roles register its result.
+  - The filter P(nearmetal.ec2.instance_ids#filter) determines the instance of a host. A host without an instance gets a
+    finding V(unknown).
 options:
   concern:
     description: The name of the cloud module, such as V(ebs).

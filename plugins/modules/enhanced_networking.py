@@ -11,49 +11,58 @@ module: enhanced_networking
 short_description: Check enhanced networking of EC2 instances, and turn it on
 version_added: 0.1.0
 description:
-  - Compares three things per instance. What the type can do, which attribute is set, and which driver runs on the host.
-    A set attribute is not the same as a driver in use.
+  - Compares, for each instance, what the type can do, which attribute is set, and which driver runs on the host. A set
+    attribute doesn't mean that the driver is in use.
   - With O(ena=enabled) or O(sriov=enabled) it sets the attribute. That needs a stopped instance, so a running one is
-    stopped and started again, and only with O(allow_stop=true).
+    stopped and started again, but only with O(allow_stop=true).
   - Refuses paravirtual instances, images without the driver, spot instances, instances with a scheduled event, roots on
     instance store, and members of an Auto Scaling group. Each refusal is a finding that says what to do.
   - Enabling SR-IOV can't be undone. AWS has no way to unset C(sriovNetSupport).
 options:
   ena:
-    description: V(enabled) sets the attribute C(enaSupport) where the type offers ENA. Left out, it is only looked at.
+    description:
+      - V(enabled) sets the attribute C(enaSupport) where the type offers ENA.
+      - If this option is left out, the attribute is only reported.
     type: str
     choices: [enabled]
   sriov:
-    description: V(enabled) sets C(sriovNetSupport) where the type has ixgbevf's virtual function. Can't be undone.
+    description:
+      - V(enabled) sets C(sriovNetSupport) where the type has ixgbevf's virtual function, which can't be undone.
+      - If this option is left out, the attribute is only reported.
     type: str
     choices: [enabled]
   allow_stop:
     description:
-      - Whether a running instance may be stopped and started for it.
-      - It may come back on other hardware and with another public address. The start is tried until O(stop_timeout),
-        whatever AWS answers.
-      - That it ran is remembered in its tag C(nearmetal:start-again), which is written before the stop and removed
-        after the start. Without the permission for it nothing is stopped.
-      - Also starts what an earlier run stopped and could not start, as long as nobody else has stopped it since.
+      - Allow a running instance to be stopped and started; also starts what an earlier run stopped and could not start.
+      - The instance may come back on other hardware and with another public address. The start is tried until
+        O(stop_timeout), whatever AWS answers.
+      - Its tag C(nearmetal:start-again) records that it ran. The tag is written before the stop and removed after the
+        start. Without the permission to write it nothing is stopped.
+      - An instance that somebody else has stopped since is not started.
     type: bool
     default: false
   instance_store_loss:
-    description: Instances whose data on instance store may be lost by the stop. Others with instance store are refused.
+    description:
+      - Instances that may lose their data on instance store when they are stopped.
+      - Other instances with instance store are refused.
     type: list
     elements: str
     default: []
   stop_at_once:
-    description: How many instances may be stopped at the same time. After a failure no further one is stopped.
+    description:
+      - How many instances may be stopped at the same time.
+      - After a failure no other instance is stopped.
     type: int
     default: 1
   stop_timeout:
-    description: Seconds that one stop, one change and one start may take.
+    description: Seconds that stopping, changing and starting an instance may take.
     type: int
     default: 600
   hosts:
     description:
-      - What the hosts say of their drivers. Without it an attribute is never set, because an image without the driver
-        would be unreachable. An instance that is in it twice isn't changed.
+      - What the hosts report of their drivers.
+      - Without it an attribute is never set, because an image without the driver would be unreachable. An instance that
+        is listed twice isn't changed.
     type: list
     elements: dict
     default: []
@@ -63,11 +72,11 @@ options:
         type: str
         required: true
       drivers_in_use:
-        description: Drivers of its Ethernet interfaces, such as V(ena), V(ixgbevf) or V(vif).
+        description: The drivers of its Ethernet interfaces, such as V(ena), V(ixgbevf) or V(vif).
         type: list
         elements: str
       drivers_available:
-        description: Those of V(ena) and V(ixgbevf) that its image has, loaded or not.
+        description: The drivers among V(ena) and V(ixgbevf) that its image has, loaded or not.
         type: list
         elements: str
   strict:
@@ -83,7 +92,7 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Which instances run without enhanced networking
+- name: Find instances that run without enhanced networking
   nearmetal.ec2.enhanced_networking:
     filters:
       tag:workload: cache
@@ -107,27 +116,13 @@ EXAMPLES = r"""
 
 RETURN = r"""
 msg:
-  description: One line, how many instances and findings.
+  description: One line, the number of instances and findings.
   type: str
   returned: always
   sample: "enhanced_networking: 2 instances: 1 advice, 5 ok"
-actions:
-  description: The changes, as RV(nearmetal.ec2.tune#module:actions) describes them. C(where) is the instance.
-  type: list
-  elements: dict
-  returned: success
-findings:
-  description: All findings, as RV(nearmetal.ec2.tune#module:findings) describes them. C(where) is the instance.
-  type: list
-  elements: dict
-  returned: success
 instances:
   description:
     - Instance id → C(facts) (C(ena_support), C(sriov_net_support)), C(host_class), C(actions), C(findings).
-  type: dict
-  returned: success
-failed_instances:
-  description: Instance id → why it could not be looked at or changed. The others are complete.
   type: dict
   returned: success
 left_stopped:
@@ -137,17 +132,36 @@ left_stopped:
   type: list
   elements: str
   returned: success
+# Generated by `make generate` from dev/generate/returns/instances.yml
+findings:
+  description:
+    - All findings, as RV(nearmetal.ec2.tune#module:findings) describes them. C(where) is the instance, or one of its
+      volumes.
+  type: list
+  elements: dict
+  returned: success
+failed_instances:
+  description: Instance id → what could not be read or changed. The others are complete.
+  type: dict
+  returned: success
 errors:
   description: Accounts and regions that could not be asked, one sentence each.
   type: list
   elements: str
   returned: success
 types_from:
-  description: V(api), or V(table) when C(DescribeInstanceTypes) was not allowed and the offline table served.
+  description: V(api), or V(table) when C(DescribeInstanceTypes) was not allowed and the offline table was used.
   type: str
   returned: success
+# End of the generated part
+# Generated by `make generate` from dev/generate/returns/changes.yml
+actions:
+  description: The changes, as RV(nearmetal.ec2.tune#module:actions) describes them. C(where) is the instance.
+  type: list
+  elements: dict
+  returned: success
 reboot_required:
-  description: Always false. The instance was started anew.
+  description: Always false.
   type: bool
   returned: success
 reboot_reasons:
@@ -155,6 +169,7 @@ reboot_reasons:
   type: list
   elements: str
   returned: success
+# End of the generated part
 """
 
 from typing import Any

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: host_facts
-short_description: Host class, clock and processor of a host on EC2
+short_description: Observe host class, clock and processor of a host on EC2
 version_added: 0.1.0
 description:
-  - Says which class of EC2 host this is (Xen PV, Xen HVM, Nitro, metal), which clock source it runs on,
-    and what its processor promises.
-  - Tells metal from Nitro, which C(ansible.builtin.setup) calls a KVM guest both.
+  - Returns the class of EC2 host (Xen PV, Xen HVM, Nitro, metal), the clock source in use, and what the processor
+    promises.
+  - Distinguishes metal from Nitro. C(ansible.builtin.setup) calls both a KVM guest.
 notes:
   - Asks no metadata service and writes nothing. It reads C(/sys), C(/proc), C(/etc/os-release),
     names in C(/boot), and the kernel log.
   - Without root the kernel log, and on some systems C(/boot), can't be read. Those values are null.
-  - A value is null when the host doesn't say it.
+  - A value that the host doesn't report is null.
 extends_documentation_fragment:
   - nearmetal.ec2.attributes.facts
 seealso:
@@ -90,7 +90,7 @@ ansible_facts:
               type: str
               sample: x86_64
             instance_type:
-              description: The instance type. Null on Xen, whose firmware doesn't say it.
+              description: The instance type. Null on Xen, whose firmware doesn't report it.
               returned: always
               type: str
               sample: c8i.16xlarge
@@ -100,7 +100,7 @@ ansible_facts:
               type: str
               sample: i-0123456789abcdef0
             burstable:
-              description: Whether the type is of a T family and lives on CPU credits. Null when the type isn't known.
+              description: Whether the type is of a T family, which uses CPU credits. Null when the type isn't known.
               returned: always
               type: bool
               sample: false
@@ -168,8 +168,9 @@ ansible_facts:
               sample: true
             constant_by_model:
               description:
-                - Whether this is an Intel CPU whose TSC runs at one rate. Linux before 6.15 said V(constant_tsc) of it,
-                  newer ones only where the hypervisor passes the CPU's own word on, which Xen doesn't. Null on arm64.
+                - Whether this is an Intel CPU whose TSC runs at one rate. Linux before 6.15 set V(constant_tsc) for it.
+                  Newer versions set it only where the hypervisor passes the CPU's own flag on, which Xen doesn't. Null
+                  on arm64.
               returned: always
               type: bool
               sample: true
@@ -187,7 +188,7 @@ ansible_facts:
               elements: str
               sample: []
             switched_to:
-              description: The clock sources that the kernel log shows it switch to, in order.
+              description: The clock sources that the kernel switched to, in order, as its log shows.
               returned: always
               type: list
               elements: str
@@ -215,7 +216,7 @@ ansible_facts:
           type: dict
           contains:
             vendor:
-              description: Who made it.
+              description: Its vendor.
               returned: always
               type: str
               sample: GenuineIntel
@@ -225,7 +226,7 @@ ansible_facts:
               type: str
               sample: Intel(R) Xeon(R) 6975P-C
             flags:
-              description: Which of the flags that matter here it has.
+              description: Those of its flags that matter to this collection.
               returned: always
               type: list
               elements: str

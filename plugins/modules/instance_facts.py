@@ -8,17 +8,17 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: instance_facts
-short_description: What the roles of the cloud side need to know of an EC2 host
+short_description: Observe what the cloud roles need to know of an EC2 host
 version_added: 0.1.0
 description:
-  - Instance id, type, region, zone, placement, network interfaces, scheduled events and spot notice of the host it runs
-    on, by IMDSv2. For what only the API knows see M(nearmetal.ec2.instance_info).
-  - Which network drivers the host runs on, and whether its image has those of enhanced networking.
-  - The service is asked only where firmware or hypervisor say EC2, without any proxy, for one second in all.
-    The token is kept nowhere, and user data and credentials are never read.
+  - Returns instance id, type, region, zone, placement, network interfaces, scheduled events and spot notice of the host
+    that it runs on, by IMDSv2. For what only the API knows, see M(nearmetal.ec2.instance_info).
+  - Returns which network drivers the host uses, and whether its image has the drivers of enhanced networking.
+  - Asks the metadata service only where firmware or hypervisor indicate EC2, without any proxy, for one second in all.
+    The token is stored nowhere, and user data and credentials are never read.
 notes:
   - Writes nothing and needs no privileges.
-  - In a container the service answers only if the instance's hop limit is above 1.
+  - In a container the metadata service answers only if the instance's hop limit is above 1.
 extends_documentation_fragment:
   - nearmetal.ec2.attributes.facts
 seealso:
@@ -48,7 +48,7 @@ ansible_facts:
       type: dict
       contains:
         instance:
-          description: What the service said. A value is null when it did not say it.
+          description: What the metadata service answered. A value is null when the answer lacked it.
           returned: always
           type: dict
           contains:

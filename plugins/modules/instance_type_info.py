@@ -8,23 +8,25 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: instance_type_info
-short_description: Say what EC2 instance types offer
+short_description: Describe what EC2 instance types offer
 version_added: 0.1.0
 description:
-  - CPUs, memory, hypervisor, network cards and ENA queues, EBS limits and placement strategies of instance types.
-  - Reads a table that the collection carries, so it needs no network and no permission. O(source=api) asks AWS.
-  - Types that the API no longer lists but the source documents name are in the table too.
+  - Returns CPUs, memory, hypervisor, network cards and ENA queues, EBS limits and placement strategies of instance
+    types.
+  - Reads a table in this collection, so it needs no network and no permission. O(source=api) asks AWS instead.
+  - The table also has types that the API no longer lists but the collection's sources name.
 options:
   instance_types:
     description:
-      - Names such as C(c7gn.16xlarge). Left out, every type of the table.
-      - A type that is not known is a finding and has its name taken apart; the others are still answered.
+      - Names such as C(c7gn.16xlarge). If this option is left out, every type in the table is returned.
+      - A type that is not known is a finding, and only the parts of its name are returned. The others are complete.
     type: list
     elements: str
   source:
     description:
-      - V(table) reads the table of the collection; RV(table_as_of) says from which day it is.
-      - V(api) asks C(DescribeInstanceTypes), and the table for what the API does not know. Needs O(instance_types).
+      - V(table) reads the table of the collection, V(api) asks C(DescribeInstanceTypes).
+      - RV(table_as_of) is the day of the table. V(api) needs O(instance_types), and uses the table for what the API
+        does not know.
     type: str
     choices: [table, api]
     default: table
@@ -39,7 +41,7 @@ author:
 """
 
 EXAMPLES = r"""
-- name: How many queues has a network interface, and what can EBS do
+- name: Ask for network queues and EBS limits of two types
   nearmetal.ec2.instance_type_info:
     instance_types: [c6in.32xlarge, i3.metal]
   delegate_to: localhost
@@ -53,7 +55,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 msg:
-  description: One line, how many types were found.
+  description: One line, the number of types that were found.
   type: str
   returned: always
   sample: "instance_type_info: 2 of 2 types known"

@@ -8,23 +8,23 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: network_facts
-short_description: Queues, interrupts, steering and limits of a host's network interfaces
+short_description: Observe queues, interrupts, steering and limits of a host's network interfaces
 version_added: 0.1.0
 description:
-  - Observes each interface with hardware behind it, from C(/proc/interrupts), C(/proc/irq), C(/sys/class/net) and the
+  - Observes each interface that has hardware, from C(/proc/interrupts), C(/proc/irq), C(/sys/class/net) and the
     driver's own answers, which need no C(ethtool) program.
-  - Knows the interrupts of a queue by what the kernel lists for the device, else by their names, as ENA, ixgbevf,
+  - Finds the interrupts of a queue in what the kernel lists for the device, or else by their names, as ENA, ixgbevf,
     virtio, xen-netfront, mlx5, mana, igb, igbvf, i40e, ice, iavf and bnxt write them.
-  - Names of ENA and ixgbevf are tested on recorded text, virtio also on a running kernel.
+  - The names of ENA and ixgbevf are tested with recorded text, those of virtio also on a running kernel.
 options:
   sample_seconds:
     description:
-      - For how long to look at counters. With V(0) they count since boot, allowances since the driver was reset.
+      - Seconds for which to observe counters; V(0) counts since boot, and allowances since the driver was reset.
     type: int
     default: 0
 notes:
   - Needs no root and writes nothing.
-  - A value is null when the host doesn't say it.
+  - A value that the host doesn't report is null.
 extends_documentation_fragment:
   - nearmetal.ec2.attributes.facts
 seealso:
@@ -59,13 +59,13 @@ ansible_facts:
       type: dict
       contains:
         network:
-          description: The interfaces with hardware behind them.
+          description: The interfaces that have hardware.
           returned: always
           type: dict
           contains:
             interfaces:
               description:
-                - Per interface C(place) (its device, stays when it is renamed), C(up), C(driver), C(driver_version),
+                - Per interface C(place) (its device, stable when renamed), C(up), C(driver), C(driver_version),
                   C(node) (null when it belongs to none), C(queues) and C(queues_max) (pairs), C(interrupts) (queue →
                   number), C(surplus_interrupts) (of queues that aren't in use).
                 - C(affinity) and C(effective) say per queue which CPUs may get its interrupt, and which one does.
@@ -100,7 +100,7 @@ ansible_facts:
               type: str
               sample: "0-63"
             ena_parameters:
-              description: The parameters that the ENA driver has which runs here.
+              description: The parameters of the ENA driver that runs on the host.
               returned: always
               type: list
               elements: str
@@ -108,7 +108,7 @@ ansible_facts:
             llq:
               description:
                 - Per ENA interface how it sends. V(llq) pushes packets to the device, V(large) with headers of 224
-                  bytes, V(host) doesn't. Null when the kernel log doesn't say.
+                  bytes, V(host) doesn't. Null when the kernel log doesn't tell.
               returned: always
               type: dict
               sample: {"ens5": "llq"}
@@ -123,7 +123,7 @@ ansible_facts:
               type: bool
               sample: false
             interrupt_load:
-              description: CPUs that spent at least one percent of their time since boot in interrupts, with the share.
+              description: CPUs that spent at least one percent of their time since boot on interrupts, with the share.
               returned: always
               type: dict
               sample: {"3": 0.42}
@@ -133,7 +133,7 @@ ansible_facts:
               type: dict
               contains:
                 seconds:
-                  description: For how long it was looked at. 0 means since boot or reset.
+                  description: How long the counters were observed. 0 means since boot or reset.
                   returned: always
                   type: int
                   sample: 10

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: topology_facts
-short_description: CPUs, cores, sockets, caches and NUMA nodes of a host
+short_description: Observe CPUs, cores, sockets, caches and NUMA nodes of a host
 version_added: 0.1.0
 description:
-  - Observes the topology as the kernel lists it, CPUs that are offline and nodes that have only memory included.
-  - Nothing is computed from numbers of CPUs. Siblings are adjacent on one instance type, half-way apart on another,
-    and sockets are not nodes, neither more nor fewer.
-  - Sets of CPUs are lists in the kernel's form, such as V(0-3,8), to keep the result of 384 CPUs small.
+  - Observes the topology as the kernel lists it, including CPUs that are offline and nodes that have only memory.
+  - Computes nothing from CPU numbers. Siblings are adjacent on one instance type and half-way apart on another, and the
+    number of sockets says nothing about the number of nodes.
+  - Sets of CPUs are kernel lists, such as V(0-3,8), to keep the result of 384 CPUs small.
 notes:
   - Needs no root and writes nothing. It reads C(/sys/devices/system) and C(/proc/meminfo).
-  - A value is null when the host doesn't say it.
+  - A value that the host doesn't report is null.
 extends_documentation_fragment:
   - nearmetal.ec2.attributes.facts
 seealso:
@@ -52,7 +52,7 @@ ansible_facts:
       type: dict
       contains:
         topology:
-          description: CPUs, caches, nodes and memory. Null is what the host doesn't say.
+          description: CPUs, caches, nodes and memory. A value that the host doesn't report is null.
           returned: always
           type: dict
           contains:
@@ -72,7 +72,7 @@ ansible_facts:
               type: str
               sample: "0-63"
             cpus_possible:
-              description: The CPUs that could be added while it runs. More than present on Xen.
+              description: The CPUs that could be added while the host runs. On Xen they are more than present.
               returned: always
               type: str
               sample: "0-63"
@@ -97,18 +97,18 @@ ansible_facts:
               type: int
               sample: 2
             threads_per_core_min:
-              description: The fewest threads that one core runs. Less than the most when single siblings are offline.
+              description: The fewest threads that one core runs. Below the most when single siblings are offline.
               returned: always
               type: int
               sample: 2
             sockets:
-              description: Per socket its CPUs that run.
+              description: Per socket the CPUs that run.
               returned: always
               type: list
               elements: str
               sample: ["0-63"]
             cores:
-              description: Per core its CPUs that run, the SMT siblings.
+              description: Per core the CPUs that run, which are SMT siblings.
               returned: always
               type: list
               elements: str
@@ -131,7 +131,7 @@ ansible_facts:
                   returned: always
                   type: int
                 cpus:
-                  description: Its CPUs that run. Empty for a node of memory only, null where the kernel doesn't say.
+                  description: Its CPUs that run. Empty for a node with only memory, null if the kernel doesn't tell.
                   returned: always
                   type: str
                 cpulist:
