@@ -11,7 +11,6 @@ where they disagree, one of them is wrong and somebody has to find out which.
 from __future__ import annotations
 
 import csv
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Callable, Dict, FrozenSet, Iterable, Tuple
 
@@ -61,7 +60,7 @@ def _rows(wanted: Callable[[str], bool]) -> Table:
 def look(host: Host) -> Facts:
     """All that the concerns want to know of a host, on the day of the table."""
     facts = observe(host, DOMAINS)
-    return replace(facts, kernel=replace(facts.kernel, today=DAY)) if facts.kernel is not None else facts
+    return facts._replace(kernel=facts.kernel._replace(today=DAY)) if facts.kernel is not None else facts
 
 
 def planned(facts: Facts, workload: str, **common: Any) -> Tuple[Tuple[Action, ...], Tuple[Finding, ...]]:

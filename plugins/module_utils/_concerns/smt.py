@@ -10,7 +10,6 @@ are second threads is what the kernel lists; nothing is computed from numbers.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Mapping, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
@@ -135,7 +134,7 @@ def _runtime(threads: SmtFacts, cpus: TopologyFacts, asked: str, off: bool, want
         what, before, after = "smt.control", threads.control, "off" if off else "on"
         done = before == after or (off and before == "forceoff")
     else:
-        threads = replace(threads, control=None)  # it has no say here
+        threads = threads._replace(control=None)  # it has no say here
         what, before = "smt.offline", threads.offline or ""
         after = together(before, *map(str, second)) if off else ""
         if asked == "kernel":

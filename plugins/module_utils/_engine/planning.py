@@ -129,9 +129,9 @@ def plan_one(
     owners = facts.owners
     if owners is not None and mode == REPLAN:
         # In its sandbox the unit sees a read-only /etc on every host, and it writes nothing there.
-        owners = replace(owners, immutable=None)
+        owners = owners._replace(immutable=None)
     facts = with_type(facts, wanted)
-    facts = replace(facts, originals={entry.key: (entry.original, entry.ours) for entry in entries})
+    facts = facts._replace(originals={entry.key: (entry.original, entry.ours) for entry in entries})
     asked = partial(_asked, request, request.concern, wanted, owners, {entry.knob for entry in entries})
     plan = asked(facts)
     dropped = _dropped(request.concern, plan, entries)

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Iterable, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.apply import apply, obstacles
@@ -28,9 +27,9 @@ def seen(host: WritableHost, domains: Iterable[str], platform: Optional[Platform
 
     The platform, which no run changes, is looked at once in a run.
     """
-    facts = replace(observe(host, [name for name in domains if name != "platform"]), platform=platform)
+    facts = observe(host, [name for name in domains if name != "platform"])._replace(platform=platform)
     if host.image and facts.unit is not None and facts.unit.systemd is not None:
-        return replace(facts, unit=replace(facts.unit, systemd="booted"))
+        return facts._replace(unit=facts.unit._replace(systemd="booted"))
     return facts
 
 

@@ -5,8 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, Dict, Mapping, Optional, Tuple
+from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import log
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
@@ -19,8 +18,7 @@ PARAMETERS = "/sys/module/xen_blkfront/parameters"
 _NAMES = ("feature_persistent", "max", "max_indirect_segments", "max_queues", "max_ring_page_order", "trusted")
 
 
-@dataclass(frozen=True)
-class BlkfrontFacts:
+class BlkfrontFacts(NamedTuple):
     """Xen's block front end. Without disks the host has none."""
 
     disks: Tuple[str, ...]  # as the kernel names them now
@@ -35,7 +33,7 @@ class BlkfrontFacts:
         return {
             "disks": list(self.disks),
             "parameters": dict(self.parameters),
-            "agreements": {disk: asdict(line) for disk, line in told.items()} if told is not None else None,
+            "agreements": {disk: line._asdict() for disk, line in told.items()} if told is not None else None,
             "refused_queues": list(self.refused_queues) if self.refused_queues is not None else None,
             "log_cut": self.log_cut,
         }

@@ -8,8 +8,7 @@ Tables are keyed by the disk's place, so that an action on one disk is one entry
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Dict, Mapping, Optional, Tuple
+from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import disk
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.disk import Disk
@@ -30,8 +29,7 @@ _DRIVER_TIMEOUT = ("/sys/module/nvme_core/parameters/io_timeout", "/sys/module/n
 _POLL_QUEUES = "/sys/module/nvme/parameters/poll_queues"
 
 
-@dataclass(frozen=True)
-class BlockFacts:
+class BlockFacts(NamedTuple):
     """Every disk, by name, and tables by place. What is in no table the disk doesn't have."""
 
     disks: Tuple[Disk, ...]

@@ -6,8 +6,7 @@
 from __future__ import annotations
 
 import posixpath
-from dataclasses import dataclass, field
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import platform
@@ -46,8 +45,7 @@ _BY_HAND = {
 _BY_HAND_ELSEWHERE = "put this at the end of the kernel's command line in your boot loader: {0}"
 
 
-@dataclass(frozen=True)
-class BootEntry:
+class BootEntry(NamedTuple):
     """One kernel as it will be booted. Entries for rescue and recovery are left out: ours stay out of them."""
 
     name: str
@@ -56,8 +54,7 @@ class BootEntry:
     initrds: Tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class BootFacts:
+class BootFacts(NamedTuple):
     """Running and coming command line. None is what can't be known."""
 
     loader: Optional[str]  # as platform.boot_loader, and ostree, bottlerocket, zipl
@@ -66,7 +63,7 @@ class BootFacts:
     entries: Optional[Tuple[BootEntry, ...]]
     configured: Optional[Tuple[str, ...]]  # what kernels get that are installed later; None: not written down anywhere
     # Ours that the next boot brings whichever kernel it takes; a mapping where that is only half true.
-    arguments: Mapping[str, Value] = field(default_factory=dict)
+    arguments: Mapping[str, Value] = {}
 
     def by_hand(self, text: str) -> str:
         """What an operator does where we can't."""

@@ -5,8 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Dict, NamedTuple, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import log
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.cpu import first_processor
@@ -40,8 +39,7 @@ def served_by_vdso(source: Optional[str]) -> Optional[bool]:
     return _VDSO.get(source) if source is not None else None
 
 
-@dataclass(frozen=True)
-class ClockFacts:
+class ClockFacts(NamedTuple):
     """The clock source and what speaks for or against the TSC. None is what can't be known."""
 
     current: Optional[str]

@@ -5,8 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Dict, NamedTuple, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cpuinfo
@@ -34,8 +33,7 @@ _ARM_PARTS = {0xD0C: "Neoverse-N1", 0xD40: "Neoverse-V1", 0xD4F: "Neoverse-V2"}
 _FIRST_PROCESSOR = 8192
 
 
-@dataclass(frozen=True)
-class CpuFacts:
+class CpuFacts(NamedTuple):
     """The first processor, which stands for all: EC2 has no hybrid types."""
 
     vendor: Optional[str]  # GenuineIntel, AuthenticAMD, ARM

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from dataclasses import dataclass
-from typing import Dict, Optional, Tuple
+from typing import Dict, NamedTuple, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import mountinfo
@@ -38,8 +37,7 @@ _LINKS = ("/dev/disk/by-id", "/dev/disk/by-label", "/dev/disk/by-uuid", "/dev/ma
 _DEEPEST = 16  # layers of RAID on LVM on encryption on …
 
 
-@dataclass(frozen=True)
-class Disk:
+class Disk(NamedTuple):
     """One whole block device."""
 
     name: str

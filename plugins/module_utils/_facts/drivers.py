@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Dict, NamedTuple, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 
@@ -18,8 +17,7 @@ _NAME = re.compile(r"[\w.-]{1,64}", re.ASCII)
 _RELEASE = re.compile(r"[\w.+~-]{1,128}", re.ASCII)
 
 
-@dataclass(frozen=True)
-class DriverFacts:
+class DriverFacts(NamedTuple):
     """Network drivers of a host."""
 
     in_use: Tuple[str, ...]  # of its interfaces with hardware behind them; vif is Xen's split driver

@@ -6,8 +6,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass
-from typing import Any, Dict, Iterator, Tuple
+from typing import Any, Dict, Iterator, NamedTuple, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import ebs_log
@@ -17,15 +16,14 @@ _CONTROLLERS = "/sys/class/nvme"
 _CONTROLLER = re.compile(r"nvme\d{1,5}", re.ASCII)
 
 
-@dataclass(frozen=True)
-class EbsFacts:
+class EbsFacts(NamedTuple):
     """Each EBS volume that gives its counters (root only; Nitro), as device name and counters."""
 
     exceeded: Tuple[Tuple[str, ebs_log.Exceeded], ...]
 
     def as_dict(self) -> Dict[str, Any]:
         """The facts as plain JSON data."""
-        return {"exceeded": [{"device": device, **asdict(counters)} for device, counters in self.exceeded]}
+        return {"exceeded": [{"device": device, **counters._asdict()} for device, counters in self.exceeded]}
 
 
 def observe(host: Host) -> EbsFacts:

@@ -5,8 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, Mapping, NamedTuple, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import (
@@ -35,8 +34,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Value
 
 
-@dataclass(frozen=True)
-class Facts:
+class Facts(NamedTuple):
     """What was observed on a host. A domain that nobody asked for is None."""
 
     platform: Optional[platform.PlatformFacts] = None
@@ -61,7 +59,7 @@ class Facts:
     files: Optional[Mapping[str, str]] = None  # path → text of each file of ours
     # (lever, place) → the value before nearmetal, and those that nearmetal set since. The engine knows them from the
     # journal; they are empty for whoever only observes.
-    originals: Mapping[Tuple[str, str], Tuple[Value, Tuple[Value, ...]]] = field(default_factory=dict)
+    originals: Mapping[Tuple[str, str], Tuple[Value, Tuple[Value, ...]]] = {}
 
     def own(self, what: str, where: str, now: Value) -> Value:
         """The value that the host has at a place without nearmetal, which reads `now`."""
@@ -126,21 +124,21 @@ def project(facts: Facts, actions: Iterable[Action]) -> Facts:
         after: Any
         if isinstance(before, Mapping):
             after = _entry(before, action)
-        elif name in {known.name for known in fields(before)}:
+        elif name in before._fields:
             present = getattr(before, name)
             value = _entry(present, action) if action.where else _with(present, action.after)
-            after = replace(before, **{name: value})
+            after = before._replace(**{name: value})
         else:
             continue
         if action.what == "network.affinity" and facts.topology is not None:
             xen = facts.platform is not None and facts.platform.host_class in ("xen_hvm", "xen_pv")
             after = network.delivered(before, after, action.where, facts.topology.cpus_online or (), xen)
-        facts = replace(facts, **{domain: after})
+        facts = facts._replace(**{domain: after})
         if domain == "smt" and facts.topology is not None:
             threads, cpus = smt.settled(before, after, facts.topology)
-            facts = replace(facts, smt=threads, topology=cpus)
+            facts = facts._replace(smt=threads, topology=cpus)
             if facts.power is not None:
-                facts = replace(facts, power=power.settled(facts.power, cpus.cpus_online or ()))
+                facts = facts._replace(power=power.settled(facts.power, cpus.cpus_online or ()))
     return facts
 
 

@@ -6,8 +6,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Any, Dict, Iterator, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterator, Mapping, NamedTuple, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import hugetlbfs
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
@@ -30,8 +29,7 @@ _LIBRARIES = ("/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu", "/lib64", "/usr
 _ENVIRONMENTS = ("/etc/environment", "/etc/default", "/etc/sysconfig", "/etc/systemd/system")
 
 
-@dataclass(frozen=True)
-class HugepageFacts:
+class HugepageFacts(NamedTuple):
     """Huge pages as the kernel has them. None is what it doesn't have."""
 
     folder: Optional[str]  # of transparent huge pages
@@ -56,7 +54,7 @@ class HugepageFacts:
 
     def as_dict(self) -> Dict[str, Any]:
         """Plain JSON."""
-        plain: Dict[str, Any] = {**self.__dict__, "pages": {size: dict(nodes) for size, nodes in self.pages.items()}}
+        plain: Dict[str, Any] = {**self._asdict(), "pages": {size: dict(nodes) for size, nodes in self.pages.items()}}
         del plain["groups"], plain["mounted"]
         plain["mounts"] = dict(self.mounts)
         plain["kernel_choice"] = dict(self.kernel_choice)

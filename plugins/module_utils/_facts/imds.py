@@ -14,8 +14,7 @@ import io
 import re
 import socket
 import time
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.platform import INSTANCE_TYPE, PlatformFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import json_text
@@ -31,8 +30,7 @@ _MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}", re.ASCII)
 _NUMBER = re.compile(r"[0-9]{1,5}", re.ASCII)
 
 
-@dataclass(frozen=True)
-class MetadataInterface:
+class MetadataInterface(NamedTuple):
     """A network interface as EC2 knows it."""
 
     interface_id: Optional[str]
@@ -40,8 +38,7 @@ class MetadataInterface:
     card: Optional[int]
 
 
-@dataclass(frozen=True)
-class InstanceMetadata:
+class InstanceMetadata(NamedTuple):
     """The instance as it knows itself. None: not said."""
 
     status: str  # ok | not_ec2 | off | no_answer
@@ -64,8 +61,8 @@ class InstanceMetadata:
 
     def as_dict(self) -> Dict[str, Any]:
         """The facts as plain JSON data."""
-        plain = asdict(self)
-        plain["interfaces"] = list(plain["interfaces"])
+        plain = self._asdict()
+        plain["interfaces"] = [interface._asdict() for interface in self.interfaces]
         plain["events"] = list(self.events)
         return plain
 
@@ -218,7 +215,7 @@ def _all(service: _Service) -> InstanceMetadata:
         return found
     if not known:
         raise socket.timeout
-    return replace(found, reason=f"the service is slow: what it had not said within {SECONDS:g} s is null")
+    return found._replace(reason=f"the service is slow: what it had not said within {SECONDS:g} s is null")
 
 
 def _interfaces(service: _Service) -> Tuple[MetadataInterface, ...]:

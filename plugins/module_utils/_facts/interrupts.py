@@ -6,8 +6,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Dict, List, Optional, Tuple
+from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import interrupts, irq_name
@@ -17,8 +16,7 @@ _LONGEST = 16 * 1024 * 1024  # 1,920 CPUs have columns of 11 characters each in 
 _NODE = re.compile(r"-1|[0-9]{1,5}", re.ASCII)
 
 
-@dataclass(frozen=True)
-class Affinity:
+class Affinity(NamedTuple):
     """Where one interrupt may go. None is what the kernel doesn't say."""
 
     wanted: Optional[str]  # smp_affinity_list, a kernel list
@@ -26,8 +24,7 @@ class Affinity:
     node: Optional[int]  # -1: none in particular
 
 
-@dataclass(frozen=True)
-class Vector:
+class Vector(NamedTuple):
     """One interrupt of a NIC's queue."""
 
     irq: int

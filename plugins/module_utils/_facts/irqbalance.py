@@ -9,8 +9,7 @@ distributions, and a word in the wrong one is ignored without a sound.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Dict, Mapping, Optional, Tuple
+from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import irqbalance_process
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
@@ -22,8 +21,7 @@ OPTIONS = ("banmod", "policyscript")
 _UNITS = ("/etc/systemd/system", "/run/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system")
 
 
-@dataclass(frozen=True)
-class IrqbalanceFacts:
+class IrqbalanceFacts(NamedTuple):
     """The daemon that moves interrupts. Tables have the one file that its unit reads."""
 
     running: Optional[Tuple[str, ...]]  # the arguments of the process; None: it doesn't run

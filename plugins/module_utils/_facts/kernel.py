@@ -8,8 +8,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from dataclasses import dataclass
-from typing import Any, Dict, Mapping, Optional
+from typing import Any, Dict, Mapping, NamedTuple, Optional
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 
@@ -18,8 +17,7 @@ _CPU_LINE = re.compile(r"cpu +([0-9]{1,20}(?: [0-9]{1,20}){7,9})", re.ASCII)
 _VERSION = re.compile(r"[0-9][A-Za-z0-9.+_-]{0,63}", re.ASCII)
 
 
-@dataclass(frozen=True)
-class KernelFacts:
+class KernelFacts(NamedTuple):
     """None is what the host doesn't say."""
 
     today: str  # 2026-11-20
@@ -29,7 +27,7 @@ class KernelFacts:
 
     def as_dict(self) -> Dict[str, Any]:
         """Plain JSON."""
-        return {**self.__dict__, "drivers": dict(self.drivers)}
+        return {**self._asdict(), "drivers": dict(self.drivers)}
 
 
 def observe(host: Host) -> KernelFacts:

@@ -5,8 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Optional
+from typing import NamedTuple, Optional
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import kernel_log
@@ -15,8 +14,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import kernel
 LONGEST = 8 * 1024 * 1024
 
 
-@dataclass(frozen=True)
-class KernelLog:
+class KernelLog(NamedTuple):
     """What the kernel said since boot."""
 
     text: str

@@ -10,8 +10,7 @@ Sets of CPUs are kernel lists ("0-3,8").
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, Dict, Iterable, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterable, Mapping, NamedTuple, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import ethtool, interrupts, nic
@@ -24,8 +23,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cpulis
 Table = Mapping[str, str]
 
 
-@dataclass(frozen=True)
-class NetworkFacts:
+class NetworkFacts(NamedTuple):
     """Every NIC, in the order in which they appeared, and tables by place. None is what the host doesn't say."""
 
     nics: Tuple[Nic, ...]
@@ -204,7 +202,7 @@ def delivered(before: NetworkFacts, after: NetworkFacts, place: str, online: Ite
             table[label] = known[label]
         elif choice and (xen or len(choice) == 1):
             table[label] = choice[0]
-    return replace(after, effective={**before.effective, place: table})
+    return after._replace(effective={**before.effective, place: table})
 
 
 def cpus(text: Optional[str]) -> Tuple[int, ...]:
@@ -217,8 +215,7 @@ def listed(ids: Iterable[int]) -> str:
     return cpulist.render(ids)
 
 
-@dataclass(frozen=True)
-class Steering:
+class Steering(NamedTuple):
     """How the kernel spreads packets in software, per queue."""
 
     rps: Dict[str, str]
@@ -271,8 +268,7 @@ def _most_in_flight(host: Host, one: Nic) -> Optional[int]:
     return _number(host, bql_file(one, one.tx[0], "limit_max")) if one.tx else None
 
 
-@dataclass(frozen=True)
-class _Settings:
+class _Settings(NamedTuple):
     """What the driver answers."""
 
     version: Optional[str]

@@ -9,8 +9,7 @@ Counters since boot say little about now: a host that was slow last week still s
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
-from typing import Any, Callable, Dict, Mapping, Optional
+from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import ethtool, interrupts, nic
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
@@ -19,8 +18,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import proc_s
 _GAUGE = "conntrack_allowance_available"
 
 
-@dataclass(frozen=True)
-class _Counters:
+class _Counters(NamedTuple):
     allowances: Mapping[str, Mapping[str, int]]  # interface → counter → value
     packets: Mapping[str, int]  # interface → sent and received
     times: Mapping[int, proc_stat.Times]

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
-from typing import Dict, List, Optional, Set, Tuple
+from typing import Dict, List, NamedTuple, Optional, Set, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import interrupts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
@@ -30,13 +29,12 @@ _QUEUE = re.compile(r"(rx|tx)-([0-9]{1,4})", re.ASCII)
 PCI_DRIVERS = ("ixgbevf", "ixgbe", "igb", "igbvf", "ena", "i40e", "iavf", "ice", "mlx5_core", "mlx4_en", "bnxt_en")
 
 
-@dataclass(frozen=True)
-class Nic:
+class Nic(NamedTuple):
     """One interface with hardware behind it."""
 
     name: str
     place: str
-    index: int  # ifindex: in the order in which they appeared
+    ifindex: int  # in the order in which they appeared
     up: bool  # somebody brought it up; one that is down carries nothing
     driver: Optional[str]
     node: Optional[int]  # None: none in particular
@@ -60,7 +58,7 @@ def observe(host: Host, found: Interrupts) -> Tuple[Nic, ...]:
         if link is None or host.line("{}/{}/type".format(NET, name)) != _ETHERNET:
             continue
         nics.append(_nic(host, found, by_name, name, os.path.basename(link)))
-    return tuple(sorted(nics, key=lambda nic: (nic.index, nic.name)))
+    return tuple(sorted(nics, key=lambda nic: (nic.ifindex, nic.name)))
 
 
 def uppers(host: Host) -> Dict[str, Tuple[str, ...]]:
@@ -96,12 +94,12 @@ def _nic(host: Host, found: Interrupts, by_name: Dict[str, Tuple[Vector, ...]], 
     live = {"rx": set(rx), "tx": set(tx), "both": set(rx) | set(tx)}
     used = tuple(vector for vector in vectors if vector.queue in live[vector.kind])
     nameless = {line.number for line in found.lines if line.number in owned and not line.names}
-    index = host.line(folder + "/ifindex") or ""
+    ifindex = host.line(folder + "/ifindex") or ""
     node = host.line(folder + "/device/numa_node") or host.line(folder + "/device/../numa_node") or ""
     return Nic(
         name=name,
         place=place,
-        index=int(index) if index.isdigit() and index.isascii() else 0,
+        ifindex=int(ifindex) if ifindex.isdigit() and ifindex.isascii() else 0,
         up=is_up(host, name),
         driver=driver,
         node=int(node) if node.isdigit() and node.isascii() else None,

@@ -6,8 +6,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Any, Dict, FrozenSet, Mapping, Optional
+from typing import Any, Dict, FrozenSet, Mapping, NamedTuple, Optional
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import services
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
@@ -19,8 +18,7 @@ _NODE = re.compile(r"node[0-9]{1,5}", re.ASCII)
 _LINE = re.compile(r"([a-z_]{3,32}) ([0-9]{1,20})", re.ASCII)
 
 
-@dataclass(frozen=True)
-class NumaFacts:
+class NumaFacts(NamedTuple):
     """The kernel's counters since boot, in per mille so that they are whole numbers."""
 
     remote: Mapping[str, Optional[int]]  # node → pages given there to CPUs of another node, of 1,000

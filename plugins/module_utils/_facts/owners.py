@@ -9,8 +9,7 @@ Decided by what a daemon is configured to set, not by its presence: RHEL runs tu
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Any, Dict, Iterator, Mapping, Optional, Set, Tuple
+from typing import Any, Dict, Iterator, Mapping, NamedTuple, Optional, Set, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import link_files
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
@@ -36,8 +35,7 @@ _REPEATED_GROUP = re.compile(r"\)[*+{]")
 _LONGEST_LINE = 100  # characters of a line of /proc/cpuinfo that a profile's expression is looked for in
 
 
-@dataclass(frozen=True)
-class OwnersFacts:
+class OwnersFacts(NamedTuple):
     """Who else has a say on this host."""
 
     running: Tuple[str, ...]  # of tuned, irqbalance, kubelet
@@ -52,7 +50,7 @@ class OwnersFacts:
     def as_dict(self) -> Dict[str, Any]:
         """Plain JSON."""
         return {
-            **self.__dict__,
+            **self._asdict(),
             "tuned": dict(self.tuned),
             "sysctl": {key: list(of) for key, of in self.sysctl.items()},
             "mtu": {place: list(of) for place, of in self.mtu.items()},

@@ -6,8 +6,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Dict, NamedTuple, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.cpu import first_processor
@@ -36,8 +35,7 @@ _MARKERS = (
 )
 
 
-@dataclass(frozen=True)
-class PlatformFacts:
+class PlatformFacts(NamedTuple):
     """What kind of host this is. None is what can't be known."""
 
     host_class: str  # xen_pv | xen_hvm | nitro | metal | not_ec2 | container
@@ -58,7 +56,7 @@ class PlatformFacts:
 
     def as_dict(self) -> Dict[str, Any]:
         """Plain JSON."""
-        plain = dict(self.__dict__)
+        plain = self._asdict()
         for name in ("kernel_version", "kernel_build"):
             plain[name] = list(plain[name]) if plain[name] is not None else None
         return plain

@@ -10,8 +10,7 @@ there or they aren't (ec2.md 2.2).
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import CPU
@@ -28,8 +27,7 @@ DOMAIN = re.compile(r"(?:policy|cpu)[0-9]{1,5}", re.ASCII)
 _CPU_NAME = re.compile(r"cpu([0-9]{1,5})", re.ASCII)
 
 
-@dataclass(frozen=True)
-class IdleState:
+class IdleState(NamedTuple):
     """One way to idle, the shallowest first."""
 
     key: str  # state0, state1, …: the kernel's directory
@@ -43,8 +41,7 @@ class IdleState:
         return self.name.upper() in ("POLL", "C0")
 
 
-@dataclass(frozen=True)
-class PowerFacts:
+class PowerFacts(NamedTuple):
     """C-states and P-states as the kernel offers them. None is what the host doesn't have."""
 
     idle_driver: Optional[str]  # intel_idle, acpi_idle, haltpoll
@@ -62,9 +59,9 @@ class PowerFacts:
 
     def as_dict(self) -> Dict[str, Any]:
         """Plain JSON."""
-        plain: Dict[str, Any] = dict(self.__dict__)
+        plain: Dict[str, Any] = self._asdict()
         if self.idle_states is not None:
-            plain["idle_states"] = [state.__dict__ for state in self.idle_states]
+            plain["idle_states"] = [state._asdict() for state in self.idle_states]
         for name in ("idle_disabled", "frequency_cpus", "governors", "preferences"):
             plain[name] = dict(plain[name]) if plain[name] is not None else None
         for name in ("idle_arguments", "governors_offered", "preferences_offered"):
@@ -169,7 +166,7 @@ def settled(before: PowerFacts, online: Iterable[int]) -> PowerFacts:
     def left(words: Optional[Mapping[str, str]]) -> Optional[Mapping[str, str]]:
         return {domain: words.get(domain, "") for domain in cpus} if words is not None else None
 
-    return replace(before, frequency_cpus=cpus, governors=left(before.governors), preferences=left(before.preferences))
+    return before._replace(frequency_cpus=cpus, governors=left(before.governors), preferences=left(before.preferences))
 
 
 def turbo(host: Host) -> Optional[str]:

@@ -9,8 +9,7 @@ more is read is of known programs alone, of their first processes, and of the be
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, Dict, List, Mapping, Optional, Set, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Set, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import listening, program
@@ -25,8 +24,7 @@ _TABLE = 256 * 1024
 _COMMAND_LINE = 1024 * 1024
 
 
-@dataclass(frozen=True)
-class Program:
+class Program(NamedTuple):
     """A known program that runs."""
 
     name: str
@@ -35,8 +33,7 @@ class Program:
     ports: Tuple[int, ...]  # on which it listens for TCP
 
 
-@dataclass(frozen=True)
-class RunningFacts:
+class RunningFacts(NamedTuple):
     """The known programs by name, and how many processes were looked at."""
 
     programs: Tuple[Program, ...]
@@ -44,7 +41,7 @@ class RunningFacts:
 
     def as_dict(self) -> Dict[str, Any]:
         """Plain JSON."""
-        return asdict(self)
+        return {"programs": [program._asdict() for program in self.programs], "processes": self.processes}
 
 
 def observe(host: Host) -> RunningFacts:

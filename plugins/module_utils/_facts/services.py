@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
-from typing import Dict, FrozenSet, Iterable, Iterator, Mapping, Optional, Tuple
+from typing import Dict, FrozenSet, Iterable, Iterator, Mapping, NamedTuple, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
@@ -43,8 +42,7 @@ _STATUS = re.compile(r"^(PPid|Cpus_allowed_list):\s*([0-9,-]{1,4096})$", re.ASCI
 _LOOKED_AT = 16
 
 
-@dataclass(frozen=True)
-class Process:
+class Process(NamedTuple):
     """The main process of a service."""
 
     pid: int
@@ -52,8 +50,7 @@ class Process:
     policy: Optional[Tuple[str, Tuple[int, ...]]]  # of its memory: ("bind", (1,)), ("default", ()); None: not readable
 
 
-@dataclass(frozen=True)
-class Device:
+class Device(NamedTuple):
     """A device on the PCI bus."""
 
     address: str

@@ -10,8 +10,7 @@ computed from another.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
-from typing import Any, Dict, FrozenSet, Optional, Tuple
+from typing import Any, Dict, FrozenSet, NamedTuple, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
@@ -23,8 +22,7 @@ CONTROL = CPU + "/smt/control"
 _CPU_NAME = re.compile(r"cpu([0-9]{1,5})", re.ASCII)
 
 
-@dataclass(frozen=True)
-class SmtFacts:
+class SmtFacts(NamedTuple):
     """SMT as the kernel has it. None is what the host doesn't say."""
 
     control: Optional[str]  # on | off | forceoff | notsupported | notimplemented; None: before Linux 4.19
@@ -37,7 +35,7 @@ class SmtFacts:
 
     def as_dict(self) -> Dict[str, Any]:
         """Plain JSON."""
-        return {**self.__dict__, "arguments": list(self.arguments)}
+        return {**self._asdict(), "arguments": list(self.arguments)}
 
 
 def observe(host: Host) -> SmtFacts:
@@ -116,19 +114,18 @@ def settled(before: SmtFacts, after: SmtFacts, cpus: TopologyFacts) -> Tuple[Smt
     """
     if after.control != before.control:
         gone_now = together(before.offline, cpulist.render(seconds(cpus) or ()))
-        after = replace(after, offline=gone_now if after.control == "off" else "")
+        after = after._replace(offline=gone_now if after.control == "off" else "")
     gone = frozenset(cpulist.parse(after.offline or ""))
     online = tuple(cpu for cpu in cpus.cpus_present or () if cpu not in gone)
     known = frozenset(cpus.cpus_online or ()) >= frozenset(online)
-    return after, replace(
-        cpus,
+    return after, cpus._replace(
         cpus_online=online,
         cpus_offline=tuple(sorted(gone)),
         sockets=_without(cpus.sockets, gone) if known else None,
         cores=_without(cpus.cores, gone) if known else None,
-        caches=tuple(replace(cache, shared=_without(cache.shared, gone) or ()) for cache in cpus.caches),
+        caches=tuple(cache._replace(shared=_without(cache.shared, gone) or ()) for cache in cpus.caches),
         nodes=tuple(
-            replace(node, cpus=left, cpulist=cpulist.render(left))
+            node._replace(cpus=left, cpulist=cpulist.render(left))
             for node in cpus.nodes
             for left in [tuple(cpu for cpu in node.cpus if cpu not in gone)]
         ),

@@ -10,8 +10,7 @@ computed from numbers of CPUs: siblings, sockets and nodes are what the kernel l
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Any, Callable, Dict, FrozenSet, List, Optional, Set, Tuple
+from typing import Any, Callable, Dict, FrozenSet, List, NamedTuple, Optional, Set, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
@@ -32,16 +31,14 @@ _CACHE_KINDS = {"Data": "d", "Instruction": "i", "Unified": ""}
 _SPARC_CACHES = (("L1d", "l1_dcache_size"), ("L1i", "l1_icache_size"), ("L2", "l2_cache_size"))
 
 
-@dataclass(frozen=True)
-class Cache:
+class Cache(NamedTuple):
     """All caches of one level and kind: "L1d", "L1i", "L2", "L3"."""
 
     name: str
     shared: Tuple[Cpus, ...]  # per cache: the online CPUs that share it
 
 
-@dataclass(frozen=True)
-class Node:
+class Node(NamedTuple):
     """One NUMA node that the kernel has online."""
 
     id: int
@@ -51,8 +48,7 @@ class Node:
     distances: Optional[Tuple[int, ...]]  # to each node of TopologyFacts.nodes, in that order; 10 is local
 
 
-@dataclass(frozen=True)
-class TopologyFacts:
+class TopologyFacts(NamedTuple):
     """CPUs, caches, nodes and memory. None is what the host doesn't say."""
 
     cpus_online: Optional[Cpus]

@@ -8,8 +8,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from dataclasses import dataclass
-from typing import Any, Dict, Optional
+from typing import Any, Dict, NamedTuple, Optional
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import switched_off
@@ -30,8 +29,7 @@ _OLDEST = 8  # Python 3.8, as for every module
 _AT_BOOT = re.compile(r"/(usr|opt)/[A-Za-z0-9._/+-]{1,200}", re.ASCII)
 
 
-@dataclass(frozen=True)
-class UnitFacts:
+class UnitFacts(NamedTuple):
     """The unit on this host."""
 
     systemd: Optional[str]  # booted | installed (an image that isn't running); None without systemd
@@ -42,7 +40,7 @@ class UnitFacts:
 
     def as_dict(self) -> Dict[str, Any]:
         """Plain JSON."""
-        return dict(self.__dict__)
+        return self._asdict()
 
 
 def observe(host: Host) -> UnitFacts:

@@ -6,8 +6,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Dict, Optional, Tuple
+from typing import Dict, NamedTuple, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.kernel_log import messages
 
@@ -22,8 +21,7 @@ _NO_QUEUES = re.compile(r"Invalid max_queues \(([0-9]{1,9})\), will use default 
 MAX_DISKS = 4096
 
 
-@dataclass(frozen=True)
-class Agreement:
+class Agreement(NamedTuple):
     """What front end and back end agreed on for one disk. None is what the line doesn't say."""
 
     disk: str

@@ -12,8 +12,7 @@ wanted that died half-way: any of these may stand in a file.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
-from typing import Any, Dict, Mapping, Optional, Tuple
+from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import json_text, kernel_arguments
@@ -22,13 +21,12 @@ PATH = "/var/lib/nearmetal/boot_arguments.json"
 VERSION = 1
 
 
-@dataclass(frozen=True)
-class Record:
+class Record(NamedTuple):
     """Argument → its text, as wanted; `before` is what it may have been until a run that hasn't ended."""
 
-    arguments: Mapping[str, str] = field(default_factory=dict)
+    arguments: Mapping[str, str] = {}
     before: Optional[Mapping[str, Tuple[str, ...]]] = None
-    theirs: Mapping[str, Tuple[str, ...]] = field(default_factory=dict)  # a text of ours → files that had it before us
+    theirs: Mapping[str, Tuple[str, ...]] = {}  # a text of ours → files that had it before us
 
     def texts(self) -> Dict[str, Tuple[str, ...]]:
         """Argument → every text of ours that may stand in a file, the one wanted last."""

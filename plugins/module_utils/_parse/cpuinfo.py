@@ -5,12 +5,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Dict, FrozenSet, Optional, Set
+from typing import Dict, FrozenSet, NamedTuple, Optional, Set
 
 
-@dataclass(frozen=True)
-class CpuInfo:
+class CpuInfo(NamedTuple):
     """What the first processor says of itself; None is what it doesn't say.
 
     Virtual Graviton hosts say nothing of their hypervisor, and x86 says no implementer.

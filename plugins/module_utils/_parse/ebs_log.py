@@ -10,16 +10,14 @@ number, six totals, then microseconds in which a limit held I/O back. Little-end
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
-from typing import Optional
+from typing import NamedTuple, Optional
 
 PAGE, SIZE = 0xD0, 4096  # the identifier of the log page, its length in bytes
 _MAGIC = 0x3C23B510
 _HEAD = struct.Struct("<I4x6Q4Q")
 
 
-@dataclass(frozen=True)
-class Exceeded:
+class Exceeded(NamedTuple):
     """Microseconds since the volume was attached in which a limit held its I/O back."""
 
     volume_iops_us: int

@@ -6,8 +6,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import List, Optional, Tuple
+from typing import List, NamedTuple, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cmdline
 
@@ -19,8 +18,7 @@ _INITRD = re.compile(r"initrd(16|efi)?")
 _ID = re.compile(r"""\$menuentry_id_option\s+['"]([^'"]*)['"]""")
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """One way to boot Linux: the kernel, what it is told, and its initial file systems."""
 
     kernel: str

@@ -6,8 +6,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import List, Tuple
+from typing import List, NamedTuple, Tuple
 
 _COLUMN = re.compile(r"CPU([0-9]{1,5})", re.ASCII)
 _LABEL = re.compile(r"\s*([^\s:]{1,32}):", re.ASCII)
@@ -17,8 +16,7 @@ _WIDTH = 10
 _HANDLER = re.compile(r"(?:.*-)?(?:edge|fasteoi|level|event|msi-x|msi|virq|ipi|Edge|Level)|[0-9]+", re.ASCII)
 
 
-@dataclass(frozen=True)
-class Interrupt:
+class Interrupt(NamedTuple):
     """One line. `label` is a number for a device's interrupt, a word (LOC, RES) for the others."""
 
     label: str
@@ -44,8 +42,7 @@ class Interrupt:
         return tuple(reversed(found))
 
 
-@dataclass(frozen=True)
-class Interrupts:
+class Interrupts(NamedTuple):
     """The whole file. CPUs that are offline have no column."""
 
     cpus: Tuple[int, ...]

@@ -6,8 +6,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Optional, Pattern, Tuple
+from typing import NamedTuple, Optional, Pattern, Tuple
 
 BOTH, RX, TX = "both", "rx", "tx"
 # The largest number of queues of any driver named here is 1024; a name may hold anything.
@@ -15,8 +14,7 @@ _QUEUE = r"(?P<queue>[0-9]{1,4})"
 _KINDS = {"rx": RX, "input": RX, "tx": TX, "output": TX}
 
 
-@dataclass(frozen=True)
-class QueueName:
+class QueueName(NamedTuple):
     """What a name says. `device` is an interface, a PCI address, virtioN, or vifN of Xen."""
 
     device: str

@@ -10,8 +10,7 @@ last, because for most arguments the kernel takes the last value.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import FrozenSet, Iterable, List, Optional, Tuple
+from typing import FrozenSet, Iterable, List, NamedTuple, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cmdline
@@ -24,8 +23,7 @@ NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}", re.ASCII)
 LONGEST = 2047
 
 
-@dataclass(frozen=True)
-class Asked:
+class Asked(NamedTuple):
     """What one concern asks for: `text` is one argument, or several whose order matters, with blanks between."""
 
     by: str  # concern.knob, for the operator

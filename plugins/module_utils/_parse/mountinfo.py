@@ -6,15 +6,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Tuple
+from typing import NamedTuple, Tuple
 
 _OCTAL = re.compile(r"\\([0-3][0-7]{2})", re.ASCII)
 _DEVICE = re.compile(r"[0-9]{1,4}:[0-9]{1,8}", re.ASCII)
 
 
-@dataclass(frozen=True)
-class Mount:
+class Mount(NamedTuple):
     """One mounted file system."""
 
     device: str  # major:minor; 0:… for a file system that has no block device of its own

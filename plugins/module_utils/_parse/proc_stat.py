@@ -6,15 +6,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Dict
+from typing import Dict, NamedTuple
 
 # user nice system idle iowait irq softirq steal; guest time is part of user.
 _LINE = re.compile(r"^cpu([0-9]{1,5})((?: [0-9]{1,20}){7,10})\s*$", re.ASCII | re.MULTILINE)
 
 
-@dataclass(frozen=True)
-class Times:
+class Times(NamedTuple):
     """Ticks of one CPU since boot."""
 
     total: int

@@ -9,8 +9,7 @@ Only a text in quotes, alone in its line and outside of conditions, is edited: w
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Iterator, Optional, Tuple
+from typing import Iterator, NamedTuple, Optional, Tuple
 
 LONGEST = 65536  # characters of a file that is looked at
 
@@ -26,16 +25,14 @@ _PIECE = re.compile(
 _CLOSED = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'|`[^`]*`|\\.", re.DOTALL)
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """Where the value of a variable stands between its quotes; an obstacle says why it isn't edited there."""
 
     span: Optional[Tuple[int, int]] = None
     obstacle: str = ""
 
 
-@dataclass(frozen=True)
-class _Line:
+class _Line(NamedTuple):
     """A line as the shell reads it: up to a line's end that no quote or backslash takes away."""
 
     number: int

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
@@ -40,7 +39,7 @@ def with_type(facts: Facts, wanted: Wanted) -> Facts:
         raise NearmetalError(f"instance_type is a type of EC2 such as t2.large, not {shown(name)}")
     if platform.instance_type is not None or platform.host_class not in ("xen_pv", "xen_hvm"):
         return facts
-    return replace(facts, platform=replace(platform, instance_type=name, burstable=is_burstable(name)))
+    return facts._replace(platform=platform._replace(instance_type=name, burstable=is_burstable(name)))
 
 
 # What a T2 has on Xen: vCPUs, each a core of its own, and MiB of memory.

@@ -8,7 +8,6 @@ The hosts are those of tests/hosts, one per kind, that call themselves the type:
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Dict, List, Set
 
@@ -51,7 +50,7 @@ def test_every_workload_plans_on_every_type(stand_in: str, tmp_path: Path) -> No
         kind = offline_types()[name]
         if kind.hypervisor != "xen":  # a Xen host doesn't know its type
             (tmp_path / PRODUCT.lstrip("/")).write_text(f"{name}\n")
-            facts = replace(facts, platform=platform.observe(host))
+            facts = facts._replace(platform=platform.observe(host))
             assert facts.platform is not None
             assert (facts.platform.instance_type, facts.platform.burstable) == (name, kind.burstable)
             assert facts.platform.host_class == ("metal" if kind.bare_metal else "nitro")

@@ -9,7 +9,6 @@ import json
 import socket
 import threading
 import time
-from dataclasses import replace
 from typing import Any, Callable, Iterator, Tuple
 
 import pytest
@@ -98,15 +97,15 @@ def test_the_token_is_kept_nowhere_and_user_data_is_not_read(serve: Serve) -> No
 
 def test_a_host_that_is_not_ec2_is_not_asked(serve: Serve) -> None:
     server = serve()
-    found = imds.observe(replace(NITRO, host_class="not_ec2", instance_id=None), place(server))
+    found = imds.observe(NITRO._replace(host_class="not_ec2", instance_id=None), place(server))
     assert (found.status, server.asked) == ("not_ec2", [])
-    container = replace(NITRO, host_class="container", instance_id=None)
+    container = NITRO._replace(host_class="container", instance_id=None)
     assert imds.observe(container, place(server)).status == "not_ec2"
     assert server.asked == []
 
 
 def test_a_container_on_ec2_hears_about_the_hop_limit(serve: Serve) -> None:
-    found = imds.observe(replace(NITRO, host_class="container"), place(serve("slow")))
+    found = imds.observe(NITRO._replace(host_class="container"), place(serve("slow")))
     assert found.status == "no_answer"
     assert "hop limit" in found.reason
 
