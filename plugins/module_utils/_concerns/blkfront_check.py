@@ -43,13 +43,7 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
         return _GRANTS.says("not_applicable", reason)
     version = facts.platform.kernel_version if facts.platform is not None else None
     return Plan(
-        findings=(
-            *_kernel(version),
-            *_grants(disks, version),
-            *_indirect(disks),
-            *_segments(disks),
-            *_queues(disks),
-        )
+        findings=(*_kernel(version), *_grants(disks, version), *_indirect(disks), *_segments(disks), *_queues(disks))
     )
 
 
@@ -110,7 +104,7 @@ def _why_missing(disks: BlkfrontFacts) -> str:
 
 def _why_disabled(disks: BlkfrontFacts) -> str:
     if disks.parameters.get("feature_persistent") in ("N", "0"):
-        return "this kernel was told not to ask for them: remove xen_blkfront.feature_persistent=0 and reboot"
+        return "this kernel doesn't ask for them: remove xen_blkfront.feature_persistent=0 and reboot"
     return (
         "the back end decides, and many of EC2's Xen hosts don't offer them: nothing to set here; a type on Nitro"
         " needs no grants"
@@ -121,13 +115,13 @@ def _indirect(disks: BlkfrontFacts) -> Tuple[Finding, ...]:
     lines = [line for disk, line in (disks.agreements or {}).items() if disk in disks.disks]
     without = {line.disk: "disabled" for line in lines if line.indirect_descriptors is False}
     having = {line.disk: "enabled" for line in lines if line.indirect_descriptors}
-    told = []
+    findings = []
     if having:
-        told.append(_INDIRECT.finding("ok", "a request may be larger than 44 KiB", having))
+        findings.append(_INDIRECT.finding("ok", "a request may be larger than 44 KiB", having))
     if without:
         reason = "without them a request carries 11 pages, 44 KiB: large sequential ones are cut; the back end decides"
-        told.append(_INDIRECT.finding("advice", reason, without))
-    return tuple(told)
+        findings.append(_INDIRECT.finding("advice", reason, without))
+    return tuple(findings)
 
 
 def _segments(disks: BlkfrontFacts) -> Tuple[Finding, ...]:

@@ -70,19 +70,19 @@ def may_be_burstable(facts: Facts) -> str:
 
 def closed(concern: str, knob: str, facts: Facts, wanted: Wanted) -> Tuple[Finding, ...]:
     """The finding that ends planning on a host that isn't ours to tune; empty elsewhere."""
-    reason = _stranger(facts, wanted, "tunes it")
+    reason = _outside(facts, wanted, "tunes it")
     return (Finding(concern, knob, "refused", reason, reference="docs/host_classes.md"),) if reason else ()
 
 
 def beside_the_point(concern: str, knob: str, facts: Facts, wanted: Wanted) -> Tuple[Finding, ...]:
     """The same for a concern that only looks: that does no harm, so nothing is refused."""
-    reason = _stranger(facts, wanted, "looks")
+    reason = _outside(facts, wanted, "looks")
     status = "unknown" if host_class(facts, wanted) is None else "not_applicable"
     return (Finding(concern, knob, status, reason, reference="docs/host_classes.md"),) if reason else ()
 
 
-def _stranger(facts: Facts, wanted: Wanted, does: str) -> str:
-    """Why this host isn't ours, and what a concern `does` when told to go on; empty when it is ours."""
+def _outside(facts: Facts, wanted: Wanted, does: str) -> str:
+    """Why this host isn't ours, and what a concern `does` with `allow_not_ec2`; empty when it is ours."""
     kind = host_class(facts, wanted)
     if kind == "container":
         return "this is a container: its kernel belongs to the host; run on the host"

@@ -10,8 +10,9 @@ from typing import Mapping, Optional, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files import MARK
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning import unit
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
 
 # Folder → who reads it, and what that does with our file.
 _READERS: Mapping[str, Tuple[str, str]] = {
@@ -46,40 +47,18 @@ def udev_rules(concern: str, rules: Sequence[str]) -> Tuple[str, str]:
 
 
 def plan_file(concern: str, facts: Facts, path: str, text: Optional[str], wanted_by: str) -> Plan:
-    """Make the file `path` hold `text`, or (None) not exist."""
+    """Make the file `path` hold `text`, or (None) not exist. Its findings show the path instead of the text."""
     present = (facts.files or {}).get(path)
     reference, tool = _READERS.get(posixpath.dirname(path), _READERS["/etc/tmpfiles.d"])
+    knob = Knob(concern, "persist", "files", reference, place=path, scope="boot")
     if present == text:
-        if text is None:
-            return Plan()
-        return Plan(findings=(Finding(concern, "persist", "ok", "persisted", path, path, reference, path),))
+        return Plan() if text is None else knob.says("ok", "persisted", path, path)
+    reason = f"the kernel forgets it at a reboot; {tool} at each boot"
     if text is None:
         reason = "not wanted at boot any more"
-    else:
-        reason = f"the kernel forgets it at a reboot; {tool} at each boot"
-    action = Action(
-        concern=concern,
-        knob="persist",
-        what="files",
-        where=path,
-        before=present,
-        after=text,
-        scope="boot",
-        wanted_by=wanted_by,
-        reason=reason,
-        reference=reference,
-    )
-    finding = Finding(
-        concern=concern,
-        knob="persist",
-        status="would_change",
-        where=path,
-        now=path if present is not None else None,
-        wanted=path if text is not None else None,
-        reason=reason,
-        reference=reference,
-    )
-    return Plan((action,), (finding,))
+    now, goal = (path if content is not None else None for content in (present, text))
+    finding = knob.finding("would_change", reason, now, goal)
+    return Plan((knob.action(wanted_by, present, text, reason),), (finding,))
 
 
 def by_unit(concern: str, facts: Facts) -> Plan:
@@ -87,19 +66,15 @@ def by_unit(concern: str, facts: Facts) -> Plan:
 
     Needs the domain `unit`. Call it when something is left to us and is to be persisted.
     """
-    here = facts.unit
-    stop = unit.obstacle(here) if here is not None else "it could not be observed whether this host runs systemd"
-    if here is None or stop:
-        reason = f"{stop}; so it lasts until the next boot: name the value, or set persist: false"
-        return Plan(findings=(Finding(concern, "persist", "refused", reason, reference=unit.REFERENCE),))
-    lives = here.enabled and here.agent is not None
-    finding = Finding(
-        concern=concern,
-        knob="persist",
-        status="ok" if lives else "would_change",
-        reason="nearmetal.service plans it anew at each boot, for the size that the host has then",
-        now=unit.SERVICE_NAME if lives else None,
-        wanted=unit.SERVICE_NAME,
-        reference=unit.REFERENCE,
-    )
-    return Plan(findings=(finding,), replan=True)
+    knob = Knob(concern, "persist", reference=unit.REFERENCE)
+    obstacle = "it could not be observed whether this host runs systemd"
+    if facts.unit is not None:
+        obstacle = unit.obstacle(facts.unit)
+    if facts.unit is None or obstacle:
+        return knob.says(
+            "refused", f"{obstacle}; so it lasts until the next boot: name the value, or set persist: false"
+        )
+    installed = facts.unit.enabled and facts.unit.agent is not None
+    status, now = ("ok", unit.SERVICE_NAME) if installed else ("would_change", None)
+    reason = "nearmetal.service plans it anew at each boot, for the size that the host has then"
+    return Plan(findings=(knob.finding(status, reason, now, unit.SERVICE_NAME),), replan=True)

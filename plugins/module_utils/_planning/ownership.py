@@ -86,7 +86,7 @@ def guarded(knobs: Sequence[Knob], owners: OwnersFacts, plan_of: Callable[[Wante
 
     The others are planned as if those had not been asked for, so that what is kept for
     the next boot holds them alone. A knob that has our value, but not the owner's, is
-    owned as well: when the owner starts again it has theirs. With `owner_conflict:
+    owned as well: when the owner starts again it sets its own. With `owner_conflict:
     take_over` the plan stays, and the owner is named as advice.
     """
     plan = plan_of(wanted)
@@ -104,18 +104,18 @@ def guarded(knobs: Sequence[Knob], owners: OwnersFacts, plan_of: Callable[[Wante
     if not owned:
         return plan
     if wanted.get("owner_conflict") == "take_over":
-        told = tuple(
+        advice = tuple(
             _finding(action, "advice", f"{owner.says}, {_afterwards(owners, action, owner, wanted)}", owner.name)
             for action, owner in owned.values()
         )
-        return Plan(plan.actions, plan.findings + told, plan.replan)
+        return Plan(plan.actions, plan.findings + advice, plan.replan)
     everywhere = {knob for knob, place in owned if not place}
     rest = plan_of(
         replace(wanted, options={name: value for name, value in wanted.options.items() if name not in everywhere})
     )
     actions = tuple(action for action in rest.actions if not _taken(owned, action))
     files = not any((action.knob, "") in owned for action in rest.actions)  # else one holds what isn't to be set
-    told = tuple(
+    refused = tuple(
         _finding(action, "refused", f"{owner.says}; {_WAYS_OUT}", owner.name) for action, owner in owned.values()
     )
     advice = tuple(finding for finding in plan.findings if finding.status == "advice" and _taken(owned, finding))
@@ -125,23 +125,23 @@ def guarded(knobs: Sequence[Knob], owners: OwnersFacts, plan_of: Callable[[Wante
         if not _taken(owned, finding) and (files or not _unpersisted(finding, rest))
     )
     actions = tuple(action for action in actions if files or action.what != "files")
-    return Plan(actions, told + advice + findings, plan.replan)
+    return Plan(actions, refused + advice + findings, plan.replan)
 
 
 def _key(action: Action) -> Tuple[str, str]:
-    """A knob, or, where each interface has an owner of its own, the knob of one."""
+    """A knob, or the knob of an interface where each interface has an owner of its own."""
     return action.knob, action.where if action.what == "network.mtu" else ""
 
 
-def _taken(owned: Container[Tuple[str, str]], told: Union[Action, Finding]) -> bool:
-    return (told.knob, "") in owned or (told.knob, told.where) in owned
+def _taken(owned: Container[Tuple[str, str]], part: Union[Action, Finding]) -> bool:
+    return (part.knob, "") in owned or (part.knob, part.where) in owned
 
 
 def _nothing(immutable: str, plan: Plan) -> Plan:
     """A system that its image owns as a whole."""
     reason = f"this system is immutable ({immutable}): change its image, or its own settings"
     changed = {action.knob: action for action in plan.actions if action.after is not None}
-    told = tuple(_finding(action, "refused", reason, immutable) for action in changed.values())
+    refused = tuple(_finding(action, "refused", reason, immutable) for action in changed.values())
     rest = tuple(
         replace(finding, status="refused", reason=reason, owner=immutable)
         if finding.status == "would_change"
@@ -149,11 +149,11 @@ def _nothing(immutable: str, plan: Plan) -> Plan:
         for finding in plan.findings
         if finding.knob not in changed
     )
-    return Plan((), told + rest)
+    return Plan((), refused + rest)
 
 
 def _unpersisted(finding: Finding, plan: Plan) -> bool:
-    """Whether the finding tells of a file that isn't written now: one file holds all values of a concern."""
+    """Whether the finding is about a file that isn't written now: one file holds all values of a concern."""
     return any(action.what == "files" and action.where == finding.where for action in plan.actions)
 
 
@@ -237,16 +237,16 @@ def _writer(path: str) -> str:
     return next((owner for pattern, owner in _WRITERS.items() if re.search(pattern, path)), path)
 
 
-def _same(theirs: str, ours: Value) -> bool:
-    """Whether both want one value; a table of ours has it for each CPU or device.
+def _same(tuned_value: str, ours: Value) -> bool:
+    """Whether both want the same value; a table of ours has it for each CPU or device.
 
     tuned's `>2048` is satisfied by anything from there on, `<2048` by anything up to there.
     """
     values = {" ".join(str(value).split()) for value in (ours.values() if isinstance(ours, Mapping) else (ours,))}
-    bound = theirs[1:].strip()
-    if theirs[:1] in "<>" and all(value.isdecimal() for value in (bound, *values)):
-        return all(int(value) >= int(bound) if theirs[0] == ">" else int(value) <= int(bound) for value in values)
-    return values == {" ".join(theirs.split())}
+    bound = tuned_value[1:].strip()
+    if tuned_value[:1] in "<>" and all(value.isdecimal() for value in (bound, *values)):
+        return all(int(value) >= int(bound) if tuned_value[0] == ">" else int(value) <= int(bound) for value in values)
+    return values == {" ".join(tuned_value.split())}
 
 
 def _finding(action: Action, status: str, reason: str, owner: str) -> Finding:

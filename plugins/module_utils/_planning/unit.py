@@ -9,7 +9,7 @@ when none does any more.
 
 from __future__ import annotations
 
-from typing import Dict, List, Mapping
+from typing import Dict, List, Mapping, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files import (
     LAUNCHER,
@@ -20,12 +20,17 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files 
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import ARGUMENT, BAKED, DISABLED
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.unit import AGENT, UnitFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Value
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Value
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
 from ansible_collections.nearmetal.ec2.plugins.module_utils._version import numbers
 
 NAME = "unit"
 SERVICE_NAME = "nearmetal.service"
 REFERENCE = "docs/unit.md"
+
+_AGENT, _ENABLED, _FILE = (
+    Knob(NAME, "agent", lever, REFERENCE, scope="boot") for lever in ("unit.agent", "unit.enabled", "files")
+)
 
 _HEAD = f"{MARK}: the unit that plans anew. Taken back with the concerns that need it, don't edit.\n"
 
@@ -106,7 +111,7 @@ _LAUNCHER = 'exec {python} -I {agent} "$@"\n'
 
 
 def obstacle(unit: UnitFacts) -> str:
-    """Why the unit can't live here; empty when it can."""
+    """Why the unit can't live on this host; empty when it can."""
     if unit.systemd != "booted":
         return "this host doesn't run systemd, which would start the unit"
     if unit.python is None:
@@ -119,21 +124,23 @@ def plan(unit: UnitFacts, files: Mapping[str, str], agent: str) -> Plan:
 
     What a newer nearmetal installed is left alone.
     """
-    theirs, ours = (numbers((identity or "").split(" ")[0]) for identity in (unit.agent, agent))
-    if theirs is not None and ours is not None and theirs > ours:
+    installed, shipped = (numbers((identity or "").split(" ")[0]) for identity in (unit.agent, agent))
+    if installed is not None and shipped is not None and installed > shipped:
         reason = f"the agent here is of nearmetal {_version(unit.agent)}, newer than {_version(agent)}: left alone"
-        return Plan(findings=(Finding(NAME, "agent", "advice", reason, unit.agent, reference=REFERENCE),))
-    actions = [
-        _action("files", path, files.get(path), text)
-        for path, text in texts(unit.python or "").items()
-        if files.get(path) != text
+        return _AGENT.says("advice", reason, unit.agent)
+    changes: List[Tuple[Knob, Value, Value]] = [
+        (_FILE.at(path), files.get(path), text) for path, text in texts(unit.python or "").items()
     ]
-    if not unit.enabled:
-        actions.append(_action("unit.enabled", "", unit.enabled, True))
-    if unit.agent != agent:
-        # Last: an agent that is upgraded can't be put back, so nothing after it may fail.
-        actions.append(_action("unit.agent", "", unit.agent, agent))
-    return Plan(tuple(actions), (_finding(unit, agent, actions),))
+    changes.append((_ENABLED, unit.enabled, True))
+    # Last: an agent that is upgraded can't be put back, so nothing after it may fail.
+    changes.append((_AGENT, unit.agent, agent))
+    purpose = "what is left to nearmetal is planned anew at each boot and for new devices"
+    actions = tuple(knob.action("auto", now, goal, purpose) for knob, now, goal in changes if now != goal)
+    reason = "plans at each boot, for each new NIC or disk, and every two minutes if queues or interrupts changed"
+    if unit.switched_off:
+        reason += f"; switched off by {unit.switched_off}"
+    status = "would_change" if actions else "ok"
+    return Plan(actions, (_AGENT.finding(status, reason, _version(unit.agent), _version(agent)),))
 
 
 def texts(python: str) -> Dict[str, str]:
@@ -145,36 +152,6 @@ def texts(python: str) -> Dict[str, str]:
         RULES: _HEAD + _RULES,
         LAUNCHER: "#!/bin/sh\n" + _HEAD + _LAUNCHER.format(**names),
     }
-
-
-def _action(what: str, where: str, before: Value, after: Value) -> Action:
-    return Action(
-        concern=NAME,
-        knob="agent",
-        what=what,
-        where=where,
-        before=before,
-        after=after,
-        scope="boot",
-        wanted_by="auto",
-        reason="what is left to nearmetal is planned anew at each boot and for new devices",
-        reference=REFERENCE,
-    )
-
-
-def _finding(unit: UnitFacts, agent: str, actions: List[Action]) -> Finding:
-    reason = "plans at each boot, for each new NIC or disk, and every two minutes if queues or interrupts changed"
-    if unit.switched_off:
-        reason += f"; switched off by {unit.switched_off}"
-    return Finding(
-        concern=NAME,
-        knob="agent",
-        status="would_change" if actions else "ok",
-        reason=reason,
-        now=_version(unit.agent),
-        wanted=_version(agent),
-        reference=REFERENCE,
-    )
 
 
 def _version(identity: "str | None") -> "str | None":

@@ -28,15 +28,13 @@ _WAIVER: Mapping[str, Mapping[str, Any]] = {
     "expires": {"type": "str", "required": True},
 }
 # In the options of each concern as they are stored; there `knob` is without its concern.
-OPTIONS: Mapping[str, Mapping[str, Any]] = {
-    "waivers": {"type": "list", "elements": "dict", "options": _WAIVER},
-}
+OPTIONS: Mapping[str, Mapping[str, Any]] = {"waivers": {"type": "list", "elements": "dict", "options": _WAIVER}}
 
 Concerns = Mapping[str, Concern]
 
 
 def excluded(given: Sequence[Any], concerns: Concerns) -> Dict[str, Set[str]]:
-    """Concern → the options, or of one that only looks the checks, to leave out.
+    """Concern → the options to leave out, or the checks of a concern that only looks.
 
     Raises NearmetalError for what is no `concern.knob`.
     """
@@ -91,15 +89,15 @@ def plan_waived(concern: Concern, wanted: Wanted, plan_of: Callable[[Wanted], Pl
     for knob, waiver in waivers.items():
         demand_day(f"{concern.name}: the waiver of {knob}", waiver["expires"])
     holding = {knob: waivers[knob] for knob in held(wanted, today)}
-    told = [_told(concern, waiver, plan, today) for waiver in waivers.values()]
+    about = [finding for waiver in waivers.values() for finding in _about(concern, waiver, plan, today)]
     if not holding:
-        return Plan(plan.actions, (*plan.findings, *_flat(told)), plan.replan)
+        return Plan(plan.actions, (*plan.findings, *about), plan.replan)
     others = {option: value for option, value in wanted.options.items() if option not in holding}
     rest = plan_of(replace(wanted, options=others))
     actions = tuple(action for action in rest.actions if action.knob not in holding)
     left = tuple(_waived(finding, holding[finding.knob]) for finding in plan.findings if finding.knob in holding)
     findings = tuple(finding for finding in rest.findings if finding.knob not in holding)
-    return Plan(actions, (*left, *findings, *_flat(told)), rest.replan)
+    return Plan(actions, (*left, *findings, *about), rest.replan)
 
 
 def held(wanted: Wanted, today: str) -> List[str]:
@@ -114,8 +112,8 @@ def _waived(finding: Finding, waiver: Mapping[str, str]) -> Finding:
     return replace(finding, status="waived", reason=reason)
 
 
-def _told(concern: Concern, waiver: Mapping[str, str], plan: Plan, today: str) -> Tuple[Finding, ...]:
-    """What is to be said of a waiver that is over, or that can't ever have meant anything."""
+def _about(concern: Concern, waiver: Mapping[str, str], plan: Plan, today: str) -> Tuple[Finding, ...]:
+    """The finding for a waiver that has expired, or that names no knob of the concern."""
     knob = waiver["knob"]
     if knob not in knobs_of(concern):
         reason = (
@@ -129,10 +127,6 @@ def _told(concern: Concern, waiver: Mapping[str, str], plan: Plan, today: str) -
     else:
         return ()
     return (Finding(concern.name, knob, "advice", reason, reference=REFERENCE),)
-
-
-def _flat(told: Sequence[Tuple[Finding, ...]]) -> Tuple[Finding, ...]:
-    return tuple(finding for findings in told for finding in findings)
 
 
 def _split(where: str, name: Any, concerns: Concerns) -> Tuple[str, str]:

@@ -50,7 +50,7 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
 
 
 def plan(facts: Facts, wanted: Wanted) -> Plan:
-    """The plan for every disk's queue, for the rules that give new disks theirs, and for the driver.
+    """The plan for every disk's queue, for the rules that set up new disks, and for the driver.
 
     Raises NearmetalError for a disk that this host doesn't have, and for a value that a disk can't take.
     """

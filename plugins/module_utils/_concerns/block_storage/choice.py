@@ -15,14 +15,7 @@ from typing import Any, Dict, Mapping, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.block import BlockFacts, valid
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.disk import (
-    DISK,
-    HEAD,
-    KINDS,
-    PATH,
-    STACKED,
-    Disk,
-)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.disk import DISK, HEAD, KINDS, PATH, STACKED, Disk
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.bounds import LEAST
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob, Spec

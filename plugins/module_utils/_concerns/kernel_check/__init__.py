@@ -38,10 +38,7 @@ _NETWORK_DRIVER = Knob(NAME, "network_driver", reference="S0-37, S1-04")
 _ENA_DRIVER = Knob(NAME, "ena_driver", reference="ec2.md 2.0")
 _STEAL = Knob(NAME, "steal", reference="S0-09, S1-07")
 _WORKLOAD = Knob(
-    NAME,
-    "workload",
-    spec={"type": "list", "elements": "str", "choices": list(WORKLOADS), "default": []},
-    bound=EVERY,
+    NAME, "workload", spec={"type": "list", "elements": "str", "choices": list(WORKLOADS), "default": []}, bound=EVERY
 )
 KNOBS = (_KERNEL, _DISTRIBUTION, _VIRTUALIZATION, _NETWORK_DRIVER, _ENA_DRIVER, _STEAL, _WORKLOAD)
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
@@ -120,7 +117,7 @@ def _virtualization(facts: Facts, wanted: Wanted) -> List[Finding]:
 
 
 def _driver(facts: Facts, wanted: Wanted, kernel: KernelFacts, of_type: Optional[str]) -> Finding:
-    """The driver in use against what the type offers; on Xen the host doesn't know its type, unless it was told."""
+    """The driver in use against what the type offers; on Xen the host knows its type only from the option."""
     shown = " ".join(sorted(set(kernel.drivers.values()))) or None
     offered = "ena" if host_class(facts, wanted) in ("nitro", "metal") else driver_of(of_type)
     if shown is None:
@@ -185,7 +182,7 @@ def _steal(platform: PlatformFacts, kernel: KernelFacts, limit: int) -> Finding:
     if stolen <= limit * 10:
         return _STEAL.finding("ok", f"at most {limit} % of CPU time was taken by others", shown)
     if platform.burstable:
-        reason = "a burstable type is slowed down when its credits are gone: look at them, tuning doesn't help"
+        reason = "a burstable type is slowed down when its credits are spent: look at them, tuning doesn't help"
     else:
         reason = "EC2 doesn't oversubscribe CPUs except on T types: more threads than vCPUs, or a PV host's own work"
     return _STEAL.finding("advice", reason, shown, f"{limit} %")
@@ -211,10 +208,4 @@ def _numbers(text: Optional[str]) -> Optional[Tuple[int, ...]]:
     return tuple(int(word) for word in match.group().split(".")) if match else None
 
 
-CONCERN = Concern(
-    name=NAME,
-    options=OPTIONS,
-    domains=("platform", "kernel", "topology"),
-    plan=plan,
-    knobs=KNOBS,
-)
+CONCERN = Concern(name=NAME, options=OPTIONS, domains=("platform", "kernel", "topology"), plan=plan, knobs=KNOBS)

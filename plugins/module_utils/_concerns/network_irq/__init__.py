@@ -23,12 +23,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, W
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import host_class, may_be_burstable
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import (
-    CONSENT,
-    PERSIST,
-    Knob,
-    options_of,
-)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import CONSENT, PERSIST, Knob, options_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.network_choice import (
     Choice,
     choices,
@@ -282,7 +277,7 @@ def _assign(
 
 
 def _allowed(network: NetworkFacts, topology: TopologyFacts, wanted: Wanted) -> FrozenSet[int]:
-    """The CPUs that may get interrupts; none when those of an earlier run are gone."""
+    """The CPUs that may get interrupts; none when those of an earlier run are offline."""
     if wanted.get("irq_cpus") is not None:
         return frozenset(cpu_list("network_irq.irq_cpus", wanted.get("irq_cpus"), topology, wanted.stored))
     online = frozenset(topology.cpus_online or ())

@@ -14,11 +14,7 @@ from dataclasses import replace
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.irqbalance import (
-    IrqbalanceFacts,
-    extended,
-    words,
-)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.irqbalance import IrqbalanceFacts, extended, words
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.irqbalance_process import UNIT
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files import IRQBALANCE_POLICY, MARK
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import PCI_DRIVERS, Nic

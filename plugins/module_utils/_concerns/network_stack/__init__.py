@@ -19,6 +19,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob impor
     PERSIST,
     SWITCH,
     Knob,
+    Spec,
     options_of,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import sysctl_d
@@ -39,37 +40,26 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton i
 NAME = "network_stack"
 
 
-def _of_table(name: str, table: str, setting: str, reference: str, spec: Mapping[str, Any], **more: Any) -> Knob:
-    """A field of a table that a driver keeps for each NIC."""
-    return Knob(
-        NAME, name, f"network.{table}", reference, spec, within="interfaces", tuned=(setting,), comparable=True, **more
-    )
+def _of_nic(name: str, fact: str, tuned: str, reference: str, spec: Spec, **more: Any) -> Knob:
+    """A setting of each NIC, which tuned has too."""
+    more = {"comparable": True, **more}
+    return Knob(NAME, name, f"network.{fact}", reference, spec, within="interfaces", tuned=(tuned,), **more)
 
 
 def _offload(name: str, reason: str) -> Knob:
-    option = f"offloads.{name}"
-    return Knob(
-        NAME,
-        name,
-        "network.offloads",
-        "S0-38; ec2.md 2.8",
-        SWITCH,
-        option,
-        "interfaces",
-        reason=reason,
-        tuned=("net.features",),
-    )
+    more = {"option": f"offloads.{name}", "reason": reason, "comparable": False}
+    return _of_nic(name, "offloads", "net.features", "S0-38; ec2.md 2.8", SWITCH, **more)
 
 
 _RINGS = {
-    field: _of_table(
+    field: _of_nic(
         f"{field}_ring", "rings", "net.ring", "S4-05; ec2.md 2.8", {"type": "str"}, bound=LEAST, disruptive=True
     )
     for field in ("rx", "tx")
 }
-_MICROSECONDS: Mapping[str, Any] = {"type": "int", "range": (0, 100000)}
+_MICROSECONDS: Spec = {"type": "int", "range": (0, 100000)}
 _COALESCE = tuple(
-    _of_table(name, "coalesce", "net.coalesce", "S1-09, S4-14; ec2.md 2.8", spec)
+    _of_nic(name, "coalesce", "net.coalesce", "S1-09, S4-14; ec2.md 2.8", spec)
     for name, spec in (("adaptive_rx", SWITCH), ("rx_usecs", _MICROSECONDS), ("tx_usecs", _MICROSECONDS))
 )
 _OFFLOADS = (
@@ -85,28 +75,10 @@ _FEATURES = {
     "gso": ("tx-generic-segmentation",),
     "lro": ("rx-lro",),
 }
-_MTU = Knob(
-    NAME,
-    "mtu",
-    "network.mtu",
-    "S4-16; ec2.md 2.10",
-    {"type": "int", "range": (1280, 9001)},
-    within="interfaces",
-    disruptive=True,
-    tuned=("net.mtu",),
-    comparable=True,
-)
-_LENGTH = Knob(
-    NAME,
-    "txqueuelen",
-    "network.txqueuelen",
-    "ec2.md 2.10",
-    {"type": "int", "range": (1, 100000)},
-    "tx_queue.length",
-    "interfaces",
-    tuned=("net.txqueuelen",),
-    comparable=True,
-)
+_BYTES: Spec = {"type": "int", "range": (1280, 9001)}
+_PACKETS: Spec = {"type": "int", "range": (1, 100000)}
+_MTU = _of_nic("mtu", "mtu", "net.mtu", "S4-16; ec2.md 2.10", _BYTES, disruptive=True)
+_LENGTH = _of_nic("txqueuelen", "txqueuelen", "net.txqueuelen", "ec2.md 2.10", _PACKETS, option="tx_queue.length")
 _BQL = Knob(NAME, "bql", "network.bql", "S4-12; ec2.md 2.8", SWITCH, "tx_queue.bql", "interfaces")
 _TW_RECYCLE = Knob(NAME, "tw_recycle", reference="ec2.md 2.10", spec=SWITCH)
 

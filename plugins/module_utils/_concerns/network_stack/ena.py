@@ -43,10 +43,7 @@ _PARAMETERS = (
     ),
     _parameter("bql", "enable_bql", "with it the driver tells the kernel how many bytes are in flight", _SWITCH),
     _parameter(
-        "lpc_size",
-        "lpc_size",
-        "thousands of pages that the driver keeps for receiving; 0 keeps none",
-        {"type": "str"},
+        "lpc_size", "lpc_size", "thousands of pages that the driver keeps for receiving; 0 keeps none", {"type": "str"}
     ),
 )
 _EXPRESS = Knob(NAME, "ena_express", reference="ec2.md 2.8, ENA Express", spec=CONSENT, option="ena.check_express")

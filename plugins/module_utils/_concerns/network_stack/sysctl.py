@@ -48,12 +48,7 @@ def _numbers(name: str, place: str, reason: str, count: int, least: int, most: i
 _TEXT = {"type": "str"}
 KNOBS: Tuple[Parameter, ...] = (
     _number(
-        "somaxconn",
-        "net.core.somaxconn",
-        "how many connections wait to be accepted",
-        1,
-        bound=LEAST,
-        reference="S4-08",
+        "somaxconn", "net.core.somaxconn", "how many connections wait to be accepted", 1, bound=LEAST, reference="S4-08"
     ),
     _number("max_syn_backlog", "net.ipv4.tcp_max_syn_backlog", "how many connections are half open", 1, bound=LEAST),
     _number(
@@ -64,13 +59,7 @@ KNOBS: Tuple[Parameter, ...] = (
         bound=LEAST,
     ),
     _number(
-        "netdev_budget",
-        "net.core.netdev_budget",
-        "packets per round of NAPI",
-        1,
-        10000,
-        bound=LEAST,
-        reference="S4-14",
+        "netdev_budget", "net.core.netdev_budget", "packets per round of NAPI", 1, 10000, bound=LEAST, reference="S4-14"
     ),
     _number(
         "rmem_max", "net.core.rmem_max", "the largest receive buffer that a program may ask for", 2304, bound=LEAST
@@ -99,13 +88,7 @@ KNOBS: Tuple[Parameter, ...] = (
         bound=MOST,
     ),
     _numbers(
-        "port_range",
-        "net.ipv4.ip_local_port_range",
-        "ports for connections to elsewhere",
-        2,
-        1024,
-        65535,
-        bound=WIDEST,
+        "port_range", "net.ipv4.ip_local_port_range", "ports for connections to elsewhere", 2, 1024, 65535, bound=WIDEST
     ),
     _number(
         "busy_poll",
@@ -117,10 +100,7 @@ KNOBS: Tuple[Parameter, ...] = (
     ),
     _parameter("qdisc", "net.core.default_qdisc", "the queueing discipline of interfaces that come up", _TEXT),
     _parameter(
-        "congestion_control",
-        "net.ipv4.tcp_congestion_control",
-        "how a connection finds its speed; opt-in",
-        _TEXT,
+        "congestion_control", "net.ipv4.tcp_congestion_control", "how a connection finds its speed; opt-in", _TEXT
     ),
     _number(
         "min_free_kbytes",

@@ -1,0 +1,65 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What follows from the declaration of a knob: its option, who wants it, its place in a plan, its other owners."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import sysctl
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import SWITCH, Knob, options_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import validate
+
+from tests.support.knobs import every_knob
+
+LIMITS = Knob("some", "limits", "network.bql", "a test", SWITCH, "queue.limits", "interfaces")
+SENTENCE = "some.queue.limits: this host has no limits"
+
+
+def test_a_value_that_the_host_cannot_take_is_the_users_error_and_not_applicable_for_a_workload() -> None:
+    options = {"queue": {"limits": "enabled"}}
+    with pytest.raises(NearmetalError, match=SENTENCE):
+        LIMITS.impossible(Wanted(options), SENTENCE)
+    finding = LIMITS.at("0000:00:05.0", "ens5").impossible(Wanted(options, {"queue": "workload"}), SENTENCE)
+    assert (finding.status, finding.reason, finding.where) == ("not_applicable", SENTENCE, "0000:00:05.0")
+
+
+def test_a_suboption_is_an_option_of_its_option() -> None:
+    spec = options_of([LIMITS, Knob("some", "length", spec={"type": "int"}, option="queue.length")])
+    assert validate("some", spec, {"queue": {"limits": "enabled", "length": 5}})["queue"]["length"] == 5
+    assert LIMITS.value({"queue": {"limits": "enabled"}}) == "enabled"
+    assert LIMITS.value({"queue": {"length": 5}}) is None
+    assert LIMITS.value({}) is None
+
+
+@pytest.mark.parametrize(
+    ("options", "wanted_by"),
+    [({"queue": {"limits": "enabled"}}, "workload"), ({"interfaces": [{"name": "ens5"}]}, "user")],
+)
+def test_who_wants_a_knob_is_who_gave_the_option_that_holds_it(options: "dict[str, object]", wanted_by: str) -> None:
+    assert LIMITS.wanted_by(Wanted(options, {"queue": "workload", "interfaces": "user"})) == wanted_by
+
+
+def test_checks_and_bounds_follow_from_the_declarations() -> None:
+    knobs = (LIMITS, Knob("some", "load", spec={"type": "int"}, bound="least"), Knob("some", "state"))
+    concern = Concern(
+        "some", options_of(knobs), ("platform",), lambda _facts, _wanted: LIMITS.says("ok", ""), knobs=knobs
+    )
+    assert (concern.checks, concern.bounds) == (("limits", "state"), {"load": "least"})
+
+
+@pytest.mark.parametrize("knob", every_knob(), ids=lambda knob: f"{knob.concern}.{knob.name}")
+def test_a_declaration_names_an_option_and_a_lever_that_exist(knob: Knob) -> None:
+    options = CONCERNS[knob.concern].options
+    if knob.spec is not None:
+        assert (knob.option or knob.name).partition(".")[0] in options
+    assert not knob.within or knob.within in options
+    if knob.lever and knob.lever != "files":
+        assert lever_of(knob.lever)
+    if knob.lever == "sysctl":
+        assert knob.place in sysctl.KEYS, "add it to the parameters that may be read and written"
