@@ -9,8 +9,7 @@ slow port read; tsc is read by the vDSO in user space (S0-11, S0-12).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, List, Mapping, Optional, Tuple
+from typing import Any, List, Mapping, NamedTuple, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.clock import ClockFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
@@ -60,8 +59,7 @@ GAIN = "AWS, 2017: one program took 12.00 s on xen, 2.00 s on tsc"
 NITRO_GOOD = ("tsc", "kvm-clock")
 
 
-@dataclass(frozen=True)
-class _Target:
+class _Target(NamedTuple):
     """The clock source to run on and why, or the finding that ends the search."""
 
     source: str = ""

@@ -5,16 +5,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Callable, Mapping, Tuple
+from typing import Any, Callable, Mapping, NamedTuple, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
 
 
-@dataclass(frozen=True)
-class Concern:
+class Concern(NamedTuple):
     """One thing that is tuned or checked: its options, the facts it needs, and its pure plan."""
 
     name: str

@@ -9,8 +9,8 @@ may own a knob follow from the declarations, which stand at the top of each conc
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any, Dict, Iterable, Mapping, Optional, Tuple
+from dataclasses import replace
+from typing import Any, Dict, Iterable, Mapping, NamedTuple, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Value, Wanted
@@ -24,8 +24,7 @@ PERSIST: Spec = {"type": "bool", "default": True}
 CONSENT: Spec = {"type": "bool", "default": False}
 
 
-@dataclass(frozen=True)
-class Knob:
+class Knob(NamedTuple):
     """What an option moves by one lever. An option that two levers move has two declarations of one name."""
 
     concern: str
@@ -44,13 +43,13 @@ class Knob:
     reversible: str = "now"  # now | by_reboot | no
     # Who else may own it: tuned by these settings (tuned-profiles(7)), some of whose words mean a value of ours.
     tuned: Tuple[str, ...] = ()
-    tuned_words: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    tuned_words: Mapping[str, Mapping[str, str]] = {}
     comparable: bool = False  # its findings show the values that the lever writes, so they can be held against tuned's
     kubelet: bool = False  # kubelet counts, checks or sets it
 
     def at(self, place: str, subject: str = "") -> Knob:
         """The same knob of one device or place."""
-        return replace(self, place=place, subject=subject)
+        return self._replace(place=place, subject=subject)
 
     def value(self, options: Any) -> Any:
         """What the options (or the entry of a list of them) say; None when they leave it out."""

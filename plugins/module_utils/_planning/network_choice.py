@@ -5,8 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Dict, Iterable, Mapping, Sequence, Tuple
+from typing import Any, Dict, Iterable, Mapping, NamedTuple, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.network import NetworkFacts, cpus
@@ -18,8 +17,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options im
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(NamedTuple):
     """The options of one NIC."""
 
     nic: Nic

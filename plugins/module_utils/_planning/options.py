@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Checking the options of a concern against its own spec, without Ansible. PRIVATE to the collection.
 
-The spec has the form of an Ansible argument spec, with a `range` for each number; `for_ansible` takes that out. It
+The spec has the form of an Ansible argument spec, with a `range` for each number, and how many `numbers` a text has;
+`for_ansible` takes these out. It
 serves the modules, which ask here before Ansible makes 1 of true, `tune`, and on the host what is stored as wanted.
 """
 
@@ -73,7 +74,9 @@ def for_ansible(spec: Spec) -> Dict[str, Dict[str, Any]]:
     """The spec as AnsibleModule takes it."""
     return {
         option: {
-            key: for_ansible(value) if key == "options" else value for key, value in rule.items() if key != "range"
+            key: for_ansible(value) if key == "options" else value
+            for key, value in rule.items()
+            if key not in ("range", "numbers")
         }
         for option, rule in spec.items()
     }

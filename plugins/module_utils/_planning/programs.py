@@ -5,12 +5,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Mapping
+from typing import Mapping, NamedTuple
 
 
-@dataclass(frozen=True)
-class Sign:
+class Sign(NamedTuple):
     """The workload that a program is a sign of."""
 
     workload: str

@@ -42,7 +42,7 @@ def cutting(monkeypatch: pytest.MonkeyPatch) -> None:
         return [action for action in actions if action.disruptive and action.what == "clock.current"]
 
     place = "ansible_collections.nearmetal.ec2.plugins.module_utils._engine"
-    monkeypatch.setattr(f"{place}.requests.CONCERNS", {CONCERN.name: replace(CONCERN, plan=plan)})
+    monkeypatch.setattr(f"{place}.requests.CONCERNS", {CONCERN.name: CONCERN._replace(plan=plan)})
     monkeypatch.setattr(f"{place}.dead_man.cuts_off", cuts_off)
 
 

@@ -8,7 +8,6 @@ Lines of tuned 2.20.0-1 and amazon-ec2-net-utils 2.3.0-3 of Debian 12; folders o
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Dict, Optional
 
@@ -228,7 +227,7 @@ def test_the_file_keeps_the_keys_that_nobody_else_owns(tmp_path: Path) -> None:
     root = tmp_path / "host"
     lay_out(root, files_of("nitro_big"))
     sysctl = {"net.core.busy_poll": "50", "net.core.busy_read": "50", "net.core.somaxconn": "1"}
-    facts = replace(observe_facts(Host(str(root)), ("platform",)), files={}, sysctl=sysctl)
+    facts = observe_facts(Host(str(root)), ("platform",))._replace(files={}, sysctl=sysctl)
     wanted = Wanted({"busy_poll": 0, "somaxconn": 8192, "persist": True})
     plan = guarded(network_stack.CONCERN.knobs, found, lambda asked: network_stack.plan(facts, asked), wanted)
     assert {

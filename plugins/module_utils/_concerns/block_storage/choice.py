@@ -10,8 +10,7 @@ are attached later too.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Dict, Mapping, Tuple
+from typing import Any, Dict, Mapping, NamedTuple, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.block import BlockFacts, valid
@@ -64,8 +63,7 @@ OF_QUEUE = (
 SELECTORS = ("kind", "device", "mount")
 
 
-@dataclass(frozen=True)
-class Wishes:
+class Wishes(NamedTuple):
     """Knob → value, per kind and per disk (by name); `derived`: disks whose wishes no udev rule can express."""
 
     kinds: Mapping[str, Mapping[str, Any]]

@@ -5,8 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.block_storage.choice import (
     NAME,
@@ -30,8 +29,7 @@ _MOST_QUEUED = 2048  # MAX_SCHED_RQ of block/blk-mq.h, with any scheduler
 _SHOWN = 4  # names of disks in a sentence
 
 
-@dataclass(frozen=True)
-class Goal:
+class Goal(NamedTuple):
     """What a file is to read; with a status, why it isn't touched."""
 
     value: str = ""
@@ -39,13 +37,12 @@ class Goal:
     reason: str = ""
 
 
-@dataclass
-class _Group:
+class _Group(NamedTuple):
     """Disks of which the same is to be said."""
 
-    now: Dict[str, Any] = field(default_factory=dict)
-    wanted: Dict[str, str] = field(default_factory=dict)
-    names: List[str] = field(default_factory=list)
+    now: Dict[str, Any]
+    wanted: Dict[str, str]
+    names: List[str]
 
 
 def plan(facts: Facts, block: BlockFacts, wishes: Wishes, wanted: Wanted) -> Plan:
@@ -74,7 +71,7 @@ def plan(facts: Facts, block: BlockFacts, wishes: Wishes, wanted: Wanted) -> Pla
                 if due and knob.name == "scheduler":
                     switched.add(disk.place)
                 goal = Goal(goal.value, "would_change" if due else "ok", goal.reason or knob.reason)
-            group = groups.setdefault((goal.status, goal.reason), _Group())
+            group = groups.setdefault((goal.status, goal.reason), _Group({}, {}, []))
             group.now[disk.place] = now
             group.wanted[disk.place] = goal.value or requested
             group.names.append(disk.name)

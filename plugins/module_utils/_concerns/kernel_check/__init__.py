@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Any, List, Mapping, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.kernel_check.ages import end_of_life
@@ -199,7 +198,7 @@ def _type(facts: Facts, of_type: str, workload: str) -> List[Finding]:
         instead = f"{wrong.better} is x86 with CPUs of its own; SAP's hardware directory says which sizes are certified"
     reason = f"{of_type} is wrong for {workload}: {wrong.reason}; {instead}"
     return [
-        replace(_WORKLOAD, reference=wrong.reference, place=workload).finding("advice", reason, of_type, wrong.better)
+        _WORKLOAD._replace(reference=wrong.reference, place=workload).finding("advice", reason, of_type, wrong.better)
     ]
 
 

@@ -9,8 +9,7 @@ A host has no table of types. A test follows each rule for every type of the off
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Optional
+from typing import NamedTuple, Optional
 
 WORKLOADS = ("hpc", "low_latency", "sap_hana")
 SAP = "SAP 1656250, ec2.md 4"
@@ -30,8 +29,7 @@ _SIZES = {
 _FIXED = {"t3a": "m5a", "t4g": "m6g", "t8i": "m8i"}
 
 
-@dataclass(frozen=True)
-class Unsuited:
+class Unsuited(NamedTuple):
     """Why a type is wrong for a workload."""
 
     reason: str

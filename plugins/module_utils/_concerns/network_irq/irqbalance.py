@@ -98,7 +98,7 @@ def _configured(
     if restart or not named:
         lever = "irqbalance.in_force" if restart else "irqbalance.arguments"
         reason = f"{word} keeps irqbalance from interrupts that nearmetal places, whatever their numbers are"
-        actions.append(replace(KNOB.at(file), lever=lever).action(wanted.wanted_by("policy"), present, goal, reason))
+        actions.append(KNOB.at(file)._replace(lever=lever).action(wanted.wanted_by("policy"), present, goal, reason))
     if actions:
         reason = f"{word} in {file} keeps irqbalance from them"
         findings += (_finding("would_change", reason, irqbalance, goal),)

@@ -13,14 +13,12 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from dataclasses import dataclass
-from typing import Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
+from typing import Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import TopologyFacts
 
 
-@dataclass(frozen=True)
-class Demand:
+class Demand(NamedTuple):
     """What one NIC needs: a CPU for each of its queues."""
 
     place: str

@@ -10,8 +10,7 @@ only adds interrupts between CPUs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Dict, FrozenSet, List, Mapping, Tuple
+from typing import Any, Dict, FrozenSet, List, Mapping, NamedTuple, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
@@ -42,8 +41,7 @@ MOST_ENTRIES = 1 << 22
 CPUS_PER_QUEUE = 4
 
 
-@dataclass(frozen=True)
-class Scene:
+class Scene(NamedTuple):
     """The host as the rest of the plan leaves it."""
 
     network: NetworkFacts

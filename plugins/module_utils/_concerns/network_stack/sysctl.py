@@ -5,8 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Dict, Mapping, Optional, Tuple
+from typing import Any, Dict, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
@@ -14,39 +13,46 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, W
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.bounds import LEAST, MOST, WIDEST, widened
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import may_be_burstable
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob, Spec
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
 NAME = "network_stack"
 _INT = 2147483647
 
 
-@dataclass(frozen=True)
-class Parameter(Knob):
-    """A kernel parameter: how many numbers it takes and within what, or, without numbers, a name or a choice."""
-
-    count: int = 0
-    limits: Tuple[int, int] = (0, _INT)
-    also: Tuple[str, ...] = ()  # parameters that get the same value
-    by_memory: bool = False  # whether it fits follows from the host's memory, so no file may set it on another type
-
-
-def _parameter(name: str, place: str, reason: str, spec: Mapping[str, Any], **more: Any) -> Parameter:
+def _parameter(option: str, key: str, reason: str, spec: Spec, **more: Any) -> Knob:
+    """A kernel parameter: numbers within a `range`, a choice, or else a name."""
     more = {"reference": "S4-16; ec2.md 2.10", **more}
-    return Parameter(NAME, name, "sysctl", place=place, reason=reason, spec=spec, comparable=True, **more)
+    return Knob(NAME, option, "sysctl", place=key, reason=reason, spec=spec, comparable=True, **more)
 
 
-def _number(name: str, place: str, reason: str, least: int, most: int = _INT, **more: Any) -> Parameter:
-    spec = {"type": "int", "range": (least, most)}
-    return _parameter(name, place, reason, spec, count=1, limits=(least, most), **more)
+def _number(option: str, key: str, reason: str, least: int, most: int = _INT, **more: Any) -> Knob:
+    return _parameter(option, key, reason, {"type": "int", "range": (least, most)}, **more)
 
 
-def _numbers(name: str, place: str, reason: str, count: int, least: int, most: int = _INT, **more: Any) -> Parameter:
-    return _parameter(name, place, reason, _TEXT, count=count, limits=(least, most), **more)
+def _numbers(option: str, key: str, reason: str, count: int, least: int, most: int = _INT, **more: Any) -> Knob:
+    return _parameter(option, key, reason, {"type": "str", "numbers": count, "range": (least, most)}, **more)
 
 
-_TEXT = {"type": "str"}
-KNOBS: Tuple[Parameter, ...] = (
+_NAME: Spec = {"type": "str"}
+_POLL = "microseconds of polling in poll() and read(), latency for CPU"
+_MIN_FREE = _number(
+    "min_free_kbytes",
+    "vm.min_free_kbytes",
+    "memory kept free so that packets find a page",
+    1024,
+    bound=LEAST,
+    reference="ec2.md 2.8",
+)
+_KEEP_ALIVE = _number(
+    "keepalive_time",
+    "net.ipv4.tcp_keepalive_time",
+    "the newest types forget a connection that is idle for 350 s",
+    1,
+    32767,
+    bound=MOST,
+)
+KNOBS = (
     _number(
         "somaxconn", "net.core.somaxconn", "how many connections wait to be accepted", 1, bound=LEAST, reference="S4-08"
     ),
@@ -79,38 +85,17 @@ KNOBS: Tuple[Parameter, ...] = (
         "finds the path's MTU where ICMP is dropped",
         {"type": "str", "choices": ["disabled", "on_black_hole", "enabled"]},
     ),
-    _number(
-        "keepalive_time",
-        "net.ipv4.tcp_keepalive_time",
-        "the newest types forget a connection that is idle for 350 s",
-        1,
-        32767,
-        bound=MOST,
-    ),
+    _KEEP_ALIVE,
     _numbers(
         "port_range", "net.ipv4.ip_local_port_range", "ports for connections to elsewhere", 2, 1024, 65535, bound=WIDEST
     ),
-    _number(
-        "busy_poll",
-        "net.core.busy_poll",
-        "microseconds of polling in poll() and read(), latency for CPU",
-        0,
-        1000,
-        also=("net.core.busy_read",),
-    ),
-    _parameter("qdisc", "net.core.default_qdisc", "the queueing discipline of interfaces that come up", _TEXT),
+    _number("busy_poll", "net.core.busy_poll", _POLL, 0, 1000),
+    _number("busy_poll", "net.core.busy_read", _POLL, 0, 1000),
+    _parameter("qdisc", "net.core.default_qdisc", "the queueing discipline of interfaces that come up", _NAME),
     _parameter(
-        "congestion_control", "net.ipv4.tcp_congestion_control", "how a connection finds its speed; opt-in", _TEXT
+        "congestion_control", "net.ipv4.tcp_congestion_control", "how a connection finds its speed; opt-in", _NAME
     ),
-    _number(
-        "min_free_kbytes",
-        "vm.min_free_kbytes",
-        "memory kept free so that packets find a page",
-        1024,
-        by_memory=True,
-        bound=LEAST,
-        reference="ec2.md 2.8",
-    ),
+    _MIN_FREE,
 )
 # At most this share of the memory is kept free for packets: more is missing elsewhere.
 _MOST_FREE = 0.05
@@ -127,43 +112,38 @@ def plan_parameters(facts: Facts, wanted: Wanted) -> Tuple[Plan, Dict[str, str]]
     for knob in KNOBS:
         if knob.value(wanted) is None:
             continue
-        value = _value(knob, knob.value(wanted))
-        for key in (knob.place, *knob.also):
-            knob_of_key, now = knob.at(key), (facts.sysctl or {}).get(key)
-            obstacle = _obstacle(facts, wanted, knob, key, now, value)
-            if obstacle is not None:
-                plans.append(knob_of_key.says(*obstacle, now, value))
-                continue
-            own = str(facts.own("sysctl", key, now))
-            goal, reason = widened(knob, wanted, value, own, knob.reason)
-            if knob.by_memory or goal != value:
-                plans.append(Plan(replan=True))
-            else:
-                lasting[key] = goal
-            plans.append(knob_of_key.change(wanted, now, goal, reason))
+        now, value = (facts.sysctl or {}).get(knob.place), _value(knob, knob.value(wanted))
+        obstacle = _obstacle(facts, wanted, knob, now, value)
+        if obstacle is not None:
+            plans.append(knob.says(*obstacle, now, value))
+            continue
+        goal, reason = widened(knob, wanted, value, str(facts.own("sysctl", knob.place, now)), knob.reason)
+        # Whether it fits follows from this host's memory or from its own value: no file may set it on another type.
+        if knob is _MIN_FREE or goal != value:
+            plans.append(Plan(replan=True))
+        else:
+            lasting[knob.place] = goal
+        plans.append(knob.change(wanted, now, goal, reason))
     plans.append(_late_keep_alives(facts, wanted))
     return joined(*plans), lasting
 
 
 def _late_keep_alives(facts: Facts, wanted: Wanted) -> Plan:
     """What the operator should know of a parameter that nobody manages."""
-    knob = next(knob for knob in KNOBS if knob.name == "keepalive_time")
-    now = (facts.sysctl or {}).get(knob.place)
-    if knob.value(wanted) is None and now is not None and now.isdigit() and int(now) >= 350:
+    now = (facts.sysctl or {}).get(_KEEP_ALIVE.place)
+    if _KEEP_ALIVE.value(wanted) is None and now is not None and now.isdigit() and int(now) >= 350:
         reason = (
             f"keep-alives come after {now} s; the newest types' security groups forget an idle connection after 350 s"
         )
-        return knob.at("").says("advice", reason, now)
+        return _KEEP_ALIVE.at("").says("advice", reason, now)
     return Plan()
 
 
-def _obstacle(
-    facts: Facts, wanted: Wanted, knob: Parameter, key: str, now: Optional[str], goal: str
-) -> Optional[Tuple[str, str]]:
+def _obstacle(facts: Facts, wanted: Wanted, knob: Knob, now: Optional[str], goal: str) -> Optional[Tuple[str, str]]:
     """Status and reason for a parameter that isn't to be set."""
     if now is None:
-        return "not_applicable", f"this kernel has no {key}"
-    if knob.by_memory and _too_much(facts, int(goal)):
+        return "not_applicable", f"this kernel has no {knob.place}"
+    if knob is _MIN_FREE and _too_much(facts, int(goal)):
         return "refused", f"{goal} kB is more than {_MOST_FREE:.0%} of this host's memory"
     if knob.name == "busy_poll" and goal != "0" and knob.wanted_by(wanted) == "workload":
         return _no_cpu_to_burn(facts)
@@ -185,21 +165,21 @@ def _no_cpu_to_burn(facts: Facts) -> Optional[Tuple[str, str]]:
     return None
 
 
-def _value(knob: Parameter, requested: Any) -> str:
+def _value(knob: Knob, requested: Any) -> str:
     """The option as the kernel writes it."""
-    choices = (knob.spec or {}).get("choices")
-    if choices:
-        return str(choices.index(requested))
+    spec = knob.spec or {}
+    if "choices" in spec:
+        return str(spec["choices"].index(requested))
     words = str(requested).split()
-    if not knob.count:
+    if "range" not in spec:
         if len(words) != 1 or not words[0].replace("_", "").isalnum() or not words[0].isascii():
             raise NearmetalError(f"network_stack.{knob.name}: {shown(requested)} is no name")
         return words[0]
     numbers = [int(word) for word in words if word.isdigit() and word.isascii()]
-    least, most = knob.limits
+    count, (least, most) = spec.get("numbers", 1), spec["range"]
     fits = all(least <= number <= most for number in numbers)
-    if len(numbers) != len(words) or len(numbers) != knob.count or not fits or numbers != sorted(numbers):
-        wanted = "a number" if knob.count == 1 else f"{knob.count} ascending numbers"
+    if len(numbers) != len(words) or len(numbers) != count or not fits or numbers != sorted(numbers):
+        wanted = "a number" if count == 1 else f"{count} ascending numbers"
         raise NearmetalError(f"network_stack.{knob.name}: {shown(requested)} is not {wanted} from {least} to {most}")
     return " ".join(map(str, numbers))
 
