@@ -243,9 +243,8 @@ from typing import Any
 from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import HostModule
 from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.module import run_and_exit
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.choice import choose
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import BAKE, TUNE
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import tune_requests
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Origin
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import BakeSession, Origin, Session
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import COMMON
@@ -277,7 +276,7 @@ def main(host: WritableHost | None = None) -> None:
         chosen = choose(host, named, params["workload_auto"], spelled_out)
     except NearmetalError as error:
         module.fail_json(msg=str(error), workload=named)
-    asked.update(workloads=chosen.names, told=chosen.told, spelled_out=spelled_out, common=common)
+    asked.update(workloads=chosen.names, findings=chosen.findings, spelled_out=spelled_out, common=common)
     run_and_exit(
         module,
         host,
@@ -285,7 +284,7 @@ def main(host: WritableHost | None = None) -> None:
         strict=params["strict"],
         roll_back_all=params["on_failure"] == "rollback",
         origin=Origin(chosen.run),
-        mode=BAKE if params["bake"] else TUNE,
+        kind=BakeSession if params["bake"] else Session,
         confirm_within=params["confirm_within"],
         named={"workload": chosen.names},
     )

@@ -21,7 +21,7 @@ from typing import Any, Dict, Iterator, List, Tuple
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.clocksource import CONCERN
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Request
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Request, Restore, Tune
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import bundle
@@ -74,7 +74,9 @@ class Root(WritableHost):
 
 def apply(root: Path, back: bool = False) -> int:
     """One run, as a module or `restore` does it."""
-    request = Request(CONCERN.name, CONCERN, None if back else Wanted(WANTED))
+    request: Request = Tune(CONCERN.name, CONCERN, Wanted(WANTED))
+    if back:
+        request = Restore(CONCERN.name, CONCERN)
     try:
         done = run(Root(str(root)), lambda _known: [request], check=False)
     except NearmetalError:

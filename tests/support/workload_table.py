@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, FrozenSet, Iterable, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Tune
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import tune_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts, observe, project
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
@@ -68,8 +69,7 @@ def planned(facts: Facts, workload: str, **common: Any) -> Tuple[Tuple[Action, .
     actions: Tuple[Action, ...] = ()
     findings: Tuple[Finding, ...] = ()
     for request in tune_requests([workload], {}, common):
-        assert request.concern is not None
-        assert request.wanted is not None
+        assert isinstance(request, Tune)
         plan = request.concern.plan(with_type(facts, request.wanted), request.wanted)
         facts = project(facts, plan.actions)
         actions, findings = actions + plan.actions, findings + plan.findings

@@ -18,10 +18,10 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.capture impor
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.captured import read
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.say import say
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.choice import ADVISE, choose
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Outcome
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import tune_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import described
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import run
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Outcome
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.unit_run import NAME as UNIT
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
@@ -64,7 +64,7 @@ def plan_from(path: str, workload: Optional[str], as_json: bool) -> int:
         chosen = choose(host, names, ADVISE, {})
         done = run(
             host,
-            lambda known: tune_requests(chosen.names, concerns, {}, known, told=chosen.told),
+            lambda known: tune_requests(chosen.names, concerns, {}, known, findings=chosen.findings),
             check=True,
             lenient=True,
         )

@@ -11,9 +11,9 @@ import time
 from dataclasses import replace
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Outcome
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import all_stored
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Run, run
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Outcome
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.unit_run import NAME as UNIT
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts, observe
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import DISABLED
@@ -77,8 +77,8 @@ def _concern(name: str, stored: Optional[Stored], seen: Run, entries: List[Entry
     outcome = next((outcome for outcome in seen.outcomes if outcome.name == name), None)
     originals = {(entry.knob, entry.where): entry for entry in entries if entry.concern == name}
     replanned = stored is not None and stored.replan
-    told = (_by_unit(finding, originals) if replanned else finding for finding in _findings(outcome))
-    knobs = [_knob(finding, originals) for finding in told]
+    findings = (_by_unit(finding, originals) if replanned else finding for finding in _findings(outcome))
+    knobs = [_knob(finding, originals) for finding in findings]
     return {
         "name": name,
         "run": stored.run if stored else None,

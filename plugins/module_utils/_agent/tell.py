@@ -14,10 +14,11 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import report
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.say import say
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import dead_man as engine_dead_man
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import ending
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import REPLAN, Outcome, Request
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Tune
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import restore_requests, stored_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import contract, described
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Known, Origin, run
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import run
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Known, Origin, Outcome, UnitSession
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.unit import AGENT
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 
@@ -39,7 +40,7 @@ def status(host: WritableHost, as_json: bool) -> int:
 
 def plan(host: WritableHost, as_json: bool) -> int:
     """Print what `reapply` would change."""
-    found = run(host, stored_requests, check=True, mode=REPLAN, lenient=True)
+    found = run(host, stored_requests, check=True, kind=UnitSession, lenient=True)
     if not as_json:
         return _say(found.outcomes)
     say(json.dumps(described(found.facts, found.outcomes), indent=1, sort_keys=True))
@@ -56,12 +57,12 @@ def replan(host: WritableHost, names: Sequence[str] = ()) -> Tuple[str, ...]:
 
     lived = host.exists(AGENT)
 
-    def ask(known: Known) -> List[Request]:
+    def ask(known: Known) -> List[Tune]:
         if lived and not host.exists(AGENT):
             raise SystemExit(0)  # a restore that it waited for took the unit away, and the modules that it would need
         return [request for request in stored_requests(known) if not names or request.name in names]
 
-    outcomes = run(host, ask, check=False, mode=REPLAN, lenient=True).outcomes
+    outcomes = run(host, ask, check=False, kind=UnitSession, lenient=True).outcomes
     _say(outcomes)
     return tuple(outcome.name for outcome in outcomes if outcome.error)
 
@@ -98,9 +99,9 @@ def _say(outcomes: Sequence[Outcome]) -> int:
     """One line per concern, and what its way back left as it is; 1 when one failed."""
     failed = [outcome for outcome in outcomes if outcome.error]
     for outcome in outcomes:
-        told = contract([outcome])
-        say(_level(outcome) + told["msg"])
-        for finding in told["findings"]:
+        result = contract([outcome])
+        say(_level(outcome) + result["msg"])
+        for finding in result["findings"]:
             if finding["reference"] == "journal" and finding["status"] in _LEFT:
                 place = " ".join(filter(None, (f"{finding['concern']}.{finding['knob']}", finding["where"])))
                 say(f"  {place}: {finding['reason']}")

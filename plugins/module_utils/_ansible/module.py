@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, List, Mapping, Optional
+from typing import TYPE_CHECKING, Any, List, Mapping, Optional, Type
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import HostModule
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.asked import wanted_or_base
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import TUNE, Outcome, Request
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Request, Restore
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import contract, described
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import ANONYMOUS, Ask, Known, Origin, run
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import ANONYMOUS, Ask, run
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Known, Origin, Outcome, Session
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import observe
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
@@ -40,7 +41,7 @@ def state_module(concern: Concern, host: Optional[WritableHost] = None) -> None:
     strict, state = options.pop("strict"), options.pop("state")
 
     def ask(_known: Known) -> List[Request]:
-        return [wanted_or_base(concern, options) if state == "present" else Request(concern.name, concern)]
+        return [wanted_or_base(concern, options) if state == "present" else Restore(concern.name, concern)]
 
     run_and_exit(module, host or WritableHost(), ask, strict=strict, origin=Origin(f"module {concern.name}"))
 
@@ -55,8 +56,8 @@ def check_module(concern: Concern, host: Optional[Host] = None) -> None:
     except NearmetalError as error:
         module.fail_json(msg=str(error))
     result = contract([Outcome(concern.name, plan)])
-    told = [finding for finding in plan.findings if finding.status != "ok"] or list(plan.findings)
-    result["msg"] = f"{concern.name}: {told[0].reason}"
+    findings = [finding for finding in plan.findings if finding.status != "ok"] or list(plan.findings)
+    result["msg"] = f"{concern.name}: {findings[0].reason}"
     result["platform"] = facts.as_dict()["platform"]
     module.exit_json(**result)
 
@@ -68,7 +69,7 @@ def run_and_exit(
     strict: bool = False,
     roll_back_all: bool = False,
     origin: Origin = ANONYMOUS,
-    mode: str = TUNE,
+    kind: Type[Session] = Session,
     confirm_within: int = 0,
     named: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
@@ -81,7 +82,7 @@ def run_and_exit(
             strict=strict,
             roll_back_all=roll_back_all,
             origin=origin,
-            mode=mode,
+            kind=kind,
             confirm_within=confirm_within,
         )
     except NearmetalError as error:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Mapping
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Request
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Leave, Request, Tune
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.waivers import managed
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads import base
@@ -36,7 +36,12 @@ def nothing_asked(concern: Concern) -> Request:
         f" earlier run set stays until state: restored; its options are {', '.join(knobs)}, the role's variables"
         f" begin with {concern.name}_, such as {concern.name}_{knobs[0]}"
     )
-    return Request(concern.name, concern, stays=sentence)
+    return leave(concern.name, sentence)
+
+
+def leave(name: str, reason: str) -> Leave:
+    """The request that leaves a concern as it is, and says why."""
+    return Leave(name, (Finding(name, "state", "advice", reason, reference="docs/unit.md"),))
 
 
 def wanted_or_base(concern: Concern, options: Mapping[str, Any]) -> Request:
@@ -44,4 +49,4 @@ def wanted_or_base(concern: Concern, options: Mapping[str, Any]) -> Request:
     below = of_base(concern, options)
     if silent(concern, {**options, **below}):
         return nothing_asked(concern)
-    return Request(concern.name, concern, Wanted({**options, **below}, dict.fromkeys(below, "workload")))
+    return Tune(concern.name, concern, Wanted({**options, **below}, dict.fromkeys(below, "workload")))

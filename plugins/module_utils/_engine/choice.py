@@ -28,7 +28,7 @@ class Chosen:
 
     names: Tuple[str, ...]
     run: str
-    told: Tuple[Finding, ...] = ()
+    findings: Tuple[Finding, ...] = ()
 
 
 def choose(host: Host, asked: Optional[Sequence[str]], auto: str, spelled_out: Mapping[str, Any]) -> Chosen:
@@ -61,8 +61,8 @@ def choose(host: Host, asked: Optional[Sequence[str]], auto: str, spelled_out: M
     running = observe(host, ("running",)).running
     recognised = signs(running) if running is not None else {}
     names = list(recognised) if recognised and auto == APPLY else [_BASE]
-    told = _told(running.processes if running is not None else 0, recognised, auto == APPLY)
-    return Chosen(tuple(names), f"tune, auto: {_named(names)}", told)
+    findings = _findings(running.processes if running is not None else 0, recognised, auto == APPLY)
+    return Chosen(tuple(names), f"tune, auto: {_named(names)}", findings)
 
 
 def signs(running: RunningFacts) -> Dict[str, List[Program]]:
@@ -75,7 +75,7 @@ def signs(running: RunningFacts) -> Dict[str, List[Program]]:
     return recognised
 
 
-def _told(processes: int, recognised: Mapping[str, Sequence[Program]], applies: bool) -> Tuple[Finding, ...]:
+def _findings(processes: int, recognised: Mapping[str, Sequence[Program]], applies: bool) -> Tuple[Finding, ...]:
     if not recognised:
         looked = f"no program that tells of a workload is among {processes} processes"
         if not processes:

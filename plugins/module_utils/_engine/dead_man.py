@@ -13,7 +13,7 @@ doesn't set them again. What was wanted before, and confirmed, is wanted again.
 from __future__ import annotations
 
 import json
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Iterable, List, Mapping, Optional, Sequence
 
@@ -113,8 +113,7 @@ class Guard:
 
 
 def _demand_none_waits(host: WritableHost) -> None:
-    armed = _armed(host)
-    if armed and armed.boot_id == host.boot_id():
+    if is_armed(host):
         raise NearmetalError(
             "an earlier network change still waits to be confirmed: run `nearmetal confirm` on the host over a new"
             " connection, or wait until it has taken itself back, and run again"
@@ -133,8 +132,7 @@ def _demand_python(host: WritableHost) -> str:
 def waits(host: WritableHost) -> bool:
     """Whether a change of this boot waits to be confirmed; not when nobody can know any more."""
     with suppress(Damaged):
-        armed = _armed(host)
-        return armed is not None and armed.boot_id == host.boot_id()
+        return is_armed(host)
     return False
 
 
@@ -147,17 +145,19 @@ def damage(host: WritableHost) -> str:
     return ""
 
 
-def confirm(host: WritableHost, check: bool = False) -> bool:
-    """The host is reachable: disarm, unless `check`. Whether anything was armed."""
-    with ExitStack() as stack:
-        if not check:
-            stack.enter_context(store.lock(host, PATIENCE))
-        armed = _armed(host)
-        if armed is None or armed.boot_id != host.boot_id():
-            return False
-        if not check:
+def confirm(host: WritableHost) -> bool:
+    """The host is reachable: disarm. Whether anything was armed."""
+    with store.lock(host, PATIENCE):
+        armed = is_armed(host)
+        if armed:
             disarm(host)
-        return True
+        return armed
+
+
+def is_armed(host: WritableHost) -> bool:
+    """Whether a change of this boot waits to be confirmed. Raises Damaged when nobody can know."""
+    armed = _armed(host)
+    return armed is not None and armed.boot_id == host.boot_id()
 
 
 def disarm(host: WritableHost) -> None:

@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import List, Mapping, Optional, Sequence
+from typing import List, Optional, Sequence
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Request
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Request, Tune
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Known, Session
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.platform import PlatformFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import Stored
@@ -16,20 +17,26 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored impor
 OPTION = "instance_type"
 
 
-def with_learnt_type(
-    host: Host, platform: Optional[PlatformFacts], requests: Sequence[Request], known: Mapping[str, Optional[Stored]]
-) -> List[Request]:
+def with_learnt_type(session: Session, requests: Sequence[Request], known: Known) -> List[Request]:
     """The requests, with the type that the metadata service says, else with the one that it said to an earlier run.
 
     The type becomes an option, so it is stored with the others: the unit, which has no network, reads it there.
     What somebody named in an earlier run, and names no longer, isn't wanted any more.
     """
+    platform = session.platform
     on_xen = platform is not None and platform.host_class in ("xen_pv", "xen_hvm") and platform.instance_type is None
-    asking = [request for request in requests if request.wanted is not None and not request.wanted.get(OPTION)]
-    if platform is None or not on_xen or not asking:
+    typeless = [request for request in requests if _is_typeless(request)]
+    if platform is None or not on_xen or not typeless or not session.learns:
         return list(requests)
-    said = _said(host, platform)
-    return [_with(request, said, known.get(request.name)) if request in asking else request for request in requests]
+    said = _said(session.host, platform)
+    return [
+        _with(request, said, known.get(request.name)) if isinstance(request, Tune) and request in typeless else request
+        for request in requests
+    ]
+
+
+def _is_typeless(request: Request) -> bool:
+    return isinstance(request, Tune) and request.stored is None and not request.wanted.get(OPTION)
 
 
 def _said(host: Host, platform: PlatformFacts) -> Optional[str]:
@@ -41,9 +48,9 @@ def _said(host: Host, platform: PlatformFacts) -> Optional[str]:
     return imds.instance_type(platform, host.metadata_service)
 
 
-def _with(request: Request, said: Optional[str], stored: Optional[Stored]) -> Request:
+def _with(request: Tune, said: Optional[str], stored: Optional[Stored]) -> Request:
     learnt = said or (stored.options.get(OPTION) if stored is not None and OPTION in stored.learnt else None)
-    if request.wanted is None or not learnt:
+    if not learnt:
         return request
     options, by = {**request.wanted.options, OPTION: learnt}, {**request.wanted.by, OPTION: "auto"}
     return replace(request, wanted=replace(request.wanted, options=options, by=by))

@@ -9,10 +9,10 @@ from types import MappingProxyType
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.asked import nothing_asked, of_base, silent
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.asked import leave, nothing_asked, of_base, silent
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.combined import Contradiction, combined
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Request
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Known
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Leave, Request, Restore, Tune
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Known
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import Stored
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Wanted
@@ -36,18 +36,18 @@ def tune_requests(
     exclude: Sequence[Any] = (),
     waivers: Sequence[Any] = (),
     spelled_out: Mapping[str, Any] = MappingProxyType({}),
-    told: Sequence[Finding] = (),
+    findings: Sequence[Finding] = (),
 ) -> List[Request]:
     """The requests of one `tune` run, in the registry's order.
 
     What a playbook has `spelled_out` is all that is asked of its workload; without any, the
     values of all `workloads` are, the later one winning where they contradict each other,
-    which is told unless somebody decided it. The user's options win over both, and are the user's also
+    which is a finding unless somebody decided it. The user's options win over both, and are the user's also
     where they repeat a value. `common` holds options that every concern takes. A concern
     of an earlier run (`on_host`) that this one leaves out stays, or with `prune` is taken
     back. Knobs in `exclude` are left out, whoever asked for them; those in `waivers` stay as
-    the host has them. A concern without options has those of the workload, or of `base`. `told`
-    is what the choice of the workloads says. Raises NearmetalError for an unknown concern, option or knob.
+    the host has them. A concern without options has those of the workload, or of `base`. The
+    `findings` are of the choice of the workloads. Raises NearmetalError for an unknown concern, option or knob.
     """
     for name in (*spelled_out, *concerns):
         if name not in CONCERNS:
@@ -56,35 +56,35 @@ def tune_requests(
     waived = by_concern(waivers, CONCERNS, left_out)
     named, contradictions = combined(workloads, CONCERNS)
     from_workload: Mapping[str, Any] = spelled_out or named
-    requests = [Request("tune", told=tuple(told))] if told else []
+    requests: List[Request] = [Leave("tune", tuple(findings))] if findings else []
     for name in CONCERNS:
         if name not in from_workload and name not in concerns:
             continue
         concern = CONCERNS[name]
         users = _options("concerns", concern, concerns.get(concern.name))
-        asked = _options("workload_concerns", concern, from_workload.get(concern.name))
-        theirs = asked if concern.name in from_workload else of_base(concern, users)
-        options = validate(concern.name, {**COMMON, **concern.options}, {**common, **theirs, **users})
+        below = _options("workload_concerns", concern, from_workload.get(concern.name))
+        if concern.name not in from_workload:
+            below = of_base(concern, users)
+        options = validate(concern.name, {**COMMON, **concern.options}, {**common, **below, **users})
         if silent(concern, options):
             requests.append(nothing_asked(concern))
             continue
         options = {option: value for option, value in options.items() if option not in left_out.get(concern.name, ())}
         if concern.name in waived:
             options["waivers"] = waived[concern.name]
-        by: Dict[str, str] = {
-            option: "workload" for option in theirs if option in options and users.get(option) is None
-        }
+        by: Dict[str, str] = {option: "workload" for option in below if option in options and users.get(option) is None}
         unasked = left_out.get(concern.name, set()).intersection(concern.checks)
         undecided = () if spelled_out else _undecided(contradictions, concern, by)
-        requests.append(Request(concern.name, concern, Wanted(options, by), unasked=unasked, told=undecided))
+        wanted = Wanted(options, by)
+        requests.append(Tune(concern.name, concern, wanted, unasked=frozenset(unasked), findings=undecided))
     if not requests:
         raise NearmetalError("nothing to tune: name a workload or concerns")
-    asked_of = {request.name for request in requests}
-    not_named = {name: stored for name, stored in on_host.items() if name not in asked_of}
+    named_now = {request.name for request in requests}
+    others = {name: stored for name, stored in on_host.items() if name not in named_now}
     if prune:
         # First, so that what builds on the host's own values is planned on them.
-        return [Request(name, CONCERNS.get(name)) for name in not_named] + requests
-    return requests + [Request(name, stays=_stays(stored)) for name, stored in not_named.items()]
+        return [*(Restore(name, CONCERNS.get(name)) for name in others), *requests]
+    return [*requests, *(leave(name, _stays(stored)) for name, stored in others.items())]
 
 
 def _undecided(contradictions: Sequence[Contradiction], concern: Concern, by: Mapping[str, str]) -> Tuple[Finding, ...]:
@@ -126,16 +126,14 @@ def restore_requests(names: Optional[List[str]], restorable: Known) -> List[Requ
         if name not in CONCERNS and name not in restorable:
             raise NearmetalError(f"concern {shown(name)} is unknown; there are {', '.join(sorted(CONCERNS))}")
     chosen = list(restorable) if names is None else names
-    return [Request(name, CONCERNS.get(name)) for name in chosen]
+    return [Restore(name, CONCERNS.get(name)) for name in chosen]
 
 
-def stored_requests(on_host: Known) -> List[Request]:
+def stored_requests(on_host: Known) -> List[Tune]:
     """The requests of the unit: what is stored and outlives a boot, in the registry's order."""
     return [request for request in all_stored(on_host) if request.stored and request.stored.outlives_boots]
 
 
-def all_stored(on_host: Known) -> List[Request]:
+def all_stored(on_host: Known) -> List[Tune]:
     """The requests for all that is stored and that this nearmetal knows, in the registry's order."""
-    return [
-        Request(name, CONCERNS[name], stored=on_host.get(name)) for name in CONCERNS if on_host.get(name) is not None
-    ]
+    return [Tune(name, CONCERNS[name], stored=on_host[name]) for name in CONCERNS if on_host.get(name) is not None]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Dict, List, Sequence
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Outcome
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Outcome
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.unit_run import NAME as UNIT
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts, project
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.queue_map import queue_map

@@ -17,10 +17,23 @@ _PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 TOOL_SECONDS = 600.0
 
 
+class Kind:
+    """What a host is to a run: the scopes of the changes that are done there, and whether they are for what runs."""
+
+    def __init__(self, *scopes: str, live: bool = True) -> None:
+        self.scopes = scopes
+        self.live = live
+
+
+RUNNING = Kind("runtime", "boot")
+IMAGE = Kind("boot", live=False)  # an image is made of it: nothing that runs is touched, nothing of this host is kept
+SANDBOX = Kind("runtime")  # as the unit sees it, which writes no file
+
+
 class WritableHost(Host):
     """Adds the calls that change a host. Only the engine holds one."""
 
-    image = False  # an image is being made of it: nothing that runs is touched, nothing of this host is kept
+    kind = RUNNING
 
     def write_value(self, path: str, text: str) -> None:
         """Write `text` to an existing kernel file in one write(2).
@@ -89,8 +102,8 @@ class WritableHost(Host):
 
     def booted(self) -> bool:
         """Whether systemd runs here and can be told of changes, as sd_booted(3) says."""
-        return not self.image and self.exists("/run/systemd/system")
+        return self.kind.live and self.exists("/run/systemd/system")
 
     def boot_id(self) -> str:
         """The kernel's id of this boot; empty where /proc lacks it, and for an image."""
-        return "" if self.image else (self.text("/proc/sys/kernel/random/boot_id") or "").strip()
+        return (self.text("/proc/sys/kernel/random/boot_id") or "").strip() if self.kind.live else ""

@@ -126,7 +126,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class _Content:
+class Content:
     """What one file holds."""
 
     instance: Optional[str] = None  # whose originals these are
@@ -144,7 +144,7 @@ class Journal:
         self._host = host
         self._instance = instance
         self._entries: Dict[Tuple[str, str], Entry] = {}
-        self._aside = _Content()
+        self._aside = Content()
         self._at_boot: Set[Tuple[str, str]] = set()
         self._earlier: Dict[Tuple[str, str], Entry] = {}  # before the changes that were begun
         self._load()
@@ -264,12 +264,6 @@ class Journal:
             kept[entry.key] = replace(present, ours=(*entry.ours, *added)[-_MOST_OURS:], whole=False)
         self._save(kept)
 
-    def set_aside(self) -> None:
-        """The host becomes an image: from now on nothing on its disk tells of what it had at run time, or who it is."""
-        if self._aside.entries:
-            _write(self._host, ASIDE, self._aside, folder_mode=0o755)
-        self._save(self._entries)
-
     def _save(self, entries: Dict[Tuple[str, str], Entry]) -> None:
         """Put the entries on disk; only what is there counts. NearmetalError when they couldn't be read again.
 
@@ -281,29 +275,27 @@ class Journal:
                 if self._host.exists(path):
                     store.remove_file(self._host, path)
         if entries:
-            _write(self._host, PATH, _Content(self._instance, list(entries.values())), folder_mode=0o700)
+            write(self._host, PATH, Content(self._instance, list(entries.values())), folder_mode=0o700)
         else:
             store.remove_file(self._host, PATH)
             store.remove_empty_data(self._host)
         self._entries = entries
-        if self._aside.entries and not self._host.image:
-            store.remove_file(self._host, ASIDE)  # it is all in one place again
-            self._aside = _Content()
+        self._reunited()
+
+    def _reunited(self) -> None:
+        """All entries are in one place again."""
+        if self._aside.entries:
+            store.remove_file(self._host, ASIDE)
+            self._aside = Content()
 
     def _load(self) -> None:
-        kept = _read(self._host, PATH)
-        entries = kept.of("boot")
-        if self._host.image:
-            self._aside = replace(kept, entries=kept.of("runtime"))
-            entries = [replace(entry, boot_id="") for entry in entries]
-        else:
-            self._aside = _read(self._host, ASIDE)
-            if kept.instance == self._instance:  # else an AMI was made of a tuned host: they are another machine's
-                entries = list(kept.entries)
-            if self._aside.instance == self._instance:
-                entries = [*self._aside.of("runtime"), *entries]
-            if self._host.exists(BAKED):  # so its files are younger than this boot
-                entries = [replace(entry, boot_id=entry.boot_id or self._host.boot_id()) for entry in entries]
+        kept, self._aside = read(self._host, PATH), read(self._host, ASIDE)
+        # Those of another instance are of the one that an image was made of.
+        entries = list(kept.entries) if kept.instance == self._instance else kept.of("boot")
+        if self._aside.instance == self._instance:
+            entries = [*self._aside.of("runtime"), *entries]
+        if self._host.exists(BAKED):  # so its files are younger than this boot
+            entries = [replace(entry, boot_id=entry.boot_id or self._host.boot_id()) for entry in entries]
         self._entries = {entry.key: entry for entry in entries}
 
 
@@ -315,7 +307,7 @@ def set_at_boot(host: WritableHost, entries: Iterable[Entry]) -> Set[Tuple[str, 
     return {place for lever, at in levers if isinstance(lever, SetsOthers) for place in lever.set_at_boot(host, at)}
 
 
-def _write(host: WritableHost, path: str, content: _Content, folder_mode: int) -> None:
+def write(host: WritableHost, path: str, content: Content, folder_mode: int) -> None:
     data = _rendered(content)
     try:
         readable = _rendered(_parsed(path, data)) == data and len(data) <= store.MAX_BYTES
@@ -326,10 +318,10 @@ def _write(host: WritableHost, path: str, content: _Content, folder_mode: int) -
     store.replace_file(host, path, data, mode=0o600, folder_mode=folder_mode)
 
 
-def _read(host: WritableHost, path: str) -> _Content:
+def read(host: WritableHost, path: str) -> Content:
     data = store.read_file(host, path)
     if data is None:
-        return _Content()
+        return Content()
     try:
         return _parsed(path, data)
     except _Newer:
@@ -341,13 +333,13 @@ def _read(host: WritableHost, path: str) -> _Content:
         ) from None
 
 
-def _rendered(content: _Content) -> bytes:
+def _rendered(content: Content) -> bytes:
     entries = [vars(entry) for entry in content.entries]
     whole = {"version": VERSION, "nearmetal": NEARMETAL, "instance": content.instance, "entries": entries}
     return json.dumps(whole, indent=1, sort_keys=True).encode() + b"\n"
 
 
-def _parsed(path: str, data: bytes) -> _Content:
+def _parsed(path: str, data: bytes) -> Content:
     """What it holds; one of _DAMAGE when it isn't a journal of ours."""
     raw = json_text.parse(data.decode("utf-8"))
     version, writer = raw["version"], raw.get("nearmetal")
@@ -357,7 +349,7 @@ def _parsed(path: str, data: bytes) -> _Content:
             " use the newer one"
         )
     try:
-        return _Content(raw["instance"], [_entry(entry) for entry in raw["entries"]])
+        return Content(raw["instance"], [_entry(entry) for entry in raw["entries"]])
     except _DAMAGE as error:
         if (numbers(writer) or ()) <= (numbers(NEARMETAL) or ()):
             raise

@@ -14,7 +14,8 @@ import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import restore_requests, tune_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import contract
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Origin, run
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import run
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Origin
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import bundle
 from ansible_collections.nearmetal.ec2.plugins.modules import clocksource, network_irq, numa, restore, tune
 

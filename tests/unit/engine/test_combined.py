@@ -12,7 +12,7 @@ from typing import Any, Dict, List, Sequence, Tuple
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.combined import combined
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Request
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Request, Tune
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import tune_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import program
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning import bounds, programs
@@ -29,7 +29,8 @@ def both(*names: str) -> Dict[str, Dict[str, Any]]:
 
 
 def told(requests: Sequence[Request]) -> Dict[str, str]:
-    return {f"{one.concern}.{one.knob}": one.reason for request in requests for one in request.told}
+    tunes = [request for request in requests if isinstance(request, Tune)]
+    return {f"{finding.concern}.{finding.knob}": finding.reason for request in tunes for finding in request.findings}
 
 
 @pytest.mark.parametrize("name", sorted(WORKLOADS))
@@ -134,7 +135,7 @@ def test_what_somebody_decided_is_no_contradiction(decided: Dict[str, Any]) -> N
 def test_values_of_several_workloads_are_no_users() -> None:
     """So they stay at least values, and give way to the host's own."""
     (request,) = [one for one in tune_requests(["web", "cache"], {}, {}) if one.name == "network_stack"]
-    assert request.wanted is not None
+    assert isinstance(request, Tune)
     assert {request.wanted.by[option] for option in ("somaxconn", "busy_poll", "port_range")} == {"workload"}
 
 

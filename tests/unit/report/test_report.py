@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List
 
 import pytest
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Outcome
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import contract
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Outcome
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import STATUSES, Action, Finding, Plan
 from ansible_collections.nearmetal.ec2.plugins.modules import tune

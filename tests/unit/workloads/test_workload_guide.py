@@ -10,6 +10,7 @@ from pathlib import Path
 
 import yaml
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.choice import ADVISE, choose
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Tune
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import tune_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.programs import SIGNS
@@ -35,7 +36,7 @@ def test_the_variables_are_what_tune_takes(tmp_path: Path) -> None:
         exclude=own["tune_exclude"],
         waivers=own["tune_waivers"],
     )
-    wanted = {request.name: request.wanted.options for request in requests if request.wanted is not None}
+    wanted = {request.name: request.wanted.options for request in requests if isinstance(request, Tune)}
     assert wanted["network_stack"]["somaxconn"] == 16384
     assert "turbo" not in wanted["cpu_power"]
     assert wanted["hugepages"]["waivers"][0]["knob"] == "thp"

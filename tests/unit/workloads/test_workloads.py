@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Leave, Tune
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import tune_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import source
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.registry import OWN, WORKLOADS
@@ -44,18 +45,18 @@ def test_what_is_deleted_from_a_copied_playbook_is_not_asked_for() -> None:
     del copied["network_stack"]["somaxconn"], copied["hugepages"], copied["clocksource"]["source"]
     requests = {request.name: request for request in tune_requests(["web"], {}, {}, spelled_out=copied)}
     assert "hugepages" not in requests
-    asked = requests["network_stack"].wanted
-    assert asked is not None
-    assert "somaxconn" not in asked.options
-    assert asked.options["max_syn_backlog"] == 8192
-    assert requests["clocksource"].wanted is None, "nothing is left of it, and base is not asked instead"
+    request = requests["network_stack"]
+    assert isinstance(request, Tune)
+    assert "somaxconn" not in request.wanted.options
+    assert request.wanted.options["max_syn_backlog"] == 8192
+    assert isinstance(requests["clocksource"], Leave), "nothing is left of it, and base is not asked instead"
 
 
 def test_a_user_who_repeats_a_value_of_the_workload_owns_it() -> None:
     (request,) = [
         one for one in tune_requests(["web"], {"network_stack": {"somaxconn": 4096}}, {}) if one.name == "network_stack"
     ]
-    assert request.wanted is not None
+    assert isinstance(request, Tune)
     assert request.wanted.wanted_by("somaxconn") == "user"
     assert request.wanted.wanted_by("max_syn_backlog") == "workload"
 

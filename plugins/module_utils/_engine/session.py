@@ -1,0 +1,178 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A run on one host: what it knows of the host, and what it does of a plan. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ContextManager, Dict, Iterable, Mapping, Optional, Sequence, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts, observe
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import IMAGE, RUNNING, SANDBOX, WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.image import ImageJournal
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal import Entry, Journal
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import Stored, StoredWanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.unit import NAME as UNIT
+from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
+
+PATIENCE = 3600  # seconds that the unit waits for a run of a controller, which costs it next to no CPU time
+
+# The concerns that can be taken back, each with what is stored of it, the last one done first.
+Known = Mapping[str, Optional[Stored]]
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Who runs, as it is stored with what was wanted."""
+
+    name: str
+    version: str = VERSION
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run planned for one concern, and whether it was done.
+
+    `memory` shows how the stored wanted changes to `keep` when the concern is done.
+    """
+
+    name: str
+    plan: Plan
+    forget: Tuple[Entry, ...] = ()
+    memory: Tuple[Action, ...] = ()
+    keep: Optional[Stored] = None
+    done: bool = False
+    error: str = ""
+
+
+class Session:
+    """A run on a host that runs: all of a plan is done, and what was wanted is stored in the name of `origin`."""
+
+    kind = RUNNING
+    has_unit = True  # the run brings the unit, or takes it away
+    learns = True  # the instance type, from the metadata service
+    replans = False  # whatever is wanted is planned anew at boot
+
+    def __init__(self, host: WritableHost, origin: Origin) -> None:
+        host.kind = self.kind
+        self.host, self.origin = host, origin
+        self.platform = observe(host, ("platform",)).platform
+        self.journal = self._journal()
+        self.stored = StoredWanted(host)
+
+    @classmethod
+    def locked(cls, host: WritableHost) -> ContextManager[None]:
+        """Hold the host's one lock."""
+        return store.lock(host)
+
+    def _journal(self) -> Journal:
+        return Journal(self.host, self.platform.instance_id if self.platform else None)
+
+    def known(self) -> Dict[str, Optional[Stored]]:
+        """The concerns that can be taken back."""
+        names = [name for name in self.journal.concerns() if name != UNIT] + self.stored.names()[::-1]
+        return {name: self.stored.get(name) for name in dict.fromkeys(names)}
+
+    def observed(self, domains: Iterable[str]) -> Facts:
+        """The host's facts; the platform, which no run changes, is looked at once in a run."""
+        return observe(self.host, [name for name in domains if name != "platform"])._replace(platform=self.platform)
+
+    def prepare(self) -> None:
+        """What comes before the first change."""
+
+    def in_scope(self, actions: Sequence[Action]) -> Tuple[Action, ...]:
+        """The actions that this run does."""
+        return tuple(action for action in actions if action.scope in self.kind.scopes)
+
+    def outcome(self, name: str, plan: Plan, forget: Tuple[Entry, ...], keep: Optional[Stored]) -> Outcome:
+        """What comes of a plan, and of what to store."""
+        return Outcome(name, plan, forget, self._memory(name, keep), keep)
+
+    def failed(self, name: str, error: str, plan: Plan) -> Outcome:
+        """That a concern can't be done; what is stored of it stays."""
+        return Outcome(name, plan, keep=self.stored.get(name), error=error)
+
+    def remember(self, outcome: Outcome) -> None:
+        """Keep what an outcome that was done leaves behind."""
+        if outcome.forget:
+            self.journal.forget(outcome.forget)
+        if outcome.memory:
+            self.stored.put(outcome.name, outcome.keep, self.origin.name, self.origin.version)
+
+    def _memory(self, name: str, keep: Optional[Stored]) -> Tuple[Action, ...]:
+        if not self.stored.differs(name, keep):
+            return ()
+        present = self.stored.get(name)
+        action = Action(
+            concern=name,
+            knob="state",
+            what="wanted",
+            where=name,
+            before=dict(present.options) if present else None,
+            after=dict(keep.options) if keep else None,
+            scope="boot",
+            reason="what is wanted is kept on the host, for `nearmetal status`, the unit and later runs",
+            reference="docs/unit.md",
+        )
+        return (action,)
+
+
+class BakeSession(Session):
+    """A run on a host that an image is made of: files and kernel arguments only; the first boot does the rest."""
+
+    kind = IMAGE
+    journal: ImageJournal
+    learns = False
+    replans = True  # an image is started on any type and size
+
+    def _journal(self) -> ImageJournal:
+        return ImageJournal(self.host)
+
+    def observed(self, domains: Iterable[str]) -> Facts:
+        """The host's facts; it counts as booted, which the copies of the image will be."""
+        facts = super().observed(domains)
+        if facts.unit is None or facts.unit.systemd is None:
+            return facts
+        return facts._replace(unit=facts.unit._replace(systemd="booted"))
+
+    def prepare(self) -> None:
+        self.journal.set_aside()
+
+    def outcome(self, name: str, plan: Plan, forget: Tuple[Entry, ...], keep: Optional[Stored]) -> Outcome:
+        later = {(action.knob, action.where) for action in plan.actions if action.scope == "runtime"}
+        findings = tuple(
+            replace(finding, status="needs_reboot", reason=f"{finding.reason}; the first boot of the image does it")
+            if finding.status == "would_change" and any((finding.knob, place) in later for place in places_of(finding))
+            else finding
+            for finding in plan.findings
+        )
+        return super().outcome(name, Plan(self.in_scope(plan.actions), findings), forget, keep)
+
+
+class UnitSession(Session):
+    """The unit's own run, in its sandbox: what holds until the next boot, from what is stored."""
+
+    kind = SANDBOX
+    has_unit = False
+    learns = False
+
+    @classmethod
+    def locked(cls, host: WritableHost) -> ContextManager[None]:
+        return store.lock(host, PATIENCE, store.UNIT)
+
+    def observed(self, domains: Iterable[str]) -> Facts:
+        """The host's facts; a read-only /etc, which its sandbox shows on every host, says nothing of the host."""
+        facts = super().observed(domains)
+        return facts._replace(owners=facts.owners._replace(immutable=None)) if facts.owners is not None else facts
+
+    def outcome(self, name: str, plan: Plan, forget: Tuple[Entry, ...], keep: Optional[Stored]) -> Outcome:
+        plan = replace(plan, actions=self.in_scope(plan.actions))
+        return Outcome(name, plan, forget, keep=self.stored.get(name))
+
+
+def places_of(finding: Finding) -> Tuple[str, ...]:
+    """What a finding is about: its place, or those that its table names."""
+    return (finding.where, *(finding.now if isinstance(finding.now, Mapping) and not finding.where else ()))

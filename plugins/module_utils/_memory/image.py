@@ -1,0 +1,35 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The journal of a host that an image is made of: run time belongs to no copy. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import BAKED
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal import ASIDE, PATH, Journal, read, write
+
+
+class ImageJournal(Journal):
+    """The entries of files alone, without instance and boot; the others wait beside for the host's own way back."""
+
+    def __init__(self, host: WritableHost) -> None:
+        super().__init__(host, None)
+
+    def set_aside(self) -> None:
+        """From now on nothing on the host's disk tells of what it had at run time, or which host it is."""
+        store.replace_file(self._host, BAKED, b"", mode=0o600, folder_mode=0o755)
+        if self._aside.entries:
+            write(self._host, ASIDE, self._aside, folder_mode=0o755)
+        self._save(self._entries)
+
+    def _reunited(self) -> None:
+        return
+
+    def _load(self) -> None:
+        kept = read(self._host, PATH)
+        self._aside = replace(kept, entries=kept.of("runtime"))
+        self._entries = {entry.key: replace(entry, boot_id="") for entry in kept.of("boot")}
