@@ -80,6 +80,8 @@ def sentence(text: str) -> str:
 
 def source(reference: str) -> str:
     """What a statement rests on, in words instead of the ids that docs/evidence.md explains."""
+    if not re.search(r"(?:^|[;,] )(?:S[0-4]-\d{2}|ec2\.md )", reference):
+        return reference
     parts = []
     for part in re.split(r"[;,] ", reference):
         known = _ID.fullmatch(part)

@@ -19,15 +19,15 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate impor
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
 
 NAME = "blkfront_check"
-_GRANTS = Knob(NAME, "persistent_grants", reference="S0-34, S0-35")
-_INDIRECT = Knob(NAME, "indirect_descriptors", reference="ec2.md 2.6")
-_KERNEL = Knob(NAME, "kernel", reference="S0-36")
-_SEGMENTS = Knob(NAME, "max_indirect_segments", reference="ec2.md 2.6")
-_QUEUES = Knob(NAME, "max_queues", reference="ec2.md 2.6")
+_GRANTS = Knob(NAME, "persistent_grants", reference="AWS, 2017")
+_INDIRECT = Knob(NAME, "indirect_descriptors", reference="docs/ec2.md 2.6")
+_KERNEL = Knob(NAME, "kernel", reference="AWS, 2017")
+_SEGMENTS = Knob(NAME, "max_indirect_segments", reference="docs/ec2.md 2.6")
+_QUEUES = Knob(NAME, "max_queues", reference="docs/ec2.md 2.6")
 
 OPTIONS: Mapping[str, Mapping[str, Any]] = {}
 
-# AWS asks for 256 segments of 4 KiB on st1 and sc1, so that one request carries 1 MiB (ec2.md 2.6).
+# AWS asks for 256 segments of 4 KiB on st1 and sc1, so that one request carries 1 MiB (docs/ec2.md 2.6).
 _SEGMENTS_OF_HDD = 256
 _JOURNAL = "`journalctl -k -b` as root may still have the line"
 

@@ -4,7 +4,7 @@
 """clocksource: which counter the kernel tells the time from. Pure. PRIVATE to the collection.
 
 Why it matters: a clock read through xen, hpet or acpi_pm is a system call or a
-slow port read; tsc is read by the vDSO in user space (S0-11, S0-12).
+slow port read; tsc is read by the vDSO in user space (AWS, 2017).
 """
 
 from __future__ import annotations
@@ -42,20 +42,20 @@ _SOURCE = Knob(
     NAME,
     "source",
     "clock.current",
-    "S0-11, S0-14",
+    "AWS, 2017",
     {"type": "str"},
     tuned=(f"sysfs.{CURRENT}", "cmdline.clocksource"),
     comparable=True,
 )
 _RELIABLE = boot_argument(
-    NAME, "tsc_reliable", "tsc", "ec2.md 2.1", spec={"type": "str", "choices": ["enabled", "kernel"]}
+    NAME, "tsc_reliable", "tsc", "docs/ec2.md 2.1", spec={"type": "str", "choices": ["enabled", "kernel"]}
 )
 KNOBS = (_SOURCE, _RELIABLE)
 OPTIONS: Mapping[str, Mapping[str, Any]] = {**options_of(KNOBS), "persist": PERSIST, "allow_unverified": CONSENT}
 
 GAIN = "AWS, 2017: one program took 12.00 s on xen, 2.00 s on tsc"
 
-# Nitro serves both through the vDSO: kvm-clock as long as it is stable (ec2.md 2.1).
+# Nitro serves both through the vDSO: kvm-clock as long as it is stable (docs/ec2.md 2.1).
 NITRO_GOOD = ("tsc", "kvm-clock")
 
 

@@ -24,7 +24,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 NAME = "block_storage"
 
 
-def _of_queue(name: str, reason: str, spec: Spec, reference: str = "ec2.md 2.11", **more: Any) -> Knob:
+def _of_queue(name: str, reason: str, spec: Spec, reference: str = "docs/ec2.md 2.11", **more: Any) -> Knob:
     """A file of a disk's queue."""
     return Knob(NAME, name, f"block.{name}", reference, spec, within="disks", reason=reason, **more)
 
@@ -44,7 +44,7 @@ OF_QUEUE = (
         "scheduler",
         "who orders requests: NVMe does it itself, one of the kernel's costs CPU",
         {"type": "str"},
-        "ec2.md 2.11, S3-03",
+        "docs/ec2.md 2.11; StorageReview, 2018",
         tuned=("disk.elevator",),
         comparable=True,
     ),
@@ -54,7 +54,7 @@ OF_QUEUE = (
         "nomerges",
         "how hard the kernel looks for requests to merge: 2 is not at all",
         {"type": "int", "choices": [0, 1, 2]},
-        "ec2.md 2.11, S3-03",
+        "docs/ec2.md 2.11; StorageReview, 2018",
     ),
     _of_queue(
         "rq_affinity", "which CPU ends a request: 2 is the one that began it", {"type": "int", "choices": [0, 1, 2]}

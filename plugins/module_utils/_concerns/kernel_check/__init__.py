@@ -30,12 +30,12 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
 NAME = "kernel_check"
 
-_KERNEL = Knob(NAME, "kernel", reference="S0-27, S0-36")
-_DISTRIBUTION = Knob(NAME, "distribution", reference="ec2.md 2.0")
-_VIRTUALIZATION = Knob(NAME, "virtualization", reference="S2-01, S2-03")
-_NETWORK_DRIVER = Knob(NAME, "network_driver", reference="S0-37, S1-04")
-_ENA_DRIVER = Knob(NAME, "ena_driver", reference="ec2.md 2.0")
-_STEAL = Knob(NAME, "steal", reference="S0-09, S1-07")
+_KERNEL = Knob(NAME, "kernel", reference="AWS, 2017")
+_DISTRIBUTION = Knob(NAME, "distribution", reference="docs/ec2.md 2.0")
+_VIRTUALIZATION = Knob(NAME, "virtualization", reference="UnixBench on PV and HVM, 2014")
+_NETWORK_DRIVER = Knob(NAME, "network_driver", reference="AWS, 2017; Aerospike, 2014")
+_ENA_DRIVER = Knob(NAME, "ena_driver", reference="docs/ec2.md 2.0")
+_STEAL = Knob(NAME, "steal", reference="AWS, 2017; Aerospike, 2014")
 _WORKLOAD = Knob(
     NAME, "workload", spec={"type": "list", "elements": "str", "choices": list(WORKLOADS), "default": []}, bound=EVERY
 )

@@ -4,7 +4,7 @@
 """network_irq: which CPU each queue of each NIC interrupts, and which CPUs share its work. Pure. PRIVATE.
 
 An interrupt whose mask names several CPUs is still delivered to one of them, so
-a wide mask spreads nothing (S1-08): each queue gets one CPU of its own.
+a wide mask spreads nothing (Aerospike, 2014): each queue gets one CPU of its own.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _POLICY = Knob(
     NAME,
     "policy",
     "network.affinity",
-    "S1-08, S4-13; ec2.md 2.9",
+    "Aerospike, 2014; Netflix, 2014–2017; docs/ec2.md 2.9",
     {"type": "str", "choices": POLICIES},
     within="interfaces",
 )
@@ -56,14 +56,14 @@ _QUEUES = Knob(
     NAME,
     "queues",
     "network.queues",
-    "S4-04, S4-13; ec2.md 2.8",
+    "Netflix, 2014–2017; docs/ec2.md 2.8",
     {"type": "str"},
     within="interfaces",
     disruptive=True,
     tuned=("net.channels",),
     comparable=True,
 )
-_HOTSPOT = Knob(NAME, "irq_hotspot", reference="S1-13")
+_HOTSPOT = Knob(NAME, "irq_hotspot", reference="Aerospike, 2014")
 _PER_NIC = (_POLICY, _QUEUES, *steering.PER_NIC)
 KNOBS = (*_PER_NIC, *steering.KNOBS, *compute.KNOBS, irqbalance.KNOB, _HOTSPOT)
 PER_NIC = tuple(options_of(_PER_NIC))

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """RPS, RFS and XPS: the kernel shares a queue's packets among CPUs. Pure. PRIVATE to the collection.
 
-It pays where a NIC has fewer queues than there are CPUs (S1-11: 250,000 to
+It pays where a NIC has fewer queues than there are CPUs (Aerospike, 2014: 250,000 to
 800,000 requests per second through one queue). Where each CPU has a queue it
 only adds interrupts between CPUs.
 """
@@ -26,9 +26,11 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
 _NAME = "network_irq"
 _TEXT = {"type": "str"}
-_RPS = Knob(_NAME, "rps", "network.rps", "S1-11, S4-11; ec2.md 2.9", _TEXT, within="interfaces")
-_RFS = Knob(_NAME, "rfs", "network.rfs", "S4-11; ec2.md 2.9", _TEXT, within="interfaces")
-_XPS = Knob(_NAME, "xps", "network.xps", "ec2.md 2.9; networking/scaling.rst", _TEXT, within="interfaces")
+_RPS = Knob(
+    _NAME, "rps", "network.rps", "Aerospike, 2014; Netflix, 2014–2017; docs/ec2.md 2.9", _TEXT, within="interfaces"
+)
+_RFS = Knob(_NAME, "rfs", "network.rfs", "Netflix, 2014–2017; docs/ec2.md 2.9", _TEXT, within="interfaces")
+_XPS = Knob(_NAME, "xps", "network.xps", "docs/ec2.md 2.9; networking/scaling.rst", _TEXT, within="interfaces")
 # One table for the whole host.
 _ENTRIES = Knob(_NAME, "rfs", "sysctl", _RFS.reference, within="interfaces", place=RPS_ENTRIES)
 PER_NIC = (_RPS, _RFS, _XPS)
@@ -37,7 +39,7 @@ KNOBS = (*PER_NIC, _ENTRIES)
 # The kernel documentation's own figure for a server (networking/scaling.rst); perftune and rpk use it too.
 ENTRIES = 32768
 MOST_ENTRIES = 1 << 22
-# ENA's 8 queues want help from 32 CPUs on (ec2.md 2.9).
+# ENA's 8 queues want help from 32 CPUs on (docs/ec2.md 2.9).
 CPUS_PER_QUEUE = 4
 
 

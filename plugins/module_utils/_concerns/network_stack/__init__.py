@@ -48,18 +48,24 @@ def _of_nic(name: str, fact: str, tuned: str, reference: str, spec: Spec, **more
 
 def _offload(name: str, reason: str) -> Knob:
     more = {"option": f"offloads.{name}", "reason": reason, "comparable": False}
-    return _of_nic(name, "offloads", "net.features", "S0-38; ec2.md 2.8", SWITCH, **more)
+    return _of_nic(name, "offloads", "net.features", "AWS, 2017; docs/ec2.md 2.8", SWITCH, **more)
 
 
 _RINGS = {
     field: _of_nic(
-        f"{field}_ring", "rings", "net.ring", "S4-05; ec2.md 2.8", {"type": "str"}, bound=LEAST, disruptive=True
+        f"{field}_ring",
+        "rings",
+        "net.ring",
+        "Netflix, 2014–2017; docs/ec2.md 2.8",
+        {"type": "str"},
+        bound=LEAST,
+        disruptive=True,
     )
     for field in ("rx", "tx")
 }
 _MICROSECONDS: Spec = {"type": "int", "range": (0, 100000)}
 _COALESCE = tuple(
-    _of_nic(name, "coalesce", "net.coalesce", "S1-09, S4-14; ec2.md 2.8", spec)
+    _of_nic(name, "coalesce", "net.coalesce", "Aerospike, 2014; Netflix, 2014–2017; docs/ec2.md 2.8", spec)
     for name, spec in (("adaptive_rx", SWITCH), ("rx_usecs", _MICROSECONDS), ("tx_usecs", _MICROSECONDS))
 )
 _OFFLOADS = (
@@ -77,10 +83,10 @@ _FEATURES = {
 }
 _BYTES: Spec = {"type": "int", "range": (1280, 9001)}
 _PACKETS: Spec = {"type": "int", "range": (1, 100000)}
-_MTU = _of_nic("mtu", "mtu", "net.mtu", "S4-16; ec2.md 2.10", _BYTES, disruptive=True)
-_LENGTH = _of_nic("txqueuelen", "txqueuelen", "net.txqueuelen", "ec2.md 2.10", _PACKETS, option="tx_queue.length")
-_BQL = Knob(NAME, "bql", "network.bql", "S4-12; ec2.md 2.8", SWITCH, "tx_queue.bql", "interfaces")
-_TW_RECYCLE = Knob(NAME, "tw_recycle", reference="ec2.md 2.10", spec=SWITCH)
+_MTU = _of_nic("mtu", "mtu", "net.mtu", "Netflix, 2014–2017; docs/ec2.md 2.10", _BYTES, disruptive=True)
+_LENGTH = _of_nic("txqueuelen", "txqueuelen", "net.txqueuelen", "docs/ec2.md 2.10", _PACKETS, option="tx_queue.length")
+_BQL = Knob(NAME, "bql", "network.bql", "Netflix, 2014–2017; docs/ec2.md 2.8", SWITCH, "tx_queue.bql", "interfaces")
+_TW_RECYCLE = Knob(NAME, "tw_recycle", reference="docs/ec2.md 2.10", spec=SWITCH)
 
 _PER_NIC = (*_RINGS.values(), *_COALESCE, *_OFFLOADS, _MTU, _LENGTH, _BQL)
 KNOBS = (*_PER_NIC, *sysctl.KNOBS, *ena.KNOBS, _TW_RECYCLE)

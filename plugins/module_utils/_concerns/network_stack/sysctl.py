@@ -22,7 +22,7 @@ _INT = 2147483647
 
 def _parameter(option: str, key: str, reason: str, spec: Spec, **more: Any) -> Knob:
     """A kernel parameter: numbers within a `range`, a choice, or else a name."""
-    more = {"reference": "S4-16; ec2.md 2.10", **more}
+    more = {"reference": "Netflix, 2014–2017; docs/ec2.md 2.10", **more}
     return Knob(NAME, option, "sysctl", place=key, reason=reason, spec=spec, comparable=True, **more)
 
 
@@ -42,7 +42,7 @@ _MIN_FREE = _number(
     "memory kept free so that packets find a page",
     1024,
     bound=LEAST,
-    reference="ec2.md 2.8",
+    reference="docs/ec2.md 2.8",
 )
 _KEEP_ALIVE = _number(
     "keepalive_time",
@@ -54,7 +54,12 @@ _KEEP_ALIVE = _number(
 )
 KNOBS = (
     _number(
-        "somaxconn", "net.core.somaxconn", "how many connections wait to be accepted", 1, bound=LEAST, reference="S4-08"
+        "somaxconn",
+        "net.core.somaxconn",
+        "how many connections wait to be accepted",
+        1,
+        bound=LEAST,
+        reference="Netflix, 2014–2017",
     ),
     _number("max_syn_backlog", "net.ipv4.tcp_max_syn_backlog", "how many connections are half open", 1, bound=LEAST),
     _number(
@@ -65,7 +70,13 @@ KNOBS = (
         bound=LEAST,
     ),
     _number(
-        "netdev_budget", "net.core.netdev_budget", "packets per round of NAPI", 1, 10000, bound=LEAST, reference="S4-14"
+        "netdev_budget",
+        "net.core.netdev_budget",
+        "packets per round of NAPI",
+        1,
+        10000,
+        bound=LEAST,
+        reference="Netflix, 2014–2017",
     ),
     _number(
         "rmem_max", "net.core.rmem_max", "the largest receive buffer that a program may ask for", 2304, bound=LEAST
