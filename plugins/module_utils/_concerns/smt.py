@@ -12,30 +12,69 @@ from __future__ import annotations
 
 from typing import Any, Mapping, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.smt import CONTROL, SmtFacts, seconds, together
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import TopologyFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.boot_argument import plan_argument
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import closed, host_class
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import host_class
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import boot_argument
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import by_unit, plan_file, tmpfiles
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import (
+    CONSENT,
+    METHOD,
+    PERSIST,
+    Knob,
+    boot_argument,
+    options_of,
+)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import tmpfiles
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import (
+    Decision,
+    managed_options,
+    plan_concern,
+)
 
 NAME = "smt"
 REFERENCE = "S0-04, S0-05"
 
+# nosmt among the kernel arguments that tuned sets, in the words of smt/control.
+_NOSMT_WORDS = {"cmdline.nosmt": {"nosmt": "off", "nosmt=force": "forceoff"}}
+_THREADS = Knob(
+    NAME,
+    "threads",
+    "smt.control",
+    REFERENCE,
+    {"type": "str", "choices": ["enabled", "disabled", "kernel"]},
+    disruptive=True,
+    tuned=("sysfs./sys/devices/system/cpu/smt/control", "cmdline.nosmt"),
+    tuned_words=_NOSMT_WORDS,
+    kubelet=True,
+)
+# For a kernel without smt/control, and for cores of which it has lost a thread.
+_CPUS = Knob(
+    NAME,
+    "threads",
+    "smt.offline",
+    REFERENCE,
+    disruptive=True,
+    tuned=("cmdline.nosmt", "cmdline.maxcpus"),
+    tuned_words=_NOSMT_WORDS,
+    kubelet=True,
+)
+# Under a knob of its own: a run with another method then takes it back.
+_NOSMT = boot_argument(NAME, "method", "nosmt", REFERENCE, option="threads")
+KNOBS = (_THREADS, _CPUS, _NOSMT)
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
-    "threads": {"type": "str", "choices": ["enabled", "disabled", "kernel"]},
-    "method": {"type": "str", "choices": ["runtime", "boot", "both"], "default": "runtime"},
-    "persist": {"type": "bool", "default": True},
-    "allow_unverified": {"type": "bool", "default": False},
+    **options_of(KNOBS),
+    "method": METHOD,
+    "persist": PERSIST,
+    "allow_unverified": CONSENT,
 }
 
 # The words of smt/control in those of the option; the others, such as forceoff, are no choice of it.
 _SHOWN = {"on": "enabled", "off": "disabled"}
+_SWITCHES = ("on", "off", "forceoff")  # the words of a kernel whose smt/control has a say
 
 
 def plan(facts: Facts, wanted: Wanted) -> Plan:
@@ -43,52 +82,44 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
 
     Raises NearmetalError when threads are forced that the host can't switch.
     """
-    path, _text = tmpfiles(NAME, {})
-    files = plan_file(NAME, facts, path, None, "user")
-    asked = wanted.get("threads")
-    if asked is None:
-        return files
-    shut = closed(NAME, "threads", facts, wanted)
-    if shut:
-        return Plan(files.actions, shut + files.findings)
-    threads, cpus = facts.smt, facts.topology
-    if threads is None or cpus is None or cpus.cores is None or threads.offline is None:
-        finding = _finding("unknown", "the kernel doesn't say which CPUs share a core", None, asked)
-        return Plan(files.actions, (finding, *files.findings))
-    off = asked == "disabled" or (asked == "kernel" and bool(threads.arguments))
-    stop = (_on_pv(facts, wanted) if off else None) or _not_here(facts, threads, cpus)
-    stop = stop or (_harmful(facts, wanted) if off else None) or _locked(threads, off)
-    stop = stop or _unswitchable(threads, cpus, wanted, off)
-    advice = Plan(findings=_advice(facts, threads))
-    if stop is not None:
-        lasting = _lasting(facts, threads, wanted) if stop.status == "not_applicable" else files
-        return joined(Plan(findings=(stop,)), lasting, advice)
-    method = wanted.get("method")
-    runtime = _runtime(threads, cpus, asked, off, wanted) if method != "boot" else Plan()
-    at_boot = _at_boot(facts, threads, asked, wanted) if method != "runtime" else Plan()
-    return joined(runtime, at_boot, _lasting(facts, threads, wanted), advice)
+    return plan_concern(NAME, facts, wanted, managed_options(OPTIONS, wanted), _decide, files=(tmpfiles,))
 
 
-def _lasting(facts: Facts, threads: SmtFacts, wanted: Wanted) -> Plan:
-    """What makes `disabled` last: a file that names no CPU, or the unit where the kernel needs CPUs named.
+def _decide(facts: Facts, wanted: Wanted) -> Decision:
+    """The plan, and what makes `disabled` last: a file that names no CPU, or the unit where the kernel has CPUs named.
 
     The unit also serves a host without SMT: the same disk may start as another type, but neither leaves arm64 nor PV.
     """
-    path, text = tmpfiles(NAME, {CONTROL: "off"})
-    asked = wanted.get("threads") == "disabled" and wanted.get("persist") and wanted.get("method") == "runtime"
-    simple = threads.control in ("on", "off", "forceoff")
-    file = plan_file(NAME, facts, path, text if asked and simple else None, wanted.wanted_by("threads"))
-    never = host_class(facts, wanted) == "xen_pv" or _arm(facts)
-    return joined(file, by_unit(NAME, facts)) if asked and not simple and not never else file
+    requested = _THREADS.value(wanted)
+    threads, cpus = facts.smt, facts.topology
+    if threads is None or cpus is None or cpus.cores is None or threads.offline is None:
+        return _THREADS.says("unknown", "the kernel doesn't say which CPUs share a core", None, requested), {}
+    off = requested == "disabled" or (requested == "kernel" and bool(threads.arguments))
+    refusal = (_on_pv(facts, wanted) if off else None) or _single(facts, threads, cpus)
+    refusal = refusal or (_harmful(facts, wanted) if off else None) or _locked(threads, off)
+    refusal = refusal or _unswitchable(threads, cpus, wanted, off)
+    method, advice = wanted.get("method"), Plan(findings=_advice(facts, threads))
+    if refusal is not None and refusal.status != "not_applicable":
+        return joined(Plan(findings=(refusal,)), advice), {}
+    simple = threads.control in _SWITCHES
+    lasting = requested == "disabled" and method == "runtime"
+    stays = host_class(facts, wanted) == "xen_pv" or _is_arm(facts)
+    again = Plan(replan=lasting and not simple and not stays)
+    at_each_boot = {CONTROL: "off"} if lasting and simple else {}
+    if refusal is not None:
+        return joined(Plan(findings=(refusal,)), advice, again), {tmpfiles: at_each_boot}
+    runtime = _runtime(threads, cpus, requested, off, wanted) if method != "boot" else Plan()
+    at_boot = _at_boot(facts, threads, requested, wanted) if method != "runtime" else Plan()
+    return joined(runtime, at_boot, advice, again), {tmpfiles: at_each_boot}
 
 
-def _not_here(facts: Facts, threads: SmtFacts, cpus: TopologyFacts) -> Optional[Finding]:
+def _single(facts: Facts, threads: SmtFacts, cpus: TopologyFacts) -> Optional[Finding]:
     """The finding for a host whose cores have one thread by nature."""
-    if threads.control in ("on", "off", "forceoff"):
+    if threads.control in _SWITCHES:
         return None
     if threads.control is None and (threads.offline or seconds(cpus)):
         return None
-    why = "no Graviton has SMT" if _arm(facts) else "each vCPU here is a core of its own (docs/ec2.md 2.3)"
+    why = "no Graviton has SMT" if _is_arm(facts) else "each vCPU here is a core of its own (docs/ec2.md 2.3)"
     return _finding("not_applicable", f"one thread per core already: {why}", threads)
 
 
@@ -128,38 +159,27 @@ def _locked(threads: SmtFacts, off: bool) -> Optional[Finding]:
     return None
 
 
-def _runtime(threads: SmtFacts, cpus: TopologyFacts, asked: str, off: bool, wanted: Wanted) -> Plan:
-    second = seconds(cpus) or ()
-    if threads.control is not None and (off or not _one_by_one(threads, cpus)):
-        what, before, after = "smt.control", threads.control, "off" if off else "on"
+def _runtime(threads: SmtFacts, cpus: TopologyFacts, requested: str, off: bool, wanted: Wanted) -> Plan:
+    knob, goal = _THREADS, "disabled" if off else "enabled"
+    if threads.control is not None and (off or not _lacks_siblings(threads, cpus)):
+        before, after = threads.control, "off" if off else "on"
         done = before == after or (off and before == "forceoff")
     else:
-        threads = threads._replace(control=None)  # it has no say here
-        what, before = "smt.offline", threads.offline or ""
-        after = together(before, *map(str, second)) if off else ""
-        if asked == "kernel":
+        threads = threads._replace(control=None)  # it has no say on this host
+        knob, before = _CPUS, threads.offline or ""
+        after = together(before, *map(str, seconds(cpus) or ())) if off else ""
+        if requested == "kernel":
             after = threads.kernel_offline
         done = before == after
-    reason = "as the kernel booted" if asked == "kernel" else "one thread has the core for itself" if off else ""
+    reason = "as the kernel booted" if requested == "kernel" else "one thread has the core for itself" if off else ""
     reason = reason or "both threads of each core work: more throughput, less even latency"
-    goal = "disabled" if off else "enabled"
     if done:
         return Plan(findings=(_finding("ok", reason, threads, goal),))
-    action = Action(
-        concern=NAME,
-        knob="threads",
-        what=what,
-        before=before,
-        after=after,
-        disruptive=True,
-        wanted_by=wanted.wanted_by("threads"),
-        reason=reason,
-        reference=REFERENCE,
-    )
+    action = knob.action(knob.wanted_by(wanted), before, after, reason)
     return Plan((action,), (_finding("would_change", reason, threads, goal),))
 
 
-def _one_by_one(threads: SmtFacts, cpus: TopologyFacts) -> bool:
+def _lacks_siblings(threads: SmtFacts, cpus: TopologyFacts) -> bool:
     """Whether cores lack a thread while smt/control says on, so that to write on does nothing.
 
     A core whose threads are all offline is somebody's choice of cores, and not of threads.
@@ -180,34 +200,30 @@ def _unswitchable(threads: SmtFacts, cpus: TopologyFacts, wanted: Wanted, off: b
         f"smt.threads: disabled needs CPUs {second} offline, but this kernel can take only"
         f" {threads.removable or 'none'} offline; use CpuOptions of the EC2 API instead"
     )
-    if wanted.wanted_by("threads") == "workload":
-        return _finding("not_applicable", sentence, threads, "disabled")
-    raise NearmetalError(sentence)
+    return _CPUS.impossible(wanted, sentence, _now(threads), "disabled")
 
 
-def _at_boot(facts: Facts, threads: SmtFacts, asked: str, wanted: Wanted) -> Plan:
-    """`nosmt`, under a knob of its own: a run with another method then takes it back."""
+def _at_boot(facts: Facts, threads: SmtFacts, requested: str, wanted: Wanted) -> Plan:
     if threads.control is None:
         reason = "this kernel has no smt/control, so it doesn't know nosmt either: use method: runtime"
-        return Plan(findings=(Finding(NAME, "method", "not_applicable", reason, wanted="nosmt", reference=REFERENCE),))
-    knob = boot_argument(NAME, "method", "nosmt", REFERENCE, option="threads")
-    text = "nosmt" if asked == "disabled" else None
+        return _NOSMT.at("").says("not_applicable", reason, None, "nosmt")
+    text = "nosmt" if requested == "disabled" else None
     reason = "second threads never start, so nothing at boot is sized for them; at run time it is too late for that"
-    return plan_argument(facts, wanted, knob, text, reason)
+    return plan_argument(facts, wanted, _NOSMT, text, reason)
 
 
 def _advice(facts: Facts, threads: SmtFacts) -> Tuple[Finding, ...]:
     """What the operator should know beside the change."""
-    told = []
+    sentences = []
     kind = facts.platform.host_class if facts.platform else None
-    if kind == "nitro" and threads.control in ("on", "off", "forceoff") and not _burstable(facts):
-        told.append(
+    if kind == "nitro" and threads.control in _SWITCHES and not _burstable(facts):
+        sentences.append(
             "CpuOptions ThreadsPerCore=1, at launch or by ModifyInstanceCpuOptions on a stopped instance, does the same"
             " before the kernel boots; a change of the instance type takes it back"
         )
     if threads.maxcpus is not None:
-        told.append(_about_maxcpus(facts, threads.maxcpus))
-    return tuple(_finding("advice", sentence, threads) for sentence in told)
+        sentences.append(_about_maxcpus(facts, threads.maxcpus))
+    return tuple(_finding("advice", sentence, threads) for sentence in sentences)
 
 
 def _about_maxcpus(facts: Facts, maxcpus: str) -> str:
@@ -225,7 +241,7 @@ def _about_maxcpus(facts: Facts, maxcpus: str) -> str:
     return sentence + "; remove it and use threads: disabled"
 
 
-def _arm(facts: Facts) -> bool:
+def _is_arm(facts: Facts) -> bool:
     return bool(facts.platform is not None and facts.platform.architecture == "aarch64")
 
 
@@ -234,12 +250,21 @@ def _burstable(facts: Facts) -> bool:
 
 
 def _finding(status: str, reason: str, threads: Optional[SmtFacts], goal: Optional[str] = None) -> Finding:
-    now = _SHOWN.get(threads.control, threads.control) if threads is not None and threads.control is not None else None
-    if now is None and threads is not None:
-        now = f"offline: {threads.offline}" if threads.offline else "all CPUs online"
-    return Finding(NAME, "threads", status, reason, now=now, wanted=goal, reference=REFERENCE)
+    return _THREADS.finding(status, reason, _now(threads), goal)
+
+
+def _now(threads: Optional[SmtFacts]) -> Optional[str]:
+    if threads is None:
+        return None
+    if threads.control is not None:
+        return _SHOWN.get(threads.control, threads.control)
+    return f"offline: {threads.offline}" if threads.offline else "all CPUs online"
 
 
 CONCERN = Concern(
-    name=NAME, options=OPTIONS, domains=("platform", "topology", "smt", "boot", "unit", "files"), plan=plan
+    name=NAME,
+    options=OPTIONS,
+    domains=("platform", "topology", "smt", "boot", "unit", "files"),
+    plan=plan,
+    knobs=KNOBS,
 )

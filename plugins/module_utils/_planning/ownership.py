@@ -23,8 +23,6 @@ REFERENCE = "docs/ownership.md"
 _THP = "/sys/kernel/mm/transparent_hugepage"
 # What an action changes → the settings of tuned that change the same (tuned-profiles(7)); {} is its place.
 _TUNED: Mapping[str, Sequence[str]] = {
-    "smt.control": ("sysfs./sys/devices/system/cpu/smt/control", "cmdline.nosmt"),
-    "smt.offline": ("cmdline.nosmt", "cmdline.maxcpus"),
     "power.governors": ("cpu.governor",),
     "power.preferences": ("cpu.energy_performance_preference", "cpu.energy_perf_bias"),
     "power.idle_disabled": ("cpu.force_latency",),
@@ -56,7 +54,6 @@ _PARAMETERS: Mapping[str, str] = {"numa.balancing": NUMA_BALANCING, "numa.zone_r
 _MEANS: Mapping[str, Mapping[str, str]] = {
     "cpu.no_turbo": {"1": "disabled", "true": "disabled", "0": "enabled", "false": "enabled"},
     "cpu.boost": {"1": "enabled", "true": "enabled", "0": "disabled", "false": "disabled"},
-    "cmdline.nosmt": {"nosmt": "off", "nosmt=force": "forceoff"},
 }
 # Settings of tuned that give several fields of an interface's table, as ethtool takes them.
 _TABLES = ("net.ring", "net.coalesce", "net.channels")
@@ -69,7 +66,7 @@ _WRITERS = {
 }
 _WAYS_OUT = "change it there, or set owner_conflict: take_over"
 # What kubelet counts, checks or sets itself.
-_KUBELET = ("smt.", "hugepages.")
+_KUBELET = ("hugepages.",)
 
 
 class Owner(NamedTuple):
