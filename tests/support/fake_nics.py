@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import copy
 import errno
+import hashlib
 import re
 import shutil
 import struct
@@ -141,6 +142,7 @@ class FakeNics:
         self.hints: Dict[str, str] = {}  # interface → the CPUs that its driver asks for at each request of interrupts
         self.statistics: Dict[str, Dict[str, int]] = {}
         self.features: Dict[str, Dict[str, bool]] = {}  # interface → each feature that can be switched: on or off
+        self.addresses: Dict[str, bytes] = {}  # interface → the address that its hardware has; without, from its name
         self._own: Dict[str, List[Any]] = {}  # interface → what its driver chose, by table
 
     def take(self, path: str, text: str) -> bool:
@@ -180,6 +182,22 @@ class FakeNics:
                     table[device] = value
         self._own = {}
 
+    def exchange(self, name: str, hardware: Dict[str, str]) -> None:
+        """The device leaves, and another one comes to its slot: all is as `hardware` and a driver have it at first."""
+        lines = [line for line in self._read("/proc/interrupts").splitlines() if f" {name}-" in line]
+        interrupts = [f"/proc/irq/{line_number(line)}/" for line in lines]
+        for path, text in hardware.items():
+            if path.startswith((f"{NET}/{name}/", *interrupts)) and not text.startswith("->"):
+                self._make(path, text)
+        own = self._own.pop(name, [])
+        for table, value in zip(self._tables(), own):
+            if value is not None:
+                table[name] = value
+        self.addresses[name] = bytes([self._address(name)[0] ^ 0x10, *self._address(name)[1:]])
+
+    def _address(self, name: str) -> bytes:
+        return self.addresses.setdefault(name, b"\x02" + hashlib.sha256(name.encode()).digest()[:5])
+
     def rename(self, name: str, other: str) -> None:
         """The device stays, and so does all that is set of it; it was down meanwhile, so its interrupts are renamed."""
         (self.root / f"{NET}/{name}".lstrip("/")).rename(self.root / f"{NET}/{other}".lstrip("/"))
@@ -188,7 +206,15 @@ class FakeNics:
             if file.exists():
                 renamed = re.sub(pattern, lambda match: match[0].replace(name, other), file.read_text(), flags=re.M)
                 file.write_text(renamed)
-        for table in (*self._tables(), self._own, self.orders, self.stubborn, self.hints, self.statistics):
+        for table in (
+            *self._tables(),
+            self._own,
+            self.orders,
+            self.stubborn,
+            self.hints,
+            self.statistics,
+            self.addresses,
+        ):
             if name in table:
                 table[other] = table.pop(name)
 
@@ -204,6 +230,8 @@ class FakeNics:
     def driver(self, device: str, record: bytes) -> bytes:
         """Answer an ethtool record; OSError for what this driver can't do."""
         (command,) = struct.unpack_from("=I", record)
+        if command == 0x20:  # struct ethtool_perm_addr: how long it may be, or is, then the address
+            return record[:4] + struct.pack("=I", 6) + self._address(device).ljust(len(record) - 8, b"\0")
         answer = {0x03: self._who, 0x3C: self._channels, 0x10: self._rings, 0x0E: self._coalesce}.get(command)
         if answer is not None:
             return answer(device, record)

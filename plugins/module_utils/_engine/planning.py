@@ -12,7 +12,11 @@ from functools import partial
 from typing import AbstractSet, Iterable, List, Optional, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.apply import obstacles
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.restore import plan_restore, set_elsewhere
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.restore import (
+    other_devices,
+    plan_restore,
+    set_elsewhere,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Outcome, Session, places_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.together import demand_agreement
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
@@ -20,7 +24,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.owners import OwnersFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import Disturbing
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal import Entry
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.entry import Entry
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import Stored, to_store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
@@ -71,8 +75,10 @@ class Restore(Request):
     def plan(self, session: Session, facts: Facts) -> Outcome:
         entries = session.journal.entries(self.name)
         elsewhere = set_elsewhere(session.host, entries)
+        exchanged = session.journal.exchanged(self.name)
         back = plan_restore(session.host, [*entries, *elsewhere], "taken back to what it was before nearmetal")
-        return session.outcome(self.name, back.plan, back.forget + elsewhere, None)
+        plan = replace(back.plan, findings=back.plan.findings + other_devices(exchanged))
+        return session.outcome(self.name, plan, back.forget + elsewhere + exchanged, None)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Dict, Iterator, List, Mapping, Sequence, Set, Tuple
+from typing import Dict, Iterable, Iterator, List, Mapping, Sequence, Set, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import (
@@ -18,7 +18,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of, way_back
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.elements import Judged
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal import Entry, set_at_boot
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.entry import Entry
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal import set_at_boot
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Value
 
 _MOST_NAMES, _MOST_SENTENCES = 12, 16
@@ -110,6 +111,21 @@ def set_elsewhere(host: WritableHost, entries: Sequence[Entry]) -> Tuple[Entry, 
             original = lever.kernel_choice(host, where)
             found[what, where] = Entry(entry.concern, knob, what, where, original, (ours,), boot_id)
     return tuple(found.values())
+
+
+def other_devices(entries: Iterable[Entry]) -> Tuple[Finding, ...]:
+    """That another device is at each of these places: it has never been what the journal's was."""
+    return tuple(
+        Finding(
+            concern=entry.concern,
+            knob=entry.knob,
+            status="advice",
+            where=entry.where,
+            reason="another device is there than when nearmetal set it: the new one is left as it is",
+            reference="journal",
+        )
+        for entry in entries
+    )
 
 
 def _back(action: Action) -> Finding:

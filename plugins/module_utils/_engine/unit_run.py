@@ -12,7 +12,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.restore impo
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Session
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import bundle
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal import Entry
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.entry import Entry
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import Stored
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Plan
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning import unit

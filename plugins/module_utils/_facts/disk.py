@@ -77,6 +77,16 @@ def place(host: Host, name: str) -> str:
     return device if PLACE.fullmatch(device) else name
 
 
+def identity(host: Host, name: str) -> str:
+    """What tells the disk from another one at its place: its own name, else the number that the kernel gave it.
+
+    That number is of Linux 5.15 and newer, and is given again to no other disk of a boot.
+    """
+    files = ("wwid", "device/wwid", "device/serial", "serial", "diskseq")
+    texts = ((host.line(f"{BLOCK}/{name}/{file}") or "").strip() for file in files)
+    return next((text for text in texts if text and text.isprintable() and text.isascii() and len(text) <= 256), "")
+
+
 def layer(host: Host, name: str) -> str:
     """What the device is to others."""
     if not host.exists(f"{BLOCK}/{name}/device"):

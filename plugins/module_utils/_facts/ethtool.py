@@ -46,6 +46,12 @@ def driver(host: Host, device: str) -> Optional[Tuple[str, str]]:
     return ethtool.driver(record) if record is not None else None
 
 
+def permanent_address(host: Host, device: str) -> Optional[str]:
+    """The address that the hardware has, whatever the interface was given."""
+    record = host.ethtool(device, ethtool.ADDRESS_QUESTION)
+    return ethtool.address(record) if record is not None else None
+
+
 def channels(host: Host, device: str) -> Optional[Dict[str, int]]:
     """Queues now (rx, tx, combined) and at most (…_max)."""
     return _numbers(host, device, ethtool.GET_CHANNELS, ethtool.CHANNELS)

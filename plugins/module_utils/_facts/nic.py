@@ -61,6 +61,12 @@ def observe(host: Host, found: Interrupts) -> Tuple[Nic, ...]:
     return tuple(sorted(nics, key=lambda nic: (nic.ifindex, nic.name)))
 
 
+def name_at(host: Host, place: str) -> Optional[str]:
+    """The interface of the device at a place; None when none is."""
+    links = {name: host.link("{}/{}/device".format(NET, name)) for name in host.names(NET)}
+    return next((name for name, link in links.items() if link and os.path.basename(link) == place), None)
+
+
 def uppers(host: Host) -> Dict[str, Tuple[str, ...]]:
     """Bonds, VLANs, bridges: interface → the interfaces directly below it."""
     found = {}

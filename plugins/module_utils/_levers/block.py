@@ -64,6 +64,10 @@ class QueueFile(OnDevice):
     def detached(self, host: WritableHost, where: str) -> bool:
         return where not in disk.names(host)
 
+    def identity(self, host: WritableHost, where: str) -> str:
+        name = disk.names(host).get(where)
+        return disk.identity(host, name) if name is not None else ""
+
     def kernel_choice(self, host: WritableHost, where: str) -> Value:
         name = disk.names(host).get(where)
         if name is None or block.ruled(host, self.attribute):

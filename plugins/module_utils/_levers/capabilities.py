@@ -54,6 +54,10 @@ class OnDevice(Lever):
     def detached(self, host: WritableHost, where: str) -> bool:
         """Whether the device left the host: nothing is to be taken back there."""
 
+    @abstractmethod
+    def identity(self, host: WritableHost, where: str) -> str:
+        """What tells the device from another one at the same place; empty where the kernel doesn't say."""
+
 
 class OnDisk(Lever):
     """What it writes is in files that act at boot."""
@@ -133,6 +137,11 @@ def disturbed_by(lever: Lever, host: WritableHost, where: str) -> Iterable[Place
 def detached(lever: Lever, host: WritableHost, where: str) -> bool:
     """Whether the place left the host with its device."""
     return isinstance(lever, OnDevice) and lever.detached(host, where)
+
+
+def identity(lever: Lever, host: WritableHost, where: str) -> str:
+    """What tells the device at the place from another one; empty where there is none, or the kernel doesn't say."""
+    return lever.identity(host, where) if isinstance(lever, OnDevice) else ""
 
 
 def may_return(lever: Lever, host: WritableHost, where: str, element: str) -> bool:

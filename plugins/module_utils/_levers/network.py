@@ -14,7 +14,13 @@ from abc import abstractmethod
 from typing import Dict, Iterable, Optional
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import interrupts, irqbalance_process, network, nic
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import (
+    ethtool,
+    interrupts,
+    irqbalance_process,
+    network,
+    nic,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import Nic
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import (
@@ -63,6 +69,11 @@ class OnNic(OnDevice):
         """Whether the device left; one whose interface was lent to a container is still in the host."""
         place = where.partition("/")[0]
         return nic_at(host, place) is None and not any(host.exists(f"/sys/bus/{bus}/devices/{place}") for bus in _BUSES)
+
+    def identity(self, host: WritableHost, where: str) -> str:
+        """The address in the hardware, which no bond and no operator changes."""
+        name = nic.name_at(host, where.partition("/")[0])
+        return (ethtool.permanent_address(host, name) or "") if name is not None else ""
 
 
 class QueueTable(Table, OnNic):

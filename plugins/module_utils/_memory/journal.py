@@ -11,23 +11,24 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import BAKED
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import Table
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import (
     Disturbing,
     OnDisk,
     SetsOthers,
     completed,
     disturbed_by,
+    identity,
     seen,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory import elements
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.entry import MOST_OURS, Entry, entry_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import json_text
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Value
 from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION as NEARMETAL
@@ -39,8 +40,6 @@ PATH = f"{store.DATA}/journal.json"
 ASIDE = "/run/nearmetal/journal.json"
 VERSION = 1
 
-_MOST_OURS = 8  # of one place, after runs that were killed
-
 
 class _Newer(NearmetalError):
     """Only a newer nearmetal can read it."""
@@ -48,81 +47,6 @@ class _Newer(NearmetalError):
 
 # What reading something else than a journal of ours may raise.
 _DAMAGE = (ValueError, KeyError, TypeError, NearmetalError)
-
-
-@dataclass(frozen=True)
-class Entry:
-    """What one place was before nearmetal, and which values since then are ours."""
-
-    concern: str
-    knob: str
-    what: str
-    where: str
-    original: Value  # None at runtime: not known, as only a boot brings it back
-    ours: Tuple[Value, ...]  # the last one is wanted; more than one only after a run that was killed
-    boot_id: str  # a runtime original of another boot is void
-    whole: bool = False  # a run lived to see that its values hold
-    disturbed_by: str = ""  # the lever whose write sets this place anew; "" for what a run wrote there itself
-
-    @property
-    def key(self) -> Tuple[str, str]:
-        """The place: lever and where."""
-        return (self.what, self.where)
-
-    def void(self, boot_id: str) -> bool:
-        """Whether a reboot has made the original meaningless."""
-        return lever_of(self.what).scope == "runtime" and (self.boot_id != boot_id or self.original is None)
-
-    def judged(self, host: WritableHost, original: Value) -> elements.Judged:
-        """Whose each element of the place is now, if `original` is what was there."""
-        lever = lever_of(self.what)
-        ours = self.ours
-        if self.disturbed_by and not self.whole:  # by a run that ended before it could see what came of it
-            ours = (*ours, lever.remembered(lever.read(host, self.where)))
-        return elements.judge(host, lever, self.where, original, ours, self.whole)
-
-    def holding(self, now: Value) -> Mapping[str, Value]:
-        """The elements that have a value of ours when the place reads `now`."""
-        lever = lever_of(self.what)
-        present = lever.elements(now)
-        ours = [lever.elements(value, present) for value in self.ours]
-        return {
-            name: part
-            for name, part in present.items()
-            if any(name in value and lever.alike(lever.remembered(part), value[name]) for value in ours)
-        }
-
-    def last(self, now: Value) -> Mapping[str, Value]:
-        """The last value of ours per element, but of those that read another one `now`."""
-        lever = lever_of(self.what)
-        held, present = self.holding(now), lever.elements(now)
-        last = {name: part for value in self.ours for name, part in lever.elements(value).items()}
-        return {name: held.get(name, part) for name, part in last.items() if name in held or name not in present}
-
-    def setting(self, action: Action) -> Dict[str, Value]:
-        """The elements that an action sets or keeps set; what somebody else set to what is wanted stays theirs."""
-        lever = lever_of(self.what)
-        before = lever.elements(action.before)
-        after = lever.elements(lever.remembered(action.after), before)
-        held = self.holding(action.before)
-        changed = {name: part for name, part in after.items() if name not in before or before[name] != part}
-        kept = {name: part for name, part in after.items() if name in held or action.before == action.after}
-        return {**kept, **changed}
-
-    def adding(self, host: WritableHost, action: Action) -> Entry:
-        """With what the action sets as one more value of ours. Of runs that were killed the last values are kept."""
-        set_now = self.setting(action)
-        intended = self.value(set_now) if set_now else lever_of(self.what).remembered(action.after)
-        others = [value for value in self.ours if value != intended]
-        if len(others) >= _MOST_OURS:
-            found = self.judged(host, self.original)
-            there = () if found.settled else (self.value({**found.ours, **found.absent}),)
-            others = [*there, *others[2 - _MOST_OURS :]]
-        return replace(self, ours=(*others, intended), whole=False)
-
-    def value(self, parts: Mapping[str, Value]) -> Value:
-        """The value that has these elements of ours."""
-        return lever_of(self.what).composed(parts, self.original)
 
 
 @dataclass(frozen=True)
@@ -144,6 +68,7 @@ class Journal:
         self._host = host
         self._instance = instance
         self._entries: Dict[Tuple[str, str], Entry] = {}
+        self._exchanged: List[Entry] = []
         self._aside = Content()
         self._at_boot: Set[Tuple[str, str]] = set()
         self._earlier: Dict[Tuple[str, str], Entry] = {}  # before the changes that were begun
@@ -153,9 +78,13 @@ class Journal:
         """All entries, or those of one concern."""
         return [entry for entry in self._entries.values() if concern in (None, entry.concern)]
 
+    def exchanged(self, concern: str) -> Tuple[Entry, ...]:
+        """The entries of a concern at whose places are other devices now: nothing is to be taken back there."""
+        return tuple(entry for entry in self._exchanged if entry.concern == concern)
+
     def concerns(self) -> List[str]:
         """Every concern with an entry, the last one done first."""
-        return list(dict.fromkeys(entry.concern for entry in reversed(self._entries.values())))
+        return list(dict.fromkeys(entry.concern for entry in reversed([*self._exchanged, *self._entries.values()])))
 
     def begin(self, actions: Iterable[Action], shaken: Iterable[Action] = ()) -> None:
         """Remember where each action starts and what it intends, on disk, before anything is changed.
@@ -181,8 +110,18 @@ class Journal:
         """The entry of the action's place, with the original that holds in this boot."""
         lever = lever_of(action.what)
         if entry is not None and not entry.void(boot_id):
-            return replace(entry, original=completed(lever, self._host, action.where, entry.original))
-        original = lever.original(action.before)
+            device = entry.device or identity(lever, self._host, action.where)
+            return replace(entry, device=device, original=completed(lever, self._host, action.where, entry.original))
+        fresh = Entry(
+            action.concern,
+            action.knob,
+            action.what,
+            action.where,
+            lever.original(action.before),
+            (),
+            boot_id,
+            device=identity(lever, self._host, action.where),
+        )
         ours: Tuple[Value, ...] = ()
         held: Mapping[str, Value] = {}
         if entry is not None:
@@ -193,12 +132,12 @@ class Journal:
             # A file of ours set them at boot: their originals are what the kernel would choose, if that is known.
             ours = ours or (lever.remembered(action.before),)
             original = elements.chosen(lever, action.before, held, lever.kernel_choice(self._host, action.where))
-            return Entry(action.concern, action.knob, action.what, action.where, original, ours, boot_id)
+            return replace(fresh, original=original, ours=ours)
         try:
-            lever.check(action.where, original)
+            lever.check(action.where, fresh.original)
         except NearmetalError as error:
             raise NearmetalError(f"what is there couldn't be put back ({error}): left as it is") from None
-        return Entry(action.concern, action.knob, action.what, action.where, original, (), boot_id)
+        return fresh
 
     def settle(self, actions: Iterable[Action], shaken: Iterable[Action] = ()) -> None:
         """The actions hold: keep what is ours now; forget places of which nothing is ours any more."""
@@ -261,7 +200,7 @@ class Journal:
         for entry in entries:
             present = kept.get(entry.key, entry)
             added = (value for value in present.ours if value not in entry.ours)
-            kept[entry.key] = replace(present, ours=(*entry.ours, *added)[-_MOST_OURS:], whole=False)
+            kept[entry.key] = replace(present, ours=(*entry.ours, *added)[-MOST_OURS:], whole=False)
         self._save(kept)
 
     def _save(self, entries: Dict[Tuple[str, str], Entry]) -> None:
@@ -296,7 +235,9 @@ class Journal:
             entries = [*self._aside.of("runtime"), *entries]
         if self._host.exists(BAKED):  # so its files are younger than this boot
             entries = [replace(entry, boot_id=entry.boot_id or self._host.boot_id()) for entry in entries]
-        self._entries = {entry.key: entry for entry in entries}
+        boot_id = self._host.boot_id()
+        self._exchanged = [entry for entry in entries if entry.boot_id == boot_id and entry.exchanged(self._host)]
+        self._entries = {entry.key: entry for entry in entries if entry not in self._exchanged}
 
 
 def set_at_boot(host: WritableHost, entries: Iterable[Entry]) -> Set[Tuple[str, str]]:
@@ -349,7 +290,7 @@ def _parsed(path: str, data: bytes) -> Content:
             " use the newer one"
         )
     try:
-        return Content(raw["instance"], [_entry(entry) for entry in raw["entries"]])
+        return Content(raw["instance"], [entry_of(entry) for entry in raw["entries"]])
     except _DAMAGE as error:
         if (numbers(writer) or ()) <= (numbers(NEARMETAL) or ()):
             raise
@@ -361,24 +302,3 @@ def _parsed(path: str, data: bytes) -> Content:
 
 def _reason(error: Exception) -> str:
     return f"no {error}" if isinstance(error, KeyError) else str(error).splitlines()[0]
-
-
-def _entry(raw: Any) -> Entry:
-    texts = {name: raw[name] for name in ("concern", "knob", "what", "where", "boot_id")}
-    if not all(isinstance(text, str) and len(text) <= 256 for text in texts.values()):
-        raise NearmetalError("an entry whose names are no short texts")
-    lever = lever_of(texts["what"])
-    original, ours = raw["original"], raw["ours"]
-    if not isinstance(ours, list) or not ours:
-        raise NearmetalError("an entry without values of ours")
-    unknown = original is None and lever.scope == "runtime"
-    lever.check(texts["where"], ours[-1] if unknown else original)
-    for value in ours if isinstance(lever, Table) else ():
-        lever.check(texts["where"], value)
-    if lever.original(original) != original:
-        raise NearmetalError(f"an original of {texts['where']} that nearmetal never keeps")
-    disturbed_by = raw.get("disturbed_by", "")
-    if disturbed_by:
-        lever_of(disturbed_by)
-    whole = raw.get("whole", True) is True
-    return Entry(original=original, ours=tuple(ours), whole=whole, disturbed_by=disturbed_by, **texts)

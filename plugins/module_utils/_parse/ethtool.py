@@ -10,13 +10,14 @@ the driver can't do it says by an error, so a record that came back is whole.
 from __future__ import annotations
 
 import struct
-from typing import Dict, List, Mapping, Sequence, Tuple
+from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 GET_DRIVER = 0x03
 GET_COALESCE, SET_COALESCE = 0x0E, 0x0F
 GET_RINGS, SET_RINGS = 0x10, 0x11
 GET_STRINGS = 0x1B
 GET_STATISTICS = 0x1D
+GET_PERMANENT_ADDRESS = 0x20
 GET_STRING_COUNT = 0x37
 GET_FEATURES, SET_FEATURES = 0x3A, 0x3B
 GET_CHANNELS, SET_CHANNELS = 0x3C, 0x3D
@@ -29,6 +30,7 @@ READING = frozenset(
         GET_RINGS,
         GET_STRINGS,
         GET_STATISTICS,
+        GET_PERMANENT_ADDRESS,
         GET_STRING_COUNT,
         GET_FEATURES,
         GET_CHANNELS,
@@ -84,7 +86,16 @@ def changed(record: bytes, command: int, names: Sequence[str], values: Mapping[s
     return struct.pack("={}I".format(1 + len(names)), command, *found)
 
 
+_LONGEST_ADDRESS = 32  # MAX_ADDR_LEN
+ADDRESS_QUESTION = struct.pack("=II", GET_PERMANENT_ADDRESS, _LONGEST_ADDRESS) + bytes(_LONGEST_ADDRESS)
 DRIVER_QUESTION = struct.pack("=I", GET_DRIVER) + bytes(192)
+
+
+def address(record: bytes) -> Optional[str]:
+    """A hardware address, as of GET_PERMANENT_ADDRESS; None for one of zeros, which no device has."""
+    size = struct.unpack_from("=I", record, 4)[0] if len(record) >= 8 else 0
+    octets = record[8 : 8 + min(size, _LONGEST_ADDRESS)]
+    return octets.hex(":") if any(octets) else None
 
 
 def driver(record: bytes) -> Tuple[str, str]:

@@ -1,0 +1,129 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""An entry of the journal: what one place was before nearmetal, and what of it is ours. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Any, Dict, Mapping, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import Table
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import (
+    identity,
+)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory import elements
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Value
+
+MOST_OURS = 8  # of one place, after runs that were killed
+_DEVICE = re.compile(r"[ -~]{0,256}", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What one place was before nearmetal, and which values since then are ours."""
+
+    concern: str
+    knob: str
+    what: str
+    where: str
+    original: Value  # None at runtime: not known, as only a boot brings it back
+    ours: Tuple[Value, ...]  # the last one is wanted; more than one only after a run that was killed
+    boot_id: str  # a runtime original of another boot is void
+    whole: bool = False  # a run lived to see that its values hold
+    disturbed_by: str = ""  # the lever whose write sets this place anew; "" for what a run wrote there itself
+    device: str = ""  # which device was at the place; "" where there is none, or the kernel doesn't tell
+
+    @property
+    def key(self) -> Tuple[str, str]:
+        """The place: lever and where."""
+        return (self.what, self.where)
+
+    def void(self, boot_id: str) -> bool:
+        """Whether a reboot has made the original meaningless."""
+        return lever_of(self.what).scope == "runtime" and (self.boot_id != boot_id or self.original is None)
+
+    def judged(self, host: WritableHost, original: Value) -> elements.Judged:
+        """Whose each element of the place is now, if `original` is what was there."""
+        lever = lever_of(self.what)
+        ours = self.ours
+        if self.disturbed_by and not self.whole:  # by a run that ended before it could see what came of it
+            ours = (*ours, lever.remembered(lever.read(host, self.where)))
+        return elements.judge(host, lever, self.where, original, ours, self.whole)
+
+    def holding(self, now: Value) -> Mapping[str, Value]:
+        """The elements that have a value of ours when the place reads `now`."""
+        lever = lever_of(self.what)
+        present = lever.elements(now)
+        ours = [lever.elements(value, present) for value in self.ours]
+        return {
+            name: part
+            for name, part in present.items()
+            if any(name in value and lever.alike(lever.remembered(part), value[name]) for value in ours)
+        }
+
+    def last(self, now: Value) -> Mapping[str, Value]:
+        """The last value of ours per element, but of those that read another one `now`."""
+        lever = lever_of(self.what)
+        held, present = self.holding(now), lever.elements(now)
+        last = {name: part for value in self.ours for name, part in lever.elements(value).items()}
+        return {name: held.get(name, part) for name, part in last.items() if name in held or name not in present}
+
+    def setting(self, action: Action) -> Dict[str, Value]:
+        """The elements that an action sets or keeps set; what somebody else set to what is wanted stays foreign."""
+        lever = lever_of(self.what)
+        before = lever.elements(action.before)
+        after = lever.elements(lever.remembered(action.after), before)
+        held = self.holding(action.before)
+        changed = {name: part for name, part in after.items() if name not in before or before[name] != part}
+        kept = {name: part for name, part in after.items() if name in held or action.before == action.after}
+        return {**kept, **changed}
+
+    def adding(self, host: WritableHost, action: Action) -> Entry:
+        """With what the action sets as one more value of ours. Of runs that were killed the last values are kept."""
+        set_now = self.setting(action)
+        intended = self.value(set_now) if set_now else lever_of(self.what).remembered(action.after)
+        others = [value for value in self.ours if value != intended]
+        if len(others) >= MOST_OURS:
+            found = self.judged(host, self.original)
+            held = () if found.settled else (self.value({**found.ours, **found.absent}),)
+            others = [*held, *others[2 - MOST_OURS :]]
+        return replace(self, ours=(*others, intended), whole=False)
+
+    def value(self, parts: Mapping[str, Value]) -> Value:
+        """The value that has these elements of ours."""
+        return lever_of(self.what).composed(parts, self.original)
+
+    def exchanged(self, host: WritableHost) -> bool:
+        """Whether another device has come to the place since."""
+        present = identity(lever_of(self.what), host, self.where) if self.device else ""
+        return present not in ("", self.device)
+
+
+def entry_of(raw: Any) -> Entry:
+    """An entry as a journal has it, checked. Raises NearmetalError, KeyError or TypeError when it isn't one of ours."""
+    texts = {name: raw[name] for name in ("concern", "knob", "what", "where", "boot_id")}
+    if not all(isinstance(text, str) and len(text) <= 256 for text in texts.values()):
+        raise NearmetalError("an entry whose names are no short texts")
+    lever = lever_of(texts["what"])
+    original, ours = raw["original"], raw["ours"]
+    if not isinstance(ours, list) or not ours:
+        raise NearmetalError("an entry without values of ours")
+    unknown = original is None and lever.scope == "runtime"
+    lever.check(texts["where"], ours[-1] if unknown else original)
+    for value in ours if isinstance(lever, Table) else ():
+        lever.check(texts["where"], value)
+    if lever.original(original) != original:
+        raise NearmetalError(f"an original of {texts['where']} that nearmetal never keeps")
+    disturbed_by = raw.get("disturbed_by", "")
+    if disturbed_by:
+        lever_of(disturbed_by)
+    device = raw.get("device", "")  # older versions wrote none
+    if not isinstance(device, str) or not _DEVICE.fullmatch(device):
+        raise NearmetalError("a device that is none")
+    whole = raw.get("whole", True) is True
+    return Entry(original=original, ours=tuple(ours), whole=whole, disturbed_by=disturbed_by, device=device, **texts)

@@ -1,0 +1,141 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Another NIC or disk comes to the place of one that was tuned: the originals of the old one aren't the new one's."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Callable, Dict
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
+from ansible_collections.nearmetal.ec2.plugins.modules import restore, tune
+
+from tests.support.fake_kernel import FakeKernel
+from tests.support.fresh_host import fresh
+
+Call = Callable[..., Dict[str, Any]]
+JOURNAL = "var/lib/nearmetal/journal.json"
+NIC = "sys/class/net/ens6"
+WANTED = {
+    "network_stack": {
+        "interfaces": [{"name": "ens6", "tx_queue": {"length": 2000}, "rx_ring": "2048"}],
+        "persist": False,
+    },
+    "network_irq": {"interfaces": [{"name": "ens6", "rps": "0-1"}], "persist": False},
+}
+DISK = {"name": "nvme9n1", "device": "0000:00:1b.0", "model": "Amazon Elastic Block Store"}
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> FakeKernel:
+    """Two NICs of four queues, and an EBS volume beside those of the host."""
+    host = fresh(tmp_path, "nitro_big")
+    attach(host, "vol0aaa")
+    return host
+
+
+def attach(host: FakeKernel, serial: str) -> None:
+    host.disks.attach(DISK)
+    (Path(host.root) / "sys/block/nvme9n1/wwid").write_text(f"nvme.1d0f-{serial}-01\n")
+
+
+def read(host: FakeKernel, path: str) -> str:
+    return (Path(host.root) / path).read_text().strip()
+
+
+def tuned(call: Call, host: FakeKernel, **concerns: Any) -> None:
+    done = call(tune.main, host, concerns=concerns)
+    assert not done.get("failed"), done["msg"]
+    assert done["changed"]
+
+
+def test_restore_leaves_a_new_nic_alone_and_says_so(host: FakeKernel, call: Call) -> None:
+    tuned(call, host, **WANTED)
+    host.nics.exchange("ens6", host.hardware)
+    (Path(host.root) / NIC / "tx_queue_len").write_text("500\n")
+    host.nics.rings["ens6"][2] = 4096
+    checked = call(restore.main, host, check=True)
+    done = call(restore.main, host)
+    assert not done.get("failed"), done["msg"]
+    assert [action for action in done["actions"] if action["what"] != "wanted"] == []
+    assert read(host, f"{NIC}/tx_queue_len") == "500"
+    assert host.nics.rings["ens6"][2] == 4096
+    for result in (checked, done):
+        reasons = [f"{finding['concern']} {finding['where']}: {finding['reason']}" for finding in result["findings"]]
+        for concern in WANTED:
+            assert any(
+                reason.startswith(f"{concern} 0000:00:06.0") and "another device" in reason for reason in reasons
+            ), reasons
+    assert not (Path(host.root) / JOURNAL).exists()
+
+
+def test_the_command_on_the_host_says_so_too(host: FakeKernel, call: Call, capsys: pytest.CaptureFixture[str]) -> None:
+    tuned(call, host, network_stack=WANTED["network_stack"])
+    host.nics.exchange("ens6", host.hardware)
+    assert command(["restore"], host) == 0
+    assert "another device" in capsys.readouterr().out
+    assert read(host, f"{NIC}/tx_queue_len") == "1000"
+
+
+def test_a_new_nic_that_is_tuned_has_its_own_originals(host: FakeKernel, call: Call) -> None:
+    tuned(call, host, **WANTED)
+    host.nics.exchange("ens6", host.hardware)
+    (Path(host.root) / NIC / "tx_queue_len").write_text("500\n")
+    host.nics.rings["ens6"][2] = 4096
+    tuned(call, host, **WANTED)
+    assert read(host, f"{NIC}/tx_queue_len") == "2000"
+    assert host.nics.rings["ens6"][2] == 2048
+    done = call(restore.main, host)
+    assert not done.get("failed"), done["msg"]
+    assert read(host, f"{NIC}/tx_queue_len") == "500"
+    assert host.nics.rings["ens6"][2] == 4096
+    assert not (Path(host.root) / JOURNAL).exists()
+
+
+def test_a_new_name_is_no_new_nic(host: FakeKernel, call: Call) -> None:
+    tuned(call, host, network_stack=WANTED["network_stack"])
+    host.nics.rename("ens6", "eth1")
+    done = call(restore.main, host)
+    assert "another device" not in json.dumps(done)
+    assert read(host, "sys/class/net/eth1/tx_queue_len") == "1000"
+
+
+def test_a_journal_of_before_knows_no_device_and_loses_nothing(host: FakeKernel, call: Call) -> None:
+    tuned(call, host, **WANTED)
+    place = Path(host.root) / JOURNAL
+    journal = json.loads(place.read_text())
+    assert any(entry.pop("device") for entry in journal["entries"])
+    place.write_text(json.dumps(journal))
+    done = call(restore.main, host)
+    assert not done.get("failed"), done["msg"]
+    assert read(host, f"{NIC}/tx_queue_len") == "1000"
+    assert host.nics.rings["ens6"][2] == 1024
+    assert not place.exists()
+
+
+@pytest.mark.parametrize("serial", ["vol0aaa", "vol0bbb"])
+def test_a_volume_at_the_place_of_another_is_left_alone(host: FakeKernel, call: Call, serial: str) -> None:
+    tuned(call, host, block_storage={"disks": [{"kind": "ebs", "nomerges": 2}], "persist": False})
+    host.disks.detach("nvme9n1")
+    attach(host, serial)
+    host.write_value("/sys/block/nvme9n1/queue/nomerges", "2\n")  # by somebody who likes it so, or by ours
+    done = call(restore.main, host)
+    assert not done.get("failed"), done["msg"]
+    assert read(host, "sys/block/nvme9n1/queue/nomerges") == ("0" if serial == "vol0aaa" else "2")
+    assert ("another device" in json.dumps(done)) == (serial != "vol0aaa")
+    assert read(host, "sys/block/nvme0n1/queue/nomerges") == "0"
+
+
+@pytest.mark.parametrize("device", ["x" * 300, 7, None, "\u001b[2J"])
+def test_a_device_that_is_none_is_damage(host: FakeKernel, call: Call, device: object) -> None:
+    tuned(call, host, network_stack=WANTED["network_stack"])
+    place = Path(host.root) / JOURNAL
+    journal = json.loads(place.read_text())
+    journal["entries"][0]["device"] = device
+    place.write_text(json.dumps(journal))
+    before = place.read_bytes()
+    assert "isn't a journal that nearmetal wrote" in call(restore.main, host)["msg"]
+    assert place.read_bytes() == before
