@@ -21,8 +21,8 @@ def plan_argument(facts: Facts, wanted: Wanted, knob: Knob, text: Optional[str],
     """Make the next boot bring the argument, and say whether the running kernel already has it.
 
     The text is `tsc=reliable`, or several tokens when their order matters; None asks for the kernel's own choice, so
-    that ours is removed. Whoever set an argument that is already there as wanted, there is nothing to do.
-    Arguments of others are never taken away: they are reported.
+    that ours is removed. Nothing is done about an argument that is present as wanted, whoever set it. Arguments that
+    others set are never removed: they are reported.
     """
     boot = facts.boot
     if boot is None or boot.running is None:

@@ -35,11 +35,11 @@ def bounded(bound: str, requested: str, previous: str) -> str:
 
     The workload's own where the host's is no list of as many numbers.
     """
-    numbers, others = requested.split(), previous.split()
-    if len(numbers) != len(others) or not all(_is_number(word) for word in (*numbers, *others)):
+    numbers, present = requested.split(), previous.split()
+    if len(numbers) != len(present) or not all(_is_number(word) for word in (*numbers, *present)):
         return requested
     choose = {LEAST: (max,) * len(numbers), MOST: (min,) * len(numbers), WIDEST: (min, max)}[bound]
-    return " ".join(str(pick(int(a), int(b))) for pick, a, b in zip(choose, numbers, others))
+    return " ".join(str(pick(int(a), int(b))) for pick, a, b in zip(choose, numbers, present))
 
 
 def satisfying(bound: str, first: Any, second: Any) -> Any:

@@ -19,7 +19,7 @@ class Concern(NamedTuple):
     options: Mapping[str, Mapping[str, Any]]  # in the form of an Ansible argument spec
     domains: Tuple[str, ...]  # of _facts.facts.DOMAINS
     plan: Callable[[Facts, Wanted], Plan]
-    after: Tuple[str, ...] = ()  # concerns whose failure makes this one's plan worthless
+    after: Tuple[str, ...] = ()  # concerns without which this plan is worth nothing
     # Its findings say which places they are about, as keys of `now` or by `where`: a place that none of them names any
     # more is taken back by itself, although its knob is still managed elsewhere.
     by_place: bool = False

@@ -14,7 +14,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning import unit
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
 
-# Folder → who reads it, and what that does with our file.
+# Folder → its reader, and what the reader does with our file.
 _READERS: Mapping[str, Tuple[str, str]] = {
     "/etc/tmpfiles.d": ("tmpfiles.d(5)", "systemd-tmpfiles writes it"),
     "/etc/sysctl.d": ("sysctl.d(5)", "systemd-sysctl writes it"),

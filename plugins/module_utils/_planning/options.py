@@ -5,7 +5,7 @@
 
 The spec has the form of an Ansible argument spec, with a `range` for each number, and how many `numbers` a text has;
 `for_ansible` takes these out. It
-serves the modules, which ask here before Ansible makes 1 of true, `tune`, and on the host what is stored as wanted.
+serves the modules, which validate before Ansible makes 1 of true, `tune`, and on the host what is stored as wanted.
 """
 
 from __future__ import annotations

@@ -81,8 +81,8 @@ def guarded(knobs: Sequence[Knob], owners: OwnersFacts, plan_of: Callable[[Wante
 
     `knobs` are the declarations of the concern, which say who may own them.
 
-    The others are planned as if those had not been asked for, so that what is kept for
-    the next boot holds them alone. A knob that has our value, but not the owner's, is
+    The others are planned as if those had not been asked for, so that the file for the
+    next boot holds them alone. A knob that has our value, but not the owner's, is
     owned as well: when the owner starts again it sets its own. With `owner_conflict:
     take_over` the plan stays, and the owner is named as advice.
     """

@@ -13,7 +13,7 @@ class Sign(NamedTuple):
 
     workload: str
     reason: str
-    listens: bool = False  # it is one only where it listens: else it may be a tool that somebody started
+    listens: bool = False  # a sign only where it listens: else it may be a tool that somebody started
 
 
 # In the order in which several workloads of one host are combined: the later one wins, so the one that asks for more

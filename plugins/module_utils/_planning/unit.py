@@ -120,13 +120,13 @@ def obstacle(unit: UnitFacts) -> str:
 
 
 def plan(unit: UnitFacts, files: Mapping[str, str], agent: str) -> Plan:
-    """Make service, timer, rules, command and agent be there; `agent` is the identity of ours.
+    """Install service, timer, rules, command and agent; `agent` is the identity of the agent that this version ships.
 
     What a newer nearmetal installed is left alone.
     """
     installed, shipped = (numbers((identity or "").split(" ")[0]) for identity in (unit.agent, agent))
     if installed is not None and shipped is not None and installed > shipped:
-        reason = f"the agent here is of nearmetal {_version(unit.agent)}, newer than {_version(agent)}: left alone"
+        reason = f"the installed agent is of nearmetal {_version(unit.agent)}, newer than {_version(agent)}: left alone"
         return _AGENT.says("advice", reason, unit.agent)
     changes: List[Tuple[Knob, Value, Value]] = [
         (_FILE.at(path), files.get(path), text) for path, text in texts(unit.python or "").items()

@@ -92,8 +92,8 @@ def plan_waived(concern: Concern, wanted: Wanted, plan_of: Callable[[Wanted], Pl
     about = [finding for waiver in waivers.values() for finding in _about(concern, waiver, plan, today)]
     if not holding:
         return Plan(plan.actions, (*plan.findings, *about), plan.replan)
-    others = {option: value for option, value in wanted.options.items() if option not in holding}
-    rest = plan_of(replace(wanted, options=others))
+    rest_of_options = {option: value for option, value in wanted.options.items() if option not in holding}
+    rest = plan_of(replace(wanted, options=rest_of_options))
     actions = tuple(action for action in rest.actions if action.knob not in holding)
     left = tuple(_waived(finding, holding[finding.knob]) for finding in plan.findings if finding.knob in holding)
     findings = tuple(finding for finding in rest.findings if finding.knob not in holding)

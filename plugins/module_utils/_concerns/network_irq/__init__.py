@@ -208,7 +208,7 @@ def _refusal(
     counts: Mapping[str, int],
     wanted: Wanted,
 ) -> Optional[Plan]:
-    """What to say of a NIC whose interrupts aren't ours to place; None for one whose are."""
+    """What to say of a NIC whose interrupts aren't ours to place; None where they are."""
     policy, nic = _POLICY.value(choice), choice.nic
     if policy is None:
         return None
@@ -325,11 +325,11 @@ def _hotspot(network: NetworkFacts) -> Plan:
     if len(network.load) < 2:
         return Plan()
     cpu, share = max(network.load.items(), key=lambda item: (item[1], -item[0]))
-    others = (sum(network.load.values()) - share) / (len(network.load) - 1)
-    if share < HOT or share < HOT_OVER_OTHERS * others:
+    mean = (sum(network.load.values()) - share) / (len(network.load) - 1)
+    if share < HOT or share < HOT_OVER_OTHERS * mean:
         return Plan()
     reason = (
-        f"CPU {cpu} spent {share:.0%} of its time since boot in interrupts, the others {others:.1%}: a queue too few,"
+        f"CPU {cpu} spent {share:.0%} of its time since boot in interrupts, the others {mean:.1%}: a queue too few,"
         " or interrupts on one CPU"
     )
     return _HOTSPOT.at(f"cpu{cpu}").says("advice", reason)

@@ -60,7 +60,7 @@ done
 
 
 def plan_compute(facts: Facts, topology: TopologyFacts, found: Mapping[str, Mapping[int, int]], wanted: Wanted) -> Plan:
-    """What to say and to write of the CPUs that get no interrupt of a NIC, and share no core with one that does.
+    """Name and keep the CPUs that get no interrupt of a NIC, and share no core with a CPU that does.
 
     Raises NearmetalError for a service's name that is none.
     """

@@ -52,13 +52,13 @@ def preference(cpus: TopologyFacts, allowed: FrozenSet[int], node: Optional[int]
 
 def _distances(cpus: TopologyFacts, node: Optional[int]) -> Dict[int, int]:
     """CPU → how far its node is from the NIC's; empty when the NIC has none, or the node no CPU that runs."""
-    here = next((one for one in cpus.nodes if one.id == node and one.cpus), None)
-    if here is None:
+    own = next((entry for entry in cpus.nodes if entry.id == node and entry.cpus), None)
+    if own is None:
         return {}
     found = {}
     for position, other in enumerate(cpus.nodes):
         # Without a table of distances every other node is equally far.
-        far = here.distances[position] if here.distances is not None else 10 * (other.id != here.id)
+        far = own.distances[position] if own.distances is not None else 10 * (other.id != own.id)
         found.update(dict.fromkeys(other.cpus, far))
     return found
 

@@ -51,15 +51,15 @@ class Scene(NamedTuple):
     counts: Mapping[str, int]  # place → queues
     assigned: Mapping[str, Tuple[int, ...]]  # place → the CPU of each queue
 
-    def irq_cpus(self, one: Nic) -> Tuple[int, ...]:
+    def irq_cpus(self, nic: Nic) -> Tuple[int, ...]:
         """The CPU of each queue of a NIC, by plan or as it is."""
-        if one.place in self.assigned:
-            return self.assigned[one.place]
-        return tuple(cpu for text in self.network.effective.get(one.place, {}).values() for cpu in cpus(text))
+        if nic.place in self.assigned:
+            return self.assigned[nic.place]
+        return tuple(cpu for text in self.network.effective.get(nic.place, {}).values() for cpu in cpus(text))
 
     def busy(self) -> FrozenSet[int]:
-        """The CPUs that get interrupts of a NIC, and those that share a core with one."""
-        firsts = {cpu for one in self.network.nics if one.up for cpu in self.irq_cpus(one)}
+        """The CPUs that get interrupts of a NIC, and those that share a core with these."""
+        firsts = {cpu for nic in self.network.nics if nic.up for cpu in self.irq_cpus(nic)}
         return frozenset(firsts | {sibling for cpu in firsts for sibling in self.topology.siblings(cpu)})
 
     def answering(self, nic: Nic, queue: int) -> FrozenSet[int]:
@@ -103,16 +103,16 @@ def plan_steering(facts: Facts, scene: Scene, chosen: Tuple[Choice, ...], wanted
 
 def _helpers(facts: Facts, scene: Scene, choice: Choice) -> Tuple[Dict[int, Tuple[int, ...]], str]:
     """Queue → the CPUs that `auto` lets share its packets, and why these or none."""
-    one, queues = choice.nic, scene.counts.get(choice.nic.place, 0)
+    nic, queues = choice.nic, scene.counts.get(choice.nic.place, 0)
     online = len(scene.topology.cpus_online or ())
     platform = facts.platform
     if queues >= online:
         return {}, "each CPU has a queue: sharing would only add interrupts between CPUs"
     if platform is not None and platform.architecture == "aarch64":
         return {}, "AWS's Graviton guide wants it off (docs/ec2.md 2.9)"
-    if one.driver == "ena" and queues * CPUS_PER_QUEUE > online:
+    if nic.driver == "ena" and queues * CPUS_PER_QUEUE > online:
         return {}, f"{queues} queues are enough for {online} CPUs"
-    found = {queue: tuple(sorted(scene.near(one, queue) - scene.busy())) for queue in range(queues)}
+    found = {queue: tuple(sorted(scene.near(nic, queue) - scene.busy())) for queue in range(queues)}
     several = len([node for node in scene.topology.nodes if node.cpus]) > 1
     if not any(found.values()):
         of = " of the nodes whose CPUs answer its interrupts" if several else ""
@@ -194,9 +194,9 @@ def _xps(scene: Scene, choice: Choice, wanted: Wanted) -> Plan:
     return knob.change(wanted, _of(present, goal), goal, reason)
 
 
-def _shares(scene: Scene, one: Nic, queues: int, online: Tuple[int, ...]) -> Dict[int, Tuple[int, ...]]:
+def _shares(scene: Scene, nic: Nic, queues: int, online: Tuple[int, ...]) -> Dict[int, Tuple[int, ...]]:
     """Queue → the CPUs that send through it: each CPU once, its own core's queue first, then its node's in turn."""
-    irqs = (scene.irq_cpus(one) or online)[:queues]
+    irqs = (scene.irq_cpus(nic) or online)[:queues]
     shares: Dict[int, Tuple[int, ...]] = dict.fromkeys(range(queues), ())
     for cpu in online:
         near = [queue for queue, irq in enumerate(irqs) if irq == cpu]

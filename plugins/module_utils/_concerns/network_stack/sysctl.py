@@ -167,9 +167,9 @@ def _no_cpu_to_burn(facts: Facts) -> Optional[Tuple[str, str]]:
     yourself = "set network_stack.busy_poll yourself if you want that"
     if facts.platform is not None and facts.platform.burstable:
         return "refused", f"polling spends CPU credits while nothing arrives, and this is a burstable type; {yourself}"
-    asked = may_be_burstable(facts)
-    if asked:
-        return "refused", f"this may be a burstable type, on which polling spends CPU credits: {asked}"
+    request = may_be_burstable(facts)
+    if request:
+        return "refused", f"this may be a burstable type, on which polling spends CPU credits: {request}"
     if 0 < online <= 2:
         few = "one CPU" if online == 1 else "two CPUs"
         return "refused", f"this host has {few}: a thread that polls keeps the others from running; {yourself}"
