@@ -56,7 +56,7 @@ class BenchError(Exception):
 
 
 def environment(**more: str) -> "dict[str, str]":
-    """What ansible-playbook runs in. A controller keeps its bytecode: compiling it anew would weigh on both sides."""
+    """What ansible-playbook runs in. A controller keeps its bytecode: compiling it again would cost both sides."""
     return {
         **{name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"},
         "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
@@ -111,7 +111,7 @@ def summary(comparison: Comparison, measured: "list[tuple[Cost, Cost]]") -> "lis
     for measure in ("wall", "cpu"):
         a = [float(getattr(pair[0], measure)) for pair in measured]
         b = [float(getattr(pair[1], measure)) for pair in measured]
-        ratios = [one / other for one, other in zip(a, b)]
+        ratios = [first / other for first, other in zip(a, b)]
         allowed = f", allowed {comparison.at_most:.2f}" if measure == "wall" else ""
         lines.append(
             f"  {measure:<4} {comparison.a_name} {spread(a)} s · {comparison.b_name} {spread(b)} s · "

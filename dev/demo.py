@@ -138,8 +138,8 @@ def _steps(host: Host, demo: Demo, progress: Progress) -> None:
 
 
 def _difference(before: str, after: str) -> str:
-    gone = set(before.splitlines()) ^ set(after.splitlines())
-    return "\n".join(sorted(gone))
+    differing = set(before.splitlines()) ^ set(after.splitlines())
+    return "\n".join(sorted(differing))
 
 
 def _demand(held: bool, otherwise: str) -> None:

@@ -73,7 +73,7 @@ def version(name: str) -> List[int]:
 
 
 def main() -> int:
-    """Write the page anew; 1 when there is no result to write."""
+    """Write the page again; 1 when there is no result to write."""
     results = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(RESULTS.glob("*.json"))]
     if not results:
         print(f"no result in {RESULTS.relative_to(ROOT)}: run molecule test --scenario-name kernels", file=sys.stderr)

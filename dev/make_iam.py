@@ -36,7 +36,7 @@ CHANGE: Dict[str, Tuple[Tuple[str, ...], Tuple[str, ...]]] = {
     "cpu_credits": (_STATUS, ("ec2:ModifyInstanceCreditSpecification",)),
     "enhanced_networking": ((), ("ec2:ModifyInstanceAttribute", "ec2:StartInstances", "ec2:StopInstances")),
 }
-# Modules that remember in a tag of theirs that an instance ran before they stopped it.
+# Modules that record in a tag that an instance ran before they stopped it.
 TAGGING = ("enhanced_networking",)
 NOTES = {
     "cpu_credits": "`cloudwatch:GetMetricData` only with `metrics: true`",

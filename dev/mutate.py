@@ -139,7 +139,7 @@ def intact(tests: "set[str]") -> None:
 
 
 def judge(fault: Fault, killers: "set[str]") -> junit.Case:
-    """Seed the fault and tell how it went; the test that caught it is added to `killers`."""
+    """Seed the fault and report the outcome; the test that caught it is added to `killers`."""
     started = time.monotonic()
     try:
         by = caught(fault)

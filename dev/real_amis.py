@@ -52,7 +52,7 @@ def environment(given: "Mapping[str, str]") -> "dict[str, str]":
     """What molecule needs to know: which file, which platforms, where amazon.aws is."""
     name = given.get("NEARMETAL_EC2", "")
     if not name:
-        raise SettingsError("Name your file of variables in NEARMETAL_EC2; docs/real_amis.md tells what it holds.")
+        raise SettingsError("Name your file of variables in NEARMETAL_EC2; docs/real_amis.md says what it holds.")
     platforms = [str(each) for each in _settings(name).get("ec2_platforms") or []]
     if not platforms:
         raise SettingsError(f"{name}: ec2_platforms names no platform; docs/real_amis.md lists them.")

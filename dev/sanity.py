@@ -87,8 +87,8 @@ def telling(output: str) -> str:
     """What ansible-test found, without what pip installed; everything from the line on where it broke down."""
     lines = output.splitlines()
     broke = next((number for number, line in enumerate(lines) if line.startswith("FATAL: Command")), len(lines))
-    told = [line for line in lines[:broke] if line.startswith(("ERROR", "WARNING", "FATAL"))]
-    return "\n".join(told + lines[broke:])
+    messages = [line for line in lines[:broke] if line.startswith(("ERROR", "WARNING", "FATAL"))]
+    return "\n".join(messages + lines[broke:])
 
 
 def run(venv: Path, core: str, into: Path, options: "list[str]") -> "list[junit.Case]":

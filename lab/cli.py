@@ -53,7 +53,7 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("shape", help="a name from `list` or the path of a .toml file")
     command.add_argument("--as", dest="name", help="the host's name, by default the shape's")
     command.add_argument("--json", action="store_true", help="print how to reach it as JSON")
-    command = add("down", "end hosts and remove all that is theirs")
+    command = add("down", "end hosts and remove their files")
     command.add_argument("names", nargs="*", metavar="NAME")
     command.add_argument("--all", action="store_true", help="all hosts of this checkout")
     command = add("resize", "power a host off and start its disks as another shape")

@@ -108,7 +108,7 @@ def _archives_of_this_machine() -> dict[str, str]:
     archives: dict[str, str] = {}
     for line in targets.splitlines():
         created_by, origin, address, release = line.split("|")
-        # The origin stays unexpanded until the first apt-get update; afterwards it tells third parties apart.
+        # The origin stays unexpanded until the first apt-get update; afterwards it identifies third parties.
         if created_by == "Packages" and origin in ("Debian", "$(ORIGIN)") and release in pockets:
             archives.setdefault(pockets[release], address)
     return archives

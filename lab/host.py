@@ -83,7 +83,7 @@ class Host:
         )
 
     def write(self) -> None:
-        """Keep it in its folder; whoever reads it sees all of it or nothing."""
+        """Keep it in its folder; a reader sees all of it or nothing."""
         beside = Path(self.folder, f"{STATE}.new")
         beside.write_text(json.dumps(dataclasses.asdict(self), indent=2) + "\n", encoding="utf-8")
         beside.rename(beside.with_name(STATE))

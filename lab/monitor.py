@@ -18,7 +18,7 @@ from typing import Any
 from lab import plugged
 from lab.error import LabError
 
-# The address that QEMU's DHCP gives to whoever asks first.
+# The address that QEMU's DHCP gives to the first client.
 FIRST_ADDRESS = "10.0.2.15"
 
 
@@ -30,7 +30,7 @@ class Channel:
         self._lines = connected.makefile("r", encoding="utf-8")
 
     def greet(self) -> None:
-        """Take the greeting; from then on QEMU takes commands and tells events."""
+        """Take the greeting; from then on QEMU takes commands and reports events."""
         self._lines.readline()
         self.execute("qmp_capabilities")
 
@@ -51,7 +51,7 @@ class Channel:
         return str(self.execute(plugged.HUMAN, **{"command-line": line})).replace("\r\n", "\n")
 
     def events(self) -> Iterator[dict[str, Any]]:
-        """What QEMU tells until it ends."""
+        """What QEMU reports until it ends."""
         with contextlib.suppress(OSError):
             for line in self._lines:
                 yield json.loads(line)

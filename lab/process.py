@@ -27,7 +27,7 @@ def start(
 ) -> subprocess.Popen[bytes]:
     """Start a program in a session of its own, its output appended to `log`.
 
-    Ctrl-C in the terminal doesn't reach it, so whoever starts it ends it. With `outlive` false the kernel also
+    Ctrl-C in the terminal doesn't reach it, so its starter has to end it. With `outlive` false the kernel also
     kills it when this process dies without a chance to do so.
     """
     guarded = [*argv] if outlive else ["setpriv", "--pdeathsig", "KILL", "--", *argv]

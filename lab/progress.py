@@ -14,7 +14,7 @@ from typing import TextIO
 
 
 class Progress:
-    """Writes one line per step to a stream, standard error unless told otherwise."""
+    """Writes one line per step to a stream, by default standard error."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr

@@ -103,7 +103,7 @@ def _disks(shape: Shape) -> list[str]:
 
 
 def _at(shape: Shape, device: str, slot: int) -> str:
-    """A device in a slot of its bus; beside other buses QEMU must be told the first one."""
+    """A device in a slot of its bus; beside other buses QEMU needs the name of the first one."""
     bus = ",bus=pci.0" if shape.device_nodes and not NEAR.search(device) else ""
     return f"{device}{bus},addr={slot:#x}"
 

@@ -51,7 +51,7 @@ def _build(made: Path, folder: Path) -> None:
             mode = "0100755" if path.parent.name in ("sbin", "scripts") else "0100644"
             commands += [f"rm {inside}", f'write "{path}" {inside}', f"sif {inside} mode {mode}"]
             commands.append(f"dump {inside} {copy.name}")
-    # debugfs writes the file system without a mount. It tells errors in words alone, hence the copies.
+    # debugfs writes the file system without a mount. It reports errors only as text, hence the copies.
     (folder / "commands").write_text("\n".join(commands) + "\n", encoding="utf-8")
     process.run(["debugfs", "-w", "-f", "commands", f"{raw.name}?{_PARTITION}"], log, cwd=folder)
     for path, copy in written.items():

@@ -25,7 +25,7 @@ EVIDENCE = "docs/evidence.md"
 EVIDENCE_ID = re.compile(r"\bS[0-4]-[0-9]{2}\b")
 READ_BY_OPERATORS = ("README.md", "docs/", "playbooks/", "plugins/filter/", "plugins/modules/", "roles/")
 UNFINISHED = re.compile(r"\b([T]ODO|[F]IXME|[X]XX)\b")
-# Keys by which a tool is told not to look.
+# Keys by which a tool skips something.
 LOOK_AWAY = re.compile(r"ignore|exclude|disable_error|skip|norecursedirs|deselect|omit", re.IGNORECASE)
 LOOK_AWAY_WORDS = re.compile(r"^ignore|--(ignore|deselect|exclude|skip)|(^|\s)-k\b")
 # Ignore files, and second places for settings that belong into pyproject.toml.
@@ -60,7 +60,7 @@ def no_traces(copy: Copy) -> "list[str]":
 
 
 def nothing_ignored(copy: Copy) -> "list[str]":
-    """No tool is told not to look somewhere, but for a few lines, each with its reason."""
+    """No tool skips anything, except for a few lines, each with its reason."""
     ignoring = [name for name in copy.names if IGNORE_FILES.search(name)]
     problems = [f"{name}: an ignore file" for name in ignoring if name not in EXCEPTIONS]
     exceptions = [(name, line) for name in EXCEPTIONS if name in ignoring for line in copy.text(name).splitlines()]
@@ -78,10 +78,10 @@ def nothing_ignored(copy: Copy) -> "list[str]":
 def _look_away(value: Any, path: str = "") -> "Iterator[str]":
     if isinstance(value, dict):
         for key, inner in value.items():
-            here = f"{path}.{key}".lstrip(".")
+            place = f"{path}.{key}".lstrip(".")
             if LOOK_AWAY.search(str(key)):
-                yield here
-            yield from _look_away(inner, here)
+                yield place
+            yield from _look_away(inner, place)
     elif isinstance(value, list):
         for inner in value:
             yield from _look_away(inner, path)

@@ -78,10 +78,10 @@ def _of_all_hosts(given: Mapping[str, Any], task_vars: Mapping[str, Any]) -> dic
     fail_on = _list(given.get("fail_on"))
     baselines = {str(given["baseline"]): "the play"} if given.get("baseline") else {}
     for name in task_vars["ansible_play_hosts_all"]:
-        told = task_vars["hostvars"][name]
-        fail_on += _list(told.get("audit_fail_on"))
-        if told.get("audit_baseline"):
-            baselines[str(told["audit_baseline"])] = name
+        host_variables = task_vars["hostvars"][name]
+        fail_on += _list(host_variables.get("audit_fail_on"))
+        if host_variables.get("audit_baseline"):
+            baselines[str(host_variables["audit_baseline"])] = name
     if len(baselines) > 1:
         listed = " and ".join(f"{name} has {path}" for path, name in list(baselines.items())[:2])
         raise NearmetalError(f"audit_baseline: a run is compared with one report, but {listed}: name one with -e")
@@ -103,10 +103,10 @@ def _sentence(fail_on: list[str], findings: int, hosts: tuple[str, ...]) -> str:
 def _collect(registered: list[str], task_vars: dict[str, Any]) -> Collector:
     collector = Collector()
     for name in task_vars["ansible_play_hosts_all"]:
-        told = task_vars["hostvars"][name]
+        host_variables = task_vars["hostvars"][name]
         collector.expect([name])
-        collector.groups(name, told.get("group_names") or ())
-        for found in map(told.get, registered):
+        collector.groups(name, host_variables.get("group_names") or ())
+        for found in map(host_variables.get, registered):
             samples = allowances.of_network_facts(found, time.time())
             if samples:
                 collector.add_samples(name, samples)

@@ -59,5 +59,5 @@ def _of_host(concern: str, fleet: Mapping[str, Any], found: str | None) -> dict[
 
 
 def _summary(findings: list[Mapping[str, Any]]) -> str:
-    told = [f"{each['status'].replace('_', ' ')}: {each['reason']}" for each in findings if each["status"] != "ok"]
-    return told[0] if told else "as it should be" if findings else "nothing to say"
+    sentences = [f"{each['status'].replace('_', ' ')}: {each['reason']}" for each in findings if each["status"] != "ok"]
+    return sentences[0] if sentences else "as it should be" if findings else "nothing to say"

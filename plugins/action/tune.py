@@ -28,9 +28,9 @@ class ActionModule(NormalAction):
         Here and not in a task of its own, because another host's failure may end the play before that.
         """
         self._connection.reset()
-        told = self._execute_module(module_name=_CONFIRM, module_args={}, task_vars=task_vars)
+        confirmed = self._execute_module(module_name=_CONFIRM, module_args={}, task_vars=task_vars)
         self._remove_tmp_path(self._connection._shell.tmpdir)
-        if told.get("changed"):
+        if confirmed.get("changed"):
             return {}
-        why = told.get("msg", "") if told.get("failed") else "too late: the host has taken it back"
+        why = confirmed.get("msg", "") if confirmed.get("failed") else "too late: the host has taken it back"
         return {"failed": True, "msg": f"the network change could not be confirmed: {why}"}

@@ -11,7 +11,7 @@ type: stdout
 short_description: Show a fleet's findings as one table and write the reports
 version_added: 0.1.0
 description:
-  - While modules of this collection run, one line tells how many hosts are done, what was found and the time left.
+  - While modules of this collection run, one line shows how many hosts are done, what was found and the time left.
   - At the end a table of hosts and concerns, with a mark per cell, and what is found most often.
   - Writes C(report.json), C(report.md), C(report.html) and C(report.prom), also when hosts can't be reached or the
     play has none.
@@ -160,7 +160,7 @@ class CallbackModule(DefaultCallback):
             super().v2_runner_item_on_failed(result)
 
     def v2_on_file_diff(self, result: Any) -> None:
-        # The actions of a fleet are in the report; one host's are shown when asked for.
+        # The actions of a fleet are in the report; one host's are shown on request.
         if not plays.is_ours(result.task) or context.CLIARGS.get("diff"):
             self._progress.erase()
             super().v2_on_file_diff(result)
@@ -176,7 +176,7 @@ class CallbackModule(DefaultCallback):
             self._collector.add_samples(result.host.get_name(), samples)
             return not self._display.verbosity
         if not follows_contract(result.result):
-            # The loop as a whole: its items were taken one by one, but for those that told nothing.
+            # The loop as a whole: its items were taken one by one, except for those that reported nothing.
             lost = plays.lost_in_loop(result.result)
             if failed and lost:
                 self._collector.failed(result.host.get_name(), lost)
@@ -231,7 +231,7 @@ class CallbackModule(DefaultCallback):
         directory = str(self.get_option("report_directory"))
         report = self._collector.report(run, blind_spots, self._gate.statuses, earlier, plays.near(directory))
         color = None
-        # Before anything is printed: whoever reads the terminal may have left (`| head`).
+        # Before anything is printed: the reader of the terminal may have left (`| head`).
         try:
             written = "Reports: " + plays.brief(write_all(report, directory))
         except NearmetalError as error:

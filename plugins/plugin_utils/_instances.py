@@ -46,8 +46,8 @@ def _by_inventory(variables: Mapping[str, Any]) -> Optional[str]:
     Ansible lets a fact of that name win over the inventory, and any module's answer can bring facts.
     """
     found = instance_id(variables)
-    told = "instance_id" in _mapping(variables.get("ansible_facts"))
-    return found if not told and found == variables.get("instance_id") else None
+    reported = "instance_id" in _mapping(variables.get("ansible_facts"))
+    return found if not reported and found == variables.get("instance_id") else None
 
 
 def drivers(variables: Mapping[str, Any]) -> Optional[dict[str, Any]]:
@@ -67,15 +67,16 @@ def volumes(variables: Mapping[str, Any]) -> Optional[dict[str, Any]]:
     """The host's element of the option `hosts` of ebs; None when it gave no counters."""
     found = instance_id(variables)
     facts = _mapping(_mapping(_mapping(variables.get("ansible_facts")).get("nearmetal")).get("ebs"))
-    told = facts.get("exceeded")
-    counters = [one for each in told[:_VOLUMES] for one in [_counters(each)] if one] if isinstance(told, list) else []
+    reported = facts.get("exceeded")
+    counters = [_counters(volume) for volume in reported[:_VOLUMES]] if isinstance(reported, list) else []
+    counters = [volume for volume in counters if volume]
     return {"instance_id": found, "exceeded": counters} if found is not None and counters else None
 
 
-def _counters(told: Any) -> Optional[dict[str, Any]]:
+def _counters(reported: Any) -> Optional[dict[str, Any]]:
     """One device's counters, if they are what they should be: a host reports them, and hosts can lie."""
-    values = {name: _mapping(told).get(name) for name in _COUNTERS}
-    device = _mapping(told).get("device")
+    values = {name: _mapping(reported).get(name) for name in _COUNTERS}
+    device = _mapping(reported).get("device")
     if not isinstance(device, str) or not _DEVICE.fullmatch(device):
         return None
     if not all(isinstance(value, int) and 0 <= value < 2**64 for value in values.values()):

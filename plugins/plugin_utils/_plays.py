@@ -29,7 +29,7 @@ OURS = "nearmetal.ec2."
 RESTORE = "nearmetal.ec2.restore"
 AUDIT = "nearmetal.ec2.audit"
 REPORT = "nearmetal.ec2.audit_report"
-# They tell no findings, so a play of them alone has nothing to report.
+# They give no findings, so a play of them alone has nothing to report.
 NO_FINDINGS = (REPORT, "nearmetal.ec2.capture", "nearmetal.ec2.confirm")
 CALLBACK = "nearmetal.ec2.fleet"
 # The playbooks that look at what another one changes.
@@ -213,7 +213,7 @@ def _version() -> str:
 
 
 class GateTask:
-    """What the task at the end of an audit asked for: `audit_fail_on` and `audit_baseline`."""
+    """The arguments of the task at the end of an audit: `audit_fail_on` and `audit_baseline`."""
 
     def __init__(self) -> None:
         self.statuses: Tuple[str, ...] = ()

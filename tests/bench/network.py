@@ -93,9 +93,9 @@ def main() -> None:
                 for _round in range(asked.rounds)
             ]
     loads.append(os.getloadavg()[0])
-    told = f"load {loads[0]:.1f} before and {loads[1]:.1f} at the end, {os.cpu_count()} CPUs"
+    load = f"load {loads[0]:.1f} before and {loads[1]:.1f} at the end, {os.cpu_count()} CPUs"
     print(
-        f"{asked.rounds} rounds of {asked.seconds} s per setting, {asked.rate:,} packets/s sent through {tap}; {told}"
+        f"{asked.rounds} rounds of {asked.seconds} s per setting, {asked.rate:,} packets/s sent through {tap}; {load}"
     )
     report(rounds)
 

@@ -82,11 +82,11 @@ def pairs(root: str, domains: Tuple[str, ...]) -> Tuple[List[float], List[float]
     recording = Recording(root)
     observe(recording, domains)
     host = Prefixed(root)
-    ours, theirs = [], []
+    ours, plain_costs = [], []
     for _pair in range(PAIRS):
         ours.append(cost(lambda: observe(host, domains)))
-        theirs.append(cost(lambda: plain(recording.read)))
-    return ours, theirs, len(recording.read)
+        plain_costs.append(cost(lambda: plain(recording.read)))
+    return ours, plain_costs, len(recording.read)
 
 
 def main() -> None:
@@ -95,12 +95,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=str(memory) if memory.is_dir() else None) as folder:
         lay_out(Path(folder), files())
         for name, domains in DOMAINS.items():
-            ours, theirs, number = pairs(folder, domains)
-            ratio = statistics.median(mine / other for mine, other in zip(ours, theirs))
+            ours, plain_costs, number = pairs(folder, domains)
+            ratio = statistics.median(mine / other for mine, other in zip(ours, plain_costs))
             print(
                 f"{CPUS} CPUs, {QUEUES} queues, {name}: {statistics.median(ours):.1f} ms CPU"
                 f" ({min(ours):.1f} to {max(ours):.1f}), plain reading of the same {number} files"
-                f" {statistics.median(theirs):.1f} ms, ratio {ratio:.1f}, median of {PAIRS} interleaved pairs;"
+                f" {statistics.median(plain_costs):.1f} ms, ratio {ratio:.1f}, median of {PAIRS} interleaved pairs;"
                 f" load {os.getloadavg()[0]:.1f}"
             )
 

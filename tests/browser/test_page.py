@@ -15,7 +15,7 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import
 
 from tests.support import reports
 from tests.support.browser import Browser
-from tests.support.fleet import GOOD_CLOCK, SLOW_CLOCK, finding, told
+from tests.support.fleet import GOOD_CLOCK, SLOW_CLOCK, finding, result_with
 
 Open = Callable[..., Browser]
 VISIBLE = "[...document.querySelectorAll('tr.row:not([hidden]) .host span:first-child')].map((e) => e.textContent)"
@@ -51,9 +51,9 @@ def open_page(browser: Browser, tmp_path: Path) -> Open:
 def small_fleet() -> Report:
     collected = Collector()
     for name, group, kind, result in (
-        ("web-1", "web", "c5.large", told(SLOW_CLOCK, finding("numa", "refused", reason="kubelet"))),
-        ("web-2", "web", "m4.large", told(GOOD_CLOCK, finding("numa", "ok"))),
-        ("db-1", "db", "c5.xlarge", told(SLOW_CLOCK, finding("numa", "ok"))),
+        ("web-1", "web", "c5.large", result_with(SLOW_CLOCK, finding("numa", "refused", reason="kubelet"))),
+        ("web-2", "web", "m4.large", result_with(GOOD_CLOCK, finding("numa", "ok"))),
+        ("db-1", "db", "c5.xlarge", result_with(SLOW_CLOCK, finding("numa", "ok"))),
     ):
         collected.groups(name, ["all", group])
         collected.add(name, {**result, "platform": {"instance_type": kind, "host_class": "nitro"}})
@@ -147,8 +147,8 @@ def test_every_text_has_contrast(open_page: Open, dark: bool) -> None:
     """WCAG AA: 4.5 to 1."""
     statuses = ("would_change", "needs_reboot", "needs_restart", "refused", "unknown", "changed", "unchangeable")
     more = ("advice", "waived", "ok", "not_applicable")
-    result = told(*[finding(f"c{number}", status) for number, status in enumerate((*statuses, *more))])
-    page = open_page(reports.report(result, {**result, "errors": {"numa": "no"}}, told(SLOW_CLOCK)), dark)
+    result = result_with(*[finding(f"c{number}", status) for number, status in enumerate((*statuses, *more))])
+    page = open_page(reports.report(result, {**result, "errors": {"numa": "no"}}, result_with(SLOW_CLOCK)), dark)
     page.run("document.querySelector('.host').click()")
     assert page.run("document.documentElement.dataset.theme") == ("dark" if dark else "light")
     assert page.run(CONTRAST) == []
@@ -186,11 +186,11 @@ def test_on_paper_every_host_is_open(open_page: Open) -> None:
 def test_hostile_host_is_only_shown(open_page: Open, text: str) -> None:
     fields = dict.fromkeys(("concern", "knob", "where", "reason", "now", "wanted", "reference", "gain", "owner"), text)
     collected = Collector()
-    result = told({**finding("c", "would_change"), **fields}, errors={text: text}, reboot_required=True)
+    result = result_with({**finding("c", "would_change"), **fields}, errors={text: text}, reboot_required=True)
     collected.groups(text, [text])
     collected.add(text, {**result, "reboot_reasons": [text], "platform": {"instance_type": text, "kernel": text}})
     collected.failed(text, text)
-    collected.add("other", told(SLOW_CLOCK))
+    collected.add("other", result_with(SLOW_CLOCK))
     page = open_page(collected.report(reports.RUN))
     page.run("document.querySelectorAll('.host').forEach((button) => button.click())")
     assert page.run("window.owned") is None

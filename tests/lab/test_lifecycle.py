@@ -34,7 +34,7 @@ def own_instances(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[P
 
 
 @pytest.fixture
-def one() -> Iterator[Host]:
+def shared_host() -> Iterator[Host]:
     with instance.running("default", "one") as running:
         yield running
 
@@ -72,43 +72,43 @@ def interrupted(arguments: list[str], when: Callable[[], bool], environment: dic
 
 
 def test_two_hosts_are_apart_and_gone_after_down(own_instances: Path) -> None:
-    with instance.running("default", "one") as one:
+    with instance.running("default", "one") as running:
         two = instance.up("default", "two", outlive=False)
-        assert one.port != two.port
-        one.run("touch /root/only-here")
+        assert running.port != two.port
+        running.run("touch /root/only-here")
         assert two.run("ls /root").strip() == ""
         assert [host.name for host in instance.hosts()] == ["one", "two"]
         with pytest.raises(LabError, match="one is already up; log in: python3 -m lab ssh one"):
             instance.up("default", "one")
         two.down()
-        assert one.run("ls /root").strip() == "only-here"
+        assert running.run("ls /root").strip() == "only-here"
         assert instance.names() == ["one"]
     assert list(own_instances.iterdir()) == []
-    assert [process.start_ticks(host.pid) for host in (one, two)] == [None, None]
+    assert [process.start_ticks(host.pid) for host in (running, two)] == [None, None]
 
 
-def test_what_people_and_programs_reach_it_with(one: Host, tmp_path: Path) -> None:
-    assert one.run("sudo -n id -un", user="admin").strip() == "root"
+def test_what_people_and_programs_reach_it_with(shared_host: Host, tmp_path: Path) -> None:
+    assert shared_host.run("sudo -n id -un", user="admin").strip() == "root"
     config = tmp_path / "config"
-    config.write_text(inventory.ssh_config([one]), encoding="utf-8")
+    config.write_text(inventory.ssh_config([shared_host]), encoding="utf-8")
     assert subprocess.check_output(["ssh", "-F", str(config), "one", "hostname"], text=True).strip() == "lab"
     hosts = tmp_path / "hosts.ini"
-    hosts.write_text(inventory.ansible([one]), encoding="utf-8")
+    hosts.write_text(inventory.ansible([shared_host]), encoding="utf-8")
     ping = ["ansible", "-i", str(hosts), "one", "-m", "ansible.builtin.ping"]
     assert '"pong"' in subprocess.check_output(ping, text=True)
-    with one.monitor() as monitor:
+    with shared_host.monitor() as monitor:
         assert monitor.human("info status").strip() == "VM status: running"
         with pytest.raises(LabError, match="QEMU refused no-such-command"):
             monitor.execute("no-such-command")
 
 
-def test_its_clock_is_right_and_reading_it_asks_the_kernel_only_on_the_slow_source(one: Host) -> None:
+def test_its_clock_is_right_and_reading_it_asks_the_kernel_only_on_the_slow_source(shared_host: Host) -> None:
     before = time.time()
-    shown = float(one.run("date +%s.%N"))
+    shown = float(shared_host.run("date +%s.%N"))
     assert before - 5.0 < shown < time.time() + 5.0
-    slow = clock.measure(one)
-    one.run("echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource")
-    fast = clock.measure(one)
+    slow = clock.measure(shared_host)
+    shared_host.run("echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource")
+    fast = clock.measure(shared_host)
     assert (slow.source, fast.source) == ("hpet", "tsc")
     assert slow.clock_calls >= clock.READS
     assert fast.clock_calls == 0

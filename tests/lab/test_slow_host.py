@@ -26,7 +26,7 @@ SLOW = "systemctl set-property nearmetal.service CPUQuota=5%"
 FAST = "systemctl set-property nearmetal.service CPUQuota="
 # systemd's DefaultTimeoutStartSec, and some more.
 LONGER_THAN_A_START = 100e6
-# Every NIC, queue and disk of the host, told again as if it were new.
+# Every NIC, queue and disk of the host, announced again as if it were new.
 EVENTS = "udevadm trigger --action=add --subsystem-match=net --subsystem-match=queues --subsystem-match=block"
 
 

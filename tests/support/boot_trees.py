@@ -102,7 +102,7 @@ def everything(host: FakeKernel) -> Dict[str, bytes]:
 
 
 def debian(root: Path, foreign: str = QUOTED, changes: Optional[Dict[str, str]] = None) -> BootHost:
-    """A Debian or Ubuntu cloud image on metal: the image's own drop-in sets the variable anew."""
+    """A Debian or Ubuntu cloud image on metal: the image's own drop-in sets the variable again."""
     files = {**files_of("metal"), **debian_files(foreign), **(changes or {})}
     return _generated(root, files, DEBIAN_TOOLS, "/boot/grub/grub.cfg")
 

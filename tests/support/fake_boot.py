@@ -67,11 +67,11 @@ def exchange(root: Path, before: Dict[str, str], after: Dict[str, str]) -> None:
         shutil.rmtree(f"{root}{folder}", ignore_errors=True)
     table = f"{root}/proc/interrupts"
     lines = dict(_interrupts(Path(table).read_text())) if os.path.exists(table) else {}
-    gone = dict(_interrupts(before.get("/proc/interrupts", ""))).keys()
+    previous = dict(_interrupts(before.get("/proc/interrupts", ""))).keys()
     new = {path: text for path, text in after.items() if before.get(path) != text}
     if "/proc/interrupts" in new:
         wanted = dict(_interrupts(new["/proc/interrupts"]))
-        extra = [number for number in lines if number not in gone and number not in wanted]
+        extra = [number for number in lines if number not in previous and number not in wanted]
         every = sorted((*wanted, *extra), key=line_number)
         new["/proc/interrupts"] = "".join(lines.get(word, wanted.get(word, "")) for word in every)
     write(root, new)
@@ -132,8 +132,8 @@ def _reserve(root: Path, size: str, counts: str) -> None:
     nodes = sorted((root / "sys/devices/system/node").glob(f"node*/hugepages/hugepages-{kib}kB/nr_hugepages"))
     numbers = sorted(int(node.parts[-4][4:]) for node in nodes)
     if ":" in counts:
-        told = dict(part.split(":") for part in counts.split(","))
-        wanted = {number: int(told.get(str(number), "0")) for number in numbers}
+        given = dict(part.split(":") for part in counts.split(","))
+        wanted = {number: int(given.get(str(number), "0")) for number in numbers}
     else:
         whole = int(counts)
         wanted = {

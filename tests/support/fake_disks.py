@@ -142,12 +142,14 @@ class Disks:
         return max(number, _LEAST)
 
     def _schedule(self, file: Path, word: str) -> None:
-        offered = [one.strip("[]") for one in file.read_text().split()]
+        offered = [word.strip("[]") for word in file.read_text().split()]
         if word not in offered and word not in self.modules:
             raise OSError(errno.EINVAL, "Invalid argument", str(file))
         if f"[{word}]" in file.read_text():
             return
-        file.write_text(" ".join(f"[{one}]" if one == word else one for one in dict.fromkeys([*offered, word])) + "\n")
+        file.write_text(
+            " ".join(f"[{name}]" if name == word else name for name in dict.fromkeys([*offered, word])) + "\n"
+        )
         depth = int((file.parent.parent / "mq/0/nr_tags").read_text())
         (file.parent / "nr_requests").write_text(f"{depth if word == 'none' else 2 * min(depth, 128)}\n")
 

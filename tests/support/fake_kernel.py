@@ -72,8 +72,8 @@ class FakeKernel(WritableHost):
         self._put("/proc/sys/kernel/random/boot_id", boot_id + "\n")
         self._put("/proc/cmdline", line)
         offered = self._get(f"{CLOCK}/available_clocksource").split()
-        told = [name for name in offered if f"clocksource={name}" in line.split()]
-        self._put(f"{CLOCK}/current_clocksource", (told or offered)[0] + "\n")
+        named = [name for name in offered if f"clocksource={name}" in line.split()]
+        self._put(f"{CLOCK}/current_clocksource", (named or offered)[0] + "\n")
         self.cpus = Cpus(root)
         self.cpus.boot(line.split())
         self.nics.boot()
@@ -89,7 +89,7 @@ class FakeKernel(WritableHost):
             self.memory.systemctl("start", unit)
 
     def replug(self, hardware: Dict[str, str]) -> None:
-        """Devices go and come while it runs: their files do, what others were told stays."""
+        """Devices go and come while it runs: their files come and go too; what other files hold stays."""
         root = Path(self.root)
         before, after = (boot.renumbered(files, by=self._boots) for files in (self.hardware, hardware))
         self.hardware = hardware

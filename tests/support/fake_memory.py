@@ -37,10 +37,10 @@ class Memory:
         elif re.search(r"/hugepages-\d+kB/nr_hugepages$", path):
             self._reserve(path, int(word))
         elif path in (f"{THP}/enabled", f"{THP}/defrag", f"{THP}/shmem_enabled"):
-            offered = [one.strip("[]") for one in file.read_text().split()]
+            offered = [word.strip("[]") for word in file.read_text().split()]
             if word not in offered:
                 raise OSError(errno.EINVAL, "Invalid argument", path)
-            file.write_text(" ".join(f"[{one}]" if one == word else one for one in offered) + "\n")
+            file.write_text(" ".join(f"[{name}]" if name == word else name for name in offered) + "\n")
         elif path == f"{THP}/khugepaged/defrag":
             file.write_text(word + "\n")
         else:
@@ -51,10 +51,10 @@ class Memory:
         """Start or stop a mount unit: systemd makes the folder, the kernel lists the mount."""
         table = self._root / "proc/1/mounts"
         text = (self._root / "etc/systemd/system" / unit).read_text()
-        told = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
-        line = f"hugetlbfs {told['Where']} {told['Type']} rw,relatime,{told['Options']} 0 0\n"
+        options = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+        line = f"hugetlbfs {options['Where']} {options['Type']} rw,relatime,{options['Options']} 0 0\n"
         if order == "start":
-            (self._root / told["Where"].lstrip("/")).mkdir(parents=True, exist_ok=True)
+            (self._root / options["Where"].lstrip("/")).mkdir(parents=True, exist_ok=True)
             table.write_text(table.read_text() + line)
         else:
             table.write_text(table.read_text().replace(line, ""))

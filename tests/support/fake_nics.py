@@ -175,7 +175,7 @@ class FakeNics:
         return True
 
     def boot(self) -> None:
-        """Each driver finds its device anew."""
+        """Each driver finds its device again."""
         for device, own in self._own.items():
             for table, value in zip(self._tables(), own):
                 if value is not None:

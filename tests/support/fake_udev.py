@@ -93,7 +93,7 @@ class Udev:
         folder = self._root / CLASSES["net"] / name
         seen = {"OriginalName": name, "Driver": os.path.basename(_link(folder / "device/driver"))}
         for file in self._files("systemd/network", "*.link"):
-            section, match, told = "", [], {}
+            section, match, pairs = "", [], {}
             for line in file.read_text().splitlines():
                 key, equals, value = line.strip().partition("=")
                 if not equals:
@@ -101,11 +101,11 @@ class Udev:
                 elif section == "[Match]":
                     match.append(any(fnmatch.fnmatchcase(seen.get(key, ""), word) for word in value.split()))
                 elif section == "[Link]":
-                    told[key] = value
+                    pairs[key] = value
             if match and all(match):
-                for key in _LINK.keys() & told.keys():
+                for key in _LINK.keys() & pairs.keys():
                     with suppress(OSError):
-                        self._take(f"/sys/class/net/{name}/{_LINK[key]}", told[key])
+                        self._take(f"/sys/class/net/{name}/{_LINK[key]}", pairs[key])
                 return
 
 

@@ -1,10 +1,10 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A fleet of any size without hosts: what each tells is written in the inventory.
+"""A fleet of any size without hosts: what each reports is written in the inventory.
 
 The collection under test is used as it is, but for `tune`, `restore` and `network_facts`: action plugins of a
-few lines that give back the host's variables `told` and `allowances`, or end as `fate` says.
+few lines that give back the host's variables `module_result` and `allowances`, or end as `fate` says.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ class ActionModule(ActionBase):
             raise AnsibleConnectionFailure("Failed to connect to the host via ssh: Connection timed out")
         if fate == "dies":
             raise AnsibleActionFail("the host went away in the middle of the module")
-        result.update(task_vars["told"])
+        result.update(task_vars["module_result"])
         if fate == "fails":
             result["failed"] = True
         return result
 """
 
-# What a host on EC2 would tell of its ENA interface after having been looked at.
+# What a host on EC2 would report of its ENA interface.
 NETWORK_FACTS = """
 from ansible.plugins.action import ActionBase
 
@@ -50,8 +50,8 @@ class ActionModule(ActionBase):
     _supports_check_mode = True
 
     def run(self, tmp=None, task_vars=None):
-        told = {name: task_vars.get(name, {}) for name in ("allowances", "packets")}
-        sample = {"seconds": self._task.args["sample_seconds"], **told}
+        counters = {name: task_vars.get(name, {}) for name in ("allowances", "packets")}
+        sample = {"seconds": self._task.args["sample_seconds"], **counters}
         return {**super().run(tmp, task_vars), "ansible_facts": {"nearmetal": {"network": {"sample": sample}}}}
 """
 
@@ -64,12 +64,12 @@ def finding(concern: str, status: str, knob: str = "source", **more: Any) -> Dic
     return {**plain, "reason": f"{concern} is {status}", "reference": "", "gain": "", **more}
 
 
-def told(*findings: Mapping[str, Any], **more: Any) -> Dict[str, Any]:
+def result_with(*findings: Mapping[str, Any], **more: Any) -> Dict[str, Any]:
     """A result of a state module."""
-    changed = any(one["status"] in ("would_change", "changed") for one in findings)
+    changed = any(finding["status"] in ("would_change", "changed") for finding in findings)
     return {
         "changed": changed,
-        "msg": "as told",
+        "msg": "as reported",
         "diff": {"before": {}, "after": {}},
         "actions": [],
         "findings": list(findings),
@@ -126,7 +126,7 @@ class Fleet:
     def inventory(
         self, hosts: Mapping[str, Mapping[str, Any]], groups: Optional[Mapping[str, Iterable[str]]] = None
     ) -> Path:
-        """Write the inventory; a host's variables are `told` or `fate`."""
+        """Write the inventory; a host's variables are `module_result` or `fate`."""
         plain: Dict[str, Any] = {
             "all": {"hosts": {name: dict(variables) for name, variables in hosts.items()}, "children": {}}
         }

@@ -46,16 +46,16 @@ def probe(host: FakeKernel) -> None:
 def probe_only(host: FakeKernel, names: List[str]) -> None:
     """The same for NICs that came now; other devices have no driver's table."""
     files = host.hardware
-    for one in set(names).intersection(nics_of(files)):
-        driver = files[_driver_of(files, one)].rsplit("/", 1)[1]
-        queues = sum(path.startswith(f"/sys/class/net/{one}/queues/rx-") and "rps_cpus" in path for path in files)
+    for nic in set(names).intersection(nics_of(files)):
+        driver = files[_driver_of(files, nic)].rsplit("/", 1)[1]
+        queues = sum(path.startswith(f"/sys/class/net/{nic}/queues/rx-") and "rps_cpus" in path for path in files)
         if driver == "ena":
-            host.nics.channels[one] = [queues, queues]
-            host.nics.rings[one] = [16384, 1024, 1024, 1024]
-            host.nics.coalesce[one] = [20, 0, 0, 0, 64, 0, 0, 0, 0, 1, *[0] * 12]
+            host.nics.channels[nic] = [queues, queues]
+            host.nics.rings[nic] = [16384, 1024, 1024, 1024]
+            host.nics.coalesce[nic] = [20, 0, 0, 0, 64, 0, 0, 0, 0, 1, *[0] * 12]
         elif driver == "ixgbevf":
-            host.nics.rings[one] = [4096, 4096, 512, 512]
-            host.nics.coalesce[one] = [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, *[0] * 12]
+            host.nics.rings[nic] = [4096, 4096, 512, 512]
+            host.nics.coalesce[nic] = [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, *[0] * 12]
 
 
 def _driver_of(files: Dict[str, str], nic: str) -> str:

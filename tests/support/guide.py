@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, Dict, List, Tuple
 
-from tests.support.fleet import GOOD_CLOCK, ROOT, SLOW_CLOCK, Fleet, finding, told
+from tests.support.fleet import GOOD_CLOCK, ROOT, SLOW_CLOCK, Fleet, finding, result_with
 
 GUIDE = ROOT / "docs" / "audit.md"
 BLOCK = re.compile(r"^```console\n\$ (.*?)\n(.*?)```$", re.M | re.S)
@@ -48,7 +48,7 @@ def _host(instance_type: str, host_class: str, *findings: Dict[str, Any]) -> Dic
         "architecture": "x86_64",
         "kernel": "6.1.0-18",
     }
-    return {"told": told(*findings, platform=platform)}
+    return {"module_result": result_with(*findings, platform=platform)}
 
 
 HOSTS = {

@@ -66,11 +66,11 @@ class MemoryHost(Host):
             if part == "..":
                 done = posixpath.dirname(done)
                 continue
-            here = posixpath.join(done, part)
-            text = self._files.get(here, "")
+            current = posixpath.join(done, part)
+            text = self._files.get(current, "")
             if text.startswith("-> "):
                 todo.extend(text[3:].split("/")[::-1])
                 done = "/" if text[3:].startswith("/") else done
             else:
-                done = here
+                done = current
         return done

@@ -11,7 +11,7 @@ from typing import Any, Dict, Iterable, List
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.collect import Collector
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import Report, Run
 
-from tests.support.fleet import finding, told
+from tests.support.fleet import finding, result_with
 
 CONCERNS = (
     "clocksource",
@@ -58,7 +58,7 @@ def fleet(hosts: int, findings_per_concern: int = 2) -> Report:
         if number % 100 == 30:
             collected.unreachable(name, "Connection timed out")
         else:
-            collected.add(name, told(*_findings(dice, findings_per_concern), platform=_platform(number)))
+            collected.add(name, result_with(*_findings(dice, findings_per_concern), platform=_platform(number)))
     return collected.report(RUN, directory="nearmetal-report")
 
 

@@ -35,11 +35,11 @@ _NAMED: Mapping[str, Sequence[str]] = {
 
 
 def said_by(done: Run) -> List[str]:
-    """What a run tells the operator of its way back, a sentence for each finding."""
+    """What a run reports to the operator about what it took back, a sentence for each finding."""
     return [
-        f"{told['concern']}.{told['knob']} {told['where']}: {told['reason']} {told['now']}"
-        for told in contract(done.outcomes)["findings"]
-        if told["reference"] == "journal" and told["status"] != "changed"
+        f"{finding['concern']}.{finding['knob']} {finding['where']}: {finding['reason']} {finding['now']}"
+        for finding in contract(done.outcomes)["findings"]
+        if finding["reference"] == "journal" and finding["status"] != "changed"
     ]
 
 
@@ -85,7 +85,7 @@ class Left:
                 del self._firsts[path]
 
     def unsaid(self) -> List[str]:
-        """The places that aren't as they were, which nobody was told."""
+        """The places that aren't as they were and that no run has reported."""
         others = {path: first for path, first in self._firsts.items() if path in self._others and not self.quiet}
         found = [f"{path}: {self._text(path)!r}, was {first!r}" for path, first in others.items()]
         self._firsts.clear()

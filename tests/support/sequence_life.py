@@ -201,10 +201,10 @@ class Life:
 
     def _unplug(self, step: Step) -> None:
         found = [
-            one["name"]
+            device["name"]
             for kind in ("nics", "disks")
-            for one in self.world.spec.get(kind, ())
-            if one.get("mount") is None and not one.get("members")
+            for device in self.world.spec.get(kind, ())
+            if device.get("mount") is None and not device.get("members")
         ]
         below = {name[:7] for disk in self.world.spec.get("disks", ()) for name in disk.get("members", ())}
         free = [name for name in found if name not in self.world.away and name not in below]
@@ -268,9 +268,9 @@ class Life:
     def _run(self, ask: Callable[[Any], Any], check: bool = False, confirm_within: int = 0) -> Run:
         done = run(self.host, ask, check=check, confirm_within=confirm_within)
         if not check:
-            told = [finding for outcome in done.outcomes for finding in outcome.plan.findings]
+            findings = [finding for outcome in done.outcomes for finding in outcome.plan.findings]
             waiting = re.compile(_WAITS if self.world.boots else _EARLIER)
-            self.world.waits.update(finding.concern for finding in told if waiting.search(finding.reason))
+            self.world.waits.update(finding.concern for finding in findings if waiting.search(finding.reason))
             self._said += said_by(done)
         return done
 
@@ -298,7 +298,7 @@ class Life:
     def _status_tells_the_truth(self) -> None:
         found = report.collect(self.host)
         if self.world.journal() is None and not (Path(self.host.root) / "var/lib/nearmetal/wanted.json").exists():
-            assert not found["concerns"], f"status tells of {found['concerns']}"
+            assert not found["concerns"], f"status still shows {found['concerns']}"
 
 
 def _errors(done: Run) -> Dict[str, str]:
@@ -354,8 +354,8 @@ def failure(seed: int, folder: Path) -> str:
         again = lived(folder, name, shorter)
         if again and _kind(again) == _kind(trouble):
             life, trouble = shorter, again
-    told = "\n".join(f"  {step}" for step in life)
-    return f"NEARMETAL_SEED={seed}, on {name}:\n{told}\n{trouble[-3000:]}"
+    steps = "\n".join(f"  {step}" for step in life)
+    return f"NEARMETAL_SEED={seed}, on {name}:\n{steps}\n{trouble[-3000:]}"
 
 
 def _kind(trouble: str) -> str:

@@ -79,8 +79,8 @@ class Step:
     fault: Optional[Mapping[str, Any]] = None
 
     def __str__(self) -> str:
-        told = ", ".join(f"{key}={value!r}" for key, value in self.given.items())
-        return f"{self.name}({told})" + (f" while {dict(self.fault)}" if self.fault else "")
+        options = ", ".join(f"{key}={value!r}" for key, value in self.given.items())
+        return f"{self.name}({options})" + (f" while {dict(self.fault)}" if self.fault else "")
 
 
 def steps(rng: random.Random) -> List[Step]:
@@ -136,7 +136,7 @@ def _tune(rng: random.Random, fault: bool) -> Step:
         if rng.random() < (0.2 if few < 0.6 else 0.7):
             concerns[concern.name] = _options(rng, concern.options, few=0.25 if few < 0.6 else 0.5)
     if not concerns and "workload" not in given:
-        concern = rng.choice([one for one in CONCERNS.values() if not one.checks or one.by_place])
+        concern = rng.choice([concern for concern in CONCERNS.values() if not concern.checks or concern.by_place])
         concerns[concern.name] = _options(rng, concern.options, few=0.5)
     given["concerns"] = concerns
     return Step("tune", given, _fault(rng) if fault else None)

@@ -36,7 +36,7 @@ BOOT_FILES: Mapping[str, Dict[str, str]] = {
     "nitro_old_kernel": amazon_2_files(),
 }
 _TOOLS = {"/boot/grub/grub.cfg": DEBIAN_TOOLS, "/boot/grub2/grub.cfg": AMAZON_2_TOOLS}
-# What /run keeps of ours tells nothing of the host, and goes with the boot.
+# What nearmetal keeps in /run says nothing about the host, and is lost at the boot.
 _OURS = ("run/nearmetal/lock", "run/nearmetal/fingerprint", "run/nearmetal/.fingerprint.new")
 _EXTRA = {"/etc/group": "root:x:0:\n", "/proc/sys/vm/swappiness": "60\n"}
 
@@ -171,7 +171,7 @@ class World:
         return True
 
     def their_file(self, path: str, text: Optional[str]) -> None:
-        """Somebody writes or removes a file of theirs."""
+        """Somebody writes or removes a file of their own."""
         for host in self.both():
             place = Path(host.root) / path.lstrip("/")
             place.parent.mkdir(parents=True, exist_ok=True)
@@ -231,22 +231,22 @@ class World:
 
     def differences(self) -> List[str]:
         """Where the tuned host isn't as it should be without nearmetal, and nobody said so."""
-        here, there = self.snapshot(), files_below(Path(self.twin.root))
+        files, there = self.snapshot(), files_below(Path(self.twin.root))
         found = []
-        for name in sorted(here.keys() | there.keys()):
+        for name in sorted(files.keys() | there.keys()):
             path = f"/{name}"
             if "/effective_" in path:
                 continue  # the kernel's own choice among the CPUs where the interrupt may go
-            text = here[name].decode(errors="replace") if name in here else None
+            text = files[name].decode(errors="replace") if name in files else None
             if path in self.strict:
                 fine = text == self.strict[path]
             elif path in self.origins:
                 fine = text in self.origins[path]
             else:
-                fine = here.get(name) == there.get(name) or _longest(path, here.get(name), there.get(name))
+                fine = files.get(name) == there.get(name) or _longest(path, files.get(name), there.get(name))
             if not fine and not (self.waits and path.startswith(("/proc/", "/sys/"))):
                 wanted = self.strict.get(path) or sorted(self.origins.get(path, ())) or _shown(there.get(name))
-                found.append(f"{path}: {_shown(here.get(name))}, should be {wanted!r}")
+                found.append(f"{path}: {_shown(files.get(name))}, should be {wanted!r}")
         return found
 
     @staticmethod

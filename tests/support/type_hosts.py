@@ -41,7 +41,7 @@ RAISED: Dict[str, Tuple[int, ...]] = {
 
 @dataclass(frozen=True)
 class Shape:
-    """What tells one host from another when it is planned; types of one shape differ in their name alone."""
+    """What distinguishes one host from another when it is planned; types of one shape differ in their name alone."""
 
     kind: str  # the host of tests/hosts that lends its kernel, clock and firmware
     burstable: bool
@@ -52,7 +52,7 @@ class Shape:
     queues: int
     stores: int  # NVMe disks of instance store
     sleeps: bool  # whether its CPUs have idle states of their own
-    memory_mib: int  # on Xen, where it helps to tell a T2; 0: as tests/hosts has it
+    memory_mib: int  # on Xen, where it helps to recognize a T2; 0: as in tests/hosts
 
     @property
     def cpus(self) -> int:

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """docs/workload_status.csv from the rules of workload_rules.toml, without the planner.
 
-Run it to write the table anew: python -m tests.support.workload_rules
+Run it to write the table again: python -m tests.support.workload_rules
 """
 
 from __future__ import annotations

@@ -78,4 +78,8 @@ def planned(facts: Facts, workload: str, **common: Any) -> Tuple[Tuple[Action, .
 
 def statuses(findings: Iterable[Finding], knob: str) -> FrozenSet[str]:
     """The statuses of a knob, without what is only advice."""
-    return frozenset(one.status for one in findings if f"{one.concern}.{one.knob}" == knob and one.status != "advice")
+    return frozenset(
+        finding.status
+        for finding in findings
+        if f"{finding.concern}.{finding.knob}" == knob and finding.status != "advice"
+    )

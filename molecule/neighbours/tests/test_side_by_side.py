@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Neighbours keep what is theirs, and we what is ours: after the first run, a restart of theirs, and a reboot."""
+"""Neighbours and nearmetal each keep their own values: after the first run, their restart, and a reboot."""
 
 from __future__ import annotations
 
@@ -61,16 +61,16 @@ def test_no_file_of_ours_holds_what_is_theirs(host: Host) -> None:
     kept = host.check_output(
         "cat /etc/sysctl.d/*nearmetal* /etc/tmpfiles.d/nearmetal* /etc/udev/rules.d/90-nearmetal-*"
     )
-    theirs = ("busy_", "keepalive", "hugepage/enabled", "scaling_governor", "numa_balancing", "read_ahead")
-    assert [word for word in theirs if word in kept] == []
+    foreign_words = ("busy_", "keepalive", "hugepage/enabled", "scaling_governor", "numa_balancing", "read_ahead")
+    assert [word for word in foreign_words if word in kept] == []
     assert "net.core.somaxconn = 8192" in kept
 
 
 def test_irqbalance_itself_says_that_it_moves_the_disks_and_leaves_the_queues_alone(host: Host) -> None:
     device = host.check_output('basename "$(readlink /sys/class/net/ens6/device)"')
-    moved = host.check_output("python3 /root/ask_irqbalance.py").split()
-    assert [name for name in moved if name.startswith(f"{device}-")] == []
-    assert [name for name in moved if name.endswith("-req.0")] != []
+    moved_interrupts = host.check_output("python3 /root/ask_irqbalance.py").split()
+    assert [name for name in moved_interrupts if name.startswith(f"{device}-")] == []
+    assert [name for name in moved_interrupts if name.endswith("-req.0")] != []
     assert "--interval=2" in host.check_output("tr '\\0' ' ' < /proc/$(pidof irqbalance)/cmdline")
 
 

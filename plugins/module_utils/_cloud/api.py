@@ -43,7 +43,7 @@ class Answers:
     by_id: Dict[str, List[Raw]] = field(default_factory=dict)
     failed: Dict[str, str] = field(default_factory=dict)
 
-    def one(self, instance_id: str) -> Optional[Raw]:
+    def answer_of(self, instance_id: str) -> Optional[Raw]:
         """The only answer for an instance; None when there is none."""
         found = self.by_id.get(instance_id)
         return found[0] if found else None
@@ -122,7 +122,7 @@ class Cloud:
         )
 
     def spot_requests(self, found: Mapping[str, Located]) -> Answers:
-        """The requests behind spot instances: their status tells of an interruption."""
+        """The requests behind spot instances: their status announces an interruption."""
         spot = {each: there for each, there in found.items() if there.answer.get("InstanceLifecycle") == "spot"}
         return self._by_ids(
             spot,
@@ -201,19 +201,23 @@ class Cloud:
         end = datetime.now(timezone.utc)
         period = {"StartTime": end - timedelta(hours=hours), "EndTime": end, "ScanBy": "TimestampAscending"}
         for target, there in _by_target(found):
-            wanted = [(each, one) for each in there for one in series.get(each, ())]
+            wanted = [(each, wanted_series) for each in there for wanted_series in series.get(each, ())]
             for part in parts(wanted, _METRICS):
-                queries = [_query(f"m{index}", one) for index, (_each, one) in enumerate(part)]
+                queries = [_query(f"m{index}", wanted_series) for index, (_each, wanted_series) in enumerate(part)]
                 request = {**period, "MetricDataQueries": queries}
                 results, error = pages(target, "cloudwatch", "get_metric_data", "MetricDataResults", request)
                 values: Dict[int, List[float]] = {}
                 for result in results:
                     values.setdefault(int(result["Id"][1:]), []).extend(result["Values"])
-                for index, (each, one) in enumerate(part):
+                for index, (each, wanted_series) in enumerate(part):
                     if error and index not in values:
                         answers.failed[each] = error[1]
                         continue
-                    answer = {"name": one.name, "dimension": one.value, "values": values.get(index, [])}
+                    answer = {
+                        "name": wanted_series.name,
+                        "dimension": wanted_series.value,
+                        "values": values.get(index, []),
+                    }
                     answers.by_id.setdefault(each, []).append(answer)
         return answers
 
@@ -246,10 +250,10 @@ class Cloud:
         for target, there in _by_target(found):
             for asked in parts(list(there), size):
                 items, error = pages(target, "ec2", operation, key, request(asked))
-                gone = _gone(error, asked)
-                answers.failed.update(dict.fromkeys(gone, "the instance went away while it was looked at"))
-                part = [each for each in asked if each not in gone]
-                if gone and part:
+                terminated = _terminated(error, asked)
+                answers.failed.update(dict.fromkeys(terminated, "the instance went away while it was looked at"))
+                part = [each for each in asked if each not in terminated]
+                if terminated and part:
                     items, error = pages(target, "ec2", operation, key, request(part))
                 for item in items:
                     for owner in owners(item):
@@ -303,17 +307,17 @@ def _filters(filters: Raw) -> Dict[str, List[str]]:
     return chosen
 
 
-def _gone(error: Optional[Tuple[BaseException, str]], part: List[str]) -> List[str]:
+def _terminated(error: Optional[Tuple[BaseException, str]], part: List[str]) -> List[str]:
     if not error or error_code(error[0]) != "InvalidInstanceID.NotFound":
         return []
     named = _ID.findall(str(error[0]))
     return [each for each in part if each in named]
 
 
-def _query(name: str, one: Series) -> Dict[str, Any]:
+def _query(name: str, series: Series) -> Dict[str, Any]:
     metric = {
-        "Namespace": one.namespace,
-        "MetricName": one.name,
-        "Dimensions": [{"Name": one.dimension, "Value": one.value}],
+        "Namespace": series.namespace,
+        "MetricName": series.name,
+        "Dimensions": [{"Name": series.dimension, "Value": series.value}],
     }
-    return {"Id": name, "MetricStat": {"Metric": metric, "Period": 300, "Stat": one.statistic}}
+    return {"Id": name, "MetricStat": {"Metric": metric, "Period": 300, "Stat": series.statistic}}

@@ -63,7 +63,7 @@ class CreditFacts:
 
 
 def plan(instance: InstanceFacts, kind: TypeFacts, facts: CreditFacts, wanted: Mapping[str, Any]) -> Plan:
-    """Findings about the credits, and the change of the mode where it is asked for."""
+    """Findings about the credits, and the change of the mode if one is wanted."""
     if not kind.burstable:
         status, reason = "not_applicable", f"{instance.instance_type} has no CPU credits"
         if kind.source == "name":
@@ -166,16 +166,18 @@ def answer(options: Mapping[str, Any], check: bool) -> Dict[str, Any]:
                 for each in burstable
             }
             metrics = seen.keep_failures(seen.cloud.metrics(burstable, series, _HOURS))
-    facts = {each: _facts(specifications.one(each), metrics.by_id.get(each, ())) for each in seen.instances}
-    plans = {each: plan(one, seen.type_of(one), facts[each], options) for each, one in seen.instances.items()}
+    facts = {each: _facts(specifications.answer_of(each), metrics.by_id.get(each, ())) for each in seen.instances}
+    plans = {
+        each: plan(instance, seen.type_of(instance), facts[each], options) for each, instance in seen.instances.items()
+    }
     shown = {
-        each: {"credits": facts[each].as_dict(RULES.get(one.instance_type))}
-        for each, one in seen.instances.items()
+        each: {"credits": facts[each].as_dict(RULES.get(instance.instance_type))}
+        for each, instance in seen.instances.items()
         if each in burstable
     }
-    if options["strict"] and any(each.status == "refused" for one in plans.values() for each in one.findings):
+    if options["strict"] and any(each.status == "refused" for plan in plans.values() for each in plan.findings):
         return contract(CONCERN, seen, after(plans, []), shown, strict=True)
-    if check or not any(one.actions for one in plans.values()):
+    if check or not any(plan.actions for plan in plans.values()):
         return contract(CONCERN, seen, plans, shown)
     return _change(seen, plans, shown, options["specification"])
 
@@ -183,13 +185,13 @@ def answer(options: Mapping[str, Any], check: bool) -> Dict[str, Any]:
 def _change(
     seen: Observation, plans: Mapping[str, Plan], shown: Mapping[str, Mapping[str, Any]], specification: str
 ) -> Dict[str, Any]:
-    wanted = {each: seen.found[each] for each, one in plans.items() if one.actions}
+    wanted = {each: seen.found[each] for each, plan in plans.items() if plan.actions}
     refused = seen.cloud.set_credit_specifications(wanted, specification)
     # An error does not say that nothing was changed: the answer can be lost on its way.
     now = seen.cloud.credit_specifications(wanted)
     failed: Dict[str, str] = {}
     for each in wanted:
-        held = (now.one(each) or {}).get("CpuCredits")
+        held = (now.answer_of(each) or {}).get("CpuCredits")
         if held != specification:
             kept = f"AWS took the change to {specification} and still shows {held}"
             failed[each] = refused.get(each) or now.failed.get(each) or kept

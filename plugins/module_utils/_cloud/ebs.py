@@ -175,8 +175,10 @@ def answer(options: Mapping[str, Any]) -> Dict[str, Any]:
         if options["metrics"]:
             metrics = seen.keep_failures(seen.cloud.metrics(seen.found, _series(seen, volumes), _HOURS))
     facts = {each: _facts(each, volumes, metrics, hosts.get(each, {})) for each in seen.instances}
-    plans = {each: plan(one, seen.type_of(one), facts[each]) for each, one in seen.instances.items()}
-    shown = {each: {"volumes": [volume.as_dict() for volume in one.volumes or ()]} for each, one in facts.items()}
+    plans = {each: plan(instance, seen.type_of(instance), facts[each]) for each, instance in seen.instances.items()}
+    shown = {
+        each: {"volumes": [volume.as_dict() for volume in ebs_facts.volumes or ()]} for each, ebs_facts in facts.items()
+    }
     return contract(CONCERN, seen, plans, shown)
 
 
@@ -184,9 +186,11 @@ def _series(seen: Observation, volumes: Answers) -> Dict[str, List[Series]]:
     wanted: Dict[str, List[Series]] = {}
     for each, instance in seen.instances.items():
         kind = seen.type_of(instance)
-        found = [volume_facts(one, each) for one in volumes.by_id.get(each, ())]
+        found = [volume_facts(volume, each) for volume in volumes.by_id.get(each, ())]
         wanted[each] = [
-            Series("AWS/EBS", "BurstBalance", "VolumeId", one.volume_id, "Minimum") for one in found if one.bursts
+            Series("AWS/EBS", "BurstBalance", "VolumeId", volume.volume_id, "Minimum")
+            for volume in found
+            if volume.bursts
         ]
         if kind.ebs_baseline_iops != kind.ebs_maximum_iops:
             names = ("EBSIOBalance%", "EBSByteBalance%")
@@ -196,16 +200,16 @@ def _series(seen: Observation, volumes: Answers) -> Dict[str, List[Series]]:
 
 def _facts(instance_id: str, volumes: Answers, metrics: Answers, host: Mapping[str, Any]) -> EbsFacts:
     lowest = {
-        (one["name"], one["dimension"]): min(one["values"])
-        for one in metrics.by_id.get(instance_id, ())
-        if one["values"]
+        (metric["name"], metric["dimension"]): min(metric["values"])
+        for metric in metrics.by_id.get(instance_id, ())
+        if metric["values"]
     }
     found = None
     if instance_id not in volumes.failed:
         found = tuple(
-            volume_facts(one, instance_id, lowest.get(("BurstBalance", one["VolumeId"])))
-            for one in sorted(volumes.by_id.get(instance_id, ()), key=lambda one: str(one["VolumeId"]))
+            volume_facts(volume, instance_id, lowest.get(("BurstBalance", volume["VolumeId"])))
+            for volume in sorted(volumes.by_id.get(instance_id, ()), key=lambda volume: str(volume["VolumeId"]))
         )
     balances = {name: value for (name, dimension), value in lowest.items() if dimension == instance_id}
-    exceeded = tuple(ExceededFacts(**one) for one in host.get("exceeded") or ())
+    exceeded = tuple(ExceededFacts(**counters) for counters in host.get("exceeded") or ())
     return EbsFacts(found, balances, exceeded)

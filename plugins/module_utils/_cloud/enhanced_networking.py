@@ -240,9 +240,9 @@ def answer(options: Mapping[str, Any], check: bool) -> Dict[str, Any]:
         for each, facts in seen.instances.items()
     }
     left = [each for each, meaning in meanings.items() if meaning in left_stopped.LEFT_STATES]
-    if options["strict"] and any(each.status == "refused" for one in plans.values() for each in one.findings):
+    if options["strict"] and any(each.status == "refused" for plan in plans.values() for each in plan.findings):
         return {**contract(CONCERN, seen, after(plans, []), shown, strict=True), "left_stopped": left}
-    works = {each: _work(one.actions, seen.instances[each].power.tag) for each, one in plans.items() if one.actions}
+    works = {each: _work(plan.actions, seen.instances[each].power.tag) for each, plan in plans.items() if plan.actions}
     if check or not works:
         return {**contract(CONCERN, seen, plans, shown), "left_stopped": left}
     outcome = change_stopped(seen.found, works, options["stop_at_once"], options["stop_timeout"])

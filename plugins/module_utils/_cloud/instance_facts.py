@@ -32,7 +32,7 @@ class InterfaceFacts:
     device_index: Optional[int]
     card: int
     kind: str  # interface | efa | …
-    queues: Optional[int]  # EnaQueueCount where one was asked for; None: the type's default
+    queues: Optional[int]  # EnaQueueCount if it was set; None: the type's default
     srd: bool  # ENA Express
     srd_udp: bool
     source_dest_check: bool
@@ -72,7 +72,7 @@ class InstanceFacts:
     interfaces: Tuple[InterfaceFacts, ...]
     events: Tuple[str, ...]  # scheduled and not past: "system-reboot not before 2026-01-01T00:00:00+00:00"
     spot_notice: Optional[str]
-    unasked: Optional[str]  # why events or spot notice could not be asked for, when they were to be
+    unasked: Optional[str]  # why events or the spot notice could not be looked up, if they were requested
     power: PowerFacts
 
     @property
@@ -117,7 +117,7 @@ def instance_facts(
 ) -> InstanceFacts:
     """The facts in one instance of DescribeInstances; `status` and `spot` are other answers about it.
 
-    `unasked` says why one of these two was to be asked for and is missing.
+    `unasked` says why a requested answer of these two is missing.
     """
     cpu, place = answer.get("CpuOptions", {}), answer.get("Placement", {})
     tags = {tag.get("Key"): tag.get("Value") for tag in answer.get("Tags", ())}

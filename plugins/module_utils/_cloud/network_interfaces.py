@@ -34,7 +34,7 @@ def plan(instance: InstanceFacts, kind: TypeFacts) -> Plan:
 
 
 def queue_counts(instance: InstanceFacts, kind: TypeFacts, cpus: Optional[int]) -> Dict[str, Optional[int]]:
-    """Receive queues that each interface gets: what was asked for or the default, at most one per CPU."""
+    """Receive queues that each interface gets: the number that was set or the default, at most one per CPU."""
     return {each.interface_id: _queues_of(instance, kind, cpus, each.card, each.queues) for each in instance.interfaces}
 
 
@@ -143,9 +143,9 @@ def answer(options: Mapping[str, Any]) -> Dict[str, Any]:
     """The module's result."""
     with deadline(options["timeout"]):
         seen = observe(options)
-    plans = {each: plan(one, seen.type_of(one)) for each, one in seen.instances.items()}
+    plans = {each: plan(instance, seen.type_of(instance)) for each, instance in seen.instances.items()}
     shown = {
-        each: {"interfaces": [asdict(interface) for interface in one.interfaces]}
-        for each, one in seen.instances.items()
+        each: {"interfaces": [asdict(interface) for interface in instance.interfaces]}
+        for each, instance in seen.instances.items()
     }
     return contract(CONCERN, seen, plans, shown)

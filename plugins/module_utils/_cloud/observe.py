@@ -53,8 +53,8 @@ def observe(options: Mapping[str, Any], with_status: bool = False) -> Observatio
             there.target.account,
             there.target.region,
             types.get(there.answer.get("InstanceType", "")),
-            statuses.one(each),
-            spot.one(each),
+            statuses.answer_of(each),
+            spot.answer_of(each),
             _unasked(each, statuses, spot) if with_status else None,
         )
         for each, there in found.items()
@@ -69,7 +69,7 @@ def _unasked(instance_id: str, statuses: Answers, spot: Answers) -> Optional[str
     """Why it is not known what AWS has scheduled for an instance. Each has a status; only spot ones have a request."""
     if instance_id in spot.failed:
         lost, permission = spot.failed[instance_id], "ec2:DescribeSpotInstanceRequests"
-    elif statuses.one(instance_id) is None:
+    elif statuses.answer_of(instance_id) is None:
         lost, permission = statuses.failed.get(instance_id, "AWS left it out"), "ec2:DescribeInstanceStatus"
     else:
         return None

@@ -111,22 +111,22 @@ def answer(options: Mapping[str, Any]) -> Dict[str, Any]:
         groups = seen.keep_failures(seen.cloud.placement_groups(seen.found))
     zones = zones_of(seen.instances, options["workload"])
     facts = {}
-    for each, one in seen.instances.items():
-        workload = _deciding(options["workload"] or one.workload)
-        strategy = (groups.one(each) or {}).get("Strategy")
-        facts[each] = PlacementFacts(workload, one.placement_group, strategy, zones.get(workload or "", {}))
-    plans = {each: plan(one, seen.type_of(one), facts[each]) for each, one in seen.instances.items()}
+    for each, instance in seen.instances.items():
+        workload = _deciding(options["workload"] or instance.workload)
+        strategy = (groups.answer_of(each) or {}).get("Strategy")
+        facts[each] = PlacementFacts(workload, instance.placement_group, strategy, zones.get(workload or "", {}))
+    plans = {each: plan(instance, seen.type_of(instance), facts[each]) for each, instance in seen.instances.items()}
     shown = {
         each: {
             "placement": {
-                "group": one.group,
-                "strategy": one.strategy,
+                "group": placement.group,
+                "strategy": placement.strategy,
                 "zone": seen.instances[each].availability_zone,
                 "tenancy": seen.instances[each].tenancy,
                 "workload": options["workload"] or seen.instances[each].workload,
                 "possible_strategies": list(seen.type_of(seen.instances[each]).placement_strategies),
             }
         }
-        for each, one in facts.items()
+        for each, placement in facts.items()
     }
     return contract(CONCERN, seen, plans, shown)

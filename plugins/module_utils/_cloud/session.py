@@ -147,8 +147,8 @@ def _skew(error: BaseException) -> str:
     """By how much this machine's clock differs from the answer's Date; empty when it doesn't."""
     headers = getattr(error, "response", {}).get("ResponseMetadata", {}).get("HTTPHeaders", {})
     try:
-        theirs = parsedate_to_datetime(headers["date"])
-        seconds = int((datetime.now(timezone.utc) - theirs).total_seconds())
+        aws_time = parsedate_to_datetime(headers["date"])
+        seconds = int((datetime.now(timezone.utc) - aws_time).total_seconds())
     except (KeyError, TypeError, ValueError):
         return ""
     if abs(seconds) < 60:
@@ -186,7 +186,7 @@ class Target:
         return answer
 
     def now(self) -> datetime:
-        """The time by AWS's clock, as its last answer told it."""
+        """The time by AWS's clock, from its last answer."""
         return datetime.fromtimestamp(time.time(), timezone.utc) + self._ahead
 
     def _set_clock(self, answer: Mapping[str, Any]) -> None:

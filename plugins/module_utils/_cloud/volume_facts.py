@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Facts of EBS volumes: what each can do by its type and size. Pure. PRIVATE to the collection.
 
-Rules are those of AWS's page "Amazon EBS volume types". Volumes are told in MiB/s there, instances in
+Rules are those of AWS's page "Amazon EBS volume types". There, volumes are given in MiB/s, instances in
 MB/s: everything here is MB/s.
 """
 

@@ -32,7 +32,7 @@ LIMITS = {
 AVAILABLE = "conntrack_allowance_available"
 INTERFACE = 64  # characters; Linux allows 15
 LARGEST = 2**64  # of a counter or clock: what two of them differ by is a number that JSON knows
-SHORTEST = 0.001  # seconds between two samples that a rate is told for
+SHORTEST = 0.001  # least seconds between two samples for a rate
 
 
 def budget_ns(packets_per_second: float) -> float:
@@ -43,7 +43,7 @@ def budget_ns(packets_per_second: float) -> float:
 def of_network_facts(result: Any, now: float) -> List[Dict[str, Any]]:
     """The samples in a result of network_facts; `now` is the controller's clock, in seconds.
 
-    With `sample_seconds` it tells differences: that makes two samples. Without, the counters since
+    With `sample_seconds` it reports differences: that makes two samples. Without, the counters since
     the driver's reset: one sample, which means something beside that of an earlier report.
     """
     found = result
@@ -52,14 +52,14 @@ def of_network_facts(result: Any, now: float) -> List[Dict[str, Any]]:
     if not isinstance(found, Mapping) or not isinstance(found.get("allowances"), Mapping):
         return []
     seconds = float(found["seconds"]) if _number(found.get("seconds")) else 0.0
-    told = found.get("packets")
-    packets = told if isinstance(told, Mapping) else {}
+    reported = found.get("packets")
+    packets = reported if isinstance(reported, Mapping) else {}
     samples: List[Dict[str, Any]] = []
     for interface, counters in found["allowances"].items():
-        one = {"interface": interface, "seconds": now, "packets": packets.get(interface), "counters": counters}
+        sample = {"interface": interface, "seconds": now, "packets": packets.get(interface), "counters": counters}
         if seconds > 0:
-            samples.append({**one, "seconds": now - seconds, "packets": 0, "counters": dict.fromkeys(LIMITS, 0)})
-        samples.append(one)
+            samples.append({**sample, "seconds": now - seconds, "packets": 0, "counters": dict.fromkeys(LIMITS, 0)})
+        samples.append(sample)
     return samples
 
 
@@ -90,7 +90,7 @@ def verdict(interface: str, before: Mapping[str, Any], after: Mapping[str, Any])
     """What two samples of one interface say."""
     seconds = float(after["seconds"]) - float(before["seconds"])
     reset = any(_count(after, name) < _count(before, name) for name in LIMITS)
-    # After a driver reset the counters began anew: what they show now is the least that happened.
+    # After a driver reset the counters start at 0: what they show now is a minimum.
     deltas = {
         name: _count(after, name) - (0 if reset else _count(before, name))
         for name in LIMITS
@@ -111,12 +111,12 @@ def _sentence(interface: str, deltas: Mapping[str, int], seconds: float, rate: O
     hit = [name for name, events in deltas.items() if events > 0]
     if not hit:
         return ""
-    told = "; ".join(f"{LIMITS[name][0]}: {deltas[name]:,} packets over it in {seconds:,.0f} s" for name in hit)
+    limits_hit = "; ".join(f"{LIMITS[name][0]}: {deltas[name]:,} packets over it in {seconds:,.0f} s" for name in hit)
     helps = "; ".join(dict.fromkeys(LIMITS[name][1] for name in hit))
     at = ""
     if rate:
         at = f" At {rate:,.0f} packets/s the host has {budget_ns(rate):,.0f} ns for each."
-    return f"{interface} is at EC2's limit ({told}): tuning can't help; what helps is {helps}.{at}"
+    return f"{interface} is at EC2's limit ({limits_hit}): tuning can't help; what helps is {helps}.{at}"
 
 
 def _usable(sample: Any) -> bool:

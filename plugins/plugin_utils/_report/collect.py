@@ -14,7 +14,13 @@ from typing import Any, Container, Dict, Iterable, List, Mapping, Optional, Tupl
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import STATUSES
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import allowances, drift, model, queues
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.clean import NAME, Budget, text
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import Gate, HostReport, Report, Run, Told
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import (
+    Gate,
+    HostReport,
+    Report,
+    ReportedFinding,
+    Run,
+)
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.statuses import ORDER
 
 # What a report may say about a host's identity. No serials, no addresses, no instance ids.
@@ -32,7 +38,7 @@ PLATFORM = (
     "boot_loader",
 )
 ACTION = ("concern", "knob", "what", "where", "before", "after", "scope", "disruptive", "reversible", "wanted_by")
-TOLD = ("concern", "knob", "where", "status", "now", "wanted", "reason", "reference", "gain", "owner")
+FINDING_FIELDS = ("concern", "knob", "where", "status", "now", "wanted", "reason", "reference", "gain", "owner")
 _VALUES = {"now", "wanted", "before", "after", "disruptive"}
 _NAMES = {"concern", "knob", "where", "status", "owner", "what", "scope", "reversible", "wanted_by"}
 _REQUIRED = {"findings", "actions"}
@@ -56,7 +62,7 @@ class _Host:
     groups: Tuple[str, ...] = ()
     state: str = model.SILENT
     message: str = ""
-    told: Optional[str] = None  # the line of the last result
+    last_message: Optional[str] = None  # of the last result
     budget: Budget = field(default_factory=Budget)
     platform: Dict[str, Any] = field(default_factory=dict)
     workload: str = ""
@@ -65,7 +71,7 @@ class _Host:
     reboot_required: bool = False
     errors: Dict[str, str] = field(default_factory=dict)
     actions: List[Mapping[str, Any]] = field(default_factory=list)
-    findings: List[Told] = field(default_factory=list)
+    findings: List[ReportedFinding] = field(default_factory=list)
     allowances: List[Mapping[str, Any]] = field(default_factory=list)
     queue_map: Tuple[Mapping[str, Any], ...] = ()
     notes: List[str] = field(default_factory=list)
@@ -88,7 +94,7 @@ class Collector:
         self._host(name).groups = tuple(sorted({text(group, NAME) for group in groups}))
 
     def unreachable(self, name: str, message: Any) -> None:
-        """Ansible could not talk to the host; what it told before stays."""
+        """Ansible could not talk to the host; what it reported before stays."""
         host = self._host(name)
         host.state, host.message = model.UNREACHABLE, text(message)
 
@@ -98,10 +104,10 @@ class Collector:
         host.state, host.message = model.FAILED, text(message)
 
     def rescued(self, failed: Container[str]) -> None:
-        """Only these hosts failed for Ansible: of others the play rescued the failure, and what they told counts."""
+        """Only these hosts failed for Ansible: the play rescued the others, and what they reported counts."""
         for name, host in self._hosts.items():
-            if host.state == model.FAILED and host.told is not None and name not in failed:
-                host.state, host.message = model.REPORTED, host.told
+            if host.state == model.FAILED and host.last_message is not None and name not in failed:
+                host.state, host.message = model.REPORTED, host.last_message
 
     def add(self, name: str, result: Mapping[str, Any], failed: bool = False) -> None:
         """One result of a state module. What it says about a concern replaces what was said before."""
@@ -109,13 +115,13 @@ class Collector:
         budget = host.budget
         findings, strange = _findings(result.get("findings"), budget)
         errors = _mapping(result.get("errors"))
-        told = {finding.concern for finding in findings} | set(errors)
-        host.findings = [one for one in host.findings if one.concern not in told] + findings
-        host.errors = {concern: why for concern, why in host.errors.items() if concern not in told}
+        replaced = {finding.concern for finding in findings} | set(errors)
+        host.findings = [finding for finding in host.findings if finding.concern not in replaced] + findings
+        host.errors = {concern: why for concern, why in host.errors.items() if concern not in replaced}
         host.errors.update({budget.text(concern, NAME): budget.text(why) for concern, why in errors.items()})
         actions = _actions(result.get("actions"), budget)
-        told.update(str(action["concern"]) for action in actions)
-        host.actions = [one for one in host.actions if one["concern"] not in told] + actions
+        replaced.update(str(action["concern"]) for action in actions)
+        host.actions = [action for action in host.actions if action["concern"] not in replaced] + actions
         platform = _mapping(result.get("platform"))
         host.platform.update({key: _scalar(platform[key], budget) for key in PLATFORM if platform.get(key) is not None})
         host.workload = _workloads(result.get("workload"), budget) or host.workload
@@ -125,10 +131,10 @@ class Collector:
         samples = result.get("allowances")
         host.allowances += [budget.value(sample) for sample in samples] if isinstance(samples, list) else []
         host.queue_map = queues.of_result(result.get("queue_map"), budget) or host.queue_map
-        host.told = budget.text(result.get("msg") or "")
+        host.last_message = budget.text(result.get("msg") or "")
         if failed or host.state != model.FAILED:
-            # The module's own line tells of the concerns that went well too.
-            host.message = model.sentence_of(host.errors) if failed and errors else host.told
+            # The module's own line also covers the concerns that went well.
+            host.message = model.sentence_of(host.errors) if failed and errors else host.last_message
             host.state = model.FAILED if failed else model.REPORTED
         if strange:
             host.notes.append(f"{strange} findings or actions were not of the agreed form and are left out")
@@ -206,10 +212,10 @@ def gate_of(hosts: Iterable[HostReport], statuses: Tuple[str, ...]) -> Gate:
     return Gate(statuses, tuple(sorted(name for name, count in hits.items() if count)), sum(hits.values()))
 
 
-def _limits(samples: Iterable[Mapping[str, Any]]) -> List[Told]:
+def _limits(samples: Iterable[Mapping[str, Any]]) -> List[ReportedFinding]:
     """A limit of EC2 that was hit, as a finding: it is seen where the others are."""
     return [
-        Told(
+        ReportedFinding(
             concern="allowances",
             knob="limits",
             status="advice",
@@ -239,20 +245,20 @@ def _fields(entry: Mapping[str, Any], names: Iterable[str], budget: Budget) -> D
     }
 
 
-def _workloads(told: Any, budget: Budget) -> str:
-    """The workloads of a host in their order; an earlier nearmetal told of one, as text."""
-    return budget.text(", ".join(map(str, told)) if isinstance(told, list) else told or "", NAME)
+def _workloads(names: Any, budget: Budget) -> str:
+    """The workloads of a host in their order; an earlier nearmetal reported a single one, as text."""
+    return budget.text(", ".join(map(str, names)) if isinstance(names, list) else names or "", NAME)
 
 
-def _findings(entries: Any, budget: Budget) -> Tuple[List[Told], int]:
+def _findings(entries: Any, budget: Budget) -> Tuple[List[ReportedFinding], int]:
     """The findings that have the agreed form, and how many have not."""
-    found: List[Told] = []
+    found: List[ReportedFinding] = []
     strange = 0
     for entry in entries if isinstance(entries, (list, tuple)) else ():
         if not isinstance(entry, Mapping) or entry.get("status") not in STATUSES or not entry.get("concern"):
             strange += 1
         elif not budget.exhausted():
-            finding = Told(**_fields(entry, TOLD, budget))
+            finding = ReportedFinding(**_fields(entry, FINDING_FIELDS, budget))
             # The one during which the budget ended is incomplete.
             found += [] if budget.exhausted() else [finding]
     found.sort(key=lambda finding: (finding.concern, finding.upkeep, ORDER.get(finding.status, 0)))

@@ -18,7 +18,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import STATUSE
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import allowances, model, summary
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.clean import Budget, text
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.headings import HEADINGS, OTHER, heading_of
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import HostReport, Report, Told
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import HostReport, Report, ReportedFinding
 
 LARGEST = 512 * 1024 * 1024  # bytes of an earlier report; 1,000 hosts are some 20 MB
 
@@ -89,8 +89,8 @@ def load(path: str) -> Tuple[str, Tuple[HostReport, ...]]:
 
 
 def _loaded(plain: Mapping[str, Any]) -> HostReport:
-    names = {field.name for field in fields(Told)}
-    findings = tuple(Told(**{name: entry[name] for name in names}) for entry in plain["findings"])
+    names = {field.name for field in fields(ReportedFinding)}
+    findings = tuple(ReportedFinding(**{name: entry[name] for name in names}) for entry in plain["findings"])
     if plain["state"] not in model.STATES or any(finding.status not in STATUSES for finding in findings):
         raise ValueError(plain["name"])
     return HostReport(

@@ -9,7 +9,7 @@ import re
 from typing import Any, Dict, Iterable, Iterator, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import model
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import HostReport, Told
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import HostReport, ReportedFinding
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.statuses import BY_NAME
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.summary import show
 
@@ -23,7 +23,7 @@ def compare(since: str, before: Iterable[HostReport], after: Iterable[HostReport
     """`{since, changes, absent}`; a change is {host, concern, what, before, after, owner}, values as text.
 
     `absent` are the hosts of the earlier report that this run left out: one line, not a change each.
-    A host or concern that only one of the two reports has told about is no drift of its knobs.
+    A host or concern that is in only one of the two reports is no drift of its knobs.
     `owner` is who the host says owns the knob now, `nearmetal.ec2` for what this run set, else empty.
     """
     old = {host.name: host for host in before}
@@ -64,7 +64,7 @@ def _concern_changes(name: str, concern: str, old: HostReport, new: HostReport, 
         yield _change(name, concern, f"{concern} advice", "–", gained)
 
 
-def _knobs(host: HostReport, concern: str) -> Dict[Key, Told]:
+def _knobs(host: HostReport, concern: str) -> Dict[Key, ReportedFinding]:
     return {
         (finding.concern, finding.knob, finding.where): finding
         for finding in host.findings
@@ -76,14 +76,14 @@ def _advice(host: HostReport, concern: str) -> "set[str]":
     # The measured sentences of the allowances differ in every run; their numbers are in `limits`.
     if concern == "allowances":
         return set()
-    advice = [one for one in host.findings if one.concern == concern and one.status == "advice"]
+    advice = [finding for finding in host.findings if finding.concern == concern and finding.status == "advice"]
     if concern == "tune":
         # What `auto` saw: its sentences count processes, of which no two audits find as many.
-        return {show(one.wanted) for one in advice}
-    return {one.reason for one in advice}
+        return {show(finding.wanted) for finding in advice}
+    return {finding.reason for finding in advice}
 
 
-def _same(was: Told, now: Told) -> bool:
+def _same(was: ReportedFinding, now: ReportedFinding) -> bool:
     if {was.status, now.status} == {"changed", "ok"} and was.wanted is not None:
         # The kernel may have its own word for what was set (`off` for `disabled`).
         return was.wanted == now.wanted
@@ -93,23 +93,23 @@ def _same(was: Told, now: Told) -> bool:
 
 
 def _measured(value: Any) -> bool:
-    """Whether a value is a share of time, which no two looks find equal: what is set is never told in percent."""
+    """Whether a value is a share of time, which differs at each look: values that are set are never in percent."""
     return isinstance(value, str) and _SHARE.fullmatch(value) is not None
 
 
-def _settled(finding: Told) -> Tuple[Any, str]:
+def _settled(finding: ReportedFinding) -> Tuple[Any, str]:
     """Value and status as the next audit should find them: what a run set is its `wanted`, `now` was before it."""
     return (finding.wanted, "ok") if finding.status == "changed" else (finding.now, finding.status)
 
 
-def _words(finding: Optional[Told]) -> str:
+def _words(finding: Optional[ReportedFinding]) -> str:
     if finding is None:
         return "–"
     value, status = _settled(finding)
     return f"{show(value)} ({BY_NAME[status].words})"
 
 
-def _owner(finding: Optional[Told], mode: str) -> str:
+def _owner(finding: Optional[ReportedFinding], mode: str) -> str:
     if finding is None:
         return ""
     if finding.owner:

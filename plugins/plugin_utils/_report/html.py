@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """report.html: one file that needs no network, for a browser, a printer or a screen reader.
 
-Nothing that a host told is ever markup or script: the page's own style and script are allowed by
+Nothing that a host reported is ever markup or script: the page's own style and script are allowed by
 their hash alone, the data lies in a block that no browser runs, and the script only sets text.
 PRIVATE to the collection.
 """
@@ -76,9 +76,17 @@ def _headings(report: Report, concerns: List[str]) -> List[Dict[str, Any]]:
         if mine or heading != OTHER:
             # What the platform facts say answers the first heading as far as a host can.
             kinds = Counter(str(host.platform.get("host_class") or "") for host in report.hosts)
-            told = [f"{number:,} {kind}" for kind, number in kinds.most_common() if kind] if heading.number == 1 else []
+            classes = (
+                [f"{number:,} {kind}" for kind, number in kinds.most_common() if kind] if heading.number == 1 else []
+            )
             tiles.append(
-                {"heading": heading, "concerns": mine, "bar": _bar(found), "found": found, "told": " · ".join(told)}
+                {
+                    "heading": heading,
+                    "concerns": mine,
+                    "bar": _bar(found),
+                    "found": found,
+                    "classes": " · ".join(classes),
+                }
             )
     return tiles
 
@@ -126,25 +134,25 @@ def _host(host: HostReport, concerns: List[str], place: Dict[str, int], pool: _P
     rows = [[place[concern], 0, 0, ORDER[FAILED], 0, 0, pool.add(why), 0, 0, 0] for concern, why in host.errors.items()]
     rows += [
         [
-            place[one.concern],
-            pool.add(one.knob),
-            pool.add(one.place),
-            ORDER[one.status],
-            pool.add(summary.show(one.now, 400)),
-            pool.add(summary.show(one.wanted, 400)),
-            pool.add(one.reason),
-            pool.add(one.reference),
-            pool.add(one.gain),
-            pool.add(one.owner),
+            place[finding.concern],
+            pool.add(finding.knob),
+            pool.add(finding.place),
+            ORDER[finding.status],
+            pool.add(summary.show(finding.now, 400)),
+            pool.add(summary.show(finding.wanted, 400)),
+            pool.add(finding.reason),
+            pool.add(finding.reference),
+            pool.add(finding.gain),
+            pool.add(finding.owner),
         ]
-        for one in host.findings
+        for finding in host.findings
     ]
-    told = [str(host.platform[key]) for key in PLATFORM if host.platform.get(key)]
+    platform = [str(host.platform[key]) for key in PLATFORM if host.platform.get(key)]
     return {
         "name": host.name,
         "state": pool.add(host.state),
         "trouble": pool.add(summary.trouble(host)),
-        "platform": pool.add(" · ".join(told)),
+        "platform": pool.add(" · ".join(platform)),
         "family": pool.add(host.family),
         "groups": [pool.add(group) for group in host.groups],
         "reboot": pool.add("; ".join(host.reboot_reasons)),

@@ -10,7 +10,7 @@ from typing import Dict, Iterable, List, Sequence
 
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import summary
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.headings import heading_of
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import HostReport, Report, Told
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import HostReport, Report, ReportedFinding
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.statuses import BY_NAME, FAILED
 
 TOPS = 20
@@ -35,8 +35,8 @@ def render(report: Report) -> str:
     lines += [f"{escape(summary.counts_line(report))}. Ended {run.finished}, took {run.seconds:.1f} s.", ""]
     totals = summary.status_totals(report)
     if totals:
-        told = [f"{BY_NAME[status].mark} {count:,} {BY_NAME[status].words}" for status, count in totals.items()]
-        lines += [" · ".join(told), ""]
+        counts = [f"{BY_NAME[status].mark} {count:,} {BY_NAME[status].words}" for status, count in totals.items()]
+        lines += [" · ".join(counts), ""]
     lines += [f"**Not seen:** {escape(sentence)}\n" for sentence in report.blind_spots]
     lines += _gate(report) + _tops(report) + _matrix(report) + _drift(report)
     for host in report.hosts:
@@ -55,8 +55,8 @@ def _gate(report: Report) -> List[str]:
     statuses = ", ".join(report.gate.statuses)
     if not report.gate.hosts:
         return [f"**audit\\_fail\\_on** ({escape(statuses)}): none found.", ""]
-    told = f"{summary.plural(report.gate.findings, 'finding')} on {summary.plural(len(report.gate.hosts), 'host')}"
-    return [f"**audit\\_fail\\_on** ({escape(statuses)}): {told}: {escape(summary.span(report.gate.hosts, 20))}.", ""]
+    hits = f"{summary.plural(report.gate.findings, 'finding')} on {summary.plural(len(report.gate.hosts), 'host')}"
+    return [f"**audit\\_fail\\_on** ({escape(statuses)}): {hits}: {escape(summary.span(report.gate.hosts, 20))}.", ""]
 
 
 def _tops(report: Report) -> List[str]:
@@ -84,8 +84,15 @@ def _matrix(report: Report) -> List[str]:
     used = {status for host in report.hosts for status in summary.cells(host, concerns) if status}
     legend = " · ".join(f"{look.mark} {look.words}" for name, look in BY_NAME.items() if name in used)
     missing = summary.not_audited(report)
-    told = [f"Not audited: {escape('; '.join(missing))}.", ""] if missing else []
-    return ["## Hosts and concerns", "", *_table(("host", "state", *map(escape, concerns)), rows), legend, "", *told]
+    missing_headings = [f"Not audited: {escape('; '.join(missing))}.", ""] if missing else []
+    return [
+        "## Hosts and concerns",
+        "",
+        *_table(("host", "state", *map(escape, concerns)), rows),
+        legend,
+        "",
+        *missing_headings,
+    ]
 
 
 def _drift(report: Report) -> List[str]:
@@ -107,18 +114,18 @@ def _drift(report: Report) -> List[str]:
 def _host(host: HostReport) -> List[str]:
     """What is open on one host, under the nine headings; what is settled as one number."""
     lines = [f"## {escape(host.name)}", ""]
-    told = [
+    platform = [
         str(host.platform[key])
         for key in ("instance_type", "host_class", "architecture", "distribution", "kernel")
         if host.platform.get(key)
     ]
-    lines += [escape(" · ".join(told)), ""] if told else []
+    lines += [escape(" · ".join(platform)), ""] if platform else []
     trouble = summary.trouble(host)
     lines += [f"**{escape(trouble)}**", ""] if trouble else []
     lines += [f"Reboot required: {escape('; '.join(host.reboot_reasons))}", ""] if host.reboot_required else []
-    rows = [Told(concern, "", FAILED, why) for concern, why in host.errors.items()]
+    rows = [ReportedFinding(concern, "", FAILED, why) for concern, why in host.errors.items()]
     rows += [finding for finding in host.findings if finding.status not in SETTLED]
-    grouped: Dict[int, List[Told]] = {}
+    grouped: Dict[int, List[ReportedFinding]] = {}
     for row in rows:
         grouped.setdefault(heading_of(row.concern).number, []).append(row)
     for number in sorted(grouped):
@@ -129,7 +136,7 @@ def _host(host: HostReport) -> List[str]:
     return lines + [line for note in host.notes for line in (f"Note: {escape(note)}", "")]
 
 
-def _row(row: Told) -> Sequence[str]:
+def _row(row: ReportedFinding) -> Sequence[str]:
     name = ".".join(part for part in (row.concern, row.knob) if part) + (f" {row.place}" if row.place else "")
     why = escape(row.reason) + (f" *{escape(row.gain)}*" if row.gain else "")
     look = BY_NAME[row.status]

@@ -25,8 +25,8 @@ def sentence_of(errors: Mapping[str, str]) -> str:
 
 
 @dataclass(frozen=True)
-class Told(Finding):
-    """A finding as a host told it, with the knob's owner where the host names one."""
+class ReportedFinding(Finding):
+    """A finding as a host reported it, with the knob's owner if the host names one."""
 
     owner: str = ""
 
@@ -37,7 +37,7 @@ class Told(Finding):
 
     @property
     def upkeep(self) -> bool:
-        """Whether it only tells that we would keep, or now keep, what is set: our unit, and what each concern persists.
+        """Whether it is only about keeping the values that are set: the unit, and what each concern persists.
 
         What stands in the way of that (refused, failed) is not upkeep.
         """
@@ -46,7 +46,7 @@ class Told(Finding):
 
 @dataclass(frozen=True)
 class HostReport:
-    """What one host told."""
+    """What one host reported."""
 
     name: str
     state: str = SILENT  # of STATES
@@ -59,7 +59,7 @@ class HostReport:
     reboot_reasons: Tuple[str, ...] = ()
     errors: Mapping[str, str] = field(default_factory=dict)  # concern -> sentence
     actions: Tuple[Mapping[str, Any], ...] = ()
-    findings: Tuple[Told, ...] = ()
+    findings: Tuple[ReportedFinding, ...] = ()
     allowances: Tuple[Mapping[str, Any], ...] = ()  # samples: see allowances.py
     queue_map: Tuple[Mapping[str, Any], ...] = ()  # NICs: see queues.py
     notes: Tuple[str, ...] = ()  # what was cut or not understood
@@ -92,7 +92,7 @@ class HostReport:
 
 @dataclass(frozen=True)
 class Gate:
-    """What `audit_fail_on` asked for and how often it was hit."""
+    """The statuses of `audit_fail_on` and how often they were hit."""
 
     statuses: Tuple[str, ...]
     hosts: Tuple[str, ...] = ()

@@ -41,7 +41,7 @@ def _metrics(report: Report) -> Iterator[Tuple[str, str, Iterator[Sample]]]:
     )
     yield (
         "nearmetal_host_reported",
-        "1 when the host told its findings, else 0.",
+        "1 when the host reported its findings, else 0.",
         (((("host", host.name),), int(host.state == model.REPORTED)) for host in hosts),
     )
     yield (
@@ -85,8 +85,8 @@ def _findings(report: Report) -> Iterator[Sample]:
 
 def _line(name: str, sample: Sample) -> str:
     labels, value = sample
-    told = ",".join(f'{label}="{_escaped(text)}"' for label, text in labels)
-    return f"{name}{{{told}}} {value}" if told else f"{name} {value}"
+    joined = ",".join(f'{label}="{_escaped(text)}"' for label, text in labels)
+    return f"{name}{{{joined}}} {value}" if joined else f"{name} {value}"
 
 
 def _escaped(text: str) -> str:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a host told of its queues and their CPUs, in the form that report.json has it. PRIVATE to the collection."""
+"""What a host reported of its queues and their CPUs, in the form of report.json. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ MOST = 1024  # queues of a NIC, and NICs of a host
 _SETS = ("cpus", "nodes", "rps", "xps")
 
 
-def of_result(told: Any, budget: Budget) -> Tuple[Mapping[str, Any], ...]:
+def of_result(queue_map: Any, budget: Budget) -> Tuple[Mapping[str, Any], ...]:
     """The NICs of a result's `queue_map`, without what has another form."""
-    return tuple(_nic(nic, budget) for nic in _mappings(told))
+    return tuple(_nic(nic, budget) for nic in _mappings(queue_map))
 
 
 def _nic(nic: Mapping[str, Any], budget: Budget) -> Dict[str, Any]:
@@ -36,10 +36,10 @@ def _nic(nic: Mapping[str, Any], budget: Budget) -> Dict[str, Any]:
     }
 
 
-def _served(told: Any, budget: Budget) -> Optional[Dict[str, Optional[str]]]:
-    if not isinstance(told, Mapping):
+def _served(cpu_sets: Any, budget: Budget) -> Optional[Dict[str, Optional[str]]]:
+    if not isinstance(cpu_sets, Mapping):
         return None
-    return {name: budget.text(told[name]) if isinstance(told.get(name), str) else None for name in _SETS}
+    return {name: budget.text(cpu_sets[name]) if isinstance(cpu_sets.get(name), str) else None for name in _SETS}
 
 
 def _number(value: Any) -> Optional[int]:

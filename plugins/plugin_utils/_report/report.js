@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Builds the table of hosts from the data block. What a host told is only ever set as text.
+// Builds the table of hosts from the data block. What a host reported is only ever set as text.
 "use strict";
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
@@ -56,7 +56,7 @@
       const cell = document.createElement("td");
       cell.className = status < 0 ? "cell" : `cell s-${statuses[status][0]}`;
       cell.textContent = status < 0 ? "" : statuses[status][1];
-      cell.setAttribute("aria-label", status < 0 ? "nothing told" : statuses[status][2]);
+      cell.setAttribute("aria-label", status < 0 ? "nothing reported" : statuses[status][2]);
       cell.dataset.concern = concern;
       line.append(cell);
     });

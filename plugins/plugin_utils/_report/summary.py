@@ -52,12 +52,12 @@ class Top:
 
 
 def concerns_of(report: Report) -> List[str]:
-    """Every concern that any host told about, in the order of the nine headings."""
+    """Every concern that any host reported, in the order of the nine headings."""
     return in_order(concern for host in report.hosts for concern in host.statuses())
 
 
 def cells(host: HostReport, concerns: List[str]) -> List[str]:
-    """The status that speaks for each concern; empty where the host told nothing."""
+    """The status that speaks for each concern; empty if the host reported nothing."""
     statuses = host.marks()
     return [worst(statuses.get(concern, ())) for concern in concerns]
 
@@ -72,7 +72,12 @@ def status_totals(report: Report) -> Dict[str, int]:
 
 def top_findings(report: Report) -> List[Top]:
     """What is open, by the number of hosts that have it, then by how pressing it is; our own upkeep last."""
-    upkeep = {(one.concern, one.knob, one.status) for host in report.hosts for one in host.findings if one.upkeep}
+    upkeep = {
+        (finding.concern, finding.knob, finding.status)
+        for host in report.hosts
+        for finding in host.findings
+        if finding.upkeep
+    }
     groups: Dict[Tuple[str, str, str], List[Tuple[str, Mapping[str, Any]]]] = {}
     for host in report.hosts:
         for concern, sentence in host.errors.items():
@@ -81,7 +86,7 @@ def top_findings(report: Report) -> List[Top]:
             if finding.status in OPEN:
                 key = (finding.concern, finding.knob, finding.status)
                 groups.setdefault(key, []).append((host.name, finding.__dict__))
-    tops = [_top(report, *key, told) for key, told in groups.items()]
+    tops = [_top(report, *key, entries) for key, entries in groups.items()]
     return sorted(
         tops,
         key=lambda top: (
@@ -153,11 +158,11 @@ def is_command(fix: str) -> bool:
     return fix.startswith(f"{PROGRAM} ")
 
 
-def _top(report: Report, concern: str, knob: str, status: str, told: List[Tuple[str, Mapping[str, Any]]]) -> Top:
-    hosts = tuple(dict.fromkeys(name for name, _finding in told))
-    reasons = Counter(str(finding["reason"]) for _name, finding in told)
-    changes = {change_of(finding) for _name, finding in told}
-    example = next(finding for _name, finding in told if finding["reason"] == reasons.most_common(1)[0][0])
+def _top(report: Report, concern: str, knob: str, status: str, entries: List[Tuple[str, Mapping[str, Any]]]) -> Top:
+    hosts = tuple(dict.fromkeys(name for name, _finding in entries))
+    reasons = Counter(str(finding["reason"]) for _name, finding in entries)
+    changes = {change_of(finding) for _name, finding in entries}
+    example = next(finding for _name, finding in entries if finding["reason"] == reasons.most_common(1)[0][0])
     return Top(
         concern=concern,
         knob=knob,
@@ -166,7 +171,7 @@ def _top(report: Report, concern: str, knob: str, status: str, told: List[Tuple[
         change=changes.pop() if len(changes) == 1 else "",
         reason=str(example["reason"]),
         other_reasons=len(reasons) - 1,
-        gain=next((str(finding["gain"]) for _name, finding in told if finding.get("gain")), ""),
+        gain=next((str(finding["gain"]) for _name, finding in entries if finding.get("gain")), ""),
         reference=str(example.get("reference") or ""),
         fix=_fix(report, concern, status, hosts),
     )
@@ -203,5 +208,5 @@ def trouble(host: HostReport) -> str:
     return {
         model.UNREACHABLE: f"unreachable: {host.message}",
         model.FAILED: f"failed: {host.message}",
-        model.SILENT: "no result: the run ended before this host told anything",
+        model.SILENT: "no result: the run ended before this host reported anything",
     }.get(host.state, "")

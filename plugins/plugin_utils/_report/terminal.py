@@ -10,7 +10,7 @@ from typing import Dict, List, Sequence, Tuple
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import model, summary
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.headings import heading_of, in_order
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.layout import Paint, clip, pad, plain, width, wrap
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import HostReport, Report, Told
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import HostReport, Report, ReportedFinding
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.statuses import BY_NAME, FAILED, ORDER
 
 ROWS = 40  # a longer table is folded: hosts with equal marks share a row
@@ -28,9 +28,9 @@ def render(report: Report, columns: int = 80, paint: Paint = plain) -> List[str]
     concerns = summary.concerns_of(report)
     if concerns:
         lines += [""]
-        one = len(report.hosts) == 1
-        lines += _detail(report.hosts[0], columns, paint) if one else _matrix(report, concerns, columns, paint)
-        below = _next_step(report, columns, paint) if one else _tops(report, columns, paint)
+        single = len(report.hosts) == 1
+        lines += _detail(report.hosts[0], columns, paint) if single else _matrix(report, concerns, columns, paint)
+        below = _next_step(report, columns, paint) if single else _tops(report, columns, paint)
         lines += ["", *below] if below else []
     lines += _reboots(report, columns, paint) + _drift(report, columns, paint) + _gate(report, columns, paint)
     for sentence in report.blind_spots:
@@ -41,9 +41,11 @@ def render(report: Report, columns: int = 80, paint: Paint = plain) -> List[str]
 def _title(report: Report, columns: int, paint: Paint) -> List[str]:
     run = report.run
     totals = summary.status_totals(report)
-    told = ", ".join(f"{count:,} {BY_NAME[status].words}" for status, count in totals.items())
+    counts = ", ".join(f"{count:,} {BY_NAME[status].words}" for status, count in totals.items())
     head = f"{run.mode.upper()}  {summary.counts_line(report)} in {run.seconds:.1f} s"
-    return [paint(clip(head, columns), "bold"), *wrap(told, columns)] if told else [paint(clip(head, columns), "bold")]
+    return (
+        [paint(clip(head, columns), "bold"), *wrap(counts, columns)] if counts else [paint(clip(head, columns), "bold")]
+    )
 
 
 def _trouble(report: Report, columns: int, paint: Paint) -> List[str]:
@@ -64,7 +66,7 @@ def _trouble(report: Report, columns: int, paint: Paint) -> List[str]:
 
 def _indented(lead: str, sentence: str, columns: int) -> List[str]:
     first, *rest = wrap(lead + sentence, columns)
-    return [first] + [f"  {line}" for one in rest for line in wrap(one, columns - 2)]
+    return [first] + [f"  {line}" for paragraph in rest for line in wrap(paragraph, columns - 2)]
 
 
 def _mark(status: str, paint: Paint) -> str:
@@ -150,7 +152,7 @@ def _detail(host: HostReport, columns: int, paint: Paint) -> List[str]:
         if host.platform.get(key)
     )
     lines = [f"{paint(host.name, 'bold')}  {paint(clip(head, columns - width(host.name) - 2), 'dark gray')}"]
-    rows: List[Told] = [Told(concern, "", FAILED, why) for concern, why in host.errors.items()]
+    rows: List[ReportedFinding] = [ReportedFinding(concern, "", FAILED, why) for concern, why in host.errors.items()]
     rows += host.findings
     places = {concern: place for place, concern in enumerate(in_order(row.concern for row in rows))}
     rows.sort(key=lambda row: places[row.concern])
@@ -171,17 +173,17 @@ def _detail(host: HostReport, columns: int, paint: Paint) -> List[str]:
     return lines
 
 
-def _knob(row: Told) -> str:
+def _knob(row: ReportedFinding) -> str:
     return " ".join(part for part in (row.knob, row.place) if part)
 
 
-def _why(row: Told) -> str:
+def _why(row: ReportedFinding) -> str:
     words = BY_NAME[row.status].words
     lead = "" if row.status in ("ok", "would_change", "changed") else f"{words}: "
     return lead + row.reason
 
 
-def _stacked(row: Told, columns: int, paint: Paint) -> List[str]:
+def _stacked(row: ReportedFinding, columns: int, paint: Paint) -> List[str]:
     name = " ".join(part for part in (row.concern, _knob(row)) if part)
     change = summary.change_of(row.__dict__) or summary.show(row.now)
     fits = width(f"{name}  {change}") <= columns - 2
@@ -231,8 +233,8 @@ def _tops(report: Report, columns: int, paint: Paint) -> List[str]:
     return lines + ([f"     {summary.plural(left, 'further finding')} in the report"] if left > 0 else [])
 
 
-def _titled(title: str, told: Sequence[str], paint: Paint) -> List[str]:
-    return [f"     {paint((title if not i else '').ljust(5), 'dark gray')} {part}" for i, part in enumerate(told)]
+def _titled(title: str, lines: Sequence[str], paint: Paint) -> List[str]:
+    return [f"     {paint((title if not i else '').ljust(5), 'dark gray')} {part}" for i, part in enumerate(lines)]
 
 
 def _reboots(report: Report, columns: int, paint: Paint) -> List[str]:
@@ -250,9 +252,9 @@ def _drift(report: Report, columns: int, paint: Paint) -> List[str]:
     head = f"Drift since {report.drift['since']}: {summary.plural(len(changes), 'change')}"
     lines = ["", paint(clip(head, columns), "bold")]
     for change in changes[:TOPS]:
-        told = f"{change['host']}  {change['what']}: {change['before']} → {change['after']}"
-        told += f", owner: {change['owner']}" if change["owner"] else ""
-        lines += [f"  {line}" for line in wrap(told, columns - 2)]
+        sentence = f"{change['host']}  {change['what']}: {change['before']} → {change['after']}"
+        sentence += f", owner: {change['owner']}" if change["owner"] else ""
+        lines += [f"  {line}" for line in wrap(sentence, columns - 2)]
     rest = len(changes) - TOPS
     lines += [f"  and {rest:,} more in the report"] if rest > 0 else []
     left_out = summary.left_out(report)

@@ -72,7 +72,7 @@ class _Finder(MetaPathFinder):
 
 
 def _fake(kind: Any, *arguments: Any) -> Any:
-    """WritableHost() without a root is the simulated host; with one it is what was asked for."""
+    """WritableHost() without a root is the simulated host; with one it is the host at that root."""
     from tests.support.fake_kernel import FakeKernel
 
     if arguments or kind.__name__ != "WritableHost":

@@ -99,7 +99,11 @@ def say(capsys: pytest.CaptureFixture[str]) -> Run:
 
 def planned(text: str) -> List[Dict[str, Any]]:
     """Findings without what a capture can't know: the unit, boot loader and instance id."""
-    return [one for one in json.loads(text)["findings"] if one["concern"] != "unit" and one["knob"] != "persist"]
+    return [
+        finding
+        for finding in json.loads(text)["findings"]
+        if finding["concern"] != "unit" and finding["knob"] != "persist"
+    ]
 
 
 def test_no_secret_is_in_a_capture(tmp_path: Path, call: Call, say: Run) -> None:
@@ -141,8 +145,8 @@ def test_a_plan_from_a_capture_is_the_hosts_own(name: str, tmp_path: Path, say: 
     place.write_text(say(host, "capture"))
     for workload in WORKLOADS:
         own = call(tune.main, host, check=True, workload=workload)
-        told = planned(say(None, "plan", "--from", str(place), "--workload", workload, "--json"))
-        assert told == planned(json.dumps(own)), workload
+        plan = planned(say(None, "plan", "--from", str(place), "--workload", workload, "--json"))
+        assert plan == planned(json.dumps(own)), workload
     assert "instance_id" in json.loads(say(None, "plan", "--from", str(place), "--json"))["platform"]
 
 
@@ -160,9 +164,9 @@ def test_a_capture_knows_whether_tuned_starts_with_the_host(
     host = FakeKernel(tmp_path / "root", hosts.files_of("nitro", {**tuned, **mask}))
     place = tmp_path / "host.json"
     place.write_text(say(host, "capture"))
-    told = planned(say(None, "plan", "--from", str(place), "--workload", "in_memory_database", "--json"))
-    assert told == planned(json.dumps(call(tune.main, host, check=True, workload="in_memory_database")))
-    assert [one["owner"] for one in told if one["knob"] == "thp"] == [owner]
+    plan = planned(say(None, "plan", "--from", str(place), "--workload", "in_memory_database", "--json"))
+    assert plan == planned(json.dumps(call(tune.main, host, check=True, workload="in_memory_database")))
+    assert [finding["owner"] for finding in plan if finding["knob"] == "thp"] == [owner]
 
 
 def test_the_collection_alone_plans_a_capture(tmp_path: Path, say: Run) -> None:

@@ -26,7 +26,7 @@ KERNEL = "/proc/sys/kernel/osrelease"
 COUNT = record_key(ethtool.count_question(ethtool.STATISTICS))
 DEEP = "/".join(["", *["d"] * 39])
 
-# What is laid over a whole capture; VICTIM is an existing folder of whoever plans.
+# What is laid over a whole capture; VICTIM is an existing folder of the user who plans.
 ESCAPES: Dict[str, Dict[str, Dict[str, str]]] = {
     "below a link": {"links": {"/aa": "VICTIM", "/aa/evil": "host.json"}},
     "folders below a link": {"links": {"/aa": "VICTIM", "/aa/new/sub/evil": "/x"}},
@@ -161,11 +161,11 @@ def test_a_hostile_capture_ends_in_a_sentence_that_names_the_record(
     name: str, whole: Dict[str, Any], plan: Plan
 ) -> None:
     change, said = REFUSED[name]
-    code, told = plan({**whole, **change})
-    assert (code, told.count("\n"), told[:11]) == (1, 1, "nearmetal: ")
-    assert said in told
-    assert told.rstrip("\n").isprintable()
-    assert len(told) < 1000
+    code, printed = plan({**whole, **change})
+    assert (code, printed.count("\n"), printed[:11]) == (1, 1, "nearmetal: ")
+    assert said in printed
+    assert printed.rstrip("\n").isprintable()
+    assert len(printed) < 1000
 
 
 @pytest.mark.parametrize(
@@ -207,10 +207,10 @@ def test_strange_files_are_planned_or_named(name: str, whole: Dict[str, Any], pl
     pattern, text = STRANGE[name]
     changed = {path: text if re.fullmatch(pattern, path) else old for path, old in whole["files"].items()}
     log = {"/dev/kmsg": text} if re.fullmatch(pattern, "/dev/kmsg") else {}
-    code, told = plan({**whole, "files": {**changed, **log}})
+    code, printed = plan({**whole, "files": {**changed, **log}})
     assert code in (0, 1)
-    assert told.startswith(("captured on ", "nearmetal: "))
-    assert all(len(line) <= 1500 for line in told.splitlines())
+    assert printed.startswith(("captured on ", "nearmetal: "))
+    assert all(len(line) <= 1500 for line in printed.splitlines())
 
 
 def test_links_in_a_ring_are_a_place_that_does_not_exist(whole: Dict[str, Any], plan: Plan) -> None:
@@ -218,8 +218,8 @@ def test_links_in_a_ring_are_a_place_that_does_not_exist(whole: Dict[str, Any], 
     files = {path: text for path, text in whole["files"].items() if not path.startswith(tuple(ring))}
     folders = [path for path in whole["folders"] if not path.startswith(tuple(ring))]
     links = {path: to for path, to in whole["links"].items() if not path.startswith(tuple(ring))}
-    code, told = plan({**whole, "files": files, "folders": folders, "links": {**links, **ring}})
-    assert (code, told[:12]) == (0, "captured on ")
+    code, printed = plan({**whole, "files": files, "folders": folders, "links": {**links, **ring}})
+    assert (code, printed[:12]) == (0, "captured on ")
 
 
 @pytest.mark.parametrize(

@@ -217,9 +217,9 @@ class FakeAws:
 
     def _existing(self, ids: List[str], caller: Tuple[str, str]) -> List[Raw]:
         there = self._visible(caller)
-        gone = [each for each in ids if each not in there]
-        if gone:
-            raise AwsError("InvalidInstanceID.NotFound", f"The instance IDs '{', '.join(gone)}' do not exist")
+        missing = [each for each in ids if each not in there]
+        if missing:
+            raise AwsError("InvalidInstanceID.NotFound", f"The instance IDs '{', '.join(missing)}' do not exist")
         return [there[each] for each in ids]
 
     def _paged(self, items: List[Any], request: Raw, key: str) -> Raw:

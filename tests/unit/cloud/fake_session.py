@@ -58,7 +58,7 @@ class _Client:
 
 
 def _copy(value: Any) -> Any:
-    """Plain data anew: what the fake does later must not reach back into an answer."""
+    """A copy of plain data: what the fake does later must not change an answer."""
     if isinstance(value, dict):
         return {name: _copy(each) for name, each in value.items()}
     return [_copy(each) for each in value] if isinstance(value, list) else value

@@ -15,7 +15,7 @@ from typing import Any, Dict, List
 import pytest
 import yaml
 
-from tests.support.fleet import GOOD_CLOCK, SLOW_CLOCK, Fleet, told
+from tests.support.fleet import GOOD_CLOCK, SLOW_CLOCK, Fleet, result_with
 from tests.unit.cloud.fake_aws import FakeAws
 
 LOCAL = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
@@ -45,10 +45,10 @@ def test_findings_of_host_and_cloud_are_joined_per_host(fleet: Fleet, aws: FakeA
     away = aws.add(3, "c6in.32xlarge")
     fleet.inventory(
         {
-            "old": {**LOCAL, "instance_id": pv, "told": told(SLOW_CLOCK)},
-            "small": {**LOCAL, "instance_id": burst, "told": told(GOOD_CLOCK)},
+            "old": {**LOCAL, "instance_id": pv, "module_result": result_with(SLOW_CLOCK)},
+            "small": {**LOCAL, "instance_id": burst, "module_result": result_with(GOOD_CLOCK)},
             "lost": {**AWAY, "instance_id": away, "fate": "unreachable"},
-            "stranger": {**LOCAL, "told": told(GOOD_CLOCK)},
+            "stranger": {**LOCAL, "module_result": result_with(GOOD_CLOCK)},
         }
     )
     done = fleet.run(playbook="nearmetal.ec2.cloud_audit")
@@ -74,7 +74,7 @@ def test_findings_of_host_and_cloud_are_joined_per_host(fleet: Fleet, aws: FakeA
 
 def test_without_the_callback_the_report_is_joined_too(fleet: Fleet, aws: FakeAws) -> None:
     instance = aws.add(1, "m3.large", VirtualizationType="paravirtual")
-    fleet.inventory({"old": {**LOCAL, "instance_id": instance, "told": told(SLOW_CLOCK)}})
+    fleet.inventory({"old": {**LOCAL, "instance_id": instance, "module_result": result_with(SLOW_CLOCK)}})
     fleet.run(playbook="nearmetal.ec2.cloud_audit", callback="default")
     old = named(fleet.report(), "old")
     assert (old["clocksource"], old["instance_info"]) == (["would_change"], ["advice", "advice"])

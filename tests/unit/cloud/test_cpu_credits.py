@@ -140,7 +140,7 @@ def burstable(aws: FakeAws, number: int = 1, kind: str = "t3.micro", mode: str =
     return instance
 
 
-def told(result: Dict[str, Any], instance_id: str) -> Dict[str, Any]:
+def status_of(result: Dict[str, Any], instance_id: str) -> Dict[str, Any]:
     """knob → status of an instance's findings."""
     return {each["knob"]: each["status"] for each in result["instances"][instance_id]["findings"]}
 
@@ -164,9 +164,9 @@ def test_an_instance_that_runs_dry_is_told_with_its_hours(run: Any, aws: FakeAws
     assert seen[draining]["hours_left"] == 2
     assert seen[calm]["hours_left"] is None
     assert seen[costly]["hours_left"] == 1
-    assert told(result, draining) == {"specification": "ok", "balance": "advice"}
-    assert told(result, calm) == {"specification": "ok", "balance": "ok"}
-    assert told(result, costly) == {"specification": "ok", "balance": "advice", "charged": "advice"}
+    assert status_of(result, draining) == {"specification": "ok", "balance": "advice"}
+    assert status_of(result, calm) == {"specification": "ok", "balance": "ok"}
+    assert status_of(result, costly) == {"specification": "ok", "balance": "advice", "charged": "advice"}
     assert aws.calls["GetMetricData"] == 1
 
 
@@ -174,12 +174,12 @@ def test_cloudwatch_is_not_asked_unless_wanted(run: Any, aws: FakeAws) -> None:
     instance = burstable(aws)
     result = run("cpu_credits", instance_ids=[instance])
     assert aws.calls["GetMetricData"] == 0
-    assert told(result, instance) == {"specification": "ok", "balance": "unknown"}
+    assert status_of(result, instance) == {"specification": "ok", "balance": "unknown"}
 
 
 def test_what_has_no_credits_is_not_asked_for_them(run: Any, aws: FakeAws) -> None:
     instance = aws.add(1, "c7i-flex.large")
-    assert told(run("cpu_credits", instance_ids=[instance], metrics=True), instance) == {
+    assert status_of(run("cpu_credits", instance_ids=[instance], metrics=True), instance) == {
         "specification": "not_applicable"
     }
     assert not aws.calls["DescribeInstanceCreditSpecifications"] + aws.calls["GetMetricData"]
@@ -195,7 +195,7 @@ def test_the_mode_is_changed_once_with_the_opt_in(run: Any, aws: FakeAws) -> Non
     assert done["diff"]["after"] == {each: {"credit_specification": "unlimited"} for each in ids}
     assert aws.calls["ModifyInstanceCreditSpecification"] == 1
     assert set(aws.credits.values()) == {"unlimited"}
-    assert told(done, ids[0])["specification"] == "changed"
+    assert status_of(done, ids[0])["specification"] == "changed"
     assert not run("cpu_credits", **options)["changed"]
 
 
@@ -220,7 +220,7 @@ def test_a_scheduled_event_refuses_the_change(run: Any, aws: FakeAws) -> None:
     instance = burstable(aws)
     aws.statuses[instance] = {"Events": [{"Code": "instance-retirement", "Description": "soon"}]}
     result = run("cpu_credits", instance_ids=[instance], specification="unlimited", allow_cost=True)
-    assert told(result, instance)["specification"] == "refused"
+    assert status_of(result, instance)["specification"] == "refused"
 
 
 @pytest.mark.parametrize("operation", ["DescribeInstanceStatus", "DescribeSpotInstanceRequests"])
@@ -228,20 +228,20 @@ def test_without_a_word_on_what_aws_has_scheduled_the_mode_stays(run: Any, aws: 
     instance = burstable(aws, InstanceLifecycle="spot")
     aws.fault(operation, "UnauthorizedOperation")
     result = run("cpu_credits", instance_ids=[instance], specification="unlimited", allow_cost=True)
-    assert told(result, instance)["specification"] == "refused"
+    assert status_of(result, instance)["specification"] == "refused"
     assert any(f"the permission ec2:{operation}: " in each["reason"] for each in result["findings"])
     assert aws.credits[instance] == "standard"
     looked = run("cpu_credits", instance_ids=[instance])
-    assert told(looked, instance)["specification"] == "ok"
+    assert status_of(looked, instance)["specification"] == "ok"
 
 
 def test_one_that_fails_is_named_and_the_others_are_changed(run: Any, aws: FakeAws) -> None:
-    gone, there = burstable(aws, 1), burstable(aws, 2)
-    aws.forget_after("DescribeInstanceCreditSpecifications", gone)
-    result = run("cpu_credits", instance_ids=[gone, there], specification="unlimited", allow_cost=True)
+    terminated, there = burstable(aws, 1), burstable(aws, 2)
+    aws.forget_after("DescribeInstanceCreditSpecifications", terminated)
+    result = run("cpu_credits", instance_ids=[terminated, there], specification="unlimited", allow_cost=True)
     assert result["failed"]
-    assert f"{gone}: InvalidInstanceID.NotFound" in result["msg"]
-    assert told(result, there)["specification"] == "changed"
+    assert f"{terminated}: InvalidInstanceID.NotFound" in result["msg"]
+    assert status_of(result, there)["specification"] == "changed"
     assert aws.credits[there] == "unlimited"
 
 
@@ -250,7 +250,7 @@ def test_a_change_that_aws_made_is_no_failure_whatever_it_answered(run: Any, aws
     instance = burstable(aws)
     aws.fault("ModifyInstanceCreditSpecification", kind, applied=True)
     result = run("cpu_credits", instance_ids=[instance], specification="unlimited", allow_cost=True)
-    assert told(result, instance)["specification"] == "changed"
+    assert status_of(result, instance)["specification"] == "changed"
     assert not result.get("failed")
 
 

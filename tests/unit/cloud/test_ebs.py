@@ -92,10 +92,10 @@ def test_balances_are_asked_only_on_request_and_in_one_call(run: Any, aws: FakeA
     assert aws.calls["GetMetricData"] == 0
     result = run("ebs", instance_ids=[instance], metrics=True)
     assert aws.calls["GetMetricData"] == 1
-    told = {
+    statuses = {
         (each["where"], each["status"], each["now"]) for each in result["findings"] if each["knob"] == "burst_balance"
     }
-    assert told == {(low, "advice", 4), (full, "ok", 100), (instance, "advice", 12)}
+    assert statuses == {(low, "advice", 4), (full, "ok", 100), (instance, "advice", 12)}
 
 
 def test_what_the_host_counts_says_who_held_it_back(run: Any, aws: FakeAws) -> None:
@@ -112,8 +112,8 @@ def test_what_the_host_counts_says_who_held_it_back(run: Any, aws: FakeAws) -> N
         }
     ]
     result = run("ebs", instance_ids=[instance], hosts=hosts)
-    told = [(each["status"], each["reason"]) for each in result["findings"] if each["knob"] == "exceeded"]
-    assert told == [
+    statuses = [(each["status"], each["reason"]) for each in result["findings"] if each["knob"] == "exceeded"]
+    assert statuses == [
         ("ok", "nvme0n1: never held back since it was attached"),
         ("advice", "nvme1n1: held back by the instance's limit for 2.5 s since it was attached"),
         ("advice", "nvme2n1: held back by the volume's limit for 0.5 s since it was attached"),

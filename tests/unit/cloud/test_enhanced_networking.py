@@ -30,7 +30,7 @@ def host(instance_id: str, in_use: str = "vif", available: str = "ena ixgbevf") 
     return {"instance_id": instance_id, "drivers_in_use": in_use.split(), "drivers_available": available.split()}
 
 
-def told(result: Dict[str, Any], instance_id: str, knob: str) -> Any:
+def status_of(result: Dict[str, Any], instance_id: str, knob: str) -> Any:
     """The status of an instance's finding about a knob."""
     return next(each["status"] for each in result["instances"][instance_id]["findings"] if each["knob"] == knob)
 
@@ -66,13 +66,13 @@ def test_ena_is_set_while_the_instance_is_stopped_and_a_second_run_changes_nothi
         }
     )
     assert done["actions"] == checked["actions"]
-    assert (told(checked, instance, "ena"), told(done, instance, "ena")) == ("would_change", "changed")
+    assert (status_of(checked, instance, "ena"), status_of(done, instance, "ena")) == ("would_change", "changed")
     assert aws.instances[instance]["EnaSupport"] is True
     assert aws.instances[instance]["State"]["Name"] == "running"
     aws.requests.clear()
     again = run("enhanced_networking", **options)
     assert not again["changed"]
-    assert told(again, instance, "ena") == "ok"
+    assert status_of(again, instance, "ena") == "ok"
     assert calls(aws) == []
 
 
@@ -115,7 +115,7 @@ def test_what_could_harm_is_refused(run: Any, aws: FakeAws, case: Any) -> None:
     asked = {"instance_ids": [instance], "ena": "enabled", "allow_stop": True, "hosts": [host(instance)], **options}
     result = run("enhanced_networking", **asked)
     assert not result["changed"]
-    assert told(result, instance, "ena") == "refused"
+    assert status_of(result, instance, "ena") == "refused"
     assert reason in next(each["reason"] for each in result["findings"] if each["status"] == "refused")
     assert calls(aws) == []
     assert run("enhanced_networking", strict=True, **asked)["failed"]
@@ -131,7 +131,7 @@ def test_what_aws_is_about_to_touch_is_left_alone(run: Any, aws: FakeAws, kind: 
         aws.instances[instance]["InstanceLifecycle"] = "spot"
         aws.spot_requests = [{"InstanceId": instance, "Status": {"Code": "marked-for-stop"}}]
     result = run("enhanced_networking", instance_ids=[instance], ena="enabled", allow_stop=True, hosts=[host(instance)])
-    assert told(result, instance, "ena") == "refused"
+    assert status_of(result, instance, "ena") == "refused"
     assert kind in next(each["reason"] for each in result["findings"] if each["status"] == "refused")
     assert calls(aws) == []
 
@@ -143,12 +143,12 @@ def test_without_a_word_on_what_aws_has_scheduled_nothing_is_stopped(run: Any, a
     aws.fault("DescribeInstanceStatus", kind)
     options = {"instance_ids": [instance], "ena": "enabled", "allow_stop": True, "hosts": [host(instance)]}
     result = run("enhanced_networking", **options)
-    assert told(result, instance, "ena") == "refused"
+    assert status_of(result, instance, "ena") == "refused"
     assert "ec2:DescribeInstanceStatus" in next(each["reason"] for each in result["findings"] if each["knob"] == "ena")
     assert calls(aws) == []
     assert run("enhanced_networking", strict=True, **options)["failed"]
     looked = run("enhanced_networking", instance_ids=[instance], hosts=[host(instance)])
-    assert (told(looked, instance, "ena"), told(looked, instance, "driver")) == ("advice", "advice")
+    assert (status_of(looked, instance, "ena"), status_of(looked, instance, "driver")) == ("advice", "advice")
 
 
 def test_an_instance_that_aws_says_no_status_of_is_not_stopped(
@@ -157,7 +157,7 @@ def test_an_instance_that_aws_says_no_status_of_is_not_stopped(
     instance = aws.add(1, "r4.large", EnaSupport=False)
     monkeypatch.setattr(aws, "DescribeInstanceStatus", lambda _request, _caller: {"InstanceStatuses": []})
     result = run("enhanced_networking", instance_ids=[instance], ena="enabled", allow_stop=True, hosts=[host(instance)])
-    assert told(result, instance, "ena") == "refused"
+    assert status_of(result, instance, "ena") == "refused"
     assert calls(aws) == []
 
 
@@ -175,7 +175,7 @@ def test_one_instance_after_the_other_and_none_after_a_failure(run: Any, aws: Fa
     )
     assert result["failed"]
     assert result["changed"]
-    assert [told(result, each, "ena") for each in ids] == ["changed", "unknown", "unknown"]
+    assert [status_of(result, each, "ena") for each in ids] == ["changed", "unknown", "unknown"]
     assert "not begun" in result["failed_instances"][ids[2]]
     assert [aws.instances[each]["State"]["Name"] for each in ids] == ["running"] * 3
     assert stopped_ids(aws) == [
@@ -231,7 +231,7 @@ def test_an_instance_that_somebody_stopped_or_started_meanwhile_is_left_alone(
     assert calls(aws) == list(CHANGING)
     assert f"it was {before} and is {meanwhile} now" in result["msg"]
     assert aws.instances[ids[1]]["State"]["Name"] == meanwhile
-    assert [told(result, each, "ena") for each in ids] == ["changed", "unknown", "unknown"]
+    assert [status_of(result, each, "ena") for each in ids] == ["changed", "unknown", "unknown"]
     assert result["left_stopped"] == []
 
 
@@ -253,11 +253,11 @@ def test_several_at_once_are_stopped_in_one_call(run: Any, aws: FakeAws) -> None
 
 def test_after_a_failure_no_instance_of_another_region_is_stopped(run: Any, aws: FakeAws) -> None:
     regions = ["eu-west-1", "us-east-1"]
-    here, there = (aws.add(number, "r4.large", EnaSupport=False, region=regions[number]) for number in (0, 1))
+    first, there = (aws.add(number, "r4.large", EnaSupport=False, region=regions[number]) for number in (0, 1))
     aws.fault("ModifyInstanceAttribute", "UnauthorizedOperation")
     options = {"ena": "enabled", "allow_stop": True, "regions": regions, "stop_at_once": 2}
-    result = run("enhanced_networking", instance_ids=[here, there], hosts=[host(here), host(there)], **options)
-    assert stopped_ids(aws) == [[here]]
+    result = run("enhanced_networking", instance_ids=[first, there], hosts=[host(first), host(there)], **options)
+    assert stopped_ids(aws) == [[first]]
     assert "UnauthorizedOperation" in result["msg"]
     assert "not begun" in result["failed_instances"][there]
 

@@ -99,15 +99,15 @@ def test_scheduled_events_and_spot_notices_are_said_and_past_ones_are_not(run: A
     aws.instances[spot]["InstanceLifecycle"] = "spot"
     aws.spot_requests = [{"InstanceId": spot, "Status": {"Code": "marked-for-termination"}}]
     result = run("instance_info", instance_ids=[event, past, spot, calm])
-    told = {
+    reasons = {
         each: [f["reason"] for f in found["findings"] if f["knob"] == "schedule"]
         for each, found in result["instances"].items()
     }
-    assert told[event] == [
+    assert reasons[event] == [
         "scheduled event: system-reboot not before 2026-12-24T03:00:00+00:00: every change is refused"
     ]
-    assert told[spot] == ["spot notice: marked-for-termination: every change is refused"]
-    assert told[past] == told[calm] == []
+    assert reasons[spot] == ["spot notice: marked-for-termination: every change is refused"]
+    assert reasons[past] == reasons[calm] == []
 
 
 def test_events_that_could_not_be_asked_for_leave_the_rest_complete(run: Any, aws: FakeAws) -> None:
@@ -146,14 +146,14 @@ def test_terminated_instances_are_not_chosen_by_filters(run: Any, aws: FakeAws) 
 def test_accounts_and_regions_in_one_run(run: Any, aws: FakeAws) -> None:
     role = "arn:aws:iam::222222222222:role/audit"
     aws.roles[role] = "222222222222"
-    here = aws.add(1, account="111111111111")
+    instance = aws.add(1, account="111111111111")
     there = aws.add(2, account="222222222222", region="us-east-1")
     options = {"instance_ids": [there], "regions": ["eu-west-1", "us-east-1"]}
     result = run("instance_info", assume_roles={"production": {"role_arn": role, "external_id": "team"}}, **options)
     facts = result["instances"][there]["facts"]
     assert (facts["account"], facts["account_name"], facts["region"]) == ("222222222222", "production", "us-east-1")
     assert ("AssumeRole", {"RoleArn": role, "RoleSessionName": "nearmetal", "ExternalId": "team"}) in aws.requests
-    result = run("instance_info", instance_ids=[here], assume_roles={"production": role})
+    result = run("instance_info", instance_ids=[instance], assume_roles={"production": role})
     assert "unknown instance" in result["msg"]
 
 

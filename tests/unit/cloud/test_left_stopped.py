@@ -287,16 +287,16 @@ def test_an_endpoint_that_carries_out_dry_runs_stops_nothing(
 def test_no_run_removes_the_tag_of_another(
     run: Any, aws: FakeAws, instance: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    theirs = StopMark(aws.now(), "2026-01-01T00:00:00Z", "f" * 16).value()
+    foreign_mark = StopMark(aws.now(), "2026-01-01T00:00:00Z", "f" * 16).value()
     start = aws.StartInstances
 
     def meanwhile(request: Any, caller: Any) -> Any:
-        aws.instances[instance]["Tags"] = [{"Key": TAG, "Value": theirs}]
+        aws.instances[instance]["Tags"] = [{"Key": TAG, "Value": foreign_mark}]
         return start(request, caller)
 
     monkeypatch.setattr(aws, "StartInstances", meanwhile)
     assert turn_on(run, instance)["changed"]
-    assert tags(aws, instance) == [theirs]
+    assert tags(aws, instance) == [foreign_mark]
 
 
 def test_what_was_left_stopped_is_started_though_its_host_can_not_be_asked(

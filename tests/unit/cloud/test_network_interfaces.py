@@ -66,9 +66,9 @@ def test_queues_against_cpus(facts: InstanceFacts, status: str, said: str) -> No
 
 
 def test_a_card_without_an_interface_is_bandwidth_unused() -> None:
-    one = instance("c6in.32xlarge")
+    single = instance("c6in.32xlarge")
     both = instance("c6in.32xlarge", [{"NetworkCardIndex": 0}, {"NetworkCardIndex": 1}])
-    assert findings(one)["cards"].status == "advice"
+    assert findings(single)["cards"].status == "advice"
     assert findings(both)["cards"].status == "ok"
     assert "cards" not in findings(instance("m5.large"))
 

@@ -18,7 +18,7 @@ def placed(aws: FakeAws, number: int, zone: str = "a", group: str = "", kind: st
     return aws.add(number, kind, **{"Placement": place, **more})
 
 
-def told(result: Dict[str, Any], instance_id: str) -> Dict[str, str]:
+def statuses(result: Dict[str, Any], instance_id: str) -> Dict[str, str]:
     """knob → status of an instance's findings."""
     return {each["knob"]: each["status"] for each in result["instances"][instance_id]["findings"]}
 
@@ -43,7 +43,7 @@ def test_the_workload_decides_about_the_group(
     instance = placed(aws, 1, group="together" if strategy else "")
     options = {"workload": workload} if workload else {}
     result = run("placement", instance_ids=[instance], **options)
-    assert told(result, instance)["group"] == status
+    assert statuses(result, instance)["group"] == status
     assert result["instances"][instance]["placement"]["strategy"] == strategy
 
 
@@ -62,16 +62,16 @@ def test_zones_are_counted_per_workload_by_tag(run: Any, aws: FakeAws) -> None:
     fine = [tagged(5, "a", "cache"), tagged(6, "b", "cache")]
     alone = tagged(7, "c", "jvm")
     result = run("placement", filters={})
-    assert {told(result, each)["zones"] for each in (*spread, *together)} == {"advice"}
-    assert {told(result, each)["zones"] for each in fine} == {"ok"}
-    assert "zones" not in told(result, alone)
+    assert {statuses(result, each)["zones"] for each in (*spread, *together)} == {"advice"}
+    assert {statuses(result, each)["zones"] for each in fine} == {"ok"}
+    assert "zones" not in statuses(result, alone)
     by_knob = {each["knob"]: each for each in result["instances"][spread[0]]["findings"]}
     assert by_knob["zones"]["now"] == {"eu-west-1a": 1, "eu-west-1b": 1}
 
 
 def test_dedicated_tenancy_brings_nothing(run: Any, aws: FakeAws) -> None:
     instance = aws.add(1, Placement={"AvailabilityZone": "eu-west-1a", "Tenancy": "dedicated"})
-    assert told(run("placement", instance_ids=[instance]), instance)["tenancy"] == "advice"
+    assert statuses(run("placement", instance_ids=[instance]), instance)["tenancy"] == "advice"
 
 
 def test_groups_that_can_not_be_looked_at_are_unknown(run: Any, aws: FakeAws) -> None:
@@ -79,8 +79,8 @@ def test_groups_that_can_not_be_looked_at_are_unknown(run: Any, aws: FakeAws) ->
     aws.fault("DescribePlacementGroups", "UnauthorizedOperation")
     result = run("placement", instance_ids=[inside, outside], workload="hpc")
     assert list(result["failed_instances"]) == [inside]
-    assert told(result, inside)["group"] == "unknown"
-    assert told(result, outside)["group"] == "advice"
+    assert statuses(result, inside)["group"] == "unknown"
+    assert statuses(result, outside)["group"] == "advice"
 
 
 def test_a_thousand_instances_in_three_groups(run: Any, aws: FakeAws) -> None:

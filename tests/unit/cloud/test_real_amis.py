@@ -39,8 +39,8 @@ def account(server: Account) -> Account:
 
 def reach(*names: str) -> Dict[str, Any]:
     """The variable by which an instance of moto's, which is no host, is taken for one."""
-    one = {"address": "127.0.0.1", "port": 2222, "user": "root", "identity_file": "key"}
-    return dict.fromkeys(names, one)
+    reach = {"address": "127.0.0.1", "port": 2222, "user": "root", "identity_file": "key"}
+    return dict.fromkeys(names, reach)
 
 
 def tags(thing: Dict[str, Any]) -> Dict[str, str]:
@@ -105,7 +105,9 @@ def test_a_run_from_create_to_destroy(account: Account, tmp_path: Path) -> None:
     (group,) = client.describe_security_groups(GroupNames=["a-run"])["SecurityGroups"]
     (rule,) = group["IpPermissions"]
     assert (rule["FromPort"], rule["ToPort"], rule["IpRanges"]) == (22, 22, [{"CidrIp": "198.51.100.7/32"}])
-    assert [[each["GroupId"] for each in one["SecurityGroups"]] for one in found.values()] == [[group["GroupId"]]] * 2
+    assert [[each["GroupId"] for each in instance["SecurityGroups"]] for instance in found.values()] == [
+        [group["GroupId"]]
+    ] * 2
     assert tags(group)[TAG] == tags(client.describe_key_pairs()["KeyPairs"][0])[TAG] == "a-run"
     hosts = yaml.safe_load((tmp_path / "hosts.yml").read_text("utf-8"))
     assert [(each["instance"], each["address"], each["port"]) for each in sorted(hosts, key=str)] == [
@@ -226,8 +228,8 @@ def test_the_guide_names_all_that_can_be_said_and_what_its_example_costs() -> No
         yaml.safe_load((moto_account.SCENARIO / "vars" / f"{name}.yml").read_text("utf-8"))
         for name in ("settings", "matrix", "prices")
     )
-    told = re.findall(r"^\| `(ec2_[a-z_]+)` \|", GUIDE, re.M)
-    assert set(told) == set(variables) - {"ec2_caller_service", "ec2_key_file", "ec2_of_the_run"}
+    variables_named = re.findall(r"^\| `(ec2_[a-z_]+)` \|", GUIDE, re.M)
+    assert set(variables_named) == set(variables) - {"ec2_caller_service", "ec2_key_file", "ec2_of_the_run"}
     assert all(f"`{system}`" in GUIDE for system in matrix["ec2_systems"])
     table = prices["ec2_price_list"]
     types = [variables["ec2_types"][name] for name in ("x86_64", "arm64")]
@@ -263,7 +265,7 @@ def test_the_command_passes_the_platforms_on(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("named", "text", "sentence"),
     [
-        ("", "", "Name your file of variables in NEARMETAL_EC2; docs/real_amis.md tells what it holds."),
+        ("", "", "Name your file of variables in NEARMETAL_EC2; docs/real_amis.md says what it holds."),
         ("run.yml", "[]", "run.yml: ec2_platforms names no platform; docs/real_amis.md lists them."),
         ("run.yml", "ec2_platforms: [a, b]", "run.yml: ec2_platforms has no a, b; docs/real_amis.md lists them."),
         ("none.yml", "", "none.yml: No such file or directory."),

@@ -23,8 +23,8 @@ def says(named: str, **more: Any) -> Dict[str, Any]:
     drivers = {"in_use": ["vif"], "available": ["ena"]}
     counters = {f"{of}_{what}_us": 1 for of in ("volume", "instance") for what in ("iops", "throughput")}
     ebs = {"exceeded": [{"device": "nvme1n1", **counters}]}
-    told = {"instance": {"instance_id": named}, "drivers": drivers, "ebs": ebs}
-    return {"ansible_facts": {"nearmetal": told}, **more}
+    reasons = {"instance": {"instance_id": named}, "drivers": drivers, "ebs": ebs}
+    return {"ansible_facts": {"nearmetal": reasons}, **more}
 
 
 def unconfirmed(hosts: Dict[str, Any]) -> Any:
@@ -44,8 +44,8 @@ def test_only_an_id_that_one_host_has_from_the_inventory_is_confirmed() -> None:
 def test_no_host_speaks_for_an_instance_that_the_inventory_gives_another() -> None:
     hosts = {"a": says(ONE, instance_id=ONE), "liar": says(ONE), "c": says(TWO)}
     for name, module in (("host_drivers", host_drivers), ("host_volumes", host_volumes)):
-        told = module.FilterModule().filters()[name](["liar", "a", "c"], hosts)
-        assert [each["instance_id"] for each in told] == [ONE, TWO]
+        elements = module.FilterModule().filters()[name](["liar", "a", "c"], hosts)
+        assert [each["instance_id"] for each in elements] == [ONE, TWO]
     assert instance_ids.FilterModule().filters()["instance_ids"](["liar", "a", "c"], hosts) == [ONE, TWO]
 
 

@@ -56,17 +56,17 @@ def test_every_workload_plans_on_every_type(stand_in: str, tmp_path: Path) -> No
             assert facts.platform.host_class == ("metal" if kind.bare_metal else "nitro")
         for workload in WORKLOADS:
             actions, findings = workload_table.planned(facts, workload)
-            told: Dict[object, Set[str]] = {}
-            for one in findings:
-                if one.status != "advice":
-                    told.setdefault((one.concern, one.knob, one.where), set()).add(one.status)
+            statuses: Dict[object, Set[str]] = {}
+            for finding in findings:
+                if finding.status != "advice":
+                    statuses.setdefault((finding.concern, finding.knob, finding.where), set()).add(finding.status)
             assert findings, f"{workload} on {name}"
-            assert {key: said for key, said in told.items() if len(said) > 1} == {}, f"{workload} on {name}"
-            assert {one.status for one in findings} <= set(STATUSES)
+            assert {key: said for key, said in statuses.items() if len(said) > 1} == {}, f"{workload} on {name}"
+            assert {finding.status for finding in findings} <= set(STATUSES)
             # What the unit keeps is planned with the unit, after all concerns.
             changing = {
-                (one.concern, one.knob)
-                for one in findings
-                if one.status == "would_change" and one.wanted != "nearmetal.service"
+                (finding.concern, finding.knob)
+                for finding in findings
+                if finding.status == "would_change" and finding.wanted != "nearmetal.service"
             }
             assert changing <= {(action.concern, action.knob) for action in actions}, f"{workload} on {name}"

@@ -100,7 +100,7 @@ def test_a_disk_that_is_attached_later_gets_the_same_from_udev(host: FakeKernel,
     assert [read(host, disk, "scheduler") for disk in ("nvme3n1", "nvme4n1")] == ["none", "mq-deadline"]
     assert [read(host, disk, "nr_requests") for disk in ("nvme3n1", "nvme4n1")] == ["1023", "512"]
     assert not call(block_storage.main, host, **EVERYTHING)["changed"]
-    # What somebody sets afterwards isn't undone by an event that tells of a write.
+    # What somebody sets afterwards isn't undone by the event of a write.
     put(host, "nvme3n1", "nomerges", "0")
     host.disks.udev("nvme3n1", "change")
     assert read(host, "nvme3n1", "nomerges") == "0"
@@ -154,7 +154,7 @@ def test_the_disks_below_a_mount_point(host: FakeKernel, call: Call) -> None:
     assert not applied.get("failed"), applied["msg"]
     assert [read(host, disk, "read_ahead_kb") for disk in ("md0", "nvme1n1", "nvme2n1")] == ["4096"] * 3
     assert [read(host, disk, "nomerges") for disk in ("nvme1n1", "nvme2n1", "nvme0n1", "md0")] == ["2", "2", "0", "0"]
-    # Which disks these are is looked up anew at each boot: the unit does it, no rule.
+    # Which disks these are is looked up at each boot: the unit does it, no rule.
     assert host.exists("/etc/systemd/system/nearmetal.service")
     assert not host.exists(RULES)
     assert not call(block_storage.main, host, **wanted)["changed"]
@@ -227,8 +227,8 @@ def test_what_the_kernel_does_not_take_brings_all_back(host: FakeKernel, call: C
 def test_a_file_that_the_kernel_shows_read_only_is_unchangeable(host: FakeKernel, call: Call) -> None:
     (Path(host.root) / "sys/block/nvme1n1/queue/nomerges").chmod(0o444)
     applied = call(block_storage.main, host, nomerges=2)
-    (told,) = [finding for finding in applied["findings"] if finding["status"] == "unchangeable"]
-    assert told["reason"].startswith("nvme1n1: ")
+    (refused,) = [finding for finding in applied["findings"] if finding["status"] == "unchangeable"]
+    assert refused["reason"].startswith("nvme1n1: ")
     assert [read(host, disk, "nomerges") for disk in ("nvme0n1", "nvme1n1", "nvme2n1")] == ["2", "0", "2"]
 
 
@@ -259,12 +259,12 @@ def test_kernel_arguments_there_and_back(tmp_path: Path, call: Call) -> None:
 def test_an_argument_that_the_image_brought_is_as_wanted(tmp_path: Path, call: Call) -> None:
     applied = call(block_storage.main, debian(tmp_path), io_timeout="aws", method="boot")
     assert not applied["reboot_required"]
-    told = [finding["status"] for finding in applied["findings"] if finding["knob"] == "method"]
-    assert told == ["ok", "advice"]
+    statuses = [finding["status"] for finding in applied["findings"] if finding["knob"] == "method"]
+    assert statuses == ["ok", "advice"]
 
 
 def test_what_tuned_sets_is_tuned_s(tmp_path: Path, call: Call) -> None:
-    """RHEL's default profile reads ahead; whoever writes there last wins, so only one may."""
+    """RHEL's default profile reads ahead; the last writer wins, so only one may write."""
     files = {
         "/sys/fs/cgroup/system.slice/tuned.service/cgroup.procs": "812\n",
         "/etc/tuned/active_profile": "throughput-performance\n",
@@ -272,8 +272,8 @@ def test_what_tuned_sets_is_tuned_s(tmp_path: Path, call: Call) -> None:
     }
     host = FakeKernel(tmp_path, {**files_of("nitro_big"), **files})
     applied = call(block_storage.main, host, read_ahead_kb=1024, nomerges=2, persist=False)
-    told = {finding["knob"]: finding["status"] for finding in applied["findings"]}
-    assert told == {"read_ahead_kb": "refused", "nomerges": "changed"}
+    statuses = {finding["knob"]: finding["status"] for finding in applied["findings"]}
+    assert statuses == {"read_ahead_kb": "refused", "nomerges": "changed"}
     assert read(host, "nvme0n1", "read_ahead_kb") == "128"
     call(block_storage.main, host, read_ahead_kb=1024, persist=False, owner_conflict="take_over")
     assert read(host, "nvme0n1", "read_ahead_kb") == "1024"

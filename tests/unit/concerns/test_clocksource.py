@@ -68,8 +68,8 @@ def test_check_apply_check_apply(host: FakeKernel, call: Call) -> None:
     assert owners == [["", ""], ["", ""], ["nearmetal.ec2", "nearmetal.ec2"]], "known once the journal has it"
     (Path(host.root) / CURRENT.lstrip("/")).write_text("xen\n")
     foreign = call(clocksource.main, host, check=True, source="tsc")
-    told = {finding["knob"]: finding["owner"] for finding in foreign["findings"]}
-    assert told == {"source": "", "persist": "nearmetal.ec2"}, "whoever wrote xen there, it wasn't us"
+    owner_of = {finding["knob"]: finding["owner"] for finding in foreign["findings"]}
+    assert owner_of == {"source": "", "persist": "nearmetal.ec2"}, "somebody else wrote xen"
 
 
 def test_restore_is_identity(host: FakeKernel, call: Call) -> None:

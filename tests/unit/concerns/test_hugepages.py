@@ -145,7 +145,7 @@ def test_what_our_argument_reserved_does_not_count_against_the_next_one(tmp_path
     for node in (0, 1):
         host.write_value(NODE.format(node).replace("2048kB", "1048576kB"), "5\n")
     other = call(hugepages.main, host, pages=[{"size": "2M", "count": 5120}], method="boot")
-    assert {one["status"] for one in other["findings"]} == {"changed", "needs_reboot"}, other["findings"]
+    assert {finding["status"] for finding in other["findings"]} == {"changed", "needs_reboot"}, other["findings"]
     assert "hugepagesz=2M hugepages=5120" in host.boot()
 
 
@@ -158,7 +158,7 @@ def test_what_a_boot_did_not_give_is_said(tmp_path: Path, call: Call) -> None:
         again = call(hugepages.main, host, **wanted)
         assert not again["changed"]
         assert not again["reboot_required"]
-        return [(one["status"], one["reason"]) for one in again["findings"] if one["knob"] == "pages"]
+        return [(finding["status"], finding["reason"]) for finding in again["findings"] if finding["knob"] == "pages"]
 
     call(hugepages.main, host, **wanted)
     host.boot()
@@ -175,8 +175,8 @@ def test_both_methods_leave_to_the_boot_what_only_a_boot_has(tmp_path: Path, cal
     host = debian(tmp_path)
     wanted = [{"size": "1G", "count": 2}, {"size": "2M", "count": 64}]
     applied = call(hugepages.main, host, pages=wanted, method="both")
-    assert [one["where"] for one in applied["actions"] if one["what"] == "hugepages.pages"] == ["2048kB"]
-    assert {one["status"] for one in applied["findings"]} == {"changed", "needs_reboot"}
+    assert [action["where"] for action in applied["actions"] if action["what"] == "hugepages.pages"] == ["2048kB"]
+    assert {finding["status"] for finding in applied["findings"]} == {"changed", "needs_reboot"}
     assert "hugepagesz=1G hugepages=2 hugepagesz=2M hugepages=64" in host.boot()
 
 
@@ -188,7 +188,7 @@ def test_a_mount_and_a_group_and_back(host: FakeKernel, call: Call) -> None:
     assert everything(host) == before
     applied = call(hugepages.main, host, **wanted)
     again = call(hugepages.main, host, **wanted)
-    assert [one["changed"] for one in (checked, applied, again)] == [True, True, False]
+    assert [result["changed"] for result in (checked, applied, again)] == [True, True, False]
     assert checked["diff"] == applied["diff"]
     unit = "srv-huge\\x2d1G.mount"  # as systemd-escape --path --suffix=mount /srv/huge-1G says
     text = (Path(host.root) / "etc/systemd/system" / unit).read_text()

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""network_irq beside a running irqbalance: told once, restarted only on request, and taken back to the byte."""
+"""network_irq beside a running irqbalance: configured once, restarted only on request, and taken back to the byte."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ExecStart=/usr/sbin/irqbalance --foreground $IRQBALANCE_ARGS
 
 
 class WithIrqbalance(FakeKernel):
-    """systemd starts the daemon with what a shell makes of its file, and only when told."""
+    """systemd starts the daemon with what a shell makes of its file, and only on request."""
 
     def __init__(self, root: Path, name: str, options: str, changes: "Dict[str, Optional[str]]") -> None:
         daemon: "Dict[str, Optional[str]]" = {
@@ -83,10 +83,10 @@ def pins(host: WithIrqbalance) -> "set[str]":
 def test_it_is_told_and_nothing_is_placed_until_somebody_restarts_it(host: WithIrqbalance, call: Call) -> None:
     checked = call(network_irq.main, host, check=True, policy="auto")
     assert host.read(FILE) == TEXT
-    told = call(network_irq.main, host, policy="auto")
-    assert checked["diff"] == told["diff"]
+    result = call(network_irq.main, host, policy="auto")
+    assert checked["diff"] == result["diff"]
     assert host.read(FILE) == TEXT.replace('"--interval=5"', '"--interval=5 --banmod=ena"')
-    assert status(told, "policy") == ["needs_restart"]
+    assert status(result, "policy") == ["needs_restart"]
     assert len(pins(host)) == 1
     assert not [line for line in host.commands if "irqbalance" in line]
     assert not call(network_irq.main, host, policy="auto")["changed"]

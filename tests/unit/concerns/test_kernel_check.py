@@ -63,5 +63,5 @@ def test_what_is_no_version_is_refused(tmp_path: Path, call: Call, given: str) -
 )
 def test_the_oldest_kernel_that_is_fine(tmp_path: Path, call: Call, given: Any, status: str) -> None:
     result = call(kernel_check.main, FakeKernel(tmp_path, files_of("nitro")), minimum_kernel=given)
-    told = next(finding for finding in result["findings"] if finding["knob"] == "kernel")
-    assert (told["status"], told["wanted"]) == (status, str(given))
+    reason = next(finding for finding in result["findings"] if finding["knob"] == "kernel")
+    assert (reason["status"], reason["wanted"]) == (status, str(given))

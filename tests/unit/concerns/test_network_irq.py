@@ -331,7 +331,7 @@ def test_the_unit_goes_on_with_what_another_size_of_the_host_has(case: str, tmp_
     assert outcome.done, outcome.error
     placed = [int(cpu) for cpu in pins(host, "ens5")[:4] if cpu.isdigit()]
     assert (len(placed), set(placed) <= set(numbers(allowed))) == (4 if allowed else 0, True)
-    assert any(lost in told.reason and told.knob == "interfaces" for told in outcome.plan.findings) or not lost
+    assert any(lost in finding.reason and finding.knob == "interfaces" for finding in outcome.plan.findings) or not lost
     if "rps" in options:
         assert read(host, "/sys/class/net/ens5/queues/rx-0/rps_cpus") == "00000004"
 
@@ -349,7 +349,7 @@ def test_no_packet_is_given_to_cpus_that_the_command_line_keeps_free(quiet: str,
     call(restore.main, host)
     (tmp_path / f"sys/devices/system/cpu/{quiet}").write_text("1\n")
     result = call(network_irq.main, host, policy="spread", rps="0-1", **M3)
-    assert [(told["knob"], told["status"]) for told in result["findings"]][:2] == [
+    assert [(finding["knob"], finding["status"]) for finding in result["findings"]][:2] == [
         ("policy", "changed"),
         ("rps", "refused"),
     ]

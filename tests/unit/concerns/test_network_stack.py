@@ -38,7 +38,7 @@ def everything(host: FakeKernel) -> Dict[str, str]:
 def drivers(host: FakeKernel) -> Dict[str, Dict[str, Any]]:
     """What the drivers hold, which is in no file."""
     nics = host.nics
-    return {"channels": dict(nics.channels), "rings": {name: list(one) for name, one in nics.rings.items()}}
+    return {"channels": dict(nics.channels), "rings": {name: list(rings) for name, rings in nics.rings.items()}}
 
 
 def ena(root: Path, **changes: str) -> FakeKernel:
@@ -59,16 +59,16 @@ def test_check_apply_check_apply_restore(tmp_path: Path, call: Call) -> None:
     assert (everything(host), drivers(host)) == (before, held)
     applied = call(network_stack.main, host, **options)
     assert host.nics.rings == {"ens5": [16384, 1024, 16384, 1024], "ens6": [16384, 1024, 16384, 1024]}
-    assert [one[0] for one in host.nics.coalesce.values()] == [0, 0]
-    assert [one[9] for one in host.nics.coalesce.values()] == [0, 0]
-    assert [one[4] for one in host.nics.coalesce.values()] == [64, 64]
+    assert [settings[0] for settings in host.nics.coalesce.values()] == [0, 0]
+    assert [settings[9] for settings in host.nics.coalesce.values()] == [0, 0]
+    assert [settings[4] for settings in host.nics.coalesce.values()] == [64, 64]
     results = [checked, applied]
     results += [call(network_stack.main, host, check=check, **options) for check in (True, False)]
     assert [result["changed"] for result in results] == [True, True, False, False]
     assert checked["diff"] == applied["diff"]
     call(restore.main, host)
     assert (everything(host), drivers(host)) == (before, held)
-    assert [one[9] for one in host.nics.coalesce.values()] == [1, 1]
+    assert [settings[9] for settings in host.nics.coalesce.values()] == [1, 1]
 
 
 def test_parameters_are_set_again_at_boot_by_a_file_that_goes_with_them(tmp_path: Path, call: Call) -> None:
@@ -193,7 +193,7 @@ def test_byte_queue_limits_of_each_queue_are_lifted_and_come_back(tmp_path: Path
     call(network_stack.main, host, tx_queue={"bql": "disabled"}, persist=False)
     limits = sorted(tmp_path.glob("sys/class/net/*/queues/tx-*/byte_queue_limits"))
     assert len(limits) == 8
-    assert all((one / "limit_min").read_text() == (one / "limit_max").read_text() for one in limits)
+    assert all((limit / "limit_min").read_text() == (limit / "limit_max").read_text() for limit in limits)
     call(restore.main, host)
     assert everything(host) == before
 
@@ -227,7 +227,7 @@ def test_rings_do_not_move_what_the_same_run_has_placed(tmp_path: Path, call: Ca
     host.nics.hints = {"ens5": "15", "ens6": "15"}
     asked = {"network_irq": {"policy": "spread"}, "network_stack": {"rx_ring": "max"}}
     applied = call(tune.main, host, concerns=asked)
-    assert {told["concern"] for told in applied["findings"] if told["status"] == "changed"} >= set(asked)
+    assert {finding["concern"] for finding in applied["findings"] if finding["status"] == "changed"} >= set(asked)
     assert not call(tune.main, host, check=True, concerns=asked)["changed"]
 
 

@@ -52,7 +52,7 @@ def test_hidden_nodes_need_a_reboot_and_go_again(tmp_path: Path, call: Call) -> 
 
 
 def start(host: FakeKernel, cpus: str, policy: str) -> None:
-    """systemd has started the service anew: process 700, on these CPUs, with this memory policy."""
+    """systemd has restarted the service: process 700, on these CPUs, with this memory policy."""
     root = Path(host.root)
     for path, text in {
         "sys/fs/cgroup/system.slice/db.service/cgroup.procs": "700\n",
@@ -63,7 +63,7 @@ def start(host: FakeKernel, cpus: str, policy: str) -> None:
         (root / path).write_text(text)
 
 
-def told(result: Dict[str, Any]) -> Dict[str, str]:
+def reasons(result: Dict[str, Any]) -> Dict[str, str]:
     return {finding["status"]: finding["reason"] for finding in result["findings"] if finding["knob"] == "services"}
 
 
@@ -76,18 +76,18 @@ def test_a_service_is_bound_when_its_process_shows_it(tmp_path: Path, call: Call
     applied = call(numa.main, host, services=SERVICES)
     assert checked["diff"] == applied["diff"]
     assert applied["msg"].startswith(f"numa: /{GENERATOR} written, no reboot")
-    assert set(told(applied)) == {"changed", "needs_restart"}
-    assert "systemctl restart db.service" in told(applied)["needs_restart"]
+    assert set(reasons(applied)) == {"changed", "needs_restart"}
+    assert "systemctl restart db.service" in reasons(applied)["needs_restart"]
     assert host.commands == ["systemctl daemon-reload"], "nothing is restarted unasked"
     for cpus, policy in (("0-15", "default"), ("4-7", "default"), ("0-7,12-15", "bind:1"), ("4-7", "bind:0")):
         start(host, cpus, policy)
         again = call(numa.main, host, services=SERVICES)
-        assert (again["changed"], set(told(again))) == (False, {"needs_restart"}), (cpus, policy)
+        assert (again["changed"], set(reasons(again))) == (False, {"needs_restart"}), (cpus, policy)
     for cpus, policy in (("4-7,12-15", "bind:1"), ("5", "bind=static:1")):
         start(host, cpus, policy)
-        assert set(told(call(numa.main, host, services=SERVICES))) == {"ok"}, (cpus, policy)
+        assert set(reasons(call(numa.main, host, services=SERVICES))) == {"ok"}, (cpus, policy)
     (tmp_path / "proc/700/numa_maps").write_text("")
-    assert set(told(call(numa.main, host, services=SERVICES))) == {"unknown"}
+    assert set(reasons(call(numa.main, host, services=SERVICES))) == {"unknown"}
     host.commands.clear()
     start(host, "0-15", "default")
     assert call(restore.main, host)["changed"]
@@ -168,4 +168,4 @@ def test_a_node_without_cpus_binds_memory_alone(tmp_path: Path, call: Call) -> N
     (tmp_path / "sys/devices/system/node/node1/cpulist").write_text("\n")
     assert drop_ins(host, SERVICES, call) == {"db.service": "[Service]\nNUMAPolicy=bind\nNUMAMask=1\n"}
     start(host, "0-15", "bind:1")
-    assert set(told(call(numa.main, host, services=SERVICES))) == {"ok"}
+    assert set(reasons(call(numa.main, host, services=SERVICES))) == {"ok"}

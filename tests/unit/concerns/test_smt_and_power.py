@@ -83,9 +83,9 @@ def test_what_is_parked_waits_for_its_cpus(host: FakeKernel, call: Call) -> None
     call(restore.main, host, concerns=["cpu_power"])
     again = call(restore.main, host, concerns=["cpu_power"])
     assert not again["changed"]
-    told = {finding["knob"]: finding["reason"] for finding in again["findings"] if finding["status"] == "advice"}
-    assert "policy8" in told["governor"]
-    assert "restore again" in told["governor"]
+    reasons = {finding["knob"]: finding["reason"] for finding in again["findings"] if finding["status"] == "advice"}
+    assert "policy8" in reasons["governor"]
+    assert "restore again" in reasons["governor"]
 
 
 def test_threads_that_come_get_the_word_too_and_lose_it_again(host: FakeKernel, call: Call) -> None:

@@ -41,11 +41,11 @@ def machines(draw: st.DrawFn) -> TopologyFacts:
     count = draw(st.integers(1, 448 // threads))
     nodes = draw(st.integers(1, 8))
     adjacent = draw(st.booleans())
-    gone = draw(st.frozensets(st.integers(0, count * threads - 1), max_size=8))
+    offline = draw(st.frozensets(st.integers(0, count * threads - 1), max_size=8))
     cores, node_of = [], {}
     for core in range(count):
-        numbers = [core * threads + one if adjacent else core + one * count for one in range(threads)]
-        alive = tuple(cpu for cpu in numbers if cpu not in gone)
+        numbers = [core * threads + thread if adjacent else core + thread * count for thread in range(threads)]
+        alive = tuple(cpu for cpu in numbers if cpu not in offline)
         if alive:
             cores.append(alive)
             node_of.update(dict.fromkeys(alive, core * nodes // count))
@@ -92,7 +92,7 @@ def test_no_second_thread_is_used_while_a_core_is_free(cpus: TopologyFacts, dema
 @given(machines(), st.integers(0, 7), st.integers(1, 128))
 def test_cores_of_the_nic_s_node_come_first(cpus: TopologyFacts, node: int, queues: int) -> None:
     found = spread(cpus, allowed(cpus), [Demand("nic", node, queues, {})])["nic"]
-    local = [cpu for one in cpus.nodes if one.id == node for cpu in one.cpus if rank(cpus, cpu) == 0]
+    local = [cpu for each in cpus.nodes if each.id == node for cpu in each.cpus if rank(cpus, cpu) == 0]
     used = set(found.values())
     if local and not used >= set(local):
         assert used <= set(local)
@@ -120,25 +120,25 @@ def test_another_cpu_moves_only_the_queues_that_it_takes(cpus: TopologyFacts, qu
     before = spread(cpus, allowed(cpus), [Demand("nic", 0, queues, {})])["nic"]
     larger = machine([*(cpus.cores or ()), (number,)], {**nodes_of(cpus), number: 0})
     after = spread(larger, allowed(larger), [Demand("nic", 0, queues, before)])["nic"]
-    moved = [queue for queue in before if after[queue] != before[queue]]
-    assert len(moved) <= sum(cpu == number for cpu in after.values())
+    moved_queues = [queue for queue in before if after[queue] != before[queue]]
+    assert len(moved_queues) <= sum(cpu == number for cpu in after.values())
 
 
 @given(machines(), DEMANDS)
 def test_a_cpu_that_goes_moves_only_its_own_queues(cpus: TopologyFacts, demands: List[Demand]) -> None:
-    one = demands[0]
-    before = spread(cpus, allowed(cpus), [one])
+    demand = demands[0]
+    before = spread(cpus, allowed(cpus), [demand])
     rest = allowed(cpus) - {max(allowed(cpus))}
     if not rest:
         return
-    after = spread(cpus, rest, standing([one], before))[one.place]
-    stays = [queue for queue, cpu in before[one.place].items() if cpu in rest]
-    assert all(after[queue] == before[one.place][queue] for queue in stays)
+    after = spread(cpus, rest, standing([demand], before))[demand.place]
+    stays = [queue for queue, cpu in before[demand.place].items() if cpu in rest]
+    assert all(after[queue] == before[demand.place][queue] for queue in stays)
 
 
 def standing(demands: List[Demand], found: Found) -> List[Demand]:
     """The demands once the plan is done."""
-    return [Demand(one.place, one.node, one.queues, found[one.place]) for one in demands]
+    return [Demand(demand.place, demand.node, demand.queues, found[demand.place]) for demand in demands]
 
 
 def nodes_of(cpus: TopologyFacts) -> Dict[int, int]:

@@ -116,7 +116,7 @@ def test_restore_on_a_copy_says_what_only_its_next_boot_brings_back(host: FakeKe
     baked_copy(host, call)
     back = call(restore.main, host)
     assert back["reboot_required"]
-    waits = {(one["knob"], one["now"]) for one in back["findings"] if one["status"] == "needs_reboot"}
+    waits = {(finding["knob"], finding["now"]) for finding in back["findings"] if finding["status"] == "needs_reboot"}
     assert waits == {("somaxconn", "8192"), ("thp", "never")}
     assert disk(host) == before
 
@@ -169,9 +169,13 @@ def test_a_copy_of_every_kind_of_file(tmp_path: Path, call: Call) -> None:
     )
     call(tune.main, host, bake=True, concerns=METAL)
     copy_of(host, **values)
-    told = call(restore.main, host)
+    result = call(restore.main, host)
     assert disk(host) == before
-    left = {(one["knob"], one["status"]) for one in told["findings"] if one["knob"] not in ("persist", "agent")}
+    left = {
+        (finding["knob"], finding["status"])
+        for finding in result["findings"]
+        if finding["knob"] not in ("persist", "agent")
+    }
     known = {(knob, "changed") for knob in ("current", "control", "turbo")}
     unknown = ("governors", "preferences", "numa_balancing", "thp", "khugepaged_defrag")
     assert left == known | {(knob, "needs_reboot") for knob in unknown}

@@ -28,7 +28,7 @@ def both(*names: str) -> Dict[str, Dict[str, Any]]:
     return combined(names, CONCERNS)[0]
 
 
-def told(requests: Sequence[Request]) -> Dict[str, str]:
+def reasons(requests: Sequence[Request]) -> Dict[str, str]:
     tunes = [request for request in requests if isinstance(request, Tune)]
     return {f"{finding.concern}.{finding.knob}": finding.reason for request in tunes for finding in request.findings}
 
@@ -64,10 +64,10 @@ def satisfied(kind: str, value: Any, asked: Any) -> bool:
         return bool(value == "max")
     if kind == bounds.EVERY:
         return set(asked) <= set(value)
-    ours, theirs = ([int(word) for word in str(text).split()] for text in (value, asked))
+    ours, wanted_numbers = ([int(word) for word in str(text).split()] for text in (value, asked))
     if kind == bounds.WIDEST:
-        return ours[0] <= theirs[0] and ours[1] >= theirs[1]
-    return all(a >= b if kind == bounds.LEAST else a <= b for a, b in zip(ours, theirs))
+        return ours[0] <= wanted_numbers[0] and ours[1] >= wanted_numbers[1]
+    return all(a >= b if kind == bounds.LEAST else a <= b for a, b in zip(ours, wanted_numbers))
 
 
 @pytest.mark.parametrize(("earlier", "later"), PAIRS)
@@ -94,7 +94,7 @@ def test_at_least_values_take_the_larger_one_in_any_order() -> None:
 
 def test_a_contradiction_names_both_values_and_how_to_decide() -> None:
     (sentence,) = [
-        text for knob, text in told(tune_requests(["in_memory_database", "web"], {}, {})).items() if "thp" in knob
+        text for knob, text in reasons(tune_requests(["in_memory_database", "web"], {}, {})).items() if "thp" in knob
     ]
     assert sentence == (
         "in_memory_database wants never, web wants madvise: madvise is asked for, because web is named last;"
@@ -102,7 +102,7 @@ def test_a_contradiction_names_both_values_and_how_to_decide() -> None:
     )
     (sentence,) = [
         text
-        for knob, text in told(tune_requests(["jvm", "in_memory_database", "web"], {}, {})).items()
+        for knob, text in reasons(tune_requests(["jvm", "in_memory_database", "web"], {}, {})).items()
         if "thp" in knob
     ]
     assert sentence.startswith("jvm and web want madvise, in_memory_database wants never: madvise is asked for")
@@ -129,12 +129,12 @@ def test_what_is_inherited_gives_way_without_a_word(monkeypatch: pytest.MonkeyPa
 )
 def test_what_somebody_decided_is_no_contradiction(decided: Dict[str, Any]) -> None:
     requests = tune_requests(["in_memory_database", "web"], **{"concerns": {}, "common": {}, **decided})
-    assert "hugepages.thp" not in told(requests)
+    assert "hugepages.thp" not in reasons(requests)
 
 
 def test_values_of_several_workloads_are_no_users() -> None:
     """So they stay at least values, and give way to the host's own."""
-    (request,) = [one for one in tune_requests(["web", "cache"], {}, {}) if one.name == "network_stack"]
+    (request,) = [request for request in tune_requests(["web", "cache"], {}, {}) if request.name == "network_stack"]
     assert isinstance(request, Tune)
     assert {request.wanted.by[option] for option in ("somaxconn", "busy_poll", "port_range")} == {"workload"}
 

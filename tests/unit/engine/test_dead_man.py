@@ -114,7 +114,7 @@ def test_a_second_run_before_anybody_confirmed_asks_to_confirm_the_first(host: F
     call(tune.main, host, concerns=wanted, confirm_within=90)
     again = call(tune.main, host, concerns=wanted, confirm_within=90)
     assert not again["changed"]
-    assert again["confirm_within"] == 90, "who runs again reaches it anew, and keeps it"
+    assert again["confirm_within"] == 90, "a second run reaches the host again, and keeps the change"
     other = call(tune.main, host, concerns={"clocksource": {"source": "hpet"}}, confirm_within=90)
     assert other["failed"]
     assert "still waits to be confirmed" in other["msg"]

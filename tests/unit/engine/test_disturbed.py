@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A write of ours may set another knob anew: the scheduler does it with nr_requests, a governor with the preference.
+"""A write of ours may change another knob: the scheduler does it with nr_requests, a governor with the preference.
 
 The original of that knob is what was there before.
 """

@@ -146,11 +146,11 @@ def test_what_somebody_set_is_left_alone_and_named_element_by_element(tmp_path: 
     call(tune.main, host, concerns=GOVERNOR)
     place(host, 3).write_text("schedutil\n")
     restored = call(restore.main, host)
-    [told] = [finding for finding in restored["findings"] if "somebody" in finding["reason"]]
-    assert told["reason"] == (
+    [left_alone] = [finding for finding in restored["findings"] if "somebody" in finding["reason"]]
+    assert left_alone["reason"] == (
         "somebody set policy3 to schedutil after nearmetal did: left alone; before nearmetal it was powersave"
     )
-    assert (told["now"], told["wanted"]) == ({"policy3": "schedutil"}, {"policy3": "powersave"})
+    assert (left_alone["now"], left_alone["wanted"]) == ({"policy3": "schedutil"}, {"policy3": "powersave"})
     words = [place(host, policy).read_text().strip() for policy in range(16)]
     assert words == ["powersave"] * 3 + ["schedutil"] + ["powersave"] * 12
     assert not (tmp_path / JOURNAL).exists()

@@ -37,7 +37,7 @@ def test_a_host_that_only_reads_never_changes_a_driver(command: int) -> None:
 
 def test_each_driver_s_interrupts_are_found(root: Path) -> None:
     found = observed(root, 4, ENA, VF, VIRTIO).as_dict()["interfaces"]
-    assert {name: list(one["interrupts"]) for name, one in found.items()} == {
+    assert {name: list(nic["interrupts"]) for name, nic in found.items()} == {
         "ens5": ["0", "1"],
         "ens3": ["0", "1"],
         "eth0": ["rx-0", "tx-0", "rx-1", "tx-1"],
@@ -48,8 +48,8 @@ def test_each_driver_s_interrupts_are_found(root: Path) -> None:
 def test_the_mailbox_of_ixgbevf_is_no_queue_but_all_that_netfront_may_have(root: Path) -> None:
     table = "  CPU0 CPU1\n 30: 1 0 xen-dyn-event     eth0\n 31: 1 0 xen-pirq-msi-x     ens3\n"
     front = {"name": "eth0", "driver": "vif", "place": "vif-0", "queues": 1}
-    one = {**VF, "queues": 1}
-    found = observed(root, 2, front, one, **{"/proc/interrupts": table}).as_dict()["interfaces"]
+    single = {**VF, "queues": 1}
+    found = observed(root, 2, front, single, **{"/proc/interrupts": table}).as_dict()["interfaces"]
     assert found["eth0"]["interrupts"] == {"0": 30}
     assert found["ens3"]["interrupts"] == {}
 

@@ -106,5 +106,5 @@ def test_elsewhere(key: str, root: Path) -> None:
     for workload in TABLE:
         actions, findings = workload_table.planned(facts, workload)
         assert actions == ()
-        assert {one.status for one in findings if one.concern not in workload_table.LOOKS} == {"refused"}
+        assert {finding.status for finding in findings if finding.concern not in workload_table.LOOKS} == {"refused"}
         workload_table.planned(facts, workload, allow_not_ec2=True)

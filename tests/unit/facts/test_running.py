@@ -158,7 +158,7 @@ def test_this_machines_kernel_shows_a_program_that_listens(tmp_path: Path) -> No
     ) as server:
         assert server.stdout is not None
         ports = {int(server.stdout.readline()) for _family in range(2)} - {0}
-        (found,) = [one for one in running.observe(Host()).programs if one.name == "slurmd"]
+        (found,) = [program for program in running.observe(Host()).programs if program.name == "slurmd"]
         server.communicate("")
     assert ports
     assert ports <= set(found.ports)

@@ -46,8 +46,8 @@ def test_the_seconds_of_a_process_that_sleeps_are_those_on_the_wall() -> None:
 
 
 def test_a_process_that_is_gone_waits_for_nothing() -> None:
-    with subprocess.Popen(["true"]) as gone:
-        gone.wait()
-        own = pace.Pace(lambda: gone.pid)
-        assert pace.waited(gone.pid) == {}
+    with subprocess.Popen(["true"]) as ended:
+        ended.wait()
+        own = pace.Pace(lambda: ended.pid)
+        assert pace.waited(ended.pid) == {}
         assert process.wait_until(lambda: own.seconds() > 0.1, 60.0, 0.05)

@@ -288,14 +288,14 @@ def test_a_line_of_somebody_in_our_block_stays(tmp_path: Path, call: Call) -> No
     host = amazon_2(tmp_path)
     call(clocksource.main, host, tsc_reliable="enabled")
     text = read(host, "etc/default/grub")
-    theirs = 'GRUB_CMDLINE_LINUX_DEFAULT="$GRUB_CMDLINE_LINUX_DEFAULT audit=1"\n'
-    write(host, "etc/default/grub", text.replace("# END", theirs + "# END"))
+    foreign_line = 'GRUB_CMDLINE_LINUX_DEFAULT="$GRUB_CMDLINE_LINUX_DEFAULT audit=1"\n'
+    write(host, "etc/default/grub", text.replace("# END", foreign_line + "# END"))
     before = everything(host)
     failed = call(tune.main, host, concerns={"clocksource": {"tsc_reliable": "kernel"}})
     assert "was changed by somebody: move that behind the block" in failed["msg"]
     assert call(restore.main, host)["failed"]
     assert everything(host) == before
-    write(host, "etc/default/grub", text + theirs)
+    write(host, "etc/default/grub", text + foreign_line)
     call(restore.main, host)
     assert "audit=1" in host.boot()
     assert "tsc=reliable" not in host.boot()

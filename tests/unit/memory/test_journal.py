@@ -119,7 +119,7 @@ def test_what_was_there_and_what_is_wanted_are_found_again(what: str, data: st.D
         assert entry.ours == (LEVERS[what].remembered(after),)
 
 
-@pytest.mark.parametrize("what", sorted(what for what, one in LEVERS.items() if one.scope == "runtime"))
+@pytest.mark.parametrize("what", sorted(what for what, lever in LEVERS.items() if lever.scope == "runtime"))
 @pytest.mark.parametrize("kind", ["metal", "xen_hvm"])
 def test_a_second_value_after_a_reboot(tmp_path: Path, kind: str, what: str) -> None:
     """A file of ours has set the first one at boot, and what the kernel would choose isn't known, or is."""

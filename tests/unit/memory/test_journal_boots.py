@@ -56,8 +56,8 @@ def everything_works(host: FakeKernel, call: Call) -> None:
     assert "failed" not in call(tune.main, host, concerns={"clocksource": {"source": "auto"}})
 
 
-def told(done: Dict[str, Any], name: str) -> Dict[str, Any]:
-    [finding] = [one for one in done["findings"] if one["knob"] == name]
+def finding_of(done: Dict[str, Any], name: str) -> Dict[str, Any]:
+    [finding] = [finding for finding in done["findings"] if finding["knob"] == name]
     return dict(finding)
 
 
@@ -74,10 +74,10 @@ def test_another_value_after_a_reboot(host: FakeKernel, call: Call, knob: "tuple
     back = call(restore.main, host)
     assert "failed" not in back
     assert back["reboot_required"]
-    assert told(back, option)["status"] == "needs_reboot"
-    assert "next boot" in told(back, option)["reason"]
+    assert finding_of(back, option)["status"] == "needs_reboot"
+    assert "next boot" in finding_of(back, option)["reason"]
     assert text(host, path) == texts[second], "what this boot would have had without us isn't known"
-    assert not any("nearmetal" in str(one.relative_to(host.root)) for one in Path(host.root, "etc").rglob("*"))
+    assert not any("nearmetal" in str(path.relative_to(host.root)) for path in Path(host.root, "etc").rglob("*"))
     assert not (Path(host.root) / JOURNAL).exists()
     host.reboot(THIRD_BOOT)
     again = call(restore.main, host)
@@ -114,7 +114,7 @@ def test_a_journal_that_an_earlier_version_spoilt_is_read(
     everything_works(host, call)
     back = call(restore.main, host)
     assert "failed" not in back
-    assert told(back, option)["status"] == "needs_reboot"
+    assert finding_of(back, option)["status"] == "needs_reboot"
     assert not (Path(host.root) / JOURNAL).exists()
 
 

@@ -80,8 +80,8 @@ def of_spec(spec: Spec) -> "st.SearchStrategy[Dict[str, Any]]":
     strange = st.tuples(_TEXT.filter(lambda name: not name.startswith("_ansible_")), _JSON)
     if not spec:
         return st.lists(strange, max_size=1).map(dict)
-    one = st.sampled_from(sorted(spec)).flatmap(lambda name: st.tuples(st.just(name), anything(spec[name])))
-    return st.lists(one | one | one | strange, max_size=3).map(dict)
+    option = st.sampled_from(sorted(spec)).flatmap(lambda name: st.tuples(st.just(name), anything(spec[name])))
+    return st.lists(option | option | option | strange, max_size=3).map(dict)
 
 
 def spec_of(name: str) -> Spec:
@@ -129,7 +129,7 @@ def test_a_module_ends_with_one_readable_line(name: str, tmp_path: Path) -> None
     host = fresh_host.fresh(tmp_path, "metal")
     before = {str(path): os.lstat(path).st_mtime_ns for path in tmp_path.rglob("*")}
     of_tune = {
-        "concerns": {"type": "dict", "options": {one: {"type": "dict", "options": BY_NAME[one]} for one in BY_NAME}}
+        "concerns": {"type": "dict", "options": {name: {"type": "dict", "options": BY_NAME[name]} for name in BY_NAME}}
     }
     of_tune["workload"] = {"choices": [*WORKLOADS, None]}
     spec = {**spec_of(name), **(of_tune if name == "tune" else {})}

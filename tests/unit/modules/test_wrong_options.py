@@ -327,7 +327,9 @@ def test_options_of_a_concern(name: str, tmp_path: Path, call: Call) -> None:
     assert written(tmp_path) == before
 
 
-@pytest.mark.parametrize(("arguments", "sentence"), ARGUMENTS, ids=[json.dumps(one)[:40] for one, _said in ARGUMENTS])
+@pytest.mark.parametrize(
+    ("arguments", "sentence"), ARGUMENTS, ids=[json.dumps(argument)[:40] for argument, _said in ARGUMENTS]
+)
 def test_arguments_of_tune(arguments: Dict[str, Any], sentence: str, tmp_path: Path, call: Call) -> None:
     demand_sentence(call(tune.main, fresh_host.fresh(tmp_path, "metal"), check=True, **arguments), sentence)
 

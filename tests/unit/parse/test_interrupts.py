@@ -13,7 +13,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import interr
 HEAD = "           CPU0       CPU1       CPU2       CPU3\n"
 
 
-def one(line: str, head: str = HEAD) -> interrupts.Interrupt:
+def interrupt_of(line: str, head: str = HEAD) -> interrupts.Interrupt:
     (found,) = interrupts.parse(head + line + "\n").lines
     return found
 
@@ -42,7 +42,7 @@ def one(line: str, head: str = HEAD) -> interrupts.Interrupt:
     ],
 )
 def test_names_are_what_stands_last_and_a_vector_may_have_none(line: str, names: Tuple[str, ...]) -> None:
-    assert one(line).names == names
+    assert interrupt_of(line).names == names
 
 
 def test_columns_are_the_online_cpus() -> None:
@@ -52,22 +52,22 @@ def test_columns_are_the_online_cpus() -> None:
 
 
 def test_counters_that_fill_their_column_stay_apart() -> None:
-    assert one("LOC: 276880808012345678901234567890  7   Local timer interrupts").counters == (
+    assert interrupt_of("LOC: 276880808012345678901234567890  7   Local timer interrupts").counters == (
         2768808080,
         1234567890,
         1234567890,
         7,
     )
-    assert one("IPI0:2768808080 1 2 3  Rescheduling interrupts").label == "IPI0"
-    assert one("IPI0:2768808080 1 2 3  Rescheduling interrupts").counters == (2768808080, 1, 2, 3)
+    assert interrupt_of("IPI0:2768808080 1 2 3  Rescheduling interrupts").label == "IPI0"
+    assert interrupt_of("IPI0:2768808080 1 2 3  Rescheduling interrupts").counters == (2768808080, 1, 2, 3)
 
 
 def test_a_line_for_the_whole_machine_has_one_counter() -> None:
-    assert (one("ERR:          7").counters, one("ERR:          7").number) == ((7,), -1)
+    assert (interrupt_of("ERR:          7").counters, interrupt_of("ERR:          7").number) == ((7,), -1)
 
 
 def test_the_hardware_number_is_no_counter() -> None:
-    found = one(" 13:  1  2  3  4  5 Level  arch_timer")
+    found = interrupt_of(" 13:  1  2  3  4  5 Level  arch_timer")
     assert (found.number, found.counters, found.description) == (13, (1, 2, 3, 4), "5 Level arch_timer")
 
 

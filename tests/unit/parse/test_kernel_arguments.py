@@ -121,8 +121,8 @@ def test_taking_ours_away_again_leaves_what_was_there(foreign: Tuple[str, ...], 
 @given(line=st.text(st.characters(exclude_characters="\n-"), max_size=60), last=st.booleans())
 def test_what_is_not_ours_stays_to_the_byte(line: str, last: bool) -> None:
     ours_there = boot_line.append(line, ("hugepagesz=1G", "hugepages=4", "nosmt"))
-    told = {"smt": ("nosmt",), "hugepages": ("hugepages=2", "hugepagesz=1G hugepages=4")}
-    assert boot_line.foreign(ours_there, told, last=last) == line or '"' in line
+    arguments = {"smt": ("nosmt",), "hugepages": ("hugepages=2", "hugepagesz=1G hugepages=4")}
+    assert boot_line.foreign(ours_there, arguments, last=last) == line or '"' in line
 
 
 @pytest.mark.parametrize(

@@ -134,7 +134,7 @@ def test_what_was_learnt_is_kept_for_the_unit_and_for_runs_without_an_answer(
     assert (status(again), again["changed"]) == ("ok", False)
     service.kind = "ok"
     says(service, "t2.xlarge")
-    assert status(call(network_irq.main, host, policy="auto")) == "refused", "started anew as another type"
+    assert status(call(network_irq.main, host, policy="auto")) == "refused", "restarted as another type"
 
 
 def test_a_type_that_somebody_named_counts_for_that_run_alone(

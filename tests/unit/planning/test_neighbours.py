@@ -218,7 +218,7 @@ def test_who_wins_when_a_key_of_tuneds_is_taken_over(tmp_path: Path, main: str, 
     wanted = Wanted({"owner_conflict": "take_over", "persist": persist})
     plan = guarded(every_knob(), found, lambda _wanted: Plan((step,)), wanted)
     assert plan.actions == (step,)
-    assert [(told.status, told.owner) for told in plan.findings] == [("advice", "tuned")]
+    assert [(finding.status, finding.owner) for finding in plan.findings] == [("advice", "tuned")]
     assert last in plan.findings[0].reason
 
 
@@ -231,7 +231,7 @@ def test_the_file_keeps_the_keys_that_nobody_else_owns(tmp_path: Path) -> None:
     wanted = Wanted({"busy_poll": 0, "somaxconn": 8192, "persist": True})
     plan = guarded(network_stack.CONCERN.knobs, found, lambda asked: network_stack.plan(facts, asked), wanted)
     assert {
-        (told.knob, told.status) for told in plan.findings if told.knob in ("busy_poll", "somaxconn", "persist")
+        (finding.knob, finding.status) for finding in plan.findings if finding.knob in ("busy_poll", "somaxconn", "persist")
     } == {
         ("busy_poll", "refused"),
         ("somaxconn", "would_change"),
@@ -298,7 +298,7 @@ def test_the_link_for_an_interface_is_amazons(tmp_path: Path) -> None:
         "0000:00:06.0": ("/usr/lib/systemd/network/80-ec2.network", "9001"),
     }
     plan = guarded(every_knob(), found, lambda _wanted: Plan(steps), Wanted())
-    assert [told.owner for told in plan.findings] == ["amazon-ec2-net-utils"] * 2
+    assert [finding.owner for finding in plan.findings] == ["amazon-ec2-net-utils"] * 2
 
 
 def test_a_drop_in_of_the_site_has_the_last_word(tmp_path: Path) -> None:
@@ -321,10 +321,10 @@ def test_an_interface_without_an_owner_is_set_beside_one_that_has_one(tmp_path: 
     found = with_net_utils(tmp_path, site_file)
     file = action("files", "net.core.somaxconn = 8192", "/etc/sysctl.d/99-nearmetal-network_stack.conf")
     steps = (mtu_of(5, 1500), mtu_of(6, 1500), file)
-    told = tuple(Finding("some", "knob", "would_change", "why", where=step.where) for step in steps[:2])
-    plan = guarded(every_knob(), found, lambda _wanted: Plan(steps, told), Wanted())
+    findings = tuple(Finding("some", "knob", "would_change", "why", where=step.where) for step in steps[:2])
+    plan = guarded(every_knob(), found, lambda _wanted: Plan(steps, findings), Wanted())
     assert plan.actions == steps[1:], "no file of ours holds an MTU"
-    assert [(one.where, one.status) for one in plan.findings] == [
+    assert [(finding.where, finding.status) for finding in plan.findings] == [
         ("0000:00:05.0", "refused"),
         ("0000:00:06.0", "would_change"),
     ]

@@ -27,7 +27,7 @@ TUNED = {
 }
 
 
-def told(result: Dict[str, Any], knob: str) -> List[Tuple[str, str]]:
+def statuses(result: Dict[str, Any], knob: str) -> List[Tuple[str, str]]:
     """Status and owner of what is said of a knob."""
     return [(finding["status"], finding["owner"]) for finding in result["findings"] if finding["knob"] == knob]
 
@@ -41,15 +41,15 @@ def site(root: Path, somaxconn: int, running: int) -> FakeKernel:
 def test_a_value_that_only_this_boot_has(tmp_path: Path, call: Call) -> None:
     host = site(tmp_path, somaxconn=128, running=8192)
     result = call(network_stack.main, host, somaxconn=8192, rmem_max=500000)
-    assert told(result, "somaxconn") == [("refused", SITE)]
-    assert told(result, "rmem_max") == [("changed", "")]
+    assert statuses(result, "somaxconn") == [("refused", SITE)]
+    assert statuses(result, "rmem_max") == [("changed", "")]
     assert "somaxconn" not in (tmp_path / OURS).read_text(), "a file that is read before the owner's keeps nothing"
     assert (tmp_path / SOMAXCONN).read_text() == "8192\n"
 
 
 def test_an_owner_who_wants_the_same_is_none(tmp_path: Path, call: Call) -> None:
     host = site(tmp_path, somaxconn=8192, running=8192)
-    assert told(call(network_stack.main, host, somaxconn=8192), "somaxconn") == [("ok", "")]
+    assert statuses(call(network_stack.main, host, somaxconn=8192), "somaxconn") == [("ok", "")]
     assert "net.core.somaxconn = 8192" in (tmp_path / OURS).read_text()
 
 
@@ -57,10 +57,10 @@ def test_taken_over_and_left_again(tmp_path: Path, call: Call) -> None:
     host = site(tmp_path, somaxconn=128, running=128)
     for status in ("changed", "ok"):
         taken = call(network_stack.main, host, somaxconn=8192, owner_conflict="take_over")
-        assert [found[0] for found in told(taken, "somaxconn")] == [status, "advice"]
-        assert told(taken, "somaxconn")[1] == ("advice", SITE)
+        assert [found[0] for found in statuses(taken, "somaxconn")] == [status, "advice"]
+        assert statuses(taken, "somaxconn")[1] == ("advice", SITE)
     left = call(network_stack.main, host, somaxconn=8192)
-    assert told(left, "somaxconn") == [("refused", SITE)]
+    assert statuses(left, "somaxconn") == [("refused", SITE)]
     assert not (tmp_path / OURS).exists()
     assert (tmp_path / SOMAXCONN).read_text() == "8192\n", "the knob itself is left alone"
     assert not call(network_stack.main, host, somaxconn=8192)["changed"]
@@ -97,6 +97,6 @@ def test_what_tuned_sets_when_it_starts_again(
         (tmp_path / path.lstrip("/")).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path.lstrip("/")).write_text(text)
     result = call(main, host, **options)
-    assert [status for status, _owner in told(result, knob)] == ["refused" if owned else "ok"]
-    assert (told(result, knob)[0][1] == "tuned") == owned
-    assert (told(result, "persist") == [("ok", "nearmetal.ec2")]) != owned
+    assert [status for status, _owner in statuses(result, knob)] == ["refused" if owned else "ok"]
+    assert (statuses(result, knob)[0][1] == "tuned") == owned
+    assert (statuses(result, "persist") == [("ok", "nearmetal.ec2")]) != owned

@@ -23,7 +23,7 @@ GRUB = "/etc/default/grub"
 
 
 def knobs(result: Dict[str, Any], status: str) -> Set[str]:
-    return {f"{one['concern']}.{one['knob']}" for one in result["findings"] if one["status"] == status}
+    return {f"{finding['concern']}.{finding['knob']}" for finding in result["findings"] if finding["status"] == status}
 
 
 def snapshot(host: FakeKernel) -> Dict[str, bytes]:
@@ -35,7 +35,7 @@ def test_a_kubernetes_node_keeps_what_kubelet_owns_and_gets_the_rest(tmp_path: P
     host = FakeKernel(tmp_path, files_of("nitro", {KUBELET: "7\n"}))
     result = call(tune.main, host, workload="low_latency", concerns={"smt": {"threads": "disabled"}})
     assert knobs(result, "refused") == {"smt.threads", "hugepages.thp"}
-    assert {one["owner"] for one in result["findings"] if one["status"] == "refused"} == {"kubelet"}
+    assert {finding["owner"] for finding in result["findings"] if finding["status"] == "refused"} == {"kubelet"}
     assert {"network_irq.policy", "network_stack.busy_poll", "network_stack.keepalive_time"} <= knobs(result, "changed")
     root = Path(host.root)
     assert (root / "sys/devices/system/cpu/smt/control").read_text() == "on\n"
@@ -49,11 +49,11 @@ def test_an_ostree_system_is_left_to_its_image(tmp_path: Path, call: Call) -> No
     host = FakeKernel(tmp_path, files_of("xen_hvm", {"/run/ostree-booted": ""}))
     before = snapshot(host)
     result = call(tune.main, host, workload="in_memory_database")
-    assert result["actions"] == [] or {one["what"] for one in result["actions"]} == {"wanted"}
+    assert result["actions"] == [] or {action["what"] for action in result["actions"]} == {"wanted"}
     assert knobs(result, "changed") == set()
-    refused = [one for one in result["findings"] if one["status"] == "refused"]
-    assert {"clocksource.source", "hugepages.thp"} <= {f"{one['concern']}.{one['knob']}" for one in refused}
-    assert all("immutable (ostree)" in one["reason"] for one in refused)
+    refused = [finding for finding in result["findings"] if finding["status"] == "refused"]
+    assert {"clocksource.source", "hugepages.thp"} <= {f"{finding['concern']}.{finding['knob']}" for finding in refused}
+    assert all("immutable (ostree)" in finding["reason"] for finding in refused)
     assert {path: text for path, text in snapshot(host).items() if "/var/lib/nearmetal/" not in path} == before
     assert call(tune.main, host, workload="in_memory_database", strict=True)["failed"]
 

@@ -42,7 +42,11 @@ def value(host: FakeKernel, path: str) -> str:
 
 
 def statuses(result: Dict[str, Any], knob: str) -> List[Tuple[str, str]]:
-    return [(one["status"], one["reason"]) for one in result["findings"] if f"{one['concern']}.{one['knob']}" == knob]
+    return [
+        (finding["status"], finding["reason"])
+        for finding in result["findings"]
+        if f"{finding['concern']}.{finding['knob']}" == knob
+    ]
 
 
 def test_a_waived_knob_is_left_as_it_is_and_reported(host: FakeKernel, call: Call) -> None:
@@ -73,10 +77,10 @@ def test_a_waiver_keeps_what_an_earlier_run_had_set_and_restore_still_takes_it_b
 def test_an_expired_waiver_is_told_and_its_knob_managed_again(host: FakeKernel, call: Call) -> None:
     result = call(tune.main, host, concerns=WANTED, waivers=[waiver("network_stack.somaxconn", PAST)])
     assert value(host, SOMAXCONN) == "8192"
-    (changed, told) = statuses(result, "network_stack.somaxconn")
+    (changed, finding) = statuses(result, "network_stack.somaxconn")
     assert changed[0] == "changed"
-    assert told[0] == "advice"
-    assert f"its waiver expired on {PAST} (measured, see OPS-123), so it is managed again" in told[1]
+    assert finding[0] == "advice"
+    assert f"its waiver expired on {PAST} (measured, see OPS-123), so it is managed again" in finding[1]
 
 
 def test_what_is_only_looked_at_can_be_waived(tmp_path: Path, call: Call) -> None:
@@ -116,7 +120,7 @@ def test_a_waiver_of_what_this_host_lacks_gives_no_advice(name: str, tmp_path: P
     host = fresh(tmp_path, name)
     result = call(tune.main, host, waivers=[waiver(knob) for knob in FLEET_WIDE], **asked)
     assert "failed" not in result, result["msg"]
-    assert [one for one in result["findings"] if "a waiver names" in one["reason"]] == []
+    assert [finding for finding in result["findings"] if "a waiver names" in finding["reason"]] == []
 
 
 def test_the_unit_heeds_the_waiver(host: FakeKernel, call: Call, capsys: pytest.CaptureFixture[str]) -> None:
@@ -143,7 +147,7 @@ def test_an_excluded_knob_is_left_out_whoever_asks(host: FakeKernel, call: Call)
 
 def test_a_workload_without_what_it_excludes(host: FakeKernel, call: Call) -> None:
     result = call(tune.main, host, check=True, workload="cache", exclude=["network_irq.rps", "hugepages.thp"])
-    knobs = {f"{one['concern']}.{one['knob']}" for one in result["findings"]}
+    knobs = {f"{finding['concern']}.{finding['knob']}" for finding in result["findings"]}
     assert {"network_irq.rps", "hugepages.thp"} & knobs == set()
     assert "network_irq.policy" in knobs
 
@@ -154,7 +158,7 @@ def test_a_check_that_is_excluded_is_not_made(name: str, tmp_path: Path, call: C
     checks = ["kernel_check.steal", "kernel_check.kernel", "blkfront_check.persistent_grants"]
     before = call(tune.main, host, check=True, workload="base")["findings"]
     after = call(tune.main, host, check=True, workload="base", exclude=checks)["findings"]
-    assert after == [one for one in before if f"{one['concern']}.{one['knob']}" not in checks]
+    assert after == [finding for finding in before if f"{finding['concern']}.{finding['knob']}" not in checks]
     assert after != before
 
 

@@ -35,7 +35,7 @@ def fleet(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def silent(tmp_path: Path) -> Iterator[Path]:
-    """A pipe that says nothing until the test is over, so that whoever reads it doesn't outlive the test."""
+    """A pipe that says nothing until the test is over, so that its reader doesn't outlive the test."""
     pipe = tmp_path / "silent"
     os.mkfifo(pipe)
     yield pipe
@@ -164,7 +164,7 @@ def test_a_network_change_stays_though_another_host_of_the_batch_fails(fleet: Pa
     assert done.returncode == 2, done.stdout
     assert (fleet / "b/root/sys/class/net/ens5/mtu").read_text() == "1500\n"
     assert '"confirm_within": 120' in done.stdout, "its timer was armed"
-    assert not (fleet / "b" / ARMED).exists(), "it was reached anew"
+    assert not (fleet / "b" / ARMED).exists(), "it was reached again"
     assert (fleet / "c" / ARMED).exists(), "the one that died was not"
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What README.md tells a newcomer to type works, from an installation that isn't this checkout."""
+"""The commands of README.md work, from an installation that isn't this checkout."""
 
 from __future__ import annotations
 
@@ -101,10 +101,10 @@ def test_the_variables_are_what_tune_takes() -> None:
 
 def test_the_callback_is_the_one_that_this_project_uses() -> None:
     (block,) = blocks("ini")
-    told, own = configparser.ConfigParser(), configparser.ConfigParser()
-    told.read_string(block)
+    documented, own = configparser.ConfigParser(), configparser.ConfigParser()
+    documented.read_string(block)
     own.read(ROOT / "ansible.cfg")
-    assert told["defaults"]["stdout_callback"] == own["defaults"]["stdout_callback"]
+    assert documented["defaults"]["stdout_callback"] == own["defaults"]["stdout_callback"]
 
 
 def test_every_make_target_exists() -> None:

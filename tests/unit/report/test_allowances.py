@@ -12,7 +12,7 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import allow
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support import reports
-from tests.support.fleet import GOOD_CLOCK, told
+from tests.support.fleet import GOOD_CLOCK, result_with
 
 QUIET = """NIC statistics:
      tx_timeout: 0
@@ -114,30 +114,30 @@ def test_without_the_packets_there_is_no_rate(before: Any, after: Any) -> None:
 
 
 def test_a_baseline_brings_the_first_sample() -> None:
-    earlier = reports.report(told(GOOD_CLOCK, allowances=[sample(QUIET, 1000.0)])).hosts
+    earlier = reports.report(result_with(GOOD_CLOCK, allowances=[sample(QUIET, 1000.0)])).hosts
     later = reports.report(
-        told(GOOD_CLOCK, allowances=[sample(BUSY, 1060.0)]), earlier=("2026-01-30T00:00:00Z", earlier)
+        result_with(GOOD_CLOCK, allowances=[sample(BUSY, 1060.0)]), earlier=("2026-01-30T00:00:00Z", earlier)
     )
-    assert [one.status for one in later.hosts[0].findings] == ["ok", "advice"]
+    assert [finding.status for finding in later.hosts[0].findings] == ["ok", "advice"]
     assert "EC2's limit" in later.hosts[0].findings[1].reason
     values = {
-        one.labels["allowance"]: one.value
+        sample.labels["allowance"]: sample.value
         for family in text_string_to_metric_families(prometheus.render(later))
         if family.name == "nearmetal_ena_allowance_exceeded_packets"
-        for one in family.samples
+        for sample in family.samples
     }
     assert values["pps_allowance_exceeded"] == 98312
 
 
 @pytest.mark.parametrize("today", [[], [sample(QUIET, 9000.0)], [sample(QUIET, 9000.0, "ens6")]])
 def test_what_a_baseline_found_is_not_found_again(today: Any) -> None:
-    found = reports.report(told(GOOD_CLOCK, allowances=[sample(QUIET, 1000.0), sample(BUSY, 1060.0)]))
-    assert [one.status for one in found.hosts[0].findings] == ["ok", "advice"]
+    found = reports.report(result_with(GOOD_CLOCK, allowances=[sample(QUIET, 1000.0), sample(BUSY, 1060.0)]))
+    assert [finding.status for finding in found.hosts[0].findings] == ["ok", "advice"]
     later = reports.report(
-        told(GOOD_CLOCK, allowances=today), fail_on=["advice"], earlier=("2026-01-30T00:00:00Z", found.hosts)
+        result_with(GOOD_CLOCK, allowances=today), fail_on=["advice"], earlier=("2026-01-30T00:00:00Z", found.hosts)
     )
-    # The counters of ens5 began anew, and count from nothing.
-    assert [one.status for one in later.hosts[0].findings] == ["ok"]
+    # The counters of ens5 were reset and count from 0.
+    assert [finding.status for finding in later.hosts[0].findings] == ["ok"]
     assert later.gate is not None
     assert later.gate.hosts == ()
 
@@ -148,8 +148,8 @@ def facts(seconds: int, pps: int, **more: Any) -> Dict[str, Any]:
 
 
 def test_network_facts_that_looked_for_a_while() -> None:
-    told_ = facts(10, 77, packets={"ens5": 20_000_000})
-    (found,) = allowances.verdicts(allowances.of_network_facts(told_, 5000.0))
+    sampled = facts(10, 77, packets={"ens5": 20_000_000})
+    (found,) = allowances.verdicts(allowances.of_network_facts(sampled, 5000.0))
     assert found["seconds"] == 10
     assert found["deltas"]["pps_allowance_exceeded"] == 77
     assert "At 2,000,000 packets/s the host has 500 ns for each." in found["sentence"]  # S4-17

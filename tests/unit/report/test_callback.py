@@ -15,12 +15,14 @@ from typing import List, Tuple
 
 import pytest
 
-from tests.support.fleet import GOOD_CLOCK, SLOW_CLOCK, Fleet, finding, told
+from tests.support.fleet import GOOD_CLOCK, SLOW_CLOCK, Fleet, finding, result_with
 from tests.support.judged import checked, states, well
 
 MIXED = {
-    "db1": {"told": told(SLOW_CLOCK, finding("numa", "refused", "balancing", reason="pinned by kubelet"))},
-    "db2": {"told": told(GOOD_CLOCK, finding("numa", "ok", "balancing"))},
+    "db1": {
+        "module_result": result_with(SLOW_CLOCK, finding("numa", "refused", "balancing", reason="pinned by kubelet"))
+    },
+    "db2": {"module_result": result_with(GOOD_CLOCK, finding("numa", "ok", "balancing"))},
     "gone": {"fate": "unreachable"},
     "dead": {"fate": "dies"},
 }
@@ -69,7 +71,7 @@ def test_no_hosts(fleet: Fleet) -> None:
     ],
 )
 def test_tags_that_leave_no_task_leave_the_reports_alone(fleet: Fleet, option: str, tag: str, why: str) -> None:
-    fleet.inventory({"h1": {"told": told(GOOD_CLOCK)}})
+    fleet.inventory({"h1": {"module_result": result_with(GOOD_CLOCK)}})
     fleet.reports.mkdir()
     (fleet.reports / "report.json").write_text("an earlier one")
     assert f"No report written: {why}\n" in well(fleet.run(option, tag))
@@ -83,7 +85,9 @@ def test_limit(fleet: Fleet) -> None:
 
 
 def test_hosts_that_die_half_way_keep_what_they_told(fleet: Fleet) -> None:
-    fleet.inventory({"h1": {"told": told(SLOW_CLOCK)}, "h2": {"told": told(GOOD_CLOCK)}})
+    fleet.inventory(
+        {"h1": {"module_result": result_with(SLOW_CLOCK)}, "h2": {"module_result": result_with(GOOD_CLOCK)}}
+    )
     play = fleet.folder / "site.yml"
     play.write_text(
         "- hosts: all\n  gather_facts: false\n  roles: [nearmetal.ec2.tune]\n  tasks:\n"
@@ -102,7 +106,7 @@ def test_hosts_that_die_half_way_keep_what_they_told(fleet: Fleet) -> None:
 
 
 def test_max_fail_percentage_leaves_later_hosts_silent(fleet: Fleet) -> None:
-    fleet.inventory({"h1": {"fate": "dies"}, "h2": {"told": told(GOOD_CLOCK)}})
+    fleet.inventory({"h1": {"fate": "dies"}, "h2": {"module_result": result_with(GOOD_CLOCK)}})
     play = fleet.folder / "site.yml"
     play.write_text(
         "- hosts: all\n  gather_facts: false\n  serial: 1\n  max_fail_percentage: 0\n  roles: [nearmetal.ec2.tune]\n"
@@ -112,7 +116,7 @@ def test_max_fail_percentage_leaves_later_hosts_silent(fleet: Fleet) -> None:
 
 
 def test_all_batches_are_in_one_report(fleet: Fleet) -> None:
-    fleet.inventory({f"h{number}": {"told": told(GOOD_CLOCK)} for number in range(5)})
+    fleet.inventory({f"h{number}": {"module_result": result_with(GOOD_CLOCK)} for number in range(5)})
     play = fleet.folder / "site.yml"
     play.write_text("- hosts: all\n  gather_facts: false\n  serial: 2\n  roles: [nearmetal.ec2.tune]\n")
     run = fleet.run(playbook=str(play))
@@ -121,8 +125,10 @@ def test_all_batches_are_in_one_report(fleet: Fleet) -> None:
 
 
 def test_a_concern_that_failed_is_named(fleet: Fleet) -> None:
-    result = told(GOOD_CLOCK, errors={"hugepages": "the kernel took 3 of 10 pages"}, msg="hugepages: 3 of 10")
-    fleet.inventory({"h1": {"told": result, "fate": "fails"}, "h2": {"told": told(GOOD_CLOCK)}})
+    result = result_with(GOOD_CLOCK, errors={"hugepages": "the kernel took 3 of 10 pages"}, msg="hugepages: 3 of 10")
+    fleet.inventory(
+        {"h1": {"module_result": result, "fate": "fails"}, "h2": {"module_result": result_with(GOOD_CLOCK)}}
+    )
     run = fleet.run()
     assert run.returncode == 2
     assert re.search(r"^h1 +✓  ✗$", well(run), re.M)
@@ -217,11 +223,18 @@ def test_without_the_callback_when_every_host_fails(fleet: Fleet) -> None:
 
 
 def test_drift_since_an_earlier_report(fleet: Fleet) -> None:
-    fleet.inventory({"h1": {"told": told(GOOD_CLOCK)}, "h2": {"told": told(GOOD_CLOCK)}})
+    fleet.inventory(
+        {"h1": {"module_result": result_with(GOOD_CLOCK)}, "h2": {"module_result": result_with(GOOD_CLOCK)}}
+    )
     well(fleet.run())
     earlier = fleet.folder / "earlier.json"
     (fleet.reports / "report.json").rename(earlier)
-    fleet.inventory({"h1": {"told": told({**SLOW_CLOCK, "owner": "chrony"})}, "h2": {"told": told(GOOD_CLOCK)}})
+    fleet.inventory(
+        {
+            "h1": {"module_result": result_with({**SLOW_CLOCK, "owner": "chrony"})},
+            "h2": {"module_result": result_with(GOOD_CLOCK)},
+        }
+    )
     run = fleet.run("-e", f"audit_baseline={earlier}")
     changes = checked(fleet)["drift"]["changes"]
     assert [(change["host"], change["what"], change["owner"]) for change in changes] == [
@@ -231,7 +244,7 @@ def test_drift_since_an_earlier_report(fleet: Fleet) -> None:
 
 
 def test_report_directory_that_cannot_be_written(fleet: Fleet) -> None:
-    fleet.inventory({"h1": {"told": told(GOOD_CLOCK)}})
+    fleet.inventory({"h1": {"module_result": result_with(GOOD_CLOCK)}})
     fleet.reports.write_text("a file is in the way")
     shown = well(fleet.run())
     assert f"can't write {fleet.reports}" in shown
@@ -239,7 +252,7 @@ def test_report_directory_that_cannot_be_written(fleet: Fleet) -> None:
 
 
 def test_a_link_in_the_way_is_replaced_not_followed(fleet: Fleet) -> None:
-    fleet.inventory({"h1": {"told": told(GOOD_CLOCK)}})
+    fleet.inventory({"h1": {"module_result": result_with(GOOD_CLOCK)}})
     precious = fleet.folder / "precious"
     precious.write_text("mine")
     fleet.reports.mkdir(mode=0o700)
@@ -250,7 +263,7 @@ def test_a_link_in_the_way_is_replaced_not_followed(fleet: Fleet) -> None:
 
 
 def test_a_run_that_also_changed_hosts_is_no_audit(fleet: Fleet) -> None:
-    fleet.inventory({"h1": {"told": told({**GOOD_CLOCK, "status": "changed"})}})
+    fleet.inventory({"h1": {"module_result": result_with({**GOOD_CLOCK, "status": "changed"})}})
     play = fleet.folder / "site.yml"
     play.write_text("".join(f"- import_playbook: nearmetal.ec2.{verb}\n" for verb in ("audit", "tune", "audit")))
     assert re.search("^TUNE  1 host", well(fleet.run(playbook=str(play))), re.M)
@@ -258,7 +271,7 @@ def test_a_run_that_also_changed_hosts_is_no_audit(fleet: Fleet) -> None:
 
 
 def test_the_reports_are_there_though_nobody_reads_the_terminal(fleet: Fleet) -> None:
-    fleet.inventory({"h1": {"told": told(GOOD_CLOCK)}})
+    fleet.inventory({"h1": {"module_result": result_with(GOOD_CLOCK)}})
     nobody, ours = os.pipe()
     os.close(nobody)
     with os.fdopen(ours, "w") as closed:
@@ -279,7 +292,7 @@ def test_the_name_of_a_host_is_no_command_to_the_terminal(fleet: Fleet) -> None:
     fleet.inventory(
         {
             f"far{bad}": {"fate": "unreachable"},
-            f"ill{bad}": {"told": told(errors={"smt": "busy"}, msg="smt: busy"), "fate": "fails"},
+            f"ill{bad}": {"module_result": result_with(errors={"smt": "busy"}, msg="smt: busy"), "fate": "fails"},
             f"dead{bad}": {"fate": "dies"},
         }
     )
@@ -295,7 +308,9 @@ def test_the_name_of_a_host_is_no_command_to_the_terminal(fleet: Fleet) -> None:
 def test_a_warning_of_a_host_is_no_command_to_the_terminal(fleet: Fleet, options: Tuple[str, ...]) -> None:
     bad = "\x1b]0;owned\x07\x1b[2J\x9b31m\r"
     aged = {"msg": f"an old{bad} option", "version": f"9{bad}", "collection_name": "nearmetal.ec2"}
-    fleet.inventory({"h1": {"told": told(GOOD_CLOCK, warnings=[f"a clock{bad} went back"], deprecations=[aged])}})
+    fleet.inventory(
+        {"h1": {"module_result": result_with(GOOD_CLOCK, warnings=[f"a clock{bad} went back"], deprecations=[aged])}}
+    )
     run = fleet.run(*options, ANSIBLE_DEPRECATION_WARNINGS="True")
     assert "a clock31m  went back" in well(run) + run.stderr
     assert "an old31m  option" in run.stdout + run.stderr
@@ -304,7 +319,7 @@ def test_a_warning_of_a_host_is_no_command_to_the_terminal(fleet: Fleet, options
 
 
 def test_tasks_of_others_look_as_ever(fleet: Fleet) -> None:
-    fleet.inventory({"h1": {"told": told(GOOD_CLOCK)}})
+    fleet.inventory({"h1": {"module_result": result_with(GOOD_CLOCK)}})
     play = fleet.folder / "site.yml"
     play.write_text(
         "- hosts: all\n  gather_facts: false\n  tasks:\n"
@@ -322,7 +337,7 @@ def test_tasks_of_others_look_as_ever(fleet: Fleet) -> None:
 
 
 def test_progress_of_a_fleet_in_a_terminal(fleet: Fleet) -> None:
-    fleet.inventory({f"h{number:02d}": {"told": told(SLOW_CLOCK)} for number in range(30)})
+    fleet.inventory({f"h{number:02d}": {"module_result": result_with(SLOW_CLOCK)} for number in range(30)})
     shown = in_a_terminal(fleet, "--forks", "2")
     drawn = re.findall("\r\x1b\\[K([^\r\n]+)\r", shown)
     assert drawn
@@ -339,16 +354,16 @@ def test_no_color_in_a_terminal(fleet: Fleet) -> None:
 
 def in_a_terminal(fleet: Fleet, *arguments: str, **more: str) -> str:
     """What a terminal of 80 columns gets to see."""
-    ours, theirs = pty.openpty()
+    ours, terminal_end = pty.openpty()
     process = subprocess.Popen(
         fleet.command(*arguments),
         cwd=fleet.folder,
         env=fleet.environment(TERM="xterm-256color", **more),
         stdin=subprocess.DEVNULL,
-        stdout=theirs,
+        stdout=terminal_end,
         stderr=subprocess.STDOUT,
     )
-    os.close(theirs)
+    os.close(terminal_end)
     parts = []
     try:
         while part := os.read(ours, 65536):

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.fleet import GOOD_CLOCK, SLOW_CLOCK, Fleet, finding, told
+from tests.support.fleet import GOOD_CLOCK, SLOW_CLOCK, Fleet, finding, result_with
 from tests.support.judged import checked, states, well
 
-BAD = {"told": told(SLOW_CLOCK, finding("numa", "refused", "balancing", reason="pinned by kubelet"))}
-GOOD = {"told": told(GOOD_CLOCK, finding("numa", "ok", "balancing"))}
+BAD = {"module_result": result_with(SLOW_CLOCK, finding("numa", "refused", "balancing", reason="pinned by kubelet"))}
+GOOD = {"module_result": result_with(GOOD_CLOCK, finding("numa", "ok", "balancing"))}
 
 
 def test_fail_on(fleet: Fleet) -> None:
@@ -32,7 +32,9 @@ def test_fail_on_passes_a_good_fleet(fleet: Fleet) -> None:
 @pytest.mark.parametrize("callback", ["nearmetal.ec2.fleet", "ansible.builtin.default"])
 def test_fail_on_counts_the_limits_of_ec2(fleet: Fleet, callback: str) -> None:
     over = {"allowances": {"ens5": {"pps_allowance_exceeded": 4211}}, "packets": {"ens5": 12_000_000}}
-    fleet.inventory({"h1": {"told": told(GOOD_CLOCK), **over}, "h2": {"told": told(GOOD_CLOCK)}})
+    fleet.inventory(
+        {"h1": {"module_result": result_with(GOOD_CLOCK), **over}, "h2": {"module_result": result_with(GOOD_CLOCK)}}
+    )
     run = fleet.run("--tags", "all,limits", "-e", '{"audit_fail_on": ["advice"]}', callback=callback)
     assert checked(fleet)["fail_on"] == {"statuses": ["advice"], "hosts": ["h1"], "findings": 1}
     assert run.returncode == 2, run.stdout
@@ -54,7 +56,7 @@ def test_fail_on_that_is_no_list(fleet: Fleet) -> None:
 
 
 def test_baseline_that_is_no_report(fleet: Fleet) -> None:
-    fleet.inventory({"h1": {"told": told(GOOD_CLOCK)}})
+    fleet.inventory({"h1": {"module_result": result_with(GOOD_CLOCK)}})
     (fleet.folder / "other.json").write_text("{}")
     run = fleet.run("-e", "audit_baseline=other.json")
     assert run.returncode == 2

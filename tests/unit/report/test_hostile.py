@@ -33,7 +33,7 @@ from markdown_it import MarkdownIt
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support import reports
-from tests.support.fleet import GOOD_CLOCK, ROOT, finding, told
+from tests.support.fleet import GOOD_CLOCK, ROOT, finding, result_with
 
 SCHEMA = jsonschema.Draft202012Validator(
     json.loads((ROOT / "plugins/plugin_utils/_report/report.schema.json").read_text())
@@ -68,11 +68,11 @@ FIELDS = ("concern", "knob", "where", "reason", "now", "wanted", "reference", "g
 
 def everywhere(value: Any) -> Report:
     """A report in which every string that a host or an inventory can set is this value."""
-    one = {**finding("c", "would_change"), **dict.fromkeys(FIELDS, value)}
+    hostile = {**finding("c", "would_change"), **dict.fromkeys(FIELDS, value)}
     action = dict.fromkeys(("concern", "knob", "what", "where", "before", "after", "scope", "reversible"), value)
-    result = told(
-        one,
-        {**one, "status": "refused"},
+    result = result_with(
+        hostile,
+        {**hostile, "status": "refused"},
         actions=[{**action, "wanted_by": value, "disruptive": value}],
         msg=value,
         errors={value: value},
@@ -92,11 +92,11 @@ def everywhere(value: Any) -> Report:
     collected = Collector()
     collected.add("h1", result)
     collected.groups("h1", [value])
-    collected.add("h2", told(one))
+    collected.add("h2", result_with(hostile))
     collected.failed("h2", value)
     collected.unreachable("h3", value)
-    collected.add(value, told(GOOD_CLOCK))
-    earlier = reports.report(told({**one, "now": "before"})).hosts
+    collected.add(value, result_with(GOOD_CLOCK))
+    earlier = reports.report(result_with({**hostile, "now": "before"})).hosts
     return collected.report(reports.RUN, ["seen"], ["would_change"], ("2026-01-01T00:00:00Z", earlier))
 
 
@@ -122,8 +122,8 @@ def test_json(report: Report) -> None:
     plain = json.loads(text)
     SCHEMA.validate(plain)
     assert len(text) < 200_000
-    for one in strings(plain):
-        assert not {unicodedata.category(character) for character in one} & {"Cc", "Cf", "Cs", "Zl", "Zp"}
+    for value in strings(plain):
+        assert not {unicodedata.category(character) for character in value} & {"Cc", "Cf", "Cs", "Zl", "Zp"}
 
 
 def test_terminal(report: Report) -> None:
@@ -227,7 +227,7 @@ def test_page_allows_only_its_own_style_and_script() -> None:
 
 def test_identity_of_a_host_stays_on_it() -> None:
     report = reports.report(
-        told(GOOD_CLOCK, platform={"instance_id": "i-0123456789", "serial": "ec2abc", "kernel": "6"})
+        result_with(GOOD_CLOCK, platform={"instance_id": "i-0123456789", "serial": "ec2abc", "kernel": "6"})
     )
     assert report.hosts[0].platform == {"kernel": "6"}
 
@@ -246,8 +246,8 @@ SAMPLES = st.fixed_dictionaries(
 
 @given(st.lists(SAMPLES, max_size=3), st.lists(SAMPLES, max_size=3))
 def test_no_number_of_a_host_breaks_the_json(before: List[Any], today: List[Any]) -> None:
-    earlier = reports.report(told(allowances=before)).hosts
-    report = reports.report(told(allowances=today), earlier=("2026-01-01T00:00:00Z", earlier))
+    earlier = reports.report(result_with(allowances=before)).hosts
+    report = reports.report(result_with(allowances=today), earlier=("2026-01-01T00:00:00Z", earlier))
     SCHEMA.validate(json.loads(document.dump(report), parse_constant=_refused))
     for family in text_string_to_metric_families(prometheus.render(report)):
         assert all(math.isfinite(sample.value) for sample in family.samples)
@@ -261,15 +261,15 @@ def _refused(constant: str) -> None:
 def test_facts_with_any_number_make_a_valid_report(seconds: Any, number: Any) -> None:
     sample = {"seconds": seconds, "packets": {"e": number}, "allowances": {"e": {"pps_allowance_exceeded": number}}}
     found = {"ansible_facts": {"nearmetal": {"network": {"sample": sample}}}}
-    report = reports.report(told(allowances=allowances.of_network_facts(found, 1769860800.0)))
+    report = reports.report(result_with(allowances=allowances.of_network_facts(found, 1769860800.0)))
     SCHEMA.validate(json.loads(document.dump(report), parse_constant=_refused))
 
 
 def test_an_earlier_report_with_numbers_beyond_json_makes_a_valid_one(tmp_path: Path) -> None:
-    told_ = told(allowances=[{"interface": "ens5", "seconds": 5, "packets": 0, "counters": {}, "more": 7}])
+    reported = result_with(allowances=[{"interface": "ens5", "seconds": 5, "packets": 0, "counters": {}, "more": 7}])
     path = tmp_path / "report.json"
-    path.write_text(document.dump(reports.report(told_)).replace('"more": 7', '"more": 1e999'))
-    report = reports.report(told_, earlier=document.load(str(path)))
+    path.write_text(document.dump(reports.report(reported)).replace('"more": 7', '"more": 1e999'))
+    report = reports.report(reported, earlier=document.load(str(path)))
     SCHEMA.validate(json.loads(document.dump(report), parse_constant=_refused))
 
 
@@ -303,14 +303,16 @@ def test_any_result_makes_a_valid_report(result: Dict[str, Any], findings: List[
 
 
 def test_a_host_that_reports_without_end_is_cut_and_that_is_said() -> None:
-    endless = told(*[finding(f"concern{number}", "ok", reason="r" * 1900) for number in range(5000)])
-    report = reports.report(endless, told(GOOD_CLOCK))
+    endless = result_with(*[finding(f"concern{number}", "ok", reason="r" * 1900) for number in range(5000)])
+    report = reports.report(endless, result_with(GOOD_CLOCK))
     assert len(document.dump(report)) < 1_000_000
     assert "more than 256 KiB" in report.hosts[0].notes[0]
     assert report.hosts[1].notes == ()
 
 
 def test_findings_of_another_form_are_counted() -> None:
-    report = reports.report({**told(GOOD_CLOCK), "findings": [GOOD_CLOCK, finding("numa", "excellent"), "a text"]})
-    assert [one.concern for one in report.hosts[0].findings] == ["clocksource"]
+    report = reports.report(
+        {**result_with(GOOD_CLOCK), "findings": [GOOD_CLOCK, finding("numa", "excellent"), "a text"]}
+    )
+    assert [finding.concern for finding in report.hosts[0].findings] == ["clocksource"]
     assert "2 findings" in report.hosts[0].notes[0]

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from tests.support.fleet import GOOD_CLOCK, SLOW_CLOCK, Fleet, told
+from tests.support.fleet import GOOD_CLOCK, SLOW_CLOCK, Fleet, result_with
 from tests.support.judged import checked, states, well
 
 
@@ -31,23 +31,29 @@ RESCUED = """
         - ansible.builtin.debug: {{msg: went on}}
     - nearmetal.ec2.tune:
       check_mode: true
-      when: told.findings | length > 0
+      when: module_result.findings | length > 0
 """
 
 
 @pytest.mark.parametrize("task", ["ansible.builtin.fail: {msg: mine}", "nearmetal.ec2.tune: {workload: base}"])
 def test_a_rescued_host_did_not_fail(fleet: Fleet, task: str) -> None:
-    ill = told(errors={"smt": "busy"}, msg="smt: busy")
-    fleet.inventory({"h1": {"told": ill, "fate": "fails"} if "tune" in task else {"told": told(SLOW_CLOCK)}})
+    ill = result_with(errors={"smt": "busy"}, msg="smt: busy")
+    fleet.inventory(
+        {
+            "h1": {"module_result": ill, "fate": "fails"}
+            if "tune" in task
+            else {"module_result": result_with(SLOW_CLOCK)}
+        }
+    )
     assert played(fleet, RESCUED.format(task=task)).returncode == 0
     (host,) = checked(fleet)["hosts"]
-    assert (host["state"], host["message"]) == ("reported", ill["msg"] if "tune" in task else "as told")
+    assert (host["state"], host["message"]) == ("reported", ill["msg"] if "tune" in task else "as reported")
     assert host["errors"] == ({"smt": "busy"} if "tune" in task else {})
     assert 'nearmetal_host_reported{host="h1"} 1' in (fleet.reports / "report.prom").read_text()
 
 
 def test_a_module_of_ours_that_died_told_nothing_whoever_rescues_it(fleet: Fleet) -> None:
-    fleet.inventory({"h1": {"fate": "dies", "told": {"findings": []}}})
+    fleet.inventory({"h1": {"fate": "dies", "module_result": {"findings": []}}})
     assert played(fleet, RESCUED.format(task="nearmetal.ec2.tune:")).returncode == 0
     assert states(checked(fleet)) == {"h1": "failed"}
 
@@ -60,7 +66,13 @@ def test_a_module_of_ours_that_died_told_nothing_whoever_rescues_it(fleet: Fleet
     ],
 )
 def test_what_fails_in_a_play_of_others_is_theirs(fleet: Fleet, task: str, variables: "dict[str, object]") -> None:
-    fleet.inventory({"h0": {"told": told(GOOD_CLOCK)}, "h1": {"told": told(GOOD_CLOCK), **variables}, "h2": variables})
+    fleet.inventory(
+        {
+            "h0": {"module_result": result_with(GOOD_CLOCK)},
+            "h1": {"module_result": result_with(GOOD_CLOCK), **variables},
+            "h2": variables,
+        }
+    )
     text = "- import_playbook: nearmetal.ec2.audit\n  vars: {target: 'h0,h1'}\n"
     run = played(fleet, f"{text}- hosts: h1,h2\n  gather_facts: false\n  tasks:\n    - {task}\n")
     assert run.returncode in (2, 4)
@@ -69,7 +81,12 @@ def test_what_fails_in_a_play_of_others_is_theirs(fleet: Fleet, task: str, varia
 
 
 def test_a_loop_of_ours_that_failed_is_no_silence(fleet: Fleet) -> None:
-    fleet.inventory({"h1": {"told": {"failed": True, "msg": "broken arguments"}}, "h2": {"told": told(GOOD_CLOCK)}})
+    fleet.inventory(
+        {
+            "h1": {"module_result": {"failed": True, "msg": "broken arguments"}},
+            "h2": {"module_result": result_with(GOOD_CLOCK)},
+        }
+    )
     text = "- hosts: all\n  gather_facts: false\n  tasks:\n    - nearmetal.ec2.tune:\n      loop: [1, 2]\n"
     assert played(fleet, text).returncode == 2
     assert states(checked(fleet)) == {"h1": "failed", "h2": "reported"}
@@ -89,7 +106,7 @@ HOW = ("include_role: {name: nearmetal.ec2.audit}", "include_tasks: tasks.yml")
 
 @pytest.mark.parametrize("include", HOW)
 def test_hosts_that_were_lost_before_an_include_are_in_the_report(fleet: Fleet, include: str) -> None:
-    fleet.inventory({f"h{number}": {"told": told(GOOD_CLOCK)} for number in (1, 2, 3)})
+    fleet.inventory({f"h{number}": {"module_result": result_with(GOOD_CLOCK)} for number in (1, 2, 3)})
     (fleet.folder / "tasks.yml").write_text("- nearmetal.ec2.tune:\n  check_mode: true\n")
     assert played(fleet, INCLUDED.format(include=include, gathers=False)).returncode == 2
     report = checked(fleet)

@@ -30,7 +30,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.support import reports
 from tests.support.fake_kernel import FakeKernel
 from tests.support.fake_processes import first, process, together
-from tests.support.fleet import GOOD_CLOCK, ROOT, SLOW_CLOCK, finding, told
+from tests.support.fleet import GOOD_CLOCK, ROOT, SLOW_CLOCK, finding, result_with
 from tests.support.hosts import files_of
 
 Call = Callable[..., Dict[str, Any]]
@@ -38,10 +38,10 @@ Call = Callable[..., Dict[str, Any]]
 
 def test_a_later_result_replaces_what_was_said_about_its_concerns_only() -> None:
     collected = Collector()
-    collected.add("h1", told(SLOW_CLOCK, finding("numa", "ok")))
-    collected.add("h1", told(GOOD_CLOCK, finding("smt", "ok")))
+    collected.add("h1", result_with(SLOW_CLOCK, finding("numa", "ok")))
+    collected.add("h1", result_with(GOOD_CLOCK, finding("smt", "ok")))
     (host,) = collected.report(reports.RUN).hosts
-    assert sorted((one.concern, one.status) for one in host.findings) == [
+    assert sorted((finding.concern, finding.status) for finding in host.findings) == [
         ("clocksource", "ok"),
         ("numa", "ok"),
         ("smt", "ok"),
@@ -49,7 +49,7 @@ def test_a_later_result_replaces_what_was_said_about_its_concerns_only() -> None
 
 
 def test_every_status_of_a_finding_has_a_look() -> None:
-    result = told(*[finding("numa", status, knob=f"knob{number}") for number, status in enumerate(STATUSES)])
+    result = result_with(*[finding("numa", status, knob=f"knob{number}") for number, status in enumerate(STATUSES)])
     totals = document.document(reports.report(result))["totals"]["findings"]
     assert totals == dict.fromkeys(reversed(totals), 1)
     assert set(totals) == set(STATUSES)
@@ -72,14 +72,16 @@ def test_a_report_keeps_the_map_of_queues_in_its_form() -> None:
     served = {"cpus": "4", "nodes": "2", "rps": "5,13", "xps": "0-7"}
     nic = {"name": "ens3", "place": "0000:00:03.0", "node": 2, "queues": [{"queue": 0, "now": served, "wanted": None}]}
     collected = Collector()
-    collected.add("h0", told(finding("network_irq", "ok"), queue_map=[{**nic, "mac": "02:00"}, "junk", {"queues": 7}]))
-    collected.add("h0", told(GOOD_CLOCK))
+    collected.add(
+        "h0", result_with(finding("network_irq", "ok"), queue_map=[{**nic, "mac": "02:00"}, "junk", {"queues": 7}])
+    )
+    collected.add("h0", result_with(GOOD_CLOCK))
     (host,) = document.document(collected.report(reports.RUN))["hosts"]
     assert host["queue_map"] == (nic, {"name": "", "place": "", "node": None, "queues": []})
 
 
 def test_the_nine_headings_are_those_of_the_talk() -> None:
-    headings = document.document(reports.report(told(GOOD_CLOCK, finding("future", "ok"))))["headings"]
+    headings = document.document(reports.report(result_with(GOOD_CLOCK, finding("future", "ok"))))["headings"]
     assert [heading["number"] for heading in headings] == list(range(1, 11))
     assert headings[1]["concerns"] == ["clocksource"]
     assert headings[9] == {"number": 10, "title": "Other", "concerns": ["future"]}
@@ -87,12 +89,12 @@ def test_the_nine_headings_are_those_of_the_talk() -> None:
 
 def test_every_concern_of_the_collection_has_a_heading() -> None:
     roles = {path.name for path in (ROOT / "roles").iterdir()} - {"audit", "tune", "restore"}
-    headings = document.document(reports.report(told(*[finding(role, "ok") for role in roles])))["headings"]
+    headings = document.document(reports.report(result_with(*[finding(role, "ok") for role in roles])))["headings"]
     assert headings[9]["concerns"] == []
 
 
 def test_a_heading_that_nothing_answers_is_called_not_audited() -> None:
-    report = reports.report(told(GOOD_CLOCK, finding("numa", "ok"), finding("ebs", "ok"), platform={}))
+    report = reports.report(result_with(GOOD_CLOCK, finding("numa", "ok"), finding("ebs", "ok"), platform={}))
     missing = "; ".join(
         (
             "Newest generation, HVM",
@@ -117,14 +119,16 @@ def changes(before: Dict[str, Any], after: Dict[str, Any], mode: str = "audit") 
 
 
 def test_no_drift() -> None:
-    assert changes(told(GOOD_CLOCK), told(GOOD_CLOCK)) == []
+    assert changes(result_with(GOOD_CLOCK), result_with(GOOD_CLOCK)) == []
 
 
 @pytest.mark.parametrize(("kind", "knob"), [("xen_hvm", "clocksource.source"), ("nitro_big", "smt.threads")])
 def test_what_a_run_set_is_no_drift_in_the_next_audit(tmp_path: Path, call: Call, kind: str, knob: str) -> None:
     host = FakeKernel(tmp_path, files_of(kind))
     untouched, tuned = call(tune.main, host, check=True, workload="hpc"), call(tune.main, host, workload="hpc")
-    assert knob in {f"{one['concern']}.{one['knob']}" for one in tuned["findings"] if one["status"] == "changed"}
+    assert knob in {
+        f"{finding['concern']}.{finding['knob']}" for finding in tuned["findings"] if finding["status"] == "changed"
+    }
     assert changes(tuned, call(tune.main, host, check=True, workload="hpc")) == []
     (drifted,) = [change for change in changes(untouched, tuned, "tune") if change["what"] == knob]
     assert drifted["after"] in ("tsc (ok)", "disabled (ok)")
@@ -132,39 +136,39 @@ def test_what_a_run_set_is_no_drift_in_the_next_audit(tmp_path: Path, call: Call
 
 
 def test_a_measured_value_drifts_when_its_status_does(tmp_path: Path, call: Call) -> None:
-    told_ = []
+    results = []
     for stolen in (1100, 2300, 90000):
         times = {"/proc/stat": f"cpu  100000 0 100000 800000 0 0 0 {stolen} 0 0\n"}
         host = FakeKernel(tmp_path / str(stolen), files_of("nitro", times))
-        told_.append(call(tune.main, host, check=True, workload="base"))
-    assert {one["now"] for result in told_ for one in result["findings"] if one["knob"] == "steal"} == {
+        results.append(call(tune.main, host, check=True, workload="base"))
+    assert {finding["now"] for result in results for finding in result["findings"] if finding["knob"] == "steal"} == {
         "0.1 %",
         "0.2 %",
         "8.2 %",
     }
-    assert changes(told_[0], told_[1]) == []
-    (gone, gained) = changes(told_[1], told_[2])
-    assert (gone["what"], gone["before"]) == ("kernel_check.steal", "0.2 % (ok)")
+    assert changes(results[0], results[1]) == []
+    (lost, gained) = changes(results[1], results[2])
+    assert (lost["what"], lost["before"]) == ("kernel_check.steal", "0.2 % (ok)")
     assert "EC2 doesn't oversubscribe CPUs" in gained["after"]
 
 
 def test_what_runs_drifts_by_its_workload_and_not_by_its_processes(tmp_path: Path, call: Call) -> None:
-    told_ = []
+    results = []
     for number, names in enumerate((["java"], ["java", "sh"], ["postgres"], ["postgres", "postgres"])):
         processes = [process(70 + pid, name, f"/usr/bin/{name}") for pid, name in enumerate(names)]
         host = FakeKernel(tmp_path / str(number), files_of("nitro", together(first(), *processes)))
-        told_.append(call(tune.main, host, check=True, workload="auto"))
-    assert changes(told_[0], told_[1]) == []
-    assert changes(told_[2], told_[3]) == []
-    found = changes(told_[1], told_[2])
-    assert [(one["what"], one["before"], one["after"]) for one in found] == [
+        results.append(call(tune.main, host, check=True, workload="auto"))
+    assert changes(results[0], results[1]) == []
+    assert changes(results[2], results[3]) == []
+    found = changes(results[1], results[2])
+    assert [(change["what"], change["before"], change["after"]) for change in found] == [
         ("tune advice", "base", "–"),
         ("tune advice", "–", "nvme_storage"),
     ]
 
 
 def test_a_value_that_moved() -> None:
-    assert changes(told(GOOD_CLOCK), told({**SLOW_CLOCK, "owner": "tuned"})) == [
+    assert changes(result_with(GOOD_CLOCK), result_with({**SLOW_CLOCK, "owner": "tuned"})) == [
         {
             "host": "h0",
             "concern": "clocksource",
@@ -177,7 +181,7 @@ def test_a_value_that_moved() -> None:
 
 
 def test_what_this_run_set_is_owned_by_us() -> None:
-    (change,) = changes(told(SLOW_CLOCK), told({**SLOW_CLOCK, "status": "changed"}), "tune")
+    (change,) = changes(result_with(SLOW_CLOCK), result_with({**SLOW_CLOCK, "status": "changed"}), "tune")
     assert change["after"] == "tsc (ok)"
     assert change["owner"] == "nearmetal.ec2"
 
@@ -185,29 +189,38 @@ def test_what_this_run_set_is_owned_by_us() -> None:
 def test_a_device_that_came() -> None:
     new = finding("network_irq", "ok", "affinity", where="ens6")
     old = finding("network_irq", "ok", "affinity", where="ens5")
-    assert [change["what"] for change in changes(told(old), told(old, new))] == ["network_irq.affinity ens6"]
+    assert [change["what"] for change in changes(result_with(old), result_with(old, new))] == [
+        "network_irq.affinity ens6"
+    ]
 
 
 def test_a_concern_that_only_one_run_asked_about_is_no_drift() -> None:
-    assert changes(told(GOOD_CLOCK), told(GOOD_CLOCK, finding("numa", "refused"))) == []
+    assert changes(result_with(GOOD_CLOCK), result_with(GOOD_CLOCK, finding("numa", "refused"))) == []
 
 
 def test_a_host_that_was_resized() -> None:
-    bigger = {**told(GOOD_CLOCK)["platform"], "instance_type": "m4.10xlarge"}
-    (change,) = changes(told(GOOD_CLOCK), told(GOOD_CLOCK, platform=bigger))
+    bigger = {**result_with(GOOD_CLOCK)["platform"], "instance_type": "m4.10xlarge"}
+    (change,) = changes(result_with(GOOD_CLOCK), result_with(GOOD_CLOCK, platform=bigger))
     assert (change["what"], change["before"], change["after"]) == ("instance_type", "m4.large", "m4.10xlarge")
 
 
 def test_hosts_that_came_and_went() -> None:
-    both, one = reports.report(told(GOOD_CLOCK), told(GOOD_CLOCK)), reports.report(told(GOOD_CLOCK))
-    (came,) = drift.compare("then", one.hosts, both.hosts, "audit")["changes"]
+    both, single = (
+        reports.report(result_with(GOOD_CLOCK), result_with(GOOD_CLOCK)),
+        reports.report(result_with(GOOD_CLOCK)),
+    )
+    (came,) = drift.compare("then", single.hosts, both.hosts, "audit")["changes"]
     assert (came["host"], came["before"], came["after"]) == ("h1", "not in the play", "reported")
-    assert drift.compare("then", both.hosts, one.hosts, "audit") == {"since": "then", "changes": [], "absent": ["h1"]}
+    assert drift.compare("then", both.hosts, single.hosts, "audit") == {
+        "since": "then",
+        "changes": [],
+        "absent": ["h1"],
+    }
 
 
 def test_hosts_that_a_limit_left_out_are_one_line() -> None:
-    earlier = ("2026-01-30T00:00:00Z", reports.report(*[told(GOOD_CLOCK)] * 500).hosts)
-    limited = reports.report(told(GOOD_CLOCK), earlier=earlier)
+    earlier = ("2026-01-30T00:00:00Z", reports.report(*[result_with(GOOD_CLOCK)] * 500).hosts)
+    limited = reports.report(result_with(GOOD_CLOCK), earlier=earlier)
     sentence = "499 hosts of that report are not in this play: h1, h10, h100 and 496 more"
     assert f"  {sentence}" in terminal.render(limited, 100)
     assert sentence in markdown.render(limited)
@@ -216,7 +229,7 @@ def test_hosts_that_a_limit_left_out_are_one_line() -> None:
 
 def test_advice_that_is_new() -> None:
     advice = finding("clocksource", "advice", reason="4 sockets")
-    (change,) = changes(told(GOOD_CLOCK), told(GOOD_CLOCK, advice))
+    (change,) = changes(result_with(GOOD_CLOCK), result_with(GOOD_CLOCK, advice))
     assert change["after"] == "4 sockets"
 
 
@@ -269,7 +282,7 @@ def metrics(report: Report) -> Dict[str, Dict[Any, float]]:
 def test_numbers_for_prometheus() -> None:
     collected = Collector()
     twice = [finding("network_irq", "would_change", "affinity", where=where) for where in ("ens5", "ens6")]
-    collected.add("h1", told(*twice, reboot_required=True, errors={"smt": "busy"}), failed=True)
+    collected.add("h1", result_with(*twice, reboot_required=True, errors={"smt": "busy"}), failed=True)
     collected.unreachable("h2", "gone")
     found = metrics(collected.report(reports.RUN))
     assert found["nearmetal_findings"] == {("h1", "network_irq", "affinity", "would_change"): 2}
@@ -282,6 +295,6 @@ def test_numbers_for_prometheus() -> None:
 
 
 def test_no_value_and_no_sentence_in_prometheus() -> None:
-    text = prometheus.render(reports.report(told(SLOW_CLOCK)))
+    text = prometheus.render(reports.report(result_with(SLOW_CLOCK)))
     assert "xen" not in text
     assert "vDSO" not in text

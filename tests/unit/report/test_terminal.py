@@ -17,7 +17,7 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.progress imp
 
 from tests.support import reports
 from tests.support.fake_kernel import FakeKernel
-from tests.support.fleet import GOOD_CLOCK, SLOW_CLOCK, finding, told
+from tests.support.fleet import GOOD_CLOCK, SLOW_CLOCK, finding, result_with
 from tests.support.hosts import files_of
 
 Call = Callable[..., Dict[str, Any]]
@@ -32,7 +32,7 @@ def shown(report: reports.Report, columns: int = 80) -> List[str]:
 @pytest.mark.parametrize("hosts", [1, 3, 400])
 def test_lines_fit(columns: int, hosts: int) -> None:
     statuses = ("needs_reboot", "needs_restart", *["advice"] * len(NAMES))
-    result = told(
+    result = result_with(
         *[
             finding(name, status, knob="k" * 30, now="v" * 90, reason="word " * 60)
             for name, status in zip(NAMES, statuses)
@@ -50,14 +50,14 @@ def test_a_path_is_told_whole_and_once(columns: int) -> None:
     path = "/etc/tmpfiles.d/nearmetal-hugepages.conf"
     kept = finding("hugepages", "would_change", "persist", where=path, wanted=path, reason="kept")
     long = finding("network_irq", "would_change", "policy", now="a" * 30, wanted="b" * 30, where="0000:00:05.0")
-    text = "".join(shown(reports.report(told(kept, long)), columns)).replace(" ", "")
+    text = "".join(shown(reports.report(result_with(kept, long)), columns)).replace(" ", "")
     assert text.count(path) == 1
     assert f"–→{path}" in text
     assert f"policy0000:00:05.0{'a' * 30}→{'b' * 30}" in text
 
 
 def test_a_mark_stands_under_the_bar_of_its_concern() -> None:
-    result = told(*[finding(name, "ok") for name in NAMES if name != "numa"], finding("numa", "refused"))
+    result = result_with(*[finding(name, "ok") for name in NAMES if name != "numa"], finding("numa", "refused"))
     lines = shown(reports.report(result, result))
     row = next(line for line in lines if line.startswith("h0"))
     head = next(line for line in lines if "numa ┐" in line)
@@ -65,7 +65,9 @@ def test_a_mark_stands_under_the_bar_of_its_concern() -> None:
 
 
 def test_concerns_stand_in_the_order_of_the_nine_headings() -> None:
-    result = told(finding("profiling", "ok"), finding("clocksource", "ok"), finding("ebs", "ok"), finding("new", "ok"))
+    result = result_with(
+        finding("profiling", "ok"), finding("clocksource", "ok"), finding("ebs", "ok"), finding("new", "ok")
+    )
     lines = shown(reports.report(result, result))
     names = [line.split()[0] for line in lines if "┐" in line]
     assert names == ["new", "profiling", "ebs", "clocksource"]  # from right to left
@@ -74,7 +76,7 @@ def test_concerns_stand_in_the_order_of_the_nine_headings() -> None:
 def test_hosts_of_a_large_fleet_with_equal_marks_share_a_row() -> None:
     collected = Collector()
     for number in range(60):
-        collected.add(f"web-{number:02d}", told(SLOW_CLOCK if number % 3 else GOOD_CLOCK))
+        collected.add(f"web-{number:02d}", result_with(SLOW_CLOCK if number % 3 else GOOD_CLOCK))
     lines = shown(collected.report(reports.RUN))
     assert [line.split() for line in lines if line.startswith("web-")] == [
         ["web-01", "+39", "●"],
@@ -83,7 +85,9 @@ def test_hosts_of_a_large_fleet_with_equal_marks_share_a_row() -> None:
 
 
 def test_the_worst_status_speaks_for_a_cell() -> None:
-    result = told(finding("numa", "ok", "a"), finding("numa", "would_change", "b"), finding("numa", "advice", "c"))
+    result = result_with(
+        finding("numa", "ok", "a"), finding("numa", "would_change", "b"), finding("numa", "advice", "c")
+    )
     assert ["h0", "●"] in [line.split() for line in shown(reports.report(result, result))]
 
 
@@ -93,11 +97,11 @@ def test_what_keeps_a_value_neither_marks_a_good_concern_nor_comes_first(
 ) -> None:
     """The unit and what persists are to be set on every host: the slow clock of one is what matters."""
     kinds = {"n1": "nitro", "n2": "nitro", "xen": "xen_hvm"}
-    told_ = {
+    results = {
         name: call(tune.main, FakeKernel(tmp_path / name, files_of(kind)), check=check, workload="base")
         for name, kind in kinds.items()
     }
-    lines = shown(reports.collector(told_).report(reports.RUN))
+    lines = shown(reports.collector(results).report(reports.RUN))
     mark = "●" if check else "◆"
     assert [line.split() for line in lines if line.startswith(("n1 ", "n2 ", "xen "))] == [
         ["n1", "✓", "✓", "–", mark],
@@ -106,17 +110,17 @@ def test_what_keeps_a_value_neither_marks_a_good_concern_nor_comes_first(
     ]
     tops = [line.split()[3] for line in lines if " host" in line and "  ● " in line]
     assert tops == (["clocksource.source", "clocksource.persist", "unit.agent"] if check else [])
-    one = shown(reports.collector({"n1": told_["n1"]}).report(reports.RUN), 100)
-    assert [line.split()[2] for line in one if line.startswith(("● c", "◆ c", "✓ c"))] == ["source", "persist"]
+    single = shown(reports.collector({"n1": results["n1"]}).report(reports.RUN), 100)
+    assert [line.split()[2] for line in single if line.startswith(("● c", "◆ c", "✓ c"))] == ["source", "persist"]
 
 
 def test_what_stands_in_the_way_of_keeping_a_value_marks_its_concern() -> None:
-    result = told(GOOD_CLOCK, finding("clocksource", "refused", "persist"))
+    result = result_with(GOOD_CLOCK, finding("clocksource", "refused", "persist"))
     assert ["h0", "!"] in [line.split() for line in shown(reports.report(result, result))]
 
 
 def test_top_findings_come_by_number_of_hosts() -> None:
-    rare, common = told(finding("smt", "would_change", now=1, wanted=2), SLOW_CLOCK), told(SLOW_CLOCK)
+    rare, common = result_with(finding("smt", "would_change", now=1, wanted=2), SLOW_CLOCK), result_with(SLOW_CLOCK)
     lines = [
         line.strip() for line in shown(reports.report(rare, common, common)) if " hosts  ●" in line or "1 host " in line
     ]
@@ -124,22 +128,22 @@ def test_top_findings_come_by_number_of_hosts() -> None:
 
 
 def test_hosts_with_different_values_are_not_given_one() -> None:
-    other = told({**SLOW_CLOCK, "now": "hpet"})
+    other = result_with({**SLOW_CLOCK, "now": "hpet"})
     assert "would change" in next(
-        line for line in shown(reports.report(told(SLOW_CLOCK), other)) if "2 hosts  ●" in line
+        line for line in shown(reports.report(result_with(SLOW_CLOCK), other)) if "2 hosts  ●" in line
     )
 
 
 def test_what_is_good_as_it_is_points_nowhere() -> None:
     newer = finding("kernel_check", "ok", knob="kernel", now="6.1.0", wanted="3.10", reason="3.10 or newer")
-    lines = shown(reports.report(told(newer, SLOW_CLOCK)), 40)
+    lines = shown(reports.report(result_with(newer, SLOW_CLOCK)), 40)
     assert "✓ kernel_check kernel  6.1.0" in lines
     assert "● clocksource source  xen → tsc" in lines
 
 
 @pytest.mark.parametrize("state", ["failed", "unreachable"])
 def test_nothing_is_left_to_do_only_where_a_host_said_so(state: str) -> None:
-    collected = reports.collector({"good": told(GOOD_CLOCK), "also": told(GOOD_CLOCK)})
+    collected = reports.collector({"good": result_with(GOOD_CLOCK), "also": result_with(GOOD_CLOCK)})
     assert "Nothing is left to do." in shown(collected.report(reports.RUN))
     getattr(collected, state)("bad", "gone")
     assert "Nothing is left to do on the hosts that reported." in shown(collected.report(reports.RUN))
@@ -148,7 +152,9 @@ def test_nothing_is_left_to_do_only_where_a_host_said_so(state: str) -> None:
 def test_a_failed_concern_hides_no_other_trouble_of_its_host() -> None:
     collected = Collector()
     for name in ("a", "b", "c"):
-        collected.add(name, told(GOOD_CLOCK, errors={"smt": "busy"}, msg="clocksource: as wanted; smt: busy"), True)
+        collected.add(
+            name, result_with(GOOD_CLOCK, errors={"smt": "busy"}, msg="clocksource: as wanted; smt: busy"), True
+        )
     collected.failed("b", "Restart the database: no such unit")
     collected.unreachable("c", "no route")
     troubles = [line for line in shown(collected.report(reports.RUN)) if line.startswith("✗ ") and ":" in line]
@@ -156,14 +162,14 @@ def test_a_failed_concern_hides_no_other_trouble_of_its_host() -> None:
 
 
 def test_what_the_aws_api_changes_is_fixed_by_its_own_role() -> None:
-    result = told(finding("ebs", "would_change", "type", now="gp2", wanted="gp3"))
+    result = result_with(finding("ebs", "would_change", "type", now="gp2", wanted="gp3"))
     lines = shown(reports.report(result, result))
     assert "     fix   the role nearmetal.ec2.ebs: see docs/cloud.md" in lines
 
 
 def test_reboots_are_named() -> None:
-    result = told(finding("smt", "needs_reboot"), reboot_required=True, reboot_reasons=["smt: nosmt"])
-    assert "1 host needs a reboot: h1" in shown(reports.report(told(GOOD_CLOCK), result))
+    result = result_with(finding("smt", "needs_reboot"), reboot_required=True, reboot_reasons=["smt: nosmt"])
+    assert "1 host needs a reboot: h1" in shown(reports.report(result_with(GOOD_CLOCK), result))
 
 
 def test_limits_of_ec2_are_told_with_numbers() -> None:
@@ -171,7 +177,7 @@ def test_limits_of_ec2_are_told_with_numbers() -> None:
         {"interface": "ens5", "seconds": at, "packets": packets, "counters": {"pps_allowance_exceeded": events}}
         for at, packets, events in ((100, 0, 500), (400, 600_000_000, 1704))
     ]
-    text = " ".join(" ".join(shown(reports.report(told(GOOD_CLOCK, allowances=samples)))).split())
+    text = " ".join(" ".join(shown(reports.report(result_with(GOOD_CLOCK, allowances=samples)))).split())
     assert "ens5 is at EC2's limit (packets per second: 1,204 packets over it in 300 s): tuning can't help" in text
     assert "At 2,000,000 packets/s the host has 500 ns for each." in text
 
@@ -189,7 +195,7 @@ def test_time_left() -> None:
     collected.expect(f"h{number}" for number in range(100))
     progress.show(collected, "audit")
     for number in range(25):
-        collected.add(f"h{number}", told(SLOW_CLOCK))
+        collected.add(f"h{number}", result_with(SLOW_CLOCK))
     now[0] = 30.0
     progress.show(collected, "audit")
     assert "audit: 25/100 hosts  25 to act on  1:30 left" in stream.getvalue()
@@ -203,7 +209,7 @@ def test_a_log_gets_a_line_every_ten_seconds() -> None:
     collected.expect(f"h{number}" for number in range(100))
     for second in range(41):
         now[0] = float(second)
-        collected.add(f"h{second}", told(SLOW_CLOCK))
+        collected.add(f"h{second}", result_with(SLOW_CLOCK))
         progress.show(collected, "audit")
     lines = stream.getvalue().splitlines()
     assert [line.split("  ")[0] for line in lines] == [

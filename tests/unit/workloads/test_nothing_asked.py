@@ -32,7 +32,9 @@ def everything(root: Path) -> Dict[str, int]:
     return {str(path): os.lstat(path).st_mtime_ns for path in sorted(root.rglob("*")) if not path.is_dir()}
 
 
-@pytest.mark.parametrize("concern", [one for one in TUNING if one.name not in IN_BASE], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "concern", [concern for concern in TUNING if concern.name not in IN_BASE], ids=lambda concern: concern.name
+)
 def test_where_base_has_nothing_nothing_is_changed_and_the_options_are_named(
     concern: Any, tmp_path: Path, call: Call
 ) -> None:
@@ -81,14 +83,14 @@ def test_a_workloads_value_left_out_by_exclude_is_taken_back_as_before(tmp_path:
     assert excluded["changed"]
 
 
-@pytest.mark.parametrize("concern", CONCERNS.values(), ids=lambda one: one.name)
+@pytest.mark.parametrize("concern", CONCERNS.values(), ids=lambda concern: concern.name)
 def test_no_role_decides_by_a_default_of_its_own(concern: Any) -> None:
     defaults = yaml.safe_load((ROOT / f"roles/{concern.name}/defaults/main.yml").read_text("utf-8"))
     assert {f"{concern.name}_{option}" for option in managed(concern)} & set(defaults) == set()
 
 
 @pytest.mark.parametrize(
-    "place", ["README.md", "docs/workloads.md", *(f"roles/{one.name}/README.md" for one in CONCERNS.values())]
+    "place", ["README.md", "docs/workloads.md", *(f"roles/{concern.name}/README.md" for concern in CONCERNS.values())]
 )
 def test_the_rule_stands_everywhere_in_the_same_words(place: str) -> None:
     assert RULE in (ROOT / place).read_text("utf-8")

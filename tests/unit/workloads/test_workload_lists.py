@@ -38,7 +38,7 @@ def running(root: Path, *processes: Dict[str, str]) -> FakeKernel:
 
 
 def said(result: Dict[str, Any]) -> List[Dict[str, Any]]:
-    return [one for one in result["findings"] if one["concern"] == "tune"]
+    return [finding for finding in result["findings"] if finding["concern"] == "tune"]
 
 
 def value(host: FakeKernel, key: str) -> str:
@@ -75,8 +75,10 @@ def test_several_are_tuned_together_and_all_are_named(
 def test_a_contradiction_is_advice_and_the_later_value_is_set(tmp_path: Path, call: Call) -> None:
     host = running(tmp_path)
     result = call(tune.main, host, workload=["web", "in_memory_database"])
-    advice = [one for one in result["findings"] if one["knob"] == "thp" and one["status"] == "advice"]
-    assert [one["reason"][:60] for one in advice] == ["web wants madvise, in_memory_database wants never: never is "]
+    advice = [finding for finding in result["findings"] if finding["knob"] == "thp" and finding["status"] == "advice"]
+    assert [finding["reason"][:60] for finding in advice] == [
+        "web wants madvise, in_memory_database wants never: never is "
+    ]
     thp = Path(host.root) / "sys/kernel/mm/transparent_hugepage/enabled"
     assert "[never]" in thp.read_text()
 
@@ -87,7 +89,7 @@ def test_a_contradiction_is_silent_while_a_waiver_of_its_knob_holds(
 ) -> None:
     waiver = {"knob": "hugepages.thp", "reason": "measured", "expires": last_day}
     result = call(tune.main, running(tmp_path), check=True, workload=["web", "in_memory_database"], waivers=[waiver])
-    reasons = [one["reason"] for one in result["findings"] if one["knob"] == "thp"]
+    reasons = [finding["reason"] for finding in result["findings"] if finding["knob"] == "thp"]
     assert any("is named last" in reason for reason in reasons) is said_again
 
 
@@ -134,7 +136,7 @@ def test_auto_tells_what_it_saw_and_asks_for_base_alone(tmp_path: Path, call: Ca
     result = call(tune.main, host, workload="auto")
     assert result["workload"] == ["base"]
     assert value(host, "net.core.somaxconn") == "4096"
-    assert [(one["status"], one["where"], one["now"], one["wanted"]) for one in said(result)] == [
+    assert [(finding["status"], finding["where"], finding["now"], finding["wanted"]) for finding in said(result)] == [
         ("advice", "web", "nginx", "web"),
         ("advice", "in_memory_database", "redis-server", "in_memory_database"),
     ]
@@ -150,7 +152,7 @@ def test_auto_applies_what_it_saw_when_told_to(tmp_path: Path, call: Call) -> No
     host = running(tmp_path, NGINX, REDIS, TOOL)
     result = call(tune.main, host, workload="auto", workload_auto="apply")
     assert result["workload"] == ["web", "in_memory_database"]
-    assert {one["status"] for one in said(result)} == {"ok"}
+    assert {finding["status"] for finding in said(result)} == {"ok"}
     assert value(host, "net.ipv4.tcp_max_syn_backlog") == "8192"
     assert wanted(host)["network_stack"]["run"] == "tune, auto: workloads web, in_memory_database"
 
@@ -169,16 +171,16 @@ def test_what_auto_applied_holds_when_a_program_is_down(tmp_path: Path, call: Ca
 
 def test_a_program_of_a_container_is_said_to_be_one(tmp_path: Path, call: Call) -> None:
     inside = process(812, "redis-server", "/usr/local/bin/redis-server", ports=[6379], pids=7, net=8)
-    (one,) = said(call(tune.main, running(tmp_path, inside), check=True, workload="auto"))
-    assert one["reason"].startswith("redis-server runs here (1 process, in a container, port 6379): ")
+    (finding,) = said(call(tune.main, running(tmp_path, inside), check=True, workload="auto"))
+    assert finding["reason"].startswith("redis-server runs here (1 process, in a container, port 6379): ")
 
 
 def test_where_nothing_is_recognised_it_says_so_and_base_applies(tmp_path: Path, call: Call) -> None:
     result = call(tune.main, running(tmp_path, TOOL), workload="auto", workload_auto="apply")
     assert result["workload"] == ["base"]
-    (one,) = said(result)
-    assert one["status"] == "advice"
-    assert one["reason"].startswith("no program that tells of a workload is among 2 processes: base applies; name")
+    (finding,) = said(result)
+    assert finding["status"] == "advice"
+    assert finding["reason"].startswith("no program that tells of a workload is among 2 processes: base applies; name")
 
 
 def test_a_capture_without_processes_is_not_said_to_run_nothing(tmp_path: Path, call: Call, capsys: Any) -> None:
@@ -189,8 +191,10 @@ def test_a_capture_without_processes_is_not_said_to_run_nothing(tmp_path: Path, 
     (tmp_path / "host.json").write_text(json.dumps(found))
     capsys.readouterr()
     assert command.main(["plan", "--from", str(tmp_path / "host.json"), "--workload", "auto", "--json"]) == 0
-    (one,) = said(json.loads(capsys.readouterr().out))
-    assert one["reason"].startswith("no process can be seen, as in a capture of an earlier nearmetal: base applies; ")
+    (finding,) = said(json.loads(capsys.readouterr().out))
+    assert finding["reason"].startswith(
+        "no process can be seen, as in a capture of an earlier nearmetal: base applies; "
+    )
 
 
 def test_a_capture_has_the_programs_and_nothing_else_of_the_processes(tmp_path: Path, call: Call, capsys: Any) -> None:

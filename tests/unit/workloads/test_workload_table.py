@@ -68,12 +68,12 @@ def test_a_host_is_told_the_checks_of_its_class(kind: str, tmp_path: Path) -> No
     facts = look(kind, tmp_path)
     expected = {knob: cells[kind] for knob, cells in CHECKS.items() if cells[kind]}
     for workload in WORKLOADS:
-        told: Dict[str, FrozenSet[str]] = {}
-        for one in workload_table.planned(facts, workload, **named_type(kind))[1]:
-            if one.concern in workload_table.LOOKS and one.knob != "workload":
-                knob = f"{one.concern}.{one.knob}"
-                told[knob] = told.get(knob, frozenset()) | {one.status}
-        assert told == expected, workload
+        statuses: Dict[str, FrozenSet[str]] = {}
+        for finding in workload_table.planned(facts, workload, **named_type(kind))[1]:
+            if finding.concern in workload_table.LOOKS and finding.knob != "workload":
+                knob = f"{finding.concern}.{finding.knob}"
+                statuses[knob] = statuses.get(knob, frozenset()) | {finding.status}
+        assert statuses == expected, workload
 
 
 def test_the_table_has_a_row_for_every_value() -> None:
@@ -103,7 +103,9 @@ def test_a_fresh_host_has_the_statuses_of_its_class(kind: str, tmp_path: Path) -
         actions, findings = workload_table.planned(facts, workload, **named_type(kind))
         if kind in CLOSED:
             assert actions == ()
-            assert {one.status for one in findings if one.concern not in workload_table.LOOKS} == {"refused"}
+            assert {finding.status for finding in findings if finding.concern not in workload_table.LOOKS} == {
+                "refused"
+            }
             continue
         wrong = {
             knob: (sorted(have), sorted(cells[kind]))
@@ -115,7 +117,7 @@ def test_a_fresh_host_has_the_statuses_of_its_class(kind: str, tmp_path: Path) -
         assert actions or workload == "base", f"{workload} does nothing on {kind}"
 
 
-def lab_files(one: Shape) -> Dict[str, str]:
+def lab_files(host_shape: Shape) -> Dict[str, str]:
     """What a host of the lab shows when it is planned: QEMU gives it DMI, topology, virtio NICs and a clock."""
     nics = [
         {
@@ -127,43 +129,48 @@ def lab_files(one: Shape) -> Dict[str, str]:
             ),
             "node": -1,
         }
-        for number, nic in enumerate(one.nics)
+        for number, nic in enumerate(host_shape.nics)
     ]
-    flags = "fpu tsc lm constant_tsc" + ("" if "-hypervisor" in one.cpu else " hypervisor")
-    offered = "tsc hpet acpi_pm" if "tsc=reliable" in one.kernel_args else "hpet acpi_pm"
+    flags = "fpu tsc lm constant_tsc" + ("" if "-hypervisor" in host_shape.cpu else " hypervisor")
+    offered = "tsc hpet acpi_pm" if "tsc=reliable" in host_shape.kernel_args else "hpet acpi_pm"
     files = {
         "/proc/cpuinfo": f"processor\t: 0\nvendor_id\t: GenuineIntel\nflags\t\t: {flags}\n\n",
-        "/proc/cmdline": f"root=/dev/vda1 ro {one.kernel_args}\n",
+        "/proc/cmdline": f"root=/dev/vda1 ro {host_shape.kernel_args}\n",
         "/proc/sys/kernel/osrelease": "6.1.0-56-cloud-amd64\n",
         "/proc/sys/kernel/arch": "x86_64\n",
         "/etc/os-release": 'ID=debian\nVERSION_ID="12"\n',
         "/dev/kmsg": "",
-        f"{DMI}/sys_vendor": one.smbios["system"]["manufacturer"] + "\n",
-        f"{DMI}/product_name": one.smbios["system"]["product"] + "\n",
-        f"{DMI}/bios_vendor": one.smbios["bios"]["vendor"] + "\n",
-        f"{DMI}/bios_version": one.smbios["bios"]["version"] + "\n",
-        f"{DMI}/board_asset_tag": one.smbios["board"]["asset"] + "\n",
+        f"{DMI}/sys_vendor": host_shape.smbios["system"]["manufacturer"] + "\n",
+        f"{DMI}/product_name": host_shape.smbios["system"]["product"] + "\n",
+        f"{DMI}/bios_vendor": host_shape.smbios["bios"]["vendor"] + "\n",
+        f"{DMI}/bios_version": host_shape.smbios["bios"]["version"] + "\n",
+        f"{DMI}/board_asset_tag": host_shape.smbios["board"]["asset"] + "\n",
         f"{CLOCK}/available_clocksource": f"{offered}\n",
         f"{CLOCK}/current_clocksource": "hpet\n",
-        f"{CPU}/smt/control": "on\n" if one.threads > 1 else "notsupported\n",
-        f"{CPU}/smt/active": f"{int(one.threads > 1)}\n",
+        f"{CPU}/smt/control": "on\n" if host_shape.threads > 1 else "notsupported\n",
+        f"{CPU}/smt/active": f"{int(host_shape.threads > 1)}\n",
     }
-    counts = {"sockets": one.sockets, "cores": one.cores, "threads": one.threads, "nodes": one.nodes}
+    counts = {
+        "sockets": host_shape.sockets,
+        "cores": host_shape.cores,
+        "threads": host_shape.threads,
+        "nodes": host_shape.nodes,
+    }
     disks = [{"name": "vda", "driver": "virtio_blk", "device": "virtio9", "mount": "/"}]
     return built({"shape": counts, "nics": nics, "disks": disks, "files": files})
 
 
-def lab_class(one: Shape) -> str:
+def lab_class(host_shape: Shape) -> str:
     """The class that its DMI claims."""
-    product = one.smbios["system"]["product"]
-    if one.smbios["system"]["manufacturer"] == "Xen":
+    product = host_shape.smbios["system"]["product"]
+    if host_shape.smbios["system"]["manufacturer"] == "Xen":
         return "xen_hvm"
     if product.startswith("t3."):
         return "burstable"
     return "metal" if ".metal" in product else "nitro"
 
 
-def on_the_lab(table: FrozenSet[str], knob: str, one: Shape) -> FrozenSet[str]:
+def on_the_lab(table: FrozenSet[str], knob: str, host_shape: Shape) -> FrozenSet[str]:
     """The statuses that are right on an emulated host, which has neither ENA nor CPUs that sleep."""
     if knob.startswith(("network_stack.rx_", "network_stack.tx_", "network_stack.adaptive", "network_irq.queues")):
         return frozenset(("not_applicable",))
@@ -174,31 +181,31 @@ def on_the_lab(table: FrozenSet[str], knob: str, one: Shape) -> FrozenSet[str]:
     if knob.startswith("cpu_power.") and "refused" not in table:
         return frozenset(("not_applicable",))
     if knob.startswith("numa."):
-        return APPLIES if one.nodes > 1 else frozenset(("not_applicable",))
-    if knob == "smt.threads" and one.threads == 1:
+        return APPLIES if host_shape.nodes > 1 else frozenset(("not_applicable",))
+    if knob == "smt.threads" and host_shape.threads == 1:
         return frozenset(("not_applicable",))
-    if knob == "smt.threads" and one.sockets * one.cores == 1:
+    if knob == "smt.threads" and host_shape.sockets * host_shape.cores == 1:
         return frozenset(("refused",))  # one CPU would be left
-    if knob == "network_stack.busy_poll" and one.sockets * one.cores <= 2:
+    if knob == "network_stack.busy_poll" and host_shape.sockets * host_shape.cores <= 2:
         table |= {"refused"}  # without second threads two CPUs are left, or one
-    if knob == "network_irq.policy" and one.sockets * one.cores * one.threads == 1:
+    if knob == "network_irq.policy" and host_shape.sockets * host_shape.cores * host_shape.threads == 1:
         table |= {"not_applicable"}
-    if knob == "clocksource.source" and "tsc=reliable" not in one.kernel_args:
+    if knob == "clocksource.source" and "tsc=reliable" not in host_shape.kernel_args:
         return frozenset(("not_applicable",))  # this is what tsc=reliable on its command line is for
     return table | APPLIES if table & APPLIES else table
 
 
 @pytest.mark.parametrize("name", shape.names())
 def test_a_host_of_the_lab_has_the_statuses_of_its_class(name: str, tmp_path: Path) -> None:
-    one = shape.load(name)
-    lay_out(tmp_path, lab_files(one))
+    host_shape = shape.load(name)
+    lay_out(tmp_path, lab_files(host_shape))
     facts = workload_table.look(Host(str(tmp_path)))
     wrong = {}
     for workload, rows in TABLE.items():
         _actions, findings = workload_table.planned(facts, workload)
         for knob, cells in rows.items():
             have = workload_table.statuses(findings, knob)
-            right = on_the_lab(cells[lab_class(one)], knob, one)
+            right = on_the_lab(cells[lab_class(host_shape)], knob, host_shape)
             if not have or not have <= right:
                 wrong[f"{workload} {knob}"] = (sorted(have), sorted(right))
-    assert wrong == {}, f"{lab_class(one)}: knob → (code, table)"
+    assert wrong == {}, f"{lab_class(host_shape)}: knob → (code, table)"

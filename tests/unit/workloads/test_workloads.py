@@ -54,7 +54,9 @@ def test_what_is_deleted_from_a_copied_playbook_is_not_asked_for() -> None:
 
 def test_a_user_who_repeats_a_value_of_the_workload_owns_it() -> None:
     (request,) = [
-        one for one in tune_requests(["web"], {"network_stack": {"somaxconn": 4096}}, {}) if one.name == "network_stack"
+        request
+        for request in tune_requests(["web"], {"network_stack": {"somaxconn": 4096}}, {})
+        if request.name == "network_stack"
     ]
     assert isinstance(request, Tune)
     assert request.wanted.wanted_by("somaxconn") == "user"

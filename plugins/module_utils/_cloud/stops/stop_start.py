@@ -84,7 +84,7 @@ def change_stopped(found: Mapping[str, Located], works: Mapping[str, Work], at_o
 
 @contextmanager
 def _to_its_end() -> Iterator[None]:
-    """Who tells us to end is heard when what has begun is done: a job that is cancelled leaves nothing stopped."""
+    """A signal to end takes effect after what has begun is done: a cancelled job leaves nothing stopped."""
     heard: List[int] = []
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = {number: signal.signal(number, lambda said, _frame: heard.append(said)) for number in numbers}
@@ -200,8 +200,8 @@ class _Batch:
         for _attempt in attempts(self.brief):
             facts = {each: power_facts(answer) for each, answer in self.power.look(list(written)).items()}
             if all(each in facts and facts[each].tag == tag for each, tag in written.items()):
-                moved = [each for each in written if facts[each].state != "running"]
-                return f"{moved[0]} is {facts[moved[0]].state} now" if moved else ""
+                changed = [each for each in written if facts[each].state != "running"]
+                return f"{changed[0]} is {facts[changed[0]].state} now" if changed else ""
         return f"AWS did not show it within {self.brief} s"
 
     def _stop(self, stops: List[str]) -> bool:

@@ -17,7 +17,7 @@ ANSWERS = {
 
 
 class Answer(http.server.BaseHTTPRequestHandler):
-    """A token for whoever asks, and the answers."""
+    """A token for every client, and the answers."""
 
     def do_PUT(self):
         self.answer("token")
