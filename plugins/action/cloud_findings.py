@@ -10,13 +10,14 @@ from typing import Any, Mapping
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import status_words
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._instances import instance_id
 
 OPTIONS = {
     "concern": {"type": "str", "required": True},
     "result": {"type": "str", "required": True},
 }
-_UNKNOWN = "which instance this host is, is not known: set instance_id in the inventory, or run instance_facts before"
+_UNKNOWN = "the instance of this host is unknown: set instance_id in the inventory, or run instance_facts before"
 
 
 class ActionModule(ActionBase):
@@ -39,7 +40,7 @@ class ActionModule(ActionBase):
 
 def _of_host(concern: str, fleet: Mapping[str, Any], found: str | None) -> dict[str, Any]:
     if found is None or found not in fleet["instances"]:
-        reason = _UNKNOWN if found is None else f"{found} was not asked for"
+        reason = _UNKNOWN if found is None else f"{found} was not among the instances that were looked at"
         part: Mapping[str, Any] = {"actions": [], "findings": [Finding(concern, "", "unknown", reason).as_dict()]}
     else:
         part = fleet["instances"][found]
@@ -59,5 +60,5 @@ def _of_host(concern: str, fleet: Mapping[str, Any], found: str | None) -> dict[
 
 
 def _summary(findings: list[Mapping[str, Any]]) -> str:
-    sentences = [f"{each['status'].replace('_', ' ')}: {each['reason']}" for each in findings if each["status"] != "ok"]
+    sentences = [f"{status_words(each['status'])}: {each['reason']}" for each in findings if each["status"] != "ok"]
     return sentences[0] if sentences else "as it should be" if findings else "nothing to say"

@@ -10,6 +10,7 @@ from typing import Any, List, Mapping
 
 LONGEST_VALUE = 300  # characters that a message shows of a value
 LONGEST_SENTENCE = 1500  # characters of one sentence, whatever values are in it
+_STATUSES = {"needs_reboot": "needs a reboot", "needs_restart": "needs a restart"}
 
 # The documents behind the ids of docs/evidence.md, as an operator knows them.
 _DOCUMENTS = {
@@ -21,6 +22,12 @@ _DOCUMENTS = {
 }
 _ID = re.compile(r"(S[0-4])-\d{2}", re.ASCII)
 _LONG_WORD = re.compile(r"\S{%d,}" % (LONGEST_VALUE + 1))
+
+
+def status_words(status: str, count: int = 1) -> str:
+    """A status of a finding as an operator reads it; the verb agrees with `count`."""
+    words = _STATUSES.get(status, status.replace("_", " "))
+    return words if count == 1 else re.sub("^needs ", "need ", words)
 
 
 def in_words(value: Any, nothing: str, limit: int) -> str:

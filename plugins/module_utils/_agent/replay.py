@@ -25,7 +25,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session impo
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.unit_run import NAME as UNIT
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import in_words, sentence
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import in_words, sentence, status_words
 
 _WIDTH = 28  # of a value in the table
 
@@ -111,13 +111,13 @@ def _table(captured: Mapping[str, Any], platform: Mapping[str, Any], outcomes: S
     rows: List[str] = [f"captured on {captured['captured']} by nearmetal {captured['nearmetal']} · {host}"]
     for outcome in outcomes:
         if outcome.error:
-            rows += [f"{'error':15} {outcome.name}", f"{'':16}{outcome.error}"]
+            rows += [f"{'failed':15} {outcome.name}", f"{'':16}{outcome.error}"]
         for finding in outcome.plan.findings:
             place = f" {finding.where}" if finding.where else ""
             now, goal = in_words(finding.now, "", _WIDTH), in_words(finding.wanted, "", _WIDTH)
             change = f"{now or 'absent'} → {goal}" if finding.status == "would_change" else now
             rows += [
-                f"{finding.status:15} {finding.concern}.{finding.knob}{place}  {change}",
+                f"{status_words(finding.status):15} {finding.concern}.{finding.knob}{place}  {change}",
                 f"{'':16}{finding.reason}",
             ]
     return "\n".join(map(sentence, rows))

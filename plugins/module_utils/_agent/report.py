@@ -24,20 +24,22 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal impo
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import Stored, StoredWanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding
 from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import status_words
 
 WIDTH = 80
-# Status of a finding → the word that is drawn, and its colour (SGR).
-_WORDS = {
-    "ok": ("ok", "32"),
-    "would_change": ("DRIFT", "33;1"),
-    "needs_reboot": ("reboot", "33"),
-    "needs_restart": ("restart", "33"),
-    "refused": ("refused", "31"),
-    "unchangeable": ("locked", "31"),
-    "unknown": ("unknown", "31"),
-    "not_applicable": ("n/a", "2"),
-    "waived": ("waived", "2"),
-    "advice": ("note", "36"),
+STATUS_WIDTH = 16  # of the column of statuses
+# Status of a finding → its colour (SGR).
+_COLOURS = {
+    "ok": "32",
+    "would_change": "33;1",
+    "needs_reboot": "33",
+    "needs_restart": "33",
+    "refused": "31",
+    "unchangeable": "31",
+    "unknown": "31",
+    "not_applicable": "2",
+    "waived": "2",
+    "advice": "36",
 }
 
 
@@ -172,7 +174,8 @@ def _summary(found: Dict[str, Any]) -> str:
     if found["drift"]:
         return _cut(f"Not as wanted any more: {', '.join(found['drift'])}", WIDTH)
     if found["needs_reboot"]:
-        return _cut(f"Waits for the next boot: {', '.join(found['needs_reboot'])}", WIDTH)
+        words = status_words("needs_reboot", len(found["needs_reboot"]))
+        return _cut(f"{', '.join(found['needs_reboot'])} {words}", WIDTH)
     return f"Everything is as wanted ({len(concerns)} concern{'s' if len(concerns) > 1 else ''})."
 
 
@@ -180,12 +183,12 @@ def _drawn(concern: Dict[str, Any], colour: bool) -> Iterator[str]:
     by = f"{concern['run']} · {_time(concern['at'])}" if concern["run"] else "by an earlier run"
     yield f"{_cut(concern['name'], 20):<20} {_cut(by, WIDTH - 21):>{WIDTH - 21}}"
     if concern["error"]:
-        yield from _folded(f"  {_painted('ERROR', '31;1', 8, colour)}", concern["error"])
+        yield from _folded(f"  {_painted('failed', '31;1', STATUS_WIDTH, colour)}", concern["error"])
     for knob in concern["knobs"]:
-        word, paint = _WORDS.get(knob["status"], (knob["status"], ""))
-        head = f"  {_painted(word, paint, 8, colour)}"
+        paint = _COLOURS.get(knob["status"], "")
+        head = f"  {_painted(status_words(knob['status']), paint, STATUS_WIDTH, colour)}"
         if knob["status"] in ("ok", "would_change"):
-            yield head + _cut(_value(knob), WIDTH - 10)
+            yield head + _cut(_value(knob), WIDTH - STATUS_WIDTH - 2)
         else:
             yield from _folded(head, f"{knob['knob']}: {knob['reason']}")
 
@@ -245,7 +248,7 @@ def _cut(text: str, width: int) -> str:
 
 def _folded(head: str, text: str) -> Iterator[str]:
     """The text in lines of at most 80 columns, the later ones below the first word of the text."""
-    indent = 10 if head.startswith("  ") else 8
+    indent = STATUS_WIDTH + 2 if head.startswith("  ") else 8
     line = ""
     for word in _plain(text).split():
         if line and len(line) + 1 + len(word) > WIDTH - indent:

@@ -16,14 +16,14 @@ OWN: Workload = {
         ),
         "turbo": Choice(
             "kernel",
-            "busy cores clock up",
+            "busy cores run at higher clocks",
             "S0-16",
         ),
     },
     "numa": {
         "balancing": Choice(
             "enabled",
-            "nobody binds these threads, so the kernel brings their memory to them",
+            "these threads aren't bound, so the kernel moves their memory to them",
             "S0-24, ec2.md 4",
         ),
     },
@@ -52,7 +52,7 @@ OWN: Workload = {
         ),
         "mtu_probing": Choice(
             "on_black_hole",
-            "a path that drops larger frames without saying so is found out",
+            "this detects a path that silently drops larger frames",
             "ec2.md 2.10",
         ),
     },

@@ -11,7 +11,7 @@ OWN: Workload = {
     "clocksource": {
         "source": Choice(
             "auto",
-            "tsc where it beats the kernel's default (Xen HVM, metal); elsewhere the kernel already chose right",
+            "tsc where it beats the kernel's default (Xen HVM, metal); elsewhere the kernel already chose well",
             "S0-11, S0-14, kernel 7539b174aef4",
         ),
     },

@@ -11,7 +11,7 @@ OWN: Workload = {
     "hugepages": {
         "thp": Choice(
             "madvise",
-            "little memory: who profits from huge pages asks for them",
+            "memory is small: programs that profit from huge pages ask for them",
             "ec2.md 4",
         ),
     },

@@ -18,7 +18,7 @@ OWN: Workload = {
     "hugepages": {
         "thp": Choice(
             "madvise",
-            "slabs are asked for in pages; who profits from huge pages asks for them",
+            "slabs are allocated in pages; programs that profit from huge pages ask for them",
             "ec2.md 4",
         ),
     },
@@ -47,12 +47,12 @@ OWN: Workload = {
         ),
         "somaxconn": Choice(
             4096,
-            "clients that reconnect all at once find room",
+            "there is room for clients that reconnect all at once",
             "S4-08",
         ),
         "slow_start_after_idle": Choice(
             "disabled",
-            "pooled connections pause between bursts and needn't begin small again",
+            "pooled connections pause between bursts and needn't start slowly again",
             "S4-16",
         ),
     },

@@ -44,19 +44,19 @@ OWN: Workload = {
     "network_stack": {
         "mtu": Choice(
             9001,
-            "messages in few large frames, within the cluster's placement group",
+            "large frames carry a message in fewer packets within the cluster's placement group",
             "S4-16, ec2.md 2.10",
         ),
         "mtu_probing": Choice(
             "on_black_hole",
-            "a path that drops larger frames without saying so is found out",
+            "this detects a path that silently drops larger frames",
             "ec2.md 2.10",
         ),
     },
     "kernel_check": {
         "workload": Choice(
             ["hpc"],
-            "burstable and flex types or one core can't hold the pace of other ranks; a finding names another type",
+            "burstable and flex types or one core can't keep up with other ranks; a finding names another type",
             "ec2.md 2.12, S0-04",
         ),
     },

@@ -21,7 +21,9 @@ OWN: Workload = {
             "a request that finds its CPU in a deep idle state waits until it has woken up; AWS names Redis for C1",
             "S0-16, ec2.md 4",
         ),
-        "turbo": Choice("kernel", "one thread serves most requests: let its core clock up", "S0-16, ec2.md 4"),
+        "turbo": Choice(
+            "kernel", "one thread serves most requests: its core may run at a higher clock", "S0-16, ec2.md 4"
+        ),
     },
     "hugepages": {
         "thp": Choice(
@@ -41,9 +43,11 @@ OWN: Workload = {
         "xps": Choice("auto", "an answer leaves by the queue whose interrupt is nearest to its thread", "ec2.md 2.9"),
     },
     "network_stack": {
-        "somaxconn": Choice(4096, "clients that reconnect all at once find room; Redis asks for 511 itself", "S4-08"),
+        "somaxconn": Choice(
+            4096, "there is room for clients that reconnect all at once; Redis itself asks for 511", "S4-08"
+        ),
         "slow_start_after_idle": Choice(
-            "disabled", "pooled connections pause between bursts and needn't begin small again", "S4-16"
+            "disabled", "pooled connections pause between bursts and needn't start slowly again", "S4-16"
         ),
     },
 }

@@ -18,7 +18,7 @@ OWN: Workload = {
     "hugepages": {
         "thp": Choice(
             "madvise",
-            "the heap asks for huge pages by -XX:+UseTransparentHugePages; nobody else gets them unasked",
+            "the heap asks for huge pages by -XX:+UseTransparentHugePages; other programs get none unasked",
             "ec2.md 2.5",
         ),
     },

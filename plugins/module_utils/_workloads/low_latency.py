@@ -30,14 +30,14 @@ OWN: Workload = {
         ),
         "governor": Choice(
             "performance",
-            "no core begins a message at a low clock",
+            "no core starts a message at a low clock",
             "ec2.md 4",
         ),
     },
     "numa": {
         "balancing": Choice(
             "disabled",
-            "pages that move are pages that fault; bind threads and memory yourself",
+            "moving a page causes page faults; bind threads and memory yourself",
             "S0-24, ec2.md 4",
         ),
     },
@@ -68,7 +68,7 @@ OWN: Workload = {
         ),
         "tx_usecs": Choice(
             0,
-            "buffers come back at once",
+            "sent buffers are freed at once",
             "ec2.md 2.8",
         ),
         "busy_poll": Choice(

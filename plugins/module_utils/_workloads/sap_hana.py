@@ -37,7 +37,7 @@ OWN: Workload = {
     "network_stack": {
         "somaxconn": Choice(
             4096,
-            "clients that reconnect all at once find room",
+            "there is room for clients that reconnect all at once",
             "SAP 2382421, ec2.md 4",
         ),
         "max_syn_backlog": Choice(

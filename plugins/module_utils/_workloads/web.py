@@ -11,14 +11,14 @@ OWN: Workload = {
     "hugepages": {
         "thp": Choice(
             "madvise",
-            "who profits from huge pages asks for them; many small allocations only grow by them",
+            "programs that profit from huge pages ask for them; many small allocations only get larger",
             "ec2.md 4",
         ),
     },
     "network_irq": {
         "policy": Choice(
             "auto",
-            "one worker per CPU, each with a socket of its own, wants each queue on a CPU of its own",
+            "with one worker per CPU, each with a socket of its own, each queue belongs on a CPU of its own",
             "S4-08, S4-13",
         ),
     },
@@ -45,7 +45,7 @@ OWN: Workload = {
         ),
         "slow_start_after_idle": Choice(
             "disabled",
-            "connections to clients and backends pause and needn't begin small again",
+            "connections to clients and backends pause and needn't start slowly again",
             "S4-16",
         ),
     },

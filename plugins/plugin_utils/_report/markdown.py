@@ -35,7 +35,7 @@ def render(report: Report) -> str:
     lines += [f"{escape(summary.counts_line(report))}. Ended {run.finished}, took {run.seconds:.1f} s.", ""]
     totals = summary.status_totals(report)
     if totals:
-        counts = [f"{BY_NAME[status].mark} {count:,} {BY_NAME[status].words}" for status, count in totals.items()]
+        counts = [f"{BY_NAME[status].mark} {BY_NAME[status].counted(count)}" for status, count in totals.items()]
         lines += [" · ".join(counts), ""]
     lines += [f"**Not seen:** {escape(sentence)}\n" for sentence in report.blind_spots]
     lines += _gate(report) + _tops(report) + _matrix(report) + _drift(report)

@@ -9,35 +9,44 @@ from dataclasses import dataclass
 from typing import Iterable
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import STATUSES
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import status_words
 
 FAILED = "failed"  # not a status of a finding: the concern ended with an error
 
 
 @dataclass(frozen=True)
 class Look:
-    """One status: its mark of one column, its words, and its colour in Ansible's names."""
+    """One status: its mark of one column, and its colour in Ansible's names."""
 
     name: str
     mark: str
-    words: str
     color: str
     open: bool  # the operator may want to do something about it
+
+    @property
+    def words(self) -> str:
+        """The status as an operator reads it, the same as in `nearmetal status`."""
+        return status_words(self.name)
+
+    def counted(self, count: int) -> str:
+        """How many findings have it: "1 needs a reboot", "4 need a reboot"."""
+        return f"{count:,} {status_words(self.name, count)}"
 
 
 # In the order of who speaks for a cell: the first one present.
 LOOKS = (
-    Look(FAILED, "✗", "failed", "red", True),
-    Look("would_change", "●", "would change", "yellow", True),
-    Look("needs_reboot", "↻", "waiting for a reboot", "purple", True),
-    Look("needs_restart", "⟲", "waiting for a restart", "purple", True),
-    Look("refused", "!", "refused", "bright red", True),
-    Look("unknown", "?", "unknown", "bright yellow", True),
-    Look("changed", "◆", "changed", "green", False),
-    Look("unchangeable", "■", "unchangeable", "cyan", False),
-    Look("advice", "i", "advice", "bright blue", True),
-    Look("waived", "~", "waived", "dark gray", False),
-    Look("ok", "✓", "ok", "green", False),
-    Look("not_applicable", "–", "not applicable", "dark gray", False),
+    Look(FAILED, "✗", "red", True),
+    Look("would_change", "●", "yellow", True),
+    Look("needs_reboot", "↻", "purple", True),
+    Look("needs_restart", "⟲", "purple", True),
+    Look("refused", "!", "bright red", True),
+    Look("unknown", "?", "bright yellow", True),
+    Look("changed", "◆", "green", False),
+    Look("unchangeable", "■", "cyan", False),
+    Look("advice", "i", "bright blue", True),
+    Look("waived", "~", "dark gray", False),
+    Look("ok", "✓", "green", False),
+    Look("not_applicable", "–", "dark gray", False),
 )
 BY_NAME = {look.name: look for look in LOOKS}
 ORDER = {look.name: number for number, look in enumerate(LOOKS)}

@@ -41,7 +41,7 @@ def render(report: Report, columns: int = 80, paint: Paint = plain) -> List[str]
 def _title(report: Report, columns: int, paint: Paint) -> List[str]:
     run = report.run
     totals = summary.status_totals(report)
-    counts = ", ".join(f"{count:,} {BY_NAME[status].words}" for status, count in totals.items())
+    counts = ", ".join(BY_NAME[status].counted(count) for status, count in totals.items())
     head = f"{run.mode.upper()}  {summary.counts_line(report)} in {run.seconds:.1f} s"
     return (
         [paint(clip(head, columns), "bold"), *wrap(counts, columns)] if counts else [paint(clip(head, columns), "bold")]

@@ -221,7 +221,7 @@ def test_a_capture_is_planned_for_what_its_host_wanted(tmp_path: Path, call: Cal
     assert lines[0].startswith("captured on 20")
     assert lines[0].endswith("xen_hvm · 4.14.355-275.572.amzn2.x86_64")
     assert [line.split() for line in lines if "hugepages.thp" in line] == [
-        ["would_change", "hugepages.thp", "always", "→", "never"]
+        ["would", "change", "hugepages.thp", "always", "→", "never"]
     ]
     assert [line.split() for line in lines if "clocksource.source" in line] == [["ok", "clocksource.source", "tsc"]]
 

@@ -66,8 +66,8 @@ nearmetal 0.1.0 · m5.2xlarge · kernel 6.1.112-122.189.amzn2023.x86_64
 Everything is as wanted (1 concern).
 
 clocksource                           tune, workload base · 2026-01-02 03:04 UTC
-  ok      source       tsc   (before nearmetal: acpi_pm)
-  ok      persist      nearmetal.service
+  ok              source       tsc   (before nearmetal: acpi_pm)
+  ok              persist      nearmetal.service
 
 Unit    planned 2026-01-02 03:04 UTC; log: journalctl -u nearmetal
 Off     mkdir -p /etc/nearmetal && touch /etc/nearmetal/disabled
@@ -86,8 +86,8 @@ nearmetal 0.1.0 · m5.2xlarge · kernel 6.1.112-122.189.amzn2023.x86_64
 Not as wanted any more: clocksource.source
 
 clocksource                            module clocksource · 2026-01-02 03:04 UTC
-  DRIFT   source       acpi_pm, wanted tsc   (before nearmetal: acpi_pm)
-  ok      persist      /etc/tmpfiles.d/nearmetal-clocksource.conf
+  would change    source       acpi_pm, wanted tsc   (before nearmetal: acpi_pm)
+  ok              persist      /etc/tmpfiles.d/nearmetal-clocksource.conf
 
 Unit    not here: nothing is left to plan at boot
 Again   nearmetal reapply
@@ -110,7 +110,7 @@ def test_an_image_whose_baker_had_no_use_for_a_file(
     assert command(["status"], copy) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "ok balancing 0 (before nearmetal: 1)" in said
-    assert "note persist: nearmetal.service sets it at each boot; the next run of tune writes /etc/sysctl.d/" in said
+    assert "advice persist: nearmetal.service sets it at each boot; the next run of tune writes /etc/sysctl.d/" in said
     written = call(tune.main, copy, concerns={"numa": {"balancing": "disabled"}})
     assert [action["where"] for action in written["actions"]][:1] == ["/etc/sysctl.d/99-nearmetal-numa.conf"]
     Path(copy.root, "etc/sysctl.d/99-nearmetal-numa.conf").unlink()
@@ -133,7 +133,7 @@ def test_what_waits_for_a_boot_is_not_yet_as_wanted(
     assert call(tune.main, host, concerns=wanted)["reboot_required"]
     capsys.readouterr()
     assert command(["status"], host) == 1
-    assert "Waits for the next boot: clocksource.tsc_reliable" in capsys.readouterr().out
+    assert "clocksource.tsc_reliable needs a reboot" in capsys.readouterr().out
     Path(host.root, "proc/cmdline").write_text("root=/dev/vda1 ro tsc=reliable\n")
     assert command(["status"], host) == 0
 

@@ -62,7 +62,7 @@ def test_tune_does_the_others(host: BootHost, call: Call, capsys: pytest.Capture
     capsys.readouterr()
     command(["status"], host)
     shown = capsys.readouterr().out
-    assert "Waits for the next boot: clocksource.tsc_reliable" in shown, "what the last run wanted that could do it"
+    assert "clocksource.tsc_reliable needs a reboot" in shown, "what the last run wanted that could do it"
 
 
 def test_a_run_that_is_one_whole_is_not_begun(host: BootHost, call: Call) -> None:

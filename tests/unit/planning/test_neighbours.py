@@ -231,7 +231,9 @@ def test_the_file_keeps_the_keys_that_nobody_else_owns(tmp_path: Path) -> None:
     wanted = Wanted({"busy_poll": 0, "somaxconn": 8192, "persist": True})
     plan = guarded(network_stack.CONCERN.knobs, found, lambda asked: network_stack.plan(facts, asked), wanted)
     assert {
-        (finding.knob, finding.status) for finding in plan.findings if finding.knob in ("busy_poll", "somaxconn", "persist")
+        (finding.knob, finding.status)
+        for finding in plan.findings
+        if finding.knob in ("busy_poll", "somaxconn", "persist")
     } == {
         ("busy_poll", "refused"),
         ("somaxconn", "would_change"),
