@@ -11,7 +11,6 @@ from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.observe import Observation
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import status_words
 
 # In the one-line message, what an operator should look at comes first.
 _ORDER = ("refused", "unknown", "would_change", "changed", "advice", "ok", "not_applicable")
@@ -83,7 +82,7 @@ def _message(concern: str, count: int, findings: List[Dict[str, Any]]) -> str:
     counted: Dict[str, int] = {}
     for finding in findings:
         counted[finding["status"]] = counted.get(finding["status"], 0) + 1
-    said = [f"{counted[status]} {status_words(status, counted[status])}" for status in _ORDER if status in counted]
+    said = [f"{counted[status]} {status.replace('_', ' ')}" for status in _ORDER if status in counted]
     return f"{concern}: {count} {'instance' if count == 1 else 'instances'}: {', '.join(said) or 'nothing to say'}"
 
 
