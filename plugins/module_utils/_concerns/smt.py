@@ -4,7 +4,7 @@
 """smt: one or two threads per core. Pure. PRIVATE to the collection.
 
 Two threads share one core's execution units. Floating-point heavy code fills
-them alone, and a neighbour on the core makes latency vary (S0-04). Which CPUs
+them alone, and a neighbour on the core makes latency vary (AWS, 2017). Which CPUs
 are second threads is what the kernel lists; nothing is computed from numbers.
 """
 
@@ -36,7 +36,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton i
 )
 
 NAME = "smt"
-REFERENCE = "S0-04, S0-05"
+REFERENCE = "AWS, 2017"
 
 # nosmt among the kernel arguments that tuned sets, in the words of smt/control.
 _NOSMT_WORDS = {"cmdline.nosmt": {"nosmt": "off", "nosmt=force": "forceoff"}}
@@ -227,7 +227,7 @@ def _advice(facts: Facts, threads: SmtFacts) -> Tuple[Finding, ...]:
 
 
 def _about_maxcpus(facts: Facts, maxcpus: str) -> str:
-    """S0-06 says maxcpus=63 for 128 vCPUs: the last number of the first half. maxcpus counts."""
+    """AWS's talk of 2017 says maxcpus=63 for 128 vCPUs: the last number of the first half. maxcpus counts."""
     present = len(facts.topology.cpus_present or ()) if facts.topology is not None else 0
     sentence = (
         f"maxcpus={maxcpus} is on the kernel command line: it counts CPUs, relies on their numbering, and udev may"

@@ -23,10 +23,6 @@ REFERENCE = "docs/ownership.md"
 _THP = "/sys/kernel/mm/transparent_hugepage"
 # What an action changes → the settings of tuned that change the same (tuned-profiles(7)); {} is its place.
 _TUNED: Mapping[str, Sequence[str]] = {
-    "power.governors": ("cpu.governor",),
-    "power.preferences": ("cpu.energy_performance_preference", "cpu.energy_perf_bias"),
-    "power.idle_disabled": ("cpu.force_latency",),
-    "power.turbo": ("cpu.no_turbo", "cpu.boost"),
     "hugepages.thp": (
         "vm.transparent_hugepages",
         "vm.transparent_hugepage",
@@ -42,19 +38,11 @@ _BY_PLACE: Mapping[str, str] = {"sysctl": "sysctl.", "boot.arguments": "cmdline.
 # The knobs whose findings have the words of their actions → what those change: so a value that is ours already can be
 # held against what others set. A kernel parameter's finding names it, or it is here.
 _IN_WORDS: Mapping[str, str] = {
-    "cpu_power.governor": "power.governors",
-    "cpu_power.energy_performance_preference": "power.preferences",
-    "cpu_power.turbo": "power.turbo",
     "hugepages.thp": "hugepages.thp",
     "hugepages.thp_defrag": "hugepages.thp_defrag",
     "hugepages.thp_shmem": "hugepages.thp_shmem",
 }
 _PARAMETERS: Mapping[str, str] = {"numa.balancing": NUMA_BALANCING, "numa.zone_reclaim_mode": ZONE_RECLAIM}
-# Words of tuned's that mean a value of ours.
-_MEANS: Mapping[str, Mapping[str, str]] = {
-    "cpu.no_turbo": {"1": "disabled", "true": "disabled", "0": "enabled", "false": "enabled"},
-    "cpu.boost": {"1": "enabled", "true": "enabled", "0": "disabled", "false": "disabled"},
-}
 # Settings of tuned that give several fields of an interface's table, as ethtool takes them.
 _TABLES = ("net.ring", "net.coalesce", "net.channels")
 _FIELDS = {"on": "1", "off": "0"}
@@ -214,7 +202,7 @@ def _meaning(knob: Knob, name: str, text: str, action: Action) -> Optional[str]:
         field = action.where.rpartition("/")[2].replace("_", "-") if name != "net.channels" else "combined"
         value = dict(zip(words[::2], words[1::2])).get(field)
         return _FIELDS.get(value, value) if value is not None else None
-    meanings = knob.tuned_words.get(name) or _MEANS.get(name)
+    meanings = knob.tuned_words.get(name)
     if meanings:
         return meanings.get(text, text)
     if name.startswith("cmdline.") and action.what != "boot.arguments":

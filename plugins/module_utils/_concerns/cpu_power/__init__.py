@@ -5,29 +5,35 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Mapping
+from typing import Any, Mapping, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.cpu_power import frequency, idle
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import closed, host_class
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import host_class
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import by_unit, plan_file, tmpfiles
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import (
+    CONSENT,
+    METHOD,
+    PERSIST,
+    options_of,
+)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import tmpfiles
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import (
+    Decision,
+    managed_options,
+    plan_concern,
+)
 
 NAME = "cpu_power"
-KNOBS = ("idle", "max_exit_latency_us", "turbo", "governor", "energy_performance_preference")
-
+KNOBS = (*idle.KNOBS, *frequency.KNOBS)
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
-    "idle": {"type": "str", "choices": ["kernel", "c1", "poll"]},
-    "max_exit_latency_us": {"type": "int", "range": (0, 1000000)},
-    "turbo": {"type": "str", "choices": ["kernel", "enabled", "disabled"]},
-    "governor": {"type": "str"},
-    "energy_performance_preference": {"type": "str"},
-    "method": {"type": "str", "choices": ["runtime", "boot", "both"], "default": "runtime"},
-    "persist": {"type": "bool", "default": True},
-    "allow_poll": {"type": "bool", "default": False},
+    **options_of(KNOBS),
+    "method": METHOD,
+    "persist": PERSIST,
+    "allow_poll": CONSENT,
 }
 
 
@@ -43,44 +49,40 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
         raise NearmetalError(
             "cpu_power.max_exit_latency_us: no kernel argument says a latency; use method: runtime, or idle: c1"
         )
-    asked = [knob for knob in KNOBS if wanted.get(knob) is not None]
-    persisted: Dict[str, str] = {}
-    shut = [
-        finding for knob in asked for finding in closed(NAME, knob, facts, wanted) or _elsewhere(knob, facts, wanted)
-    ]
-    idling = clocked = lasting = Plan()
-    if asked and not shut:
-        idling = idle.plan(facts, wanted)
-        clocked, persisted = frequency.plan(facts, wanted)
-        if all(finding.status != "refused" for finding in idling.findings):
-            lasting = _lasting(facts, wanted)
-    path, text = tmpfiles(NAME, persisted)
-    files = plan_file(NAME, facts, path, text if persisted and wanted.get("persist") else None, _by(wanted, asked))
-    return joined(Plan(findings=tuple(shut)), idling, clocked, files, lasting)
+    return plan_concern(NAME, facts, wanted, managed_options(OPTIONS, wanted), _decide, files=(tmpfiles,))
 
 
-def _lasting(facts: Facts, wanted: Wanted) -> Plan:
+def _decide(facts: Facts, wanted: Wanted) -> Decision:
     """Idle states are chosen anew at each boot: the same disk may start as a type that has others."""
+    elsewhere = _decided_elsewhere(facts, wanted)
+    if elsewhere is not None:
+        status, reason = elsewhere
+        managed = [knob for knob in KNOBS if knob.spec is not None and knob.value(wanted) is not None]
+        return joined(*(knob.says(status, reason, None, knob.value(wanted)) for knob in managed)), {}
+    idling = idle.plan(facts, wanted)
+    clocked, lasting = frequency.plan(facts, wanted)
     chosen = wanted.get("idle") in ("c1", "poll") or wanted.get("max_exit_latency_us") is not None
-    return by_unit(NAME, facts) if chosen and wanted.get("persist") and wanted.get("method") == "runtime" else Plan()
+    refused = any(finding.status == "refused" for finding in idling.findings)
+    again = Plan(replan=chosen and not refused and wanted.get("method") == "runtime")
+    return joined(idling, clocked, again), {tmpfiles: lasting}
 
 
-def _elsewhere(knob: str, facts: Facts, wanted: Wanted) -> "tuple[Finding, ...]":
-    """The finding for a host class that has no say over its CPUs' power."""
+def _decided_elsewhere(facts: Facts, wanted: Wanted) -> Optional[Tuple[str, str]]:
+    """Status and reason on a host class that has no say over its CPUs' power."""
     platform = facts.platform
     if platform is not None and platform.burstable:
-        status, reason = "refused", "a burstable type shares its core: its host alone decides over power"
-    elif platform is not None and platform.architecture == "aarch64":
-        status, reason = "not_applicable", "Graviton has one frequency and shows no C-states (docs/ec2.md 2.2)"
-    elif host_class(facts, wanted) == "xen_pv":
-        status, reason = "not_applicable", "a Xen PV guest idles by a hypercall: the hypervisor decides over power"
-    else:
-        return ()
-    return (Finding(NAME, knob, status, reason, wanted=wanted.get(knob), reference="S0-15"),)
+        return "refused", "a burstable type shares its core: its host alone decides over power"
+    if platform is not None and platform.architecture == "aarch64":
+        return "not_applicable", "Graviton has one frequency and shows no C-states (docs/ec2.md 2.2)"
+    if host_class(facts, wanted) == "xen_pv":
+        return "not_applicable", "a Xen PV guest idles by a hypercall: the hypervisor decides over power"
+    return None
 
 
-def _by(wanted: Wanted, asked: "list[str]") -> str:
-    return "user" if any(wanted.wanted_by(knob) == "user" for knob in asked) or not asked else "workload"
-
-
-CONCERN = Concern(name=NAME, options=OPTIONS, domains=("platform", "cpu", "power", "boot", "unit", "files"), plan=plan)
+CONCERN = Concern(
+    name=NAME,
+    options=OPTIONS,
+    domains=("platform", "cpu", "power", "boot", "unit", "files"),
+    plan=plan,
+    knobs=KNOBS,
+)

@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 import re
-from typing import Dict, List, Mapping, Optional, Tuple
+from typing import Dict, Mapping, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.power import BOOST, CPUFREQ, NO_TURBO, PowerFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Value, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import plain
 
 NAME = "cpu_power"
@@ -22,140 +22,129 @@ _FIXING = "performance"  # the governor under which intel_pstate and amd-pstate 
 NO_FREQUENCIES = "this host has no {0}: its type runs at the frequency that the hypervisor gives it"
 
 
+REFERENCE = "AWS, 2017"
+_TURBO = Knob(
+    NAME,
+    "turbo",
+    "power.turbo",
+    REFERENCE,
+    {"type": "str", "choices": ["kernel", "enabled", "disabled"]},
+    tuned=("cpu.no_turbo", "cpu.boost"),
+    tuned_words={
+        "cpu.no_turbo": {"1": "disabled", "true": "disabled", "0": "enabled", "false": "enabled"},
+        "cpu.boost": {"1": "enabled", "true": "enabled", "0": "disabled", "false": "disabled"},
+    },
+    comparable=True,
+)
+_GOVERNOR = Knob(
+    NAME, "governor", "power.governors", REFERENCE, {"type": "str"}, tuned=("cpu.governor",), comparable=True
+)
+_PREFERENCE = Knob(
+    NAME,
+    "energy_performance_preference",
+    "power.preferences",
+    REFERENCE,
+    {"type": "str"},
+    tuned=("cpu.energy_performance_preference", "cpu.energy_perf_bias"),
+    comparable=True,
+)
+KNOBS = (_TURBO, _GOVERNOR, _PREFERENCE)
+_FILES = {
+    _GOVERNOR.name: f"{CPUFREQ}/policy*/scaling_governor",
+    _PREFERENCE.name: f"{CPUFREQ}/policy*/energy_performance_preference",
+}
+
+
 def plan(facts: Facts, wanted: Wanted) -> Tuple[Plan, Dict[str, str]]:
-    """The plan for what was asked of frequencies, and what makes it last: kernel path → value.
+    """The plan for what is wanted of frequencies, and what makes it last: kernel path → value.
 
     Raises NearmetalError when a word is forced that the host doesn't offer.
     """
-    power = facts.power
-    plans: List[Plan] = []
-    persisted: Dict[str, str] = {}
-    for knob, present, words, path in _tables(power):
-        asked = wanted.get(knob)
-        if asked is None:
-            continue
-        one = _fixed(power, wanted, asked) if knob == "energy_performance_preference" else Plan()
-        if not one.findings:
-            one = _table(wanted, knob, asked, present, words)
-        if one.findings[0].status in ("ok", "would_change"):
-            persisted[path] = asked
-        plans.append(one)
-    asked = wanted.get("turbo")
-    if asked is not None:
-        one = _turbo(facts, wanted, asked)
-        if one.findings[0].status in ("ok", "would_change") and asked != "kernel":
-            off = asked == "disabled"
+    plans, lasting = [], {}
+    for knob in _in_order(facts.power):
+        requested = knob.value(wanted)
+        if requested is not None:
+            plans.append(_table(facts.power, wanted, knob, requested))
+            if _holds(plans[-1]):
+                lasting[_FILES[knob.name]] = requested
+    requested = _TURBO.value(wanted)
+    if requested is not None:
+        plans.append(_turbo(facts, wanted, requested))
+        if _holds(plans[-1]) and requested != "kernel":
+            off = requested == "disabled"
             # Both: of two drivers each has its own file, and a missing one is passed over.
-            persisted.update({NO_TURBO: "1" if off else "0", BOOST: "0" if off else "1"})
-        plans.append(one)
+            lasting.update({NO_TURBO: "1" if off else "0", BOOST: "0" if off else "1"})
     # At boot the governor comes first: no boot begins with one that fixes the preference to another word.
-    return joined(*plans), dict(sorted(persisted.items(), key=lambda line: not line[0].endswith("/scaling_governor")))
+    return joined(*plans), dict(sorted(lasting.items(), key=lambda line: line[0] != _FILES[_GOVERNOR.name]))
 
 
-_Table = Tuple[str, Optional[Mapping[str, str]], Tuple[str, ...], str]
+def _holds(plan_of_knob: Plan) -> bool:
+    return plan_of_knob.findings[0].status in ("ok", "would_change")
 
 
-def _tables(power: Optional[PowerFacts]) -> Tuple[_Table, ...]:
+def _in_order(power: Optional[PowerFacts]) -> Tuple[Knob, Knob]:
     """Governor and preference in the order in which the kernel takes both.
 
     Under the governor performance intel_pstate takes no other preference than
     performance, so what leaves that governor comes first.
     """
-    governors = power.governors if power is not None else None
-    preferences = power.preferences if power is not None else None
-    governor: _Table = (
-        "governor",
-        governors,
-        power.governors_offered if power is not None else (),
-        f"{CPUFREQ}/policy*/scaling_governor",
-    )
-    preference: _Table = (
-        "energy_performance_preference",
-        preferences,
-        power.preferences_offered if power is not None else (),
-        f"{CPUFREQ}/policy*/energy_performance_preference",
-    )
-    if "performance" in (governors or {}).values():
-        return (governor, preference)
-    return (preference, governor)
+    governors = (power.governors if power is not None else None) or {}
+    return (_GOVERNOR, _PREFERENCE) if _FIXING in governors.values() else (_PREFERENCE, _GOVERNOR)
 
 
-def _fixed(power: Optional[PowerFacts], wanted: Wanted, asked: str) -> Plan:
-    """What to say of a preference that the governor, as it will be, doesn't take; nothing where it takes it."""
-    present = power.preferences if power is not None else None
-    governors = set((power.governors or {}).values()) if power is not None else set()
-    coming = wanted.get("governor")
-    if power is not None and coming in power.governors_offered:
+def _fixed(power: PowerFacts, wanted: Wanted, requested: str) -> str:
+    """Why the governor, as it will be, doesn't take the preference; empty where it takes it."""
+    governors = set((power.governors or {}).values())
+    coming = _GOVERNOR.value(wanted)
+    if coming in power.governors_offered:
         governors = {coming}
-    if not present or asked == _FIXING or _FIXING not in governors:
-        return Plan()
-    sentence = (
+    if requested == _FIXING or _FIXING not in governors:
+        return ""
+    return (
         f"cpu_power.energy_performance_preference: under the governor {_FIXING} the kernel takes no other preference"
-        f" than {_FIXING}, so not {plain(asked)}: set another governor too, or leave the preference out"
+        f" than {_FIXING}, so not {plain(requested)}: set another governor too, or leave the preference out"
     )
-    if wanted.wanted_by("energy_performance_preference") == "workload":
-        knob = "energy_performance_preference"
-        return Plan(findings=(_finding(knob, "not_applicable", sentence, _words(present), asked),))
-    raise NearmetalError(sentence)
 
 
-def _table(
-    wanted: Wanted, knob: str, asked: str, present: Optional[Mapping[str, str]], offered: Tuple[str, ...]
-) -> Plan:
-    if present is None:
-        thing = "cpufreq" if knob == "governor" else "energy preference (intel_pstate or amd-pstate has one)"
-        return Plan(findings=(_finding(knob, "not_applicable", NO_FREQUENCIES.format(thing), None, asked),))
-    if asked not in offered:
+def _table(power: Optional[PowerFacts], wanted: Wanted, knob: Knob, requested: str) -> Plan:
+    """The plan for the word that each frequency domain has of the governor, or of the preference."""
+    is_governor = knob is _GOVERNOR
+    present = None if power is None else power.governors if is_governor else power.preferences
+    if power is None or present is None:
+        thing = "cpufreq" if is_governor else "energy preference (intel_pstate or amd-pstate has one)"
+        return knob.says("not_applicable", NO_FREQUENCIES.format(thing), None, requested)
+    offered = power.governors_offered if is_governor else power.preferences_offered
+    sentence = "" if is_governor or not present else _fixed(power, wanted, requested)
+    if not sentence and requested not in offered:
         sentence = (
-            f"cpu_power.{knob}: this host doesn't offer {plain(asked)}; it offers {' '.join(offered) or 'nothing'}"
+            f"cpu_power.{knob.name}: this host doesn't offer {plain(requested)};"
+            f" it offers {' '.join(offered) or 'nothing'}"
         )
-        if wanted.wanted_by(knob) == "workload":
-            return Plan(findings=(_finding(knob, "not_applicable", sentence, _words(present), asked),))
-        raise NearmetalError(sentence)
-    after = dict.fromkeys(present, asked)
+    if sentence:
+        return Plan(findings=(knob.impossible(wanted, sentence, _words(present), requested),))
+    after = dict.fromkeys(present, requested)
     reason = "asked for by name"
     if dict(present) == after:
-        return Plan(findings=(_finding(knob, "ok", reason, _words(present), asked),))
-    what = "power.governors" if knob == "governor" else "power.preferences"
+        return knob.says("ok", reason, _words(present), requested)
     before = {domain: word for domain, word in present.items() if word}
-    return _change(wanted, knob, what, before, after, reason, _words(before), asked)
+    finding = knob.finding("would_change", reason, _words(before), requested)
+    return Plan((knob.action(knob.wanted_by(wanted), before, after, reason),), (finding,))
 
 
-def _turbo(facts: Facts, wanted: Wanted, asked: str) -> Plan:
+def _turbo(facts: Facts, wanted: Wanted, requested: str) -> Plan:
     now = facts.power.turbo if facts.power is not None else None
     if now is None:
         reason = NO_FREQUENCIES.format("switch for turbo (intel_pstate/no_turbo, cpufreq/boost)")
-        return Plan(findings=(_finding("turbo", "not_applicable", reason, None, asked),))
+        return _TURBO.says("not_applicable", reason, None, requested)
     model = (facts.cpu.model if facts.cpu is not None else None) or "its processor"
-    if asked == "disabled" and wanted.wanted_by("turbo") == "workload" and not _BEFORE_ICE_LAKE.search(model):
+    by_workload = _TURBO.wanted_by(wanted) == "workload"
+    if requested == "disabled" and by_workload and not _BEFORE_ICE_LAKE.search(model):
         reason = f"AVX costs {model} little of its clock, as all since Intel's Ice Lake: turbo stays"
-        return Plan(findings=(_finding("turbo", "not_applicable", reason, now, now),))
-    goal = "enabled" if asked == "kernel" else asked
+        return _TURBO.says("not_applicable", reason, now, now)
+    goal = "enabled" if requested == "kernel" else requested
     reason = "clocks stay the same whoever runs AVX beside you" if goal == "disabled" else "busy cores clock up"
-    if now == goal:
-        return Plan(findings=(_finding("turbo", "ok", reason, now, goal),))
-    return _change(wanted, "turbo", "power.turbo", now, goal, reason, now, goal)
-
-
-def _change(
-    wanted: Wanted, knob: str, what: str, before: Value, after: Value, reason: str, shown: str, goal: str
-) -> Plan:
-    action = Action(
-        concern=NAME,
-        knob=knob,
-        what=what,
-        before=before,
-        after=after,
-        wanted_by=wanted.wanted_by(knob),
-        reason=reason,
-        reference="S0-15, S0-17",
-    )
-    return Plan((action,), (_finding(knob, "would_change", reason, shown, goal),))
+    return _TURBO.change(wanted, now, goal, reason)
 
 
 def _words(present: Mapping[str, str]) -> str:
     return " ".join(sorted(set(present.values())))
-
-
-def _finding(knob: str, status: str, reason: str, now: Optional[str], goal: str) -> Finding:
-    return Finding(NAME, knob, status, reason, now=now, wanted=goal, reference="S0-15, S0-17")
