@@ -62,4 +62,6 @@ def test_a_declaration_names_an_option_and_a_lever_that_exist(knob: Knob) -> Non
     if knob.lever and knob.lever != "files":
         assert lever_of(knob.lever)
     if knob.lever == "sysctl":
-        assert knob.place in sysctl.KEYS, "add it to the parameters that may be read and written"
+        assert knob.place in sysctl.KEYS, (
+            "add it to KEYS in _facts/sysctl.py, the parameters that may be read and written"
+        )
