@@ -31,8 +31,8 @@ options:
     description:
       - V(advise) reports the workloads that V(auto) recognized and applies V(base), V(apply) applies those workloads.
       - V(apply) applies V(base) if no workload was recognized.
-      - What was applied is kept on the host as values, so a program that doesn't run at the next boot changes nothing
-        there.
+      - What was applied is kept on the host and applied again until a run names a workload or has O(prune), so a
+        program that doesn't run at the next boot or run changes nothing.
     type: str
     choices: [advise, apply]
     default: advise
@@ -54,7 +54,7 @@ options:
       - Options to leave out, whoever wants them, as C(concern.option), such as V(cpu_power.idle).
       - What an earlier run had set is taken back.
       - Checks of P(nearmetal.ec2.kernel_check#module) and P(nearmetal.ec2.blkfront_check#module) can be left out too,
-        such as V(kernel_check.steal).
+        such as V(kernel_check.steal), and V(tune.workload), the choice of V(auto).
     type: list
     elements: str
     default: []
@@ -68,7 +68,8 @@ options:
     suboptions:
       knob:
         description:
-          - The option as C(concern.option), or a check, such as V(kernel_check.distribution).
+          - The option as C(concern.option), or a check, such as V(kernel_check.distribution), or V(tune.workload), the
+            choice of V(auto).
         type: str
         required: true
       reason:
@@ -88,6 +89,7 @@ options:
   prune:
     description:
       - Take back the concerns of earlier runs that this run leaves out. By default they stay and are listed.
+      - With V(auto) in O(workload), also what an earlier run recognized and what doesn't run now.
     type: bool
     default: false
   bake:
@@ -270,13 +272,14 @@ def main(host: WritableHost | None = None) -> None:
     module = HostModule("tune", {**_OPTIONS, **COMMON})
     params = module.options
     common = {option: params[option] for option in COMMON if params.get(option) is not None}
-    asked = {option: params[option] for option in ("concerns", "prune", "exclude", "waivers")}
+    asked = {option: params[option] for option in ("prune", "exclude", "waivers")}
     host, named, spelled_out = host or WritableHost(), params.get("workload"), params["workload_concerns"]
     try:
-        chosen = choose(host, named, params["workload_auto"], spelled_out)
+        chosen = choose(host, named, params["workload_auto"], spelled_out, **asked)
     except NearmetalError as error:
         module.fail_json(msg=str(error), workload=named)
-    asked.update(workloads=chosen.names, findings=chosen.findings, spelled_out=spelled_out, common=common)
+    asked.update(workloads=chosen.names, findings=chosen.findings, programs=chosen.programs)
+    asked.update(concerns=params["concerns"], spelled_out=spelled_out, common=common)
     run_and_exit(
         module,
         host,

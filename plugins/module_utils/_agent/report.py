@@ -21,7 +21,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.entry import Entry
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal import Journal
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import Stored, StoredWanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import CHOICE, Stored, StoredWanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding
 from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import status_words
@@ -73,7 +73,8 @@ def _others(facts: Facts) -> List[str]:
 
 
 def _names(stored: StoredWanted, entries: List[Entry]) -> List[str]:
-    return list(dict.fromkeys(stored.names() + [entry.concern for entry in entries if entry.concern != UNIT]))
+    names = [*stored.names(), *(entry.concern for entry in entries)]
+    return [name for name in dict.fromkeys(names) if name not in (CHOICE, UNIT)]
 
 
 def _concern(name: str, stored: Optional[Stored], seen: Run, entries: List[Entry]) -> Dict[str, Any]:

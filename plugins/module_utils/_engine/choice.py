@@ -5,17 +5,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, replace
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.combined import demand_known
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.recognized import (
+    KNOB,
+    recognized_before,
+    with_choice,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import observe
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.running import Program, RunningFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import CHOICE
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.programs import SIGNS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.waivers import REFERENCE
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.waivers import (
+    REFERENCE,
+    by_concern,
+    excluded,
+    held,
+    plan_waived,
+)
 
 AUTO, APPLY, ADVISE = "auto", "apply", "advise"
 _BASE = "base"
@@ -24,30 +37,43 @@ _MOST_PORTS = 4  # that a sentence names
 
 @dataclass(frozen=True)
 class Chosen:
-    """The workloads of a run, how it is called in what is stored, and what there is to say of the choice."""
+    """The workloads of a run, how it is called in what is stored, and what there is to say of the choice.
+
+    `programs` are kept on the host as those by which it was chosen; None keeps those of an earlier run.
+    """
 
     names: Tuple[str, ...]
     run: str
     findings: Tuple[Finding, ...] = ()
+    programs: Optional[Tuple[str, ...]] = None
 
 
-def choose(host: Host, asked: Optional[Sequence[str]], auto: str, spelled_out: Mapping[str, Any]) -> Chosen:
-    """The workloads of a run that was `asked` for these; None for none.
+def choose(
+    host: WritableHost,
+    named: Optional[Sequence[str]],
+    auto: str,
+    spelled_out: Mapping[str, Any],
+    prune: bool = False,
+    exclude: Sequence[Any] = (),
+    waivers: Sequence[Any] = (),
+) -> Chosen:
+    """The workloads of a run that has `named` these; None for none.
 
     With `auto` alone what runs on the host is looked at: it is only advised, and `base` asked for, unless the option
-    `workload_auto` is `apply`. Raises NearmetalError for names that can't be meant.
+    `workload_auto` is `apply`. Then what an earlier run recognized is asked for too, unless `prune` is set: its program
+    may be down for a moment. Raises NearmetalError for names that can't be meant.
     """
-    if asked is None:
-        return Chosen((), "tune")
-    if AUTO not in asked:
-        demand_known(asked)
-        if spelled_out and len(asked) > 1:
+    if named is None:
+        return Chosen((), "tune", programs=() if prune else None)
+    if AUTO not in named:
+        demand_known(named)
+        if spelled_out and len(named) > 1:
             raise NearmetalError(
-                f"several workloads ({', '.join(asked)}) are combined from their names, and workload_concerns spell one"
+                f"several workloads ({', '.join(named)}) are combined from their names, and workload_concerns spell one"
                 " out, which decides: run the playbook tune for several, or name one"
             )
-        return Chosen(tuple(asked), f"tune, {_named(asked)}")
-    others = [name for name in asked if name != AUTO]
+        return Chosen(tuple(named), f"tune, {_named(named)}", programs=())
+    others = [name for name in named if name != AUTO]
     if others:
         demand_known(others)
         raise NearmetalError(
@@ -55,49 +81,82 @@ def choose(host: Host, asked: Optional[Sequence[str]], auto: str, spelled_out: M
         )
     if spelled_out:
         raise NearmetalError(
-            "workload auto recognises what runs on the host, and workload_concerns spell a workload out, which"
+            "workload auto recognizes what runs on the host, and workload_concerns spell a workload out, which"
             " decides: ask for one of them"
         )
+    concerns = with_choice() if exclude or waivers else {}
+    left_out = excluded(exclude, concerns)
+    waived = Wanted({"waivers": by_concern(waivers, concerns, left_out).get(CHOICE, [])})
+    if CHOICE in left_out:
+        return Chosen((_BASE,), f"tune, auto: {_named([_BASE])}", programs=())
+    today = time.strftime("%Y-%m-%d", time.gmtime())
+    chosen = _recognized(host, auto == APPLY, prune, held=bool(held(waived, today)))
+    if not waived.options["waivers"]:
+        return chosen
+    plan = plan_waived(concerns[CHOICE], waived, lambda _wanted: Plan(findings=chosen.findings), today)
+    return replace(chosen, findings=plan.findings)
+
+
+def _recognized(host: WritableHost, applies: bool, prune: bool, held: bool) -> Chosen:
+    """The workloads of what runs; with a waiver that is `held` those of earlier runs alone."""
     running = observe(host, ("running",)).running
-    recognised = signs(running) if running is not None else {}
-    names = list(recognised) if recognised and auto == APPLY else [_BASE]
-    findings = _findings(running.processes if running is not None else 0, recognised, auto == APPLY)
-    return Chosen(tuple(names), f"tune, auto: {_named(names)}", findings)
+    seen = signs(running) if running is not None else {}
+    earlier = recognized_before(host) if applies and host.is_root() and (held or not prune) else ()
+    present = [] if held or not applies else [program.name for programs in seen.values() for program in programs]
+    programs = tuple(name for name in SIGNS if name in earlier or name in present)
+    applied = tuple(dict.fromkeys(SIGNS[name].workload for name in programs))
+    findings = [_seen_workload(workload, seen, workload in applied) for workload in seen]
+    findings += [_unseen_workload(workload, programs) for workload in applied if workload not in seen]
+    if not findings:
+        findings = [_nothing(running.processes if running is not None else 0)]
+    names = applied or (_BASE,)
+    keep = programs if applies and not held else None
+    return Chosen(names, f"tune, auto: {_named(names)}", tuple(findings), keep)
 
 
 def signs(running: RunningFacts) -> Dict[str, List[Program]]:
     """Workload → the programs that are signs of it, in the order in which they are combined."""
     programs = {found.name: found for found in running.programs}
-    recognised: Dict[str, List[Program]] = {}
+    recognized: Dict[str, List[Program]] = {}
     for name, sign in SIGNS.items():
         if name in programs and (programs[name].ports or not sign.listens):
-            recognised.setdefault(sign.workload, []).append(programs[name])
-    return recognised
+            recognized.setdefault(sign.workload, []).append(programs[name])
+    return recognized
 
 
-def _findings(processes: int, recognised: Mapping[str, Sequence[Program]], applies: bool) -> Tuple[Finding, ...]:
-    if not recognised:
-        looked = f"no program that tells of a workload is among {processes} processes"
-        if not processes:
-            looked = "no process can be seen, as in a capture of an earlier nearmetal"
-        reason = f"{looked}: base applies; name the host's workload in tune_workload"
-        return (Finding("tune", "workload", "advice", reason, wanted=_BASE, reference=REFERENCE),)
-    every = ", ".join(recognised)
-    goal = f"[{every}]" if len(recognised) > 1 else every
-    return tuple(
-        Finding(
-            concern="tune",
-            knob="workload",
-            where=workload,
-            status="ok" if applies else "advice",
-            reason=_why(workload, programs)
-            + ("" if applies else f"; to apply it, set tune_workload: {goal}, or tune_workload_auto: apply"),
-            now=", ".join(found.name for found in programs),
-            wanted=workload,
-            reference=REFERENCE,
-        )
-        for workload, programs in recognised.items()
+def _nothing(processes: int) -> Finding:
+    looked = f"no program that tells of a workload is among {processes} processes"
+    if not processes:
+        looked = "no process can be seen, as in a capture of an earlier nearmetal"
+    reason = f"{looked}: base applies; name the host's workload in tune_workload"
+    return Finding(CHOICE, KNOB, "advice", reason, wanted=_BASE, reference=REFERENCE)
+
+
+def _seen_workload(workload: str, seen: Mapping[str, Sequence[Program]], applied: bool) -> Finding:
+    every = ", ".join(seen)
+    goal = f"[{every}]" if len(seen) > 1 else every
+    return Finding(
+        concern=CHOICE,
+        knob=KNOB,
+        where=workload,
+        status="ok" if applied else "advice",
+        reason=_why(workload, seen[workload])
+        + ("" if applied else f"; to apply it, set tune_workload: {goal}, or tune_workload_auto: apply"),
+        now=", ".join(program.name for program in seen[workload]),
+        wanted=workload,
+        reference=REFERENCE,
     )
+
+
+def _unseen_workload(workload: str, programs: Sequence[str]) -> Finding:
+    """A workload that an earlier run recognized, of whose programs none runs now."""
+    down = [name for name in programs if SIGNS[name].workload == workload]
+    state = "listening" if all(SIGNS[name].listens for name in down) else "running"
+    reason = (
+        f"{' and '.join(down)} {'are' if len(down) > 1 else 'is'} not {state} now; an earlier run recognized {workload}"
+        " by it, so its values stay: tune_prune: true takes them back, or name the workload in tune_workload"
+    )
+    return Finding(CHOICE, KNOB, "advice", reason, where=workload, wanted=workload, reference=REFERENCE)
 
 
 def _why(workload: str, programs: Sequence[Program]) -> str:

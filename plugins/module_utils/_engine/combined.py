@@ -57,7 +57,7 @@ def demand_known(names: Sequence[str]) -> None:
         if name not in WORKLOADS:
             raise NearmetalError(
                 f"workload {shown(name)} is unknown; there are {', '.join(sorted(WORKLOADS))}, and auto, which"
-                " recognises what runs on the host"
+                " recognizes what runs on the host"
             )
         if names.count(name) > 1:
             raise NearmetalError(f"workload names {name} twice: name it once, where two differ the later one wins")

@@ -55,7 +55,7 @@ class Request(ABC):
 
 @dataclass(frozen=True)
 class Leave(Request):
-    """Leave a concern as it is, and say these findings; of what is no concern, such as a choice, they are all."""
+    """Leave a concern as it is, and say these findings."""
 
     name: str
     findings: Tuple[Finding, ...]
@@ -63,6 +63,19 @@ class Leave(Request):
 
     def plan(self, session: Session, facts: Facts) -> Outcome:
         return Outcome(self.name, Plan(findings=self.findings), keep=session.stored.get(self.name))
+
+
+@dataclass(frozen=True)
+class Remember(Request):
+    """Change nothing: keep what is no concern, such as a choice of workloads, or forget it, and say these findings."""
+
+    name: str
+    findings: Tuple[Finding, ...]
+    keep: Optional[Stored] = None
+    concern: None = None
+
+    def plan(self, session: Session, facts: Facts) -> Outcome:
+        return session.outcome(self.name, Plan(findings=self.findings), (), self.keep)
 
 
 @dataclass(frozen=True)

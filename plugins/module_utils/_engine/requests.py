@@ -11,10 +11,11 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.asked import leave, nothing_asked, of_base, silent
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.combined import Contradiction, combined
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Leave, Request, Restore, Tune
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Remember, Request, Restore, Tune
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.recognized import KNOB, to_keep, with_choice
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Known
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import Stored
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import CHOICE, Stored
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import COMMON, validate
@@ -25,6 +26,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.waivers im
     managed,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
+
+_FORGOTTEN = (Finding(CHOICE, KNOB, "advice", "what auto recognized on this host is forgotten", reference=REFERENCE),)
 
 
 def tune_requests(
@@ -37,6 +40,7 @@ def tune_requests(
     waivers: Sequence[Any] = (),
     spelled_out: Mapping[str, Any] = MappingProxyType({}),
     findings: Sequence[Finding] = (),
+    programs: Optional[Sequence[str]] = None,
 ) -> List[Request]:
     """The requests of one `tune` run, in the registry's order.
 
@@ -47,16 +51,18 @@ def tune_requests(
     of an earlier run (`on_host`) that this one leaves out stays, or with `prune` is taken
     back. Knobs in `exclude` are left out, whoever asked for them; those in `waivers` stay as
     the host has them. A concern without options has those of the workload, or of `base`. The
-    `findings` are of the choice of the workloads. Raises NearmetalError for an unknown concern, option or knob.
+    `findings` are of the choice of the workloads, the `programs` those by which it was chosen, None for
+    those of an earlier run. Raises NearmetalError for an unknown concern, option or knob.
     """
     for name in (*spelled_out, *concerns):
         if name not in CONCERNS:
             raise NearmetalError(f"concern {shown(name)} is unknown; there are {', '.join(sorted(CONCERNS))}")
-    left_out = excluded(exclude, CONCERNS)
-    waived = by_concern(waivers, CONCERNS, left_out)
+    known = with_choice() if exclude or waivers else CONCERNS
+    left_out = excluded(exclude, known)
+    waived = by_concern(waivers, known, left_out)
     named, contradictions = combined(workloads, CONCERNS)
     from_workload: Mapping[str, Any] = spelled_out or named
-    requests: List[Request] = [Leave("tune", tuple(findings))] if findings else []
+    requests: List[Request] = []
     for name in CONCERNS:
         if name not in from_workload and name not in concerns:
             continue
@@ -79,7 +85,11 @@ def tune_requests(
         requests.append(Tune(concern.name, concern, wanted, unasked=frozenset(unasked), findings=undecided))
     if not requests:
         raise NearmetalError("nothing to tune: name a workload or concerns")
-    named_now = {request.name for request in requests}
+    choice = on_host.get(CHOICE)
+    keep = choice if programs is None else to_keep(programs)
+    if findings or (keep is None) is not (choice is None):
+        requests.insert(0, Remember(CHOICE, tuple(findings), keep))
+    named_now = {CHOICE, *(request.name for request in requests)}
     others = {name: stored for name, stored in on_host.items() if name not in named_now}
     if prune:
         # First, so that what builds on the host's own values is planned on them.
@@ -126,7 +136,7 @@ def restore_requests(names: Optional[List[str]], restorable: Known) -> List[Requ
         if name not in CONCERNS and name not in restorable:
             raise NearmetalError(f"concern {shown(name)} is unknown; there are {', '.join(sorted(CONCERNS))}")
     chosen = list(restorable) if names is None else names
-    return [Restore(name, CONCERNS.get(name)) for name in chosen]
+    return [Restore(name, CONCERNS.get(name)) if name != CHOICE else Remember(CHOICE, _FORGOTTEN) for name in chosen]
 
 
 def stored_requests(on_host: Known) -> List[Tune]:

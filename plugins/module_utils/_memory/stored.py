@@ -29,6 +29,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
 PATH = f"{store.DATA}/wanted.json"
 FORMAT = 1
+CHOICE = "tune"  # beside the concerns: what `auto` recognized
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,31}", re.ASCII)
 _RUN = re.compile(r"[a-z0-9_ ,:.-]{1,200}", re.ASCII)
@@ -95,10 +96,15 @@ class StoredWanted:
         return dict(self._concerns)
 
     def put(self, name: str, keep: Optional[Stored], run: str, version: str) -> None:
-        """Store what is wanted of a concern now; None forgets the concern. Nothing is written when it is the same."""
+        """Store what is wanted of a concern now; None forgets the concern, and the choice of workloads with the last.
+
+        Nothing is written when it is the same.
+        """
         concerns = dict(self._concerns)
         if keep is None:
             concerns.pop(name, None)
+            if list(concerns) == [CHOICE]:
+                concerns = {}
         elif self.differs(name, keep):
             at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
             concerns[name] = replace(keep, run=run, version=version, at=at)

@@ -12,7 +12,7 @@ import yaml
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.choice import ADVISE, choose
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Tune
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import tune_requests
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.programs import SIGNS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.registry import OWN
 
@@ -40,12 +40,12 @@ def test_the_variables_are_what_tune_takes(tmp_path: Path) -> None:
     assert wanted["network_stack"]["somaxconn"] == 16384
     assert "turbo" not in wanted["cpu_power"]
     assert wanted["hugepages"]["waivers"][0]["knob"] == "thp"
-    host = Host(str(tmp_path))
+    host = WritableHost(str(tmp_path))
     assert choose(host, several["tune_workload"], ADVISE, {}).names == ("web", "cache")
     assert choose(host, [auto["tune_workload"]], auto["tune_workload_auto"], {}).names == ("base",)
 
 
-def test_the_programs_are_those_that_are_recognised() -> None:
+def test_the_programs_are_those_that_are_recognized() -> None:
     """In the order in which their workloads are combined."""
     section = GUIDE.split("## What runs here")[1].split("\n## ")[0]
     rows = dict(re.findall(r"^\| `([a-z_]+)` \| (.*) \|$", section, re.M))

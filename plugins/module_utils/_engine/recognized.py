@@ -1,0 +1,48 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The programs by which `auto` chose workloads, kept on the host between runs. PRIVATE to the collection.
+
+A program that is down for a while changes nothing by that: its workloads are asked for until somebody names others.
+"""
+
+from __future__ import annotations
+
+from typing import Dict, Optional, Sequence, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import CHOICE, PATH, Stored, StoredWanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.programs import SIGNS
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
+
+KNOB = "workload"
+_PROGRAMS = "programs"
+
+# So that its finding can be excluded and waived as any other.
+_CONCERN = Concern(CHOICE, {}, (), lambda _facts, _wanted: Plan(), checks=(KNOB,))
+
+
+def with_choice() -> Dict[str, Concern]:
+    """The concerns of the registry, and the choice of workloads."""
+    return {**CONCERNS, CHOICE: _CONCERN}
+
+
+def recognized_before(host: WritableHost) -> Tuple[str, ...]:
+    """The programs by which earlier runs chose workloads, in the order of SIGNS. Raises NearmetalError for others."""
+    stored = StoredWanted(host).get(CHOICE)
+    programs = stored.options.get(_PROGRAMS) if stored is not None else ()
+    if not isinstance(programs, (list, tuple)) or any(program not in SIGNS for program in programs):
+        raise NearmetalError(
+            f"{PATH}: {shown(programs)} aren't programs that auto recognizes in this version; name the host's workload"
+            " in tune_workload"
+        )
+    return tuple(program for program in SIGNS if program in programs)
+
+
+def to_keep(programs: Sequence[str]) -> Optional[Stored]:
+    """What is stored of these programs; None for none."""
+    return Stored({_PROGRAMS: list(programs)}) if programs else None
