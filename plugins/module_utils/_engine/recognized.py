@@ -16,6 +16,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import Wr
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import CHOICE, PATH, Stored, StoredWanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.programs import SIGNS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
@@ -23,7 +24,7 @@ KNOB = "workload"
 _PROGRAMS = "programs"
 
 # So that its finding can be excluded and waived as any other.
-_CONCERN = Concern(CHOICE, {}, (), lambda _facts, _wanted: Plan(), checks=(KNOB,))
+_CONCERN = Concern(CHOICE, {}, (), lambda _facts, _wanted: Plan(), knobs=(Knob(CHOICE, KNOB),))
 
 
 def with_choice() -> Dict[str, Concern]:
