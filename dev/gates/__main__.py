@@ -23,7 +23,7 @@ GATES: "dict[str, Gate]" = {
     "whole-roles": tasks.whole_roles,
     "generated-is-fresh": options.generated_is_fresh,
     "role-variables-arrive": options.role_variables_arrive,
-    "action-groups-are-whole": options.action_groups_are_whole,
+    "concerns-share-their-options": options.concerns_share_their_options,
     "licence": files.licence,
     "no-traces": files.no_traces,
     "nothing-ignored": files.nothing_ignored,

@@ -7,13 +7,9 @@ from __future__ import annotations
 
 import re
 
-import yaml
-
 from dev.gates import Copy
 from dev.generate import files, roles
-from dev.generate.documents import COLLECTION, documentation, modules
-
-RUNTIME = "meta/runtime.yml"
+from dev.generate.documents import groups, modules
 
 
 def generated_is_fresh(copy: Copy) -> "list[str]":
@@ -41,24 +37,12 @@ def role_variables_arrive(copy: Copy) -> "list[str]":
     return problems
 
 
-def action_groups_are_whole(copy: Copy) -> "list[str]":
-    """Groups in meta/runtime.yml hold the modules whose documentation says so; each concern's module is in tuning."""
-    if RUNTIME not in copy.names:
-        return []
-    groups = yaml.safe_load(copy.text(RUNTIME)).get("action_groups") or {}
-    documented: "dict[str, set[str]]" = {group: set() for group in groups}
-    for module in modules(copy):
-        attributes = documentation(copy, module).get("attributes") or {}
-        for group in (attributes.get("action_group") or {}).get("membership") or ():
-            documented.setdefault(group[len(COLLECTION) :], set()).add(module)
-    problems = [
-        f"{RUNTIME}: {group} {'lacks' if module in members else 'has'} {module}, against its documentation"
-        for group, members in documented.items()
-        for module in sorted(members ^ set(groups.get(group) or ()))
+def concerns_share_their_options(copy: Copy) -> "list[str]":
+    """Each concern's module is in the action group tuning, so that common options can be set for all at once."""
+    concerns = [module for module in modules(copy) if "import CONCERN\n" in copy.text(f"plugins/modules/{module}.py")]
+    tuning = groups(copy).get("tuning", [])
+    return [
+        f"plugins/modules/{module}.py: plans a concern, and isn't in the group tuning"
+        for module in concerns
+        if module not in tuning
     ]
-    concerns = {module for module in modules(copy) if "import CONCERN\n" in copy.text(f"plugins/modules/{module}.py")}
-    problems += [
-        f"plugins/modules/{module}.py: tunes or checks a concern, and isn't in the group tuning"
-        for module in sorted(concerns - documented.get("tuning", set()))
-    ]
-    return problems

@@ -33,6 +33,16 @@ def documentation(copy: Copy, module: str) -> "dict[str, Any]":
     return dict(document)
 
 
+def groups(copy: Copy) -> "dict[str, list[str]]":
+    """Each action group with the modules whose documentation says that they are in it."""
+    found: "dict[str, list[str]]" = {}
+    for module in modules(copy):
+        attributes = documentation(copy, module).get("attributes") or {}
+        for group in (attributes.get("action_group") or {}).get("membership") or ():
+            found.setdefault(group[len(COLLECTION) :], []).append(module)
+    return {group: sorted(found[group]) for group in sorted(found)}
+
+
 def fragments(document: "dict[str, Any]") -> "list[str]":
     """The fragments of this collection that a document extends, without the collection's name."""
     names = document.get("extends_documentation_fragment") or ()
