@@ -14,6 +14,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import SWITCH, Knob, options_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import validate
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.waivers import knobs_of
 
 from tests.support.knobs import every_knob
 
@@ -56,6 +57,7 @@ def test_checks_and_bounds_follow_from_the_declarations() -> None:
 @pytest.mark.parametrize("knob", every_knob(), ids=lambda knob: f"{knob.concern}.{knob.name}")
 def test_a_declaration_names_an_option_and_a_lever_that_exist(knob: Knob) -> None:
     options = CONCERNS[knob.concern].options
+    assert knob.name in knobs_of(CONCERNS[knob.concern]), "a waiver of it would be called misspelt"
     if knob.spec is not None:
         assert (knob.option or knob.name).partition(".")[0] in options
     assert not knob.within or knob.within in options
