@@ -20,28 +20,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob impor
 
 REFERENCE = "docs/ownership.md"
 
-_THP = "/sys/kernel/mm/transparent_hugepage"
-# What an action changes → the settings of tuned that change the same (tuned-profiles(7)); {} is its place.
-_TUNED: Mapping[str, Sequence[str]] = {
-    "hugepages.thp": (
-        "vm.transparent_hugepages",
-        "vm.transparent_hugepage",
-        f"sysfs.{_THP}/enabled",
-        "cmdline.transparent_hugepage",
-    ),
-    "hugepages.thp_defrag": ("vm.transparent_hugepage.defrag", f"sysfs.{_THP}/defrag"),
-    "hugepages.thp_shmem": (f"sysfs.{_THP}/shmem_enabled",),
-    "hugepages.khugepaged_defrag": (f"sysfs.{_THP}/khugepaged/defrag",),
-}
 # Levers whose places are the names of settings of tuned.
 _BY_PLACE: Mapping[str, str] = {"sysctl": "sysctl.", "boot.arguments": "cmdline."}
-# The knobs whose findings have the words of their actions → what those change: so a value that is ours already can be
-# held against what others set. A kernel parameter's finding names it, or it is here.
-_IN_WORDS: Mapping[str, str] = {
-    "hugepages.thp": "hugepages.thp",
-    "hugepages.thp_defrag": "hugepages.thp_defrag",
-    "hugepages.thp_shmem": "hugepages.thp_shmem",
-}
 _PARAMETERS: Mapping[str, str] = {"numa.balancing": NUMA_BALANCING, "numa.zone_reclaim_mode": ZONE_RECLAIM}
 # Settings of tuned that give several fields of an interface's table, as ethtool takes them.
 _TABLES = ("net.ring", "net.coalesce", "net.channels")
@@ -53,8 +33,6 @@ _WRITERS = {
     r"netplan[^/]*$": "netplan",
 }
 _WAYS_OUT = "change it there, or set owner_conflict: take_over"
-# What kubelet counts, checks or sets itself.
-_KUBELET = ("hugepages.",)
 
 
 class Owner(NamedTuple):
@@ -151,7 +129,7 @@ def _held(knobs: Sequence[Knob], owners: OwnersFacts, plan: Plan) -> Iterator[Ac
         where = _PARAMETERS.get(name, finding.where)
         parameter = where and (where in owners.sysctl or f"sysctl.{where}" in owners.tuned)
         knob = next((knob for knob in knobs if knob.name == finding.knob and knob.comparable), None)
-        lever = "sysctl" if parameter else knob.lever if knob is not None else _IN_WORDS.get(name)
+        lever = "sysctl" if parameter else knob.lever if knob is not None else None
         if lever is not None:
             declared = Knob(finding.concern, finding.knob, lever, finding.reference, place=where)
             yield declared.action("user", finding.now, finding.wanted, finding.reason)
@@ -159,8 +137,7 @@ def _held(knobs: Sequence[Knob], owners: OwnersFacts, plan: Plan) -> Iterator[Ac
 
 def _owner(knobs: Sequence[Knob], owners: OwnersFacts, action: Action) -> Optional[Owner]:
     """Who owns what the action changes; None for nobody."""
-    counted = any(knob.kubelet for knob in knobs if knob.lever == action.what)
-    if owners.kubelet and (counted or action.what.startswith(_KUBELET)):
+    if owners.kubelet and any(knob.kubelet for knob in knobs if knob.lever == action.what):
         return Owner("kubelet", "kubelet owns it on this Kubernetes node: set it in the node's own configuration")
     return _setter(knobs, owners, action)
 
@@ -168,7 +145,7 @@ def _owner(knobs: Sequence[Knob], owners: OwnersFacts, action: Action) -> Option
 def _setter(knobs: Sequence[Knob], owners: OwnersFacts, action: Action) -> Optional[Owner]:
     """Who is configured to set what the action changes to another value; None for nobody."""
     knob = next((knob for knob in knobs if knob.lever == action.what), Knob(action.concern, action.knob))
-    settings = knob.tuned or _TUNED.get(action.what, ())
+    settings = knob.tuned
     if action.what in _BY_PLACE:
         settings = (_BY_PLACE[action.what] + action.where,)
     for name in settings:

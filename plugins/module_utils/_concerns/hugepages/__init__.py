@@ -5,38 +5,33 @@
 
 from __future__ import annotations
 
-from typing import Any, List, Mapping, Tuple
+from typing import Any, Mapping
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.hugepages import access, reserved, transparent
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import closed
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import plan_file, sysctl_d, tmpfiles
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import (
+    CONSENT,
+    METHOD,
+    PERSIST,
+    options_of,
+)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import sysctl_d, tmpfiles
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import (
+    Decision,
+    managed_options,
+    plan_concern,
+)
 
 NAME = "hugepages"
-
+KNOBS = (*transparent.KNOBS, *reserved.KNOBS, *access.KNOBS)
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
-    "thp": {"type": "str", "choices": ["kernel", "always", "madvise", "never"]},
-    "thp_defrag": {"type": "str", "choices": ["kernel", "always", "defer", "defer+madvise", "madvise", "never"]},
-    "thp_shmem": {"type": "str", "choices": ["kernel", "always", "within_size", "advise", "never", "deny", "force"]},
-    "khugepaged_defrag": {"type": "str", "choices": ["kernel", "enabled", "disabled"]},
-    "pages": {
-        "type": "list",
-        "elements": "dict",
-        "options": {
-            "size": {"type": "str", "required": True},
-            "count": {"type": "int", "range": (0, 1 << 30)},
-            "percent_of_memory": {"type": "int", "range": (0, reserved.SHARE)},
-            "nodes": {"type": "str", "default": "spread"},
-        },
-    },
-    "mount": {"type": "dict", "options": {"path": {"type": "str", "required": True}, "size": {"type": "str"}}},
-    "group": {"type": "str"},
-    "method": {"type": "str", "choices": ["runtime", "boot", "both"], "default": "runtime"},
-    "persist": {"type": "bool", "default": True},
-    "allow_unverified": {"type": "bool", "default": False},
+    **options_of(KNOBS),
+    "method": METHOD,
+    "persist": PERSIST,
+    "allow_unverified": CONSENT,
 }
 
 
@@ -45,38 +40,26 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
 
     Raises NearmetalError when a value is forced that the host can't take.
     """
-    path, _text = tmpfiles(NAME, {})
-    asked = [knob for knob in (*transparent.KNOBS, "pages", *access.KNOBS) if wanted.get(knob) is not None]
-    shut: List[Finding] = [finding for knob in asked for finding in closed(NAME, knob, facts, wanted)]
-    if not asked or shut:
-        sysctls, _text = sysctl_d(NAME, {})
-        gone = [plan_file(NAME, facts, one, None, "user") for one in (path, sysctls)]
-        return joined(Plan(findings=tuple(shut)), *gone)
-    chosen, lines = transparent.plan(facts, wanted)
-    path, text = tmpfiles(NAME, lines)
-    persisted = text if lines and wanted.get("persist") and wanted.get("method") == "runtime" else None
-    files = plan_file(NAME, facts, path, persisted, _by(wanted, asked))
+    return plan_concern(NAME, facts, wanted, managed_options(OPTIONS, wanted), _decide, files=(tmpfiles, sysctl_d))
+
+
+def _decide(facts: Facts, wanted: Wanted) -> Decision:
+    chosen, words = transparent.plan(facts, wanted)
     opened, parameters = access.plan(facts, wanted)
-    path, text = sysctl_d(NAME, parameters)
-    persisted = text if parameters and wanted.get("persist") else None
-    more = plan_file(NAME, facts, path, persisted, wanted.wanted_by("group"))
-    return joined(chosen, reserved.plan(facts, wanted), opened, files, more, Plan(findings=_morecore(facts)))
+    plan_of_all = joined(chosen, reserved.plan(facts, wanted), opened, _morecore(facts))
+    return plan_of_all, {tmpfiles: words if wanted.get("method") == "runtime" else {}, sysctl_d: parameters}
 
 
-def _morecore(facts: Facts) -> Tuple[Finding, ...]:
-    """S0-33's way to put malloc on huge pages is gone since glibc 2.34."""
+def _morecore(facts: Facts) -> Plan:
+    """The way of AWS's talk of 2017 to put malloc on huge pages does nothing since glibc 2.34."""
     pages = facts.hugepages
     if pages is None or not pages.morecore or not pages.libc_without_morecore:
-        return ()
+        return Plan()
     reason = (
         f"HUGETLB_MORECORE in {' and '.join(pages.morecore)} does nothing with this glibc: 2.34 removed its hook;"
         " use GLIBC_TUNABLES=glibc.malloc.hugetlb=1 (transparent) or =2 (reserved pages), glibc 2.35 and newer"
     )
-    return (Finding(NAME, "pages", "advice", reason, reference="S0-33"),)
-
-
-def _by(wanted: Wanted, asked: List[str]) -> str:
-    return "user" if any(wanted.wanted_by(knob) == "user" for knob in asked) else "workload"
+    return reserved.PAGES.says("advice", reason)
 
 
 CONCERN = Concern(
@@ -85,4 +68,5 @@ CONCERN = Concern(
     domains=("platform", "topology", "hugepages", "sysctl", "boot", "unit", "files"),
     plan=plan,
     by_place=True,
+    knobs=KNOBS,
 )

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Dict, List, Optional, Tuple
+from typing import Dict, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.hugepages.reserved import short, size_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
@@ -13,13 +13,24 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.hugepages import HugepageFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.hugetlbfs import PATH
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.sysctl import HUGETLB_GROUP
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Value, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import plain, shown
 
 NAME = "hugepages"
-REFERENCE = "S0-32"
-KNOBS = ("mount", "group")
+REFERENCE = "AWS, 2017"
+_MOUNT = Knob(
+    NAME,
+    "mount",
+    "hugepages.mounts",
+    REFERENCE,
+    {"type": "dict", "options": {"path": {"type": "str", "required": True}, "size": {"type": "str"}}},
+    scope="boot",
+    kubelet=True,
+)
+_GROUP = Knob(NAME, "group", "sysctl", REFERENCE, {"type": "str"}, place=HUGETLB_GROUP)
+KNOBS = (_MOUNT, _GROUP)
 
 # Where a mount would hide what the system itself needs.
 _SYSTEM = ("bin", "boot", "etc", "lib", "lib64", "proc", "root", "run", "sbin", "sys", "usr", "var", "dev")
@@ -31,21 +42,14 @@ def plan(facts: Facts, wanted: Wanted) -> Tuple[Plan, Dict[str, str]]:
     Raises NearmetalError for a path, a size or a group that can't be meant.
     """
     pages = facts.hugepages
-    asked = [knob for knob in KNOBS if wanted.get(knob) is not None]
-    if not asked:
-        return Plan(), {}
+    managed = [knob for knob in KNOBS if knob.value(wanted) is not None]
     if pages is None or not pages.pages:
-        told = [_finding(knob, "not_applicable", "this kernel has no reserved huge pages") for knob in asked]
-        return Plan(findings=tuple(told)), {}
-    gid = None
-    plans: List[Plan] = []
-    lines: Dict[str, str] = {}
-    if wanted.get("group") is not None:
-        gid = _gid(pages, str(wanted.get("group")))
-        plans.append(_group(facts, wanted, gid, lines))
-    if wanted.get("mount") is not None:
-        plans.append(_mount(facts, pages, wanted, gid))
-    return joined(*plans), lines
+        reason = "this kernel has no reserved huge pages"
+        return joined(*(knob.at("").says("not_applicable", reason) for knob in managed)), {}
+    gid = _gid(pages, str(_GROUP.value(wanted))) if _GROUP in managed else None
+    group, parameters = _group(facts, wanted, gid) if gid is not None else (Plan(), {})
+    mount = _mount(facts, pages, wanted, gid) if _MOUNT in managed else Plan()
+    return joined(group, mount), parameters
 
 
 def _gid(pages: HugepageFacts, name: str) -> int:
@@ -59,53 +63,49 @@ def _gid(pages: HugepageFacts, name: str) -> int:
     return pages.groups[name]
 
 
-def _group(facts: Facts, wanted: Wanted, gid: int, lines: Dict[str, str]) -> Plan:
+def _group(facts: Facts, wanted: Wanted, gid: int) -> Tuple[Plan, Dict[str, str]]:
     now, goal = (facts.sysctl or {}).get(HUGETLB_GROUP), str(gid)
     if now is None:
-        return Plan(findings=(_finding("group", "not_applicable", f"this kernel has no {HUGETLB_GROUP}"),))
-    lines[HUGETLB_GROUP] = goal
+        return _GROUP.at("").says("not_applicable", f"this kernel has no {HUGETLB_GROUP}"), {}
     reason = (
-        f"members of {wanted.get('group')} may take reserved pages for shared memory (shmget with SHM_HUGETLB);"
+        f"members of {_GROUP.value(wanted)} may take reserved pages for shared memory (shmget with SHM_HUGETLB);"
         " a service that locks them needs LimitMEMLOCK= too"
     )
-    if now == goal:
-        return Plan(findings=(_finding("group", "ok", reason, now, goal, HUGETLB_GROUP),))
-    action = _action("group", "sysctl", HUGETLB_GROUP, now, goal, "runtime", wanted, reason)
-    return Plan((action,), (_finding("group", "would_change", reason, now, goal, HUGETLB_GROUP),))
+    return _GROUP.change(wanted, now, goal, reason), {HUGETLB_GROUP: goal}
 
 
 def _mount(facts: Facts, pages: HugepageFacts, wanted: Wanted, gid: Optional[int]) -> Plan:
-    path, asked = str(wanted.get("mount")["path"]), wanted.get("mount").get("size")
+    path, requested = str(_MOUNT.value(wanted)["path"]), _MOUNT.value(wanted).get("size")
     if not _may_be(path):
         raise NearmetalError(
             "hugepages.mount.path is a folder of its own, of letters, digits and _.-, such as /mnt/huge-1G,"
             f" not {shown(path)}"
         )
-    size = size_of(str(asked)) if asked is not None else pages.size
+    size = size_of(str(requested)) if requested is not None else pages.size
     if size is None or size not in pages.pages:
         raise NearmetalError(
-            f"hugepages.mount.size: this kernel has no huge pages of {asked or 'a default size'}; it has"
+            f"hugepages.mount.size: this kernel has no huge pages of {requested or 'a default size'}; it has"
             f" {' '.join(pages.pages)}"
         )
     if path not in pages.mounts and path in pages.mounted:
         owner = "systemd mounts" if path == "/dev/hugepages" else "somebody has mounted"
         reason = f"{owner} a {pages.mounted[path]} at {path}: it is left alone; name another path"
-        return Plan(findings=(_finding("mount", "refused", reason, pages.mounted[path], path),))
+        return _MOUNT.says("refused", reason, pages.mounted[path], path)
     if facts.unit is None or facts.unit.systemd is None:
         reason = "this host doesn't run systemd, which would mount it at each boot"
-        return Plan(findings=(_finding("mount", "refused", reason, None, path),))
+        return _MOUNT.says("refused", reason, None, path)
     goal = f"pagesize={short(int(size[:-2]))}" + (f",gid={gid},mode=1770" if gid is not None else "")
     reason = f"programs that open huge pages as files find those of {size} at {path}"
     # A mount of ours at another path was wanted by an earlier run.
-    actions = [
-        _action("mount", "hugepages.mounts", other, options, None, "boot", wanted, "not wanted any more")
+    plans = [
+        _MOUNT.at(other).change(wanted, options, None, "not wanted any more")
         for other, options in pages.mounts.items()
         if other != path
     ]
-    now = pages.mounts.get(path)
-    if now != goal:
-        actions.append(_action("mount", "hugepages.mounts", path, now, goal, "boot", wanted, reason))
-    return Plan(tuple(actions), (_finding("mount", "would_change" if actions else "ok", reason, now, goal, path),))
+    change = _MOUNT.at(path).change(wanted, pages.mounts.get(path), goal, reason)
+    actions = joined(*plans, change).actions
+    finding = _MOUNT.at(path).finding("would_change" if actions else "ok", reason, pages.mounts.get(path), goal)
+    return Plan(actions, (finding,))
 
 
 def _may_be(path: str) -> bool:
@@ -117,26 +117,3 @@ def _may_be(path: str) -> bool:
         and words[0] not in ("proc", "sys", "run")
         and (len(words) > 1 or words[0] not in _SYSTEM)
     )
-
-
-def _action(
-    knob: str, what: str, where: str, before: Value, after: Value, scope: str, wanted: Wanted, reason: str
-) -> Action:
-    return Action(
-        concern=NAME,
-        knob=knob,
-        what=what,
-        where=where,
-        before=before,
-        after=after,
-        scope=scope,
-        wanted_by=wanted.wanted_by(knob),
-        reason=reason,
-        reference=REFERENCE,
-    )
-
-
-def _finding(
-    knob: str, status: str, reason: str, now: Optional[str] = None, goal: Optional[str] = None, where: str = ""
-) -> Finding:
-    return Finding(NAME, knob, status, reason, now=now, wanted=goal, reference=REFERENCE, where=where)

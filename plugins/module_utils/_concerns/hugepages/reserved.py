@@ -6,21 +6,19 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.hugepages import HugepageFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Value, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.boot_argument import plan_argument
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import host_class
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import boot_argument
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import by_unit
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob, boot_argument
 
 NAME = "hugepages"
-REFERENCE = "S0-32"
+REFERENCE = "AWS, 2017"
 GIB = 1024**3
 
 # An instance of 4 GiB shows about 3.7 GiB of MemTotal.
@@ -36,6 +34,27 @@ LARGEST_AT_RUNTIME = 512 * 1024
 # Linux b5389086ad7b; before, the number ended at the colon.
 NODES_AT_BOOT = (5, 16)
 
+PAGES = Knob(
+    NAME,
+    "pages",
+    "hugepages.pages",
+    REFERENCE,
+    {
+        "type": "list",
+        "elements": "dict",
+        "options": {
+            "size": {"type": "str", "required": True},
+            "count": {"type": "int", "range": (0, 1 << 30)},
+            "percent_of_memory": {"type": "int", "range": (0, SHARE)},
+            "nodes": {"type": "str", "default": "spread"},
+        },
+    },
+    kubelet=True,
+)
+# Under a knob of its own: a run with another method then takes it back.
+_ARGUMENT = boot_argument(NAME, "method", "hugepages", REFERENCE, option="pages")
+KNOBS = (PAGES, _ARGUMENT)
+
 _SIZE = re.compile(r"([0-9]{1,7})\s*(k|m|g)(?:i?b)?", re.ASCII | re.IGNORECASE)
 _UNITS = {"k": 1, "m": 1024, "g": 1024 * 1024}
 
@@ -43,8 +62,7 @@ _UNITS = {"k": 1, "m": 1024, "g": 1024 * 1024}
 _Table = Mapping[str, Mapping[str, int]]
 
 
-@dataclass(frozen=True)
-class _Request:
+class _Request(NamedTuple):
     """So many pages of a size, per place: one entry of `pages`, or several that each name nodes."""
 
     size: str  # as the kernel names it: 2048kB
@@ -57,17 +75,17 @@ class _Request:
         return int(self.size[:-2])
 
     @property
-    def count(self) -> int:
+    def total(self) -> int:
         return sum(self.after.values())
 
     @property
     def bytes(self) -> int:
-        return self.count * self.kib * 1024
+        return self.total * self.kib * 1024
 
     @property
     def more(self) -> int:
         """Bytes beyond what is reserved already."""
-        return (self.count - sum(self.now.values())) * self.kib * 1024
+        return (self.total - sum(self.now.values())) * self.kib * 1024
 
     @property
     def only_at_boot(self) -> bool:
@@ -87,16 +105,14 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
 
     Raises NearmetalError when an entry is no request, or asks for a size that this kernel lacks.
     """
-    asked = wanted.get("pages")
-    pages = facts.hugepages
-    if asked is None:
+    entries, pages, method = PAGES.value(wanted), facts.hugepages, wanted.get("method")
+    if entries is None:
         return Plan()
     if pages is None or not pages.pages or pages.memory is None:
-        return Plan(findings=(_finding("not_applicable", "this kernel has no reserved huge pages"),))
-    method = wanted.get("method")
+        return PAGES.says("not_applicable", "this kernel has no reserved huge pages")
     by_size: Dict[str, _Request] = {}
     names: Dict[str, str] = {}
-    for number, entry in enumerate(asked):
+    for number, entry in enumerate(entries):
         name = f"hugepages.pages[{number}]"
         request = _request(facts, pages, name, entry, wanted)
         if isinstance(request, Finding):
@@ -105,16 +121,15 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
         both = f"{names.setdefault(request.size, name)} and {name}"
         by_size[request.size] = _merged(both, earlier, request) if earlier is not None else request
     requests = list(by_size.values())
-    stop = _guard(facts, pages, requests, wanted)
-    if stop is not None:
-        return Plan(findings=(stop,))
-    now = [one for one in requests if method == "runtime" or (method == "both" and not one.only_at_boot)]
-    runtime = [_runtime(request, wanted) for request in now]
+    refusal = _guard(facts, pages, requests, wanted)
+    if refusal is not None:
+        return Plan(findings=(refusal,))
+    now = [request for request in requests if method == "runtime" or (method == "both" and not request.only_at_boot)]
+    runtime = joined(*(_runtime(request, wanted) for request in now))
     at_boot = _at_boot(facts, requests, wanted) if method != "runtime" else Plan()
-    changed = any(finding.status in ("ok", "would_change") for one in runtime for finding in one.findings)
+    changed = any(finding.status in ("ok", "would_change") for finding in runtime.findings)
     # A number that suits this size could leave a smaller one without memory: never written down, planned anew.
-    lasting = by_unit(NAME, facts) if changed and wanted.get("persist") and method == "runtime" else Plan()
-    return joined(*runtime, at_boot, lasting)
+    return joined(runtime, at_boot, Plan(replan=changed and method == "runtime"))
 
 
 def size_of(text: str) -> str:
@@ -137,8 +152,8 @@ def _request(
     size = size_of(str(entry["size"]))
     if size not in pages.pages:
         sentence = f"{name}.size: this kernel has no huge pages of {entry['size']}; it has {' '.join(pages.pages)}"
-        if size and wanted.wanted_by("pages") == "workload":
-            return _finding("not_applicable", sentence)
+        if size:
+            return PAGES.impossible(wanted, sentence)
         raise NearmetalError(sentence)
     count, percent = entry.get("count"), entry.get("percent_of_memory")
     if (count is None) == (percent is None):
@@ -168,7 +183,7 @@ def _merged(names: str, earlier: _Request, request: _Request) -> _Request:
             f"{names} both ask for pages of {request.size}: entries of one size each name nodes, and no node twice"
         )
     after = {place: count + request.after[place] for place, count in earlier.after.items()}
-    return replace(earlier, after=after, nodes=earlier.nodes + request.nodes)
+    return earlier._replace(after=after, nodes=earlier.nodes + request.nodes)
 
 
 def _with_memory(facts: Facts, now: Mapping[str, int]) -> List[str]:
@@ -191,29 +206,31 @@ def _places(name: str, nodes: str, now: Mapping[str, int]) -> Tuple[str, ...]:
 def _guard(facts: Facts, pages: HugepageFacts, requests: List[_Request], wanted: Wanted) -> Optional[Finding]:
     """What would starve the host is refused, whoever asks."""
     memory, available = pages.memory or 0, pages.available
-    if memory < SMALLEST and any(request.count for request in requests):
-        return _finding("refused", f"this host has {_gib(memory)}: below 4 GiB every page is needed")
+    if memory < SMALLEST and any(request.total for request in requests):
+        return PAGES.finding("refused", f"this host has {_gib(memory)}: below 4 GiB every page is needed")
     stay = _staying(facts, pages, requests, wanted)
-    others = _bytes(stay)
-    total = sum(request.bytes for request in requests) + others
-    told = " and ".join(f"{request.count} pages of {request.size}" for request in requests)
-    told = f"{told} beside {_gib(others)} reserved in other sizes" if others else told
+    elsewhere = _bytes(stay)
+    total = sum(request.bytes for request in requests) + elsewhere
+    sizes = " and ".join(f"{request.total} pages of {request.size}" for request in requests)
+    sizes = f"{sizes} beside {_gib(elsewhere)} reserved in other sizes" if elsewhere else sizes
     more = sum(request.more for request in requests)
     # A full host may always give memory back.
     if total * 100 > memory * SHARE and (more > 0 or wanted.get("method") != "runtime"):
-        return _finding("refused", f"{told} are {_gib(total)}: more than {SHARE} % of the {_gib(memory)} here")
+        return PAGES.finding("refused", f"{sizes} are {_gib(total)}: more than {SHARE} % of the {_gib(memory)} here")
     crowded = _crowded_node(facts, pages, requests, stay, wanted)
     if crowded is not None:
         return crowded
     reserve = max(RESERVE, memory * RESERVE_SHARE // 100)
     if wanted.get("method") != "boot" and more > 0 and (available is None or more + reserve > available):
         left = f"unknown; {_gib(reserve)}" if available is None else f"{_gib(available)}, of which {_gib(reserve)}"
-        reason = f"{told} are {_gib(total)}, {_gib(more)} more than now, but available are {left} stay for later starts"
-        return _finding("refused", reason)
+        reason = (
+            f"{sizes} are {_gib(total)}, {_gib(more)} more than now, but available are {left} stay for later starts"
+        )
+        return PAGES.finding("refused", reason)
     shared = host_class(facts, wanted) == "xen_pv" or bool(facts.platform is not None and facts.platform.burstable)
     if shared and more > 0 and not wanted.get("allow_unverified"):
         reason = "on burstable types and on Xen PV memory is small or moved by the hypervisor; allow_unverified: true"
-        return _finding("refused", reason)
+        return PAGES.finding("refused", reason)
     return None
 
 
@@ -233,19 +250,19 @@ def _crowded_node(
             f"{place} has {_gib(node.memory)}, of which {_gib(node.memory * RESERVE_SHARE // 100)} stay for its own"
             f" programs; it would have {_gib(after)} of reserved pages: ask for fewer, or name other nodes"
         )
-        return _finding("refused", reason)
+        return PAGES.finding("refused", reason)
     return None
 
 
 def _staying(facts: Facts, pages: HugepageFacts, requests: List[_Request], wanted: Wanted) -> _Table:
-    """The sizes that nobody asks for here; an argument of ours goes with the next boot, and what it reserved."""
-    asked = {request.size for request in requests}
+    """The sizes that no entry names; an argument of ours goes with the next boot, and what it reserved."""
+    named = {request.size for request in requests}
     ours = facts.boot.arguments.get("hugepages") if facts.boot is not None and wanted.get("method") == "boot" else None
-    gone = str(ours or "").split()
+    ending = str(ours or "").split()
     return {
         size: counts
         for size, counts in pages.pages.items()
-        if size not in asked and f"hugepagesz={short(int(size[:-2]))}" not in gone
+        if size not in named and f"hugepagesz={short(int(size[:-2]))}" not in ending
     }
 
 
@@ -260,80 +277,52 @@ def _bytes(table: _Table, place: str = "") -> int:
 
 
 def _runtime(request: _Request, wanted: Wanted) -> Plan:
-    reason = f"{request.count} pages of {request.size} are {_gib(request.bytes)}"
-    if dict(request.now) == request.after:
-        return Plan(findings=(_finding("ok", reason, request, dict(request.now)),))
-    if request.only_at_boot:
+    knob, now = PAGES.at(request.size), dict(request.now)
+    reason = f"{request.total} pages of {request.size} are {_gib(request.bytes)}"
+    if now != request.after and request.only_at_boot:
         reason = f"pages of {request.size} need memory in one piece, which only boot has: use method: boot"
-        return Plan(findings=(_finding("refused", reason, request, dict(request.now)),))
-    action = Action(
-        concern=NAME,
-        knob="pages",
-        what="hugepages.pages",
-        where=request.size,
-        before=dict(request.now),
-        after=request.after,
-        wanted_by=wanted.wanted_by("pages"),
-        reason=reason,
-        reference=REFERENCE,
-    )
-    return Plan((action,), (_finding("would_change", reason, request, dict(request.now)),))
+        return knob.says("refused", reason, now, request.after)
+    return knob.change(wanted, now, request.after, reason)
 
 
 def _at_boot(facts: Facts, requests: List[_Request], wanted: Wanted) -> Plan:
     version = facts.platform.kernel_version if facts.platform is not None else None
     tokens: List[str] = []
     for request in requests:
-        counts = str(request.count)
-        if request.nodes and request.count:
+        counts = str(request.total)
+        if request.nodes and request.total:
             counts = ",".join(f"{place[4:]}:{count}" for place, count in request.after.items() if count)
             if version is not None and version < NODES_AT_BOOT:
-                return Plan(findings=(_no_nodes(f"hugepages={counts}", version, wanted),))
+                return _no_nodes(f"hugepages={counts}", version, wanted)
         tokens += [f"hugepagesz={short(request.kib)}", f"hugepages={counts}"]
-    knob = boot_argument(NAME, "method", "hugepages", REFERENCE, option="pages")
     text = " ".join(tokens) if requests else None
     reason = "memory is in one piece only at boot"
-    return joined(plan_argument(facts, wanted, knob, text, reason), Plan(findings=_not_given(facts, requests, text)))
+    return joined(plan_argument(facts, wanted, _ARGUMENT, text, reason), _not_given(facts, requests, text))
 
 
-def _no_nodes(argument: str, version: Tuple[int, ...], wanted: Wanted) -> Finding:
+def _no_nodes(argument: str, version: Tuple[int, ...], wanted: Wanted) -> Plan:
     reason = (
         f"{argument} names a node, which Linux does from {'.'.join(map(str, NODES_AT_BOOT))} on; this is"
         f" {'.'.join(map(str, version))}, which would take the node's number for the count: leave nodes out, or use"
         " method: runtime"
     )
-    return Finding(NAME, "method", "refused", reason, wanted=wanted.get("method"), reference=REFERENCE)
+    return _ARGUMENT.at("").says("refused", reason, None, wanted.get("method"))
 
 
-def _not_given(facts: Facts, requests: List[_Request], text: Optional[str]) -> Tuple[Finding, ...]:
+def _not_given(facts: Facts, requests: List[_Request], text: Optional[str]) -> Plan:
     """What the running kernel was asked for as it booted and had no memory for: it boots with fewer and goes on."""
     if facts.boot is None or text is None or not facts.boot.booted(text):
-        return ()
-    return tuple(
-        _finding(
-            "unchangeable",
-            f"booted with {text}, it has {sum(request.now.values())} of {request.count} pages of {request.size}:"
-            " while it booted there was no memory in one piece for more; ask for fewer",
-            request,
-            dict(request.now),
-        )
-        for request in requests
-        if request.lacking
-    )
+        return Plan()
+    findings = []
+    for request in requests:
+        if request.lacking:
+            reason = (
+                f"booted with {text}, it has {sum(request.now.values())} of {request.total} pages of {request.size}:"
+                " while it booted there was no memory in one piece for more; ask for fewer"
+            )
+            findings.append(PAGES.at(request.size).finding("unchangeable", reason, dict(request.now), request.after))
+    return Plan(findings=tuple(findings))
 
 
 def _gib(amount: int) -> str:
     return f"{amount / GIB:.1f} GiB"
-
-
-def _finding(status: str, reason: str, request: Optional[_Request] = None, now: Value = None) -> Finding:
-    return Finding(
-        NAME,
-        "pages",
-        status,
-        reason,
-        now=now,
-        wanted=request.after if request is not None else None,
-        reference=REFERENCE,
-        where=request.size if request is not None else "",
-    )

@@ -5,26 +5,54 @@
 
 from __future__ import annotations
 
-from typing import Dict, List, Optional, Tuple
+from typing import Any, Dict, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.hugepages import FOLDERS, HugepageFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.boot_argument import plan_argument
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import boot_argument
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob, boot_argument
 
 NAME = "hugepages"
-REFERENCE = "S0-31"
+REFERENCE = "AWS, 2017"
+_THP = "/sys/kernel/mm/transparent_hugepage"
 
-# Option → the file in the folder.
-KNOBS = {
+
+def _knob(name: str, words: str, **more: Any) -> Knob:
+    spec = {"type": "str", "choices": ["kernel", *words.split()]}
+    return Knob(NAME, name, f"hugepages.{name}", REFERENCE, spec, kubelet=True, **more)
+
+
+_OF_THP = (
+    "vm.transparent_hugepages",
+    "vm.transparent_hugepage",
+    f"sysfs.{_THP}/enabled",
+    "cmdline.transparent_hugepage",
+)
+_OF_DEFRAG = ("vm.transparent_hugepage.defrag", f"sysfs.{_THP}/defrag")
+_ENABLED = _knob("thp", "always madvise never", tuned=_OF_THP, comparable=True)
+_WORDS = (
+    _ENABLED,
+    _knob("thp_defrag", "always defer defer+madvise madvise never", tuned=_OF_DEFRAG, comparable=True),
+    _knob(
+        "thp_shmem",
+        "always within_size advise never deny force",
+        tuned=(f"sysfs.{_THP}/shmem_enabled",),
+        comparable=True,
+    ),
+    _knob("khugepaged_defrag", "enabled disabled", tuned=(f"sysfs.{_THP}/khugepaged/defrag",)),
+)
+# Knob → its file in the folder.
+_FILES = {
     "thp": "enabled",
     "thp_defrag": "defrag",
     "thp_shmem": "shmem_enabled",
     "khugepaged_defrag": "khugepaged/defrag",
 }
+# Under a knob of its own: a run with another method then takes it back.
+_ARGUMENT = boot_argument(NAME, "method", "transparent_hugepage", REFERENCE, option="thp")
+KNOBS = (*_WORDS, _ARGUMENT)
 REASONS = {
     "never": "no process waits for a huge page to be found, and none stays large after a fork",
     "madvise": "only who asks for huge pages gets them",
@@ -35,103 +63,78 @@ HUGE = 512 * 1024 * 1024
 
 
 def plan(facts: Facts, wanted: Wanted) -> Tuple[Plan, Dict[str, str]]:
-    """The plan for what was asked, and what makes it last: kernel path → value.
+    """The plan for what is wanted, and what makes it last: kernel path → value.
 
     Raises NearmetalError when a word is forced that this kernel doesn't offer.
     """
-    pages = facts.hugepages
-    plans: List[Plan] = []
-    lines: Dict[str, str] = {}
-    at_boot = wanted.get("method") != "runtime" and wanted.get("thp") is not None
-    for knob, name in KNOBS.items():
-        asked = wanted.get(knob)
-        if asked is None or (knob == "thp" and wanted.get("method") == "boot"):
+    pages, method = facts.hugepages, wanted.get("method")
+    plans, lasting = [], {}
+    for knob in _WORDS:
+        requested = knob.value(wanted)
+        if requested is None or (knob is _ENABLED and method == "boot"):
             continue
-        goal = _by_itself(pages, knob) if asked == "kernel" else asked
+        goal = _by_itself(pages, knob) if requested == "kernel" else requested
         if goal is None:
             reason = "what this kernel was built with can't be read here; a boot without our settings brings it back"
-            plans.append(Plan(findings=(_finding(knob, "unknown", reason, getattr(pages, knob), asked),)))
+            plans.append(knob.says("unknown", reason, getattr(pages, knob.name), requested))
             continue
-        one = _one(pages, wanted, knob, goal)
-        if pages is not None and asked != "kernel" and one.findings[0].status in ("ok", "would_change"):
-            lines[f"{pages.folder}/{name}"] = _word(pages, knob, asked)
-        plans.append(one)
-    if at_boot:
-        asked = wanted.get("thp")
-        stop = _stop(pages, wanted, "thp", asked) if asked != "kernel" else None
-        if stop is None:
-            plans.append(_argument(facts, wanted))
-        elif wanted.get("method") == "boot":  # with both it is among the plans already
-            plans.append(Plan(findings=(stop,)))
-    return joined(*plans), lines
+        plans.append(_word_of(pages, wanted, knob, goal))
+        if pages is not None and requested != "kernel" and plans[-1].findings[0].status in ("ok", "would_change"):
+            lasting[f"{pages.folder}/{_FILES[knob.name]}"] = _text(pages, knob, requested)
+    if method != "runtime" and _ENABLED.value(wanted) is not None:
+        plans.append(_at_boot(facts, wanted, _ENABLED.value(wanted)))
+    return joined(*plans), lasting
 
 
-def _by_itself(pages: Optional[HugepageFacts], knob: str) -> Optional[str]:
+def _by_itself(pages: Optional[HugepageFacts], knob: Knob) -> Optional[str]:
     """What the kernel chooses by itself; on one without the knob, any word."""
-    if pages is None or getattr(pages, knob) is None:
+    if pages is None or getattr(pages, knob.name) is None:
         return "never"
-    return pages.kernel_choice.get(knob)
+    return pages.kernel_choice.get(knob.name)
 
 
-def _word(pages: HugepageFacts, knob: str, asked: str) -> str:
-    if knob != "khugepaged_defrag":
-        return asked
+def _text(pages: HugepageFacts, knob: Knob, requested: str) -> str:
+    """What the kernel's file takes for the word of the option."""
+    if knob.name != "khugepaged_defrag":
+        return requested
     words = ("yes", "no") if pages.folder == FOLDERS[1] else ("1", "0")
-    return words[asked != "enabled"]
+    return words[requested != "enabled"]
 
 
-def _stop(pages: Optional[HugepageFacts], wanted: Wanted, knob: str, asked: str) -> Optional[Finding]:
+def _refusal(pages: Optional[HugepageFacts], wanted: Wanted, knob: Knob, word: str) -> Optional[Finding]:
     """Why the kernel can't have the word, or shouldn't, now or at boot.
 
     Raises NearmetalError when the word is forced and this kernel doesn't offer it.
     """
-    now: Optional[str] = getattr(pages, knob) if pages is not None else None
+    now: Optional[str] = getattr(pages, knob.name) if pages is not None else None
     if pages is None or now is None:
-        return _finding(knob, "not_applicable", "this kernel has no such setting", None, asked)
-    offered = getattr(pages, f"{knob}_offered", ("enabled", "disabled"))
-    if asked not in offered:
-        sentence = f"hugepages.{knob}: this kernel doesn't offer {asked}; it offers {' '.join(offered)}"
-        if wanted.wanted_by(knob) == "workload":
-            return _finding(knob, "not_applicable", sentence, now, asked)
-        raise NearmetalError(sentence)
-    large = pages.thp_size is not None and pages.thp_size >= HUGE and asked == "always"
-    if large and now != asked and not wanted.get("allow_unverified"):
+        return knob.finding("not_applicable", "this kernel has no such setting", None, word)
+    offered = getattr(pages, f"{knob.name}_offered", ("enabled", "disabled"))
+    if word not in offered:
+        sentence = f"hugepages.{knob.name}: this kernel doesn't offer {word}; it offers {' '.join(offered)}"
+        return knob.impossible(wanted, sentence, now, word)
+    large = pages.thp_size is not None and pages.thp_size >= HUGE and word == "always"
+    if large and now != word and not wanted.get("allow_unverified"):
         reason = (
             "this kernel's huge page is 512 MiB (it has pages of 64 KiB): small processes would grow by that;"
             " allow_unverified: true does it"
         )
-        return _finding(knob, "refused", reason, now, asked)
+        return knob.finding("refused", reason, now, word)
     return None
 
 
-def _one(pages: Optional[HugepageFacts], wanted: Wanted, knob: str, asked: str) -> Plan:
-    stop = _stop(pages, wanted, knob, asked)
-    if stop is not None:
-        return Plan(findings=(stop,))
-    now = getattr(pages, knob)
-    reason = REASONS.get(asked, "asked for by name")
-    if now == asked:
-        return Plan(findings=(_finding(knob, "ok", reason, now, asked),))
-    action = Action(
-        concern=NAME,
-        knob=knob,
-        what=f"hugepages.{knob}",
-        before=now,
-        after=asked,
-        wanted_by=wanted.wanted_by(knob),
-        reason=reason,
-        reference=REFERENCE,
-    )
-    return Plan((action,), (_finding(knob, "would_change", reason, now, asked),))
+def _word_of(pages: Optional[HugepageFacts], wanted: Wanted, knob: Knob, word: str) -> Plan:
+    refusal = _refusal(pages, wanted, knob, word)
+    if refusal is not None:
+        return Plan(findings=(refusal,))
+    return knob.change(wanted, getattr(pages, knob.name), word, REASONS.get(word, "asked for by name"))
 
 
-def _argument(facts: Facts, wanted: Wanted) -> Plan:
-    asked = wanted.get("thp")
-    knob = boot_argument(NAME, "method", "transparent_hugepage", REFERENCE, option="thp")
-    text = f"transparent_hugepage={asked}" if asked != "kernel" else None
+def _at_boot(facts: Facts, wanted: Wanted, requested: str) -> Plan:
+    refusal = _refusal(facts.hugepages, wanted, _ENABLED, requested) if requested != "kernel" else None
+    if refusal is not None:
+        # With method: both it is among the plans already.
+        return Plan(findings=(refusal,) if wanted.get("method") == "boot" else ())
+    text = f"transparent_hugepage={requested}" if requested != "kernel" else None
     reason = "services that start before anything is written to /sys have it too"
-    return plan_argument(facts, wanted, knob, text, reason)
-
-
-def _finding(knob: str, status: str, reason: str, now: Optional[str], asked: str) -> Finding:
-    return Finding(NAME, knob, status, reason, now=now, wanted=asked, reference=REFERENCE)
+    return plan_argument(facts, wanted, _ARGUMENT, text, reason)
