@@ -64,11 +64,11 @@ def look(host: Host) -> Facts:
     return facts._replace(kernel=facts.kernel._replace(today=DAY)) if facts.kernel is not None else facts
 
 
-def planned(facts: Facts, workload: str, **common: Any) -> Tuple[Tuple[Action, ...], Tuple[Finding, ...]]:
-    """What a workload plans on facts, concern by concern as the engine does it, without its journal and owners."""
+def planned(facts: Facts, *workloads: str, **common: Any) -> Tuple[Tuple[Action, ...], Tuple[Finding, ...]]:
+    """What workloads plan on facts, concern by concern as the engine does it, without its journal and owners."""
     actions: Tuple[Action, ...] = ()
     findings: Tuple[Finding, ...] = ()
-    for request in tune_requests([workload], {}, common):
+    for request in tune_requests(workloads, {}, common):
         assert isinstance(request, Tune)
         plan = request.concern.plan(with_type(facts, request.wanted), request.wanted)
         facts = project(facts, plan.actions)

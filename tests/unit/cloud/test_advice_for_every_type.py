@@ -8,6 +8,7 @@ The rules are written after docs/workloads.md and docs/host_classes.md and read 
 
 from __future__ import annotations
 
+import itertools
 import random
 from typing import Dict, Iterator, List, Sequence, Set, Tuple
 
@@ -21,6 +22,7 @@ from tests.support.fake_cpus import numbers
 from tests.support.type_hosts import Shape
 
 SHAPES = type_hosts.shapes()
+PAIRS = tuple(itertools.permutations(sorted(WORKLOADS), 2))
 AT_LEAST = (
     "net.core.somaxconn",
     "net.core.netdev_max_backlog",
@@ -48,11 +50,23 @@ def test_no_workload_does_harm(kind: str, tuned: bool) -> None:
             continue
         host = type_hosts.host(shape, types[0], random.Random(number) if tuned else None)
         facts = workload_table.look(host)
-        for workload in WORKLOADS:
-            actions, findings = workload_table.planned(facts, workload)
+        for workloads in [*((name,) for name in WORKLOADS), *combinations(number, tuned)]:
+            actions, findings = workload_table.planned(facts, *workloads)
             for rule in harm(shape, facts, actions, findings):
-                broken.setdefault(f"{workload}: {rule}", set()).add(types[0])
+                broken.setdefault(f"{', '.join(workloads)}: {rule}", set()).add(types[0])
     assert broken == {}, "rule → one type of each shape that breaks it"
+
+
+def combinations(number: int, tuned: bool) -> Iterator[Tuple[str, ...]]:
+    """Lists of workloads for one shape: all ordered pairs over the shapes, and some of three, each shape others."""
+    pair = number if tuned else -1 - number
+    yield PAIRS[pair % len(PAIRS)]
+    yield tuple(random.Random(pair).sample(sorted(WORKLOADS), 3))
+
+
+def test_each_ordered_pair_of_workloads_is_planned() -> None:
+    drawn = {next(combinations(number, tuned)) for number in range(len(SHAPES)) for tuned in (False, True)}
+    assert drawn == set(PAIRS)
 
 
 def harm(shape: Shape, facts: Facts, actions: Sequence[Action], findings: Sequence[Finding]) -> Iterator[str]:
