@@ -13,9 +13,10 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.blkfront import BlkfrontFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import beside_the_point
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
 
 NAME = "blkfront_check"
@@ -42,35 +43,33 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
         reason = "no disk here goes through Xen's block front end: Nitro and metal attach disks as NVMe"
         return _GRANTS.says("not_applicable", reason)
     version = facts.platform.kernel_version if facts.platform is not None else None
-    return Plan(
-        findings=(*_kernel(version), *_grants(disks, version), *_indirect(disks), *_segments(disks), *_queues(disks))
-    )
+    return joined(_kernel(version), _grants(disks, version), _indirect(disks), _segments(disks), _queues(disks))
 
 
 _BLANK = "the kernel's line leaves out whether grants persist; AWS's talk of 2017 reads that as not enabled"
 
 
-def _kernel(version: Optional[Tuple[int, int, int]]) -> Tuple[Finding, ...]:
+def _kernel(version: Optional[Tuple[int, int, int]]) -> Plan:
     if version is None or version >= (3, 10, 0):
-        return ()
+        return Plan()
     reason = (
         "AWS's talk of 2017 asks for Linux 3.10 or newer on Xen; Amazon Linux 2013.09, Ubuntu 14.04 and RHEL or"
         " CentOS 7 were the first with one"
     )
-    return (_KERNEL.finding("advice", reason, ".".join(map(str, version))),)
+    return _KERNEL.says("advice", reason, ".".join(map(str, version)))
 
 
-def _grants(disks: BlkfrontFacts, version: Optional[Tuple[int, int, int]]) -> Tuple[Finding, ...]:
+def _grants(disks: BlkfrontFacts, version: Optional[Tuple[int, int, int]]) -> Plan:
     """One finding per answer, with the disks that have it."""
     if version is not None and version < (3, 8, 0):
         reason = (
             "before Linux 3.8 the front end grants and revokes memory for each request, and each revocation flushes the"
             " TLBs of the host; newer kernels keep a pool of grants: upgrade the kernel"
         )
-        return (_GRANTS.finding("advice", reason, dict.fromkeys(disks.disks, "disabled")),)
+        return _GRANTS.says("advice", reason, dict.fromkeys(disks.disks, "disabled"))
     if disks.agreements is None:
         reason = f"the kernel log can't be read; with kernel.dmesg_restrict only root may: set become: true; {_JOURNAL}"
-        return (_GRANTS.finding("unknown", reason, None),)
+        return _GRANTS.says("unknown", reason, None)
     groups: Dict[str, List[str]] = {}
     for disk in disks.disks:
         groups.setdefault(_answer(disks, disk), []).append(disk)
@@ -80,11 +79,10 @@ def _grants(disks: BlkfrontFacts, version: Optional[Tuple[int, int, int]]) -> Tu
         "blank": ("unknown", _BLANK),
         "missing": ("unknown", _why_missing(disks)),
     }
-    return tuple(
-        _GRANTS.finding(reasons[answer][0], reasons[answer][1], dict.fromkeys(groups[answer], answer))
-        for answer in reasons
-        if answer in groups
+    plans = (
+        _GRANTS.says(*reasons[answer], dict.fromkeys(groups[answer], answer)) for answer in reasons if answer in groups
     )
+    return joined(*plans)
 
 
 def _answer(disks: BlkfrontFacts, disk: str) -> str:
@@ -111,40 +109,40 @@ def _why_disabled(disks: BlkfrontFacts) -> str:
     )
 
 
-def _indirect(disks: BlkfrontFacts) -> Tuple[Finding, ...]:
+def _indirect(disks: BlkfrontFacts) -> Plan:
     lines = [line for disk, line in (disks.agreements or {}).items() if disk in disks.disks]
     without = {line.disk: "disabled" for line in lines if line.indirect_descriptors is False}
     having = {line.disk: "enabled" for line in lines if line.indirect_descriptors}
-    findings = []
+    plans = []
     if having:
-        findings.append(_INDIRECT.finding("ok", "a request may be larger than 44 KiB", having))
+        plans.append(_INDIRECT.says("ok", "a request may be larger than 44 KiB", having))
     if without:
         reason = "without them a request carries 11 pages, 44 KiB: large sequential ones are cut; the back end decides"
-        findings.append(_INDIRECT.finding("advice", reason, without))
-    return tuple(findings)
+        plans.append(_INDIRECT.says("advice", reason, without))
+    return joined(*plans)
 
 
-def _segments(disks: BlkfrontFacts) -> Tuple[Finding, ...]:
+def _segments(disks: BlkfrontFacts) -> Plan:
     name = _SEGMENTS.name if _SEGMENTS.name in disks.parameters else "max"
     value = disks.parameters.get(name, "")
     if not (value.isascii() and value.isdigit()):
-        return ()
+        return Plan()
     if len(value) > 9 or int(value) >= _SEGMENTS_OF_HDD:
         reason = "large enough for st1 and sc1; the back end may agree on less"
-        return (_SEGMENTS.finding("ok", reason, value),)
+        return _SEGMENTS.says("ok", reason, value)
     reason = (
         f"requests carry at most {int(value) * 4} KiB, which is right for gp and io volumes; if this host has st1 or"
         f" sc1, put xen_blkfront.{name}={_SEGMENTS_OF_HDD} on the kernel command line for requests of 1 MiB"
     )
-    return (_SEGMENTS.finding("advice", reason, value),)
+    return _SEGMENTS.says("advice", reason, value)
 
 
-def _queues(disks: BlkfrontFacts) -> Tuple[Finding, ...]:
+def _queues(disks: BlkfrontFacts) -> Plan:
     if disks.refused_queues is None:
-        return ()
+        return Plan()
     asked, taken = disks.refused_queues
     reason = f"max_queues={asked} is more than there are CPUs; the driver took {taken}: nothing to do"
-    return (_QUEUES.finding("advice", reason, str(taken)),)
+    return _QUEUES.says("advice", reason, str(taken))
 
 
 CONCERN = Concern(

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, List, Mapping, Optional, Tuple
+from typing import Any, Mapping, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.kernel_check.ages import end_of_life
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.kernel_check.offers import (
@@ -21,10 +21,11 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Nearme
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.kernel import KernelFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.platform import PlatformFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.bounds import EVERY
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import beside_the_point, host_class
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob, options_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
@@ -47,7 +48,7 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
 }
 
 _GAIN = (
-    "S2: UnixBench index 1054.8 on PV, 2716.7 on HVM of the same type; its 1776.1 one size smaller is doubtful:"
+    "UnixBench, 2014: index 1054.8 on PV, 2716.7 on HVM of the same type; its 1776.1 one size smaller is doubtful:"
     " the smaller type copied files faster than the larger one"
 )
 
@@ -61,92 +62,92 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
     minimum = _numbers(requested) if re.fullmatch(r"[0-9]{1,5}(?:\.[0-9]{1,5}){0,2}", requested, re.ASCII) else None
     if minimum is None:
         raise NearmetalError(f"kernel_check.minimum_kernel is a version such as 5.10, not {shown(requested)}")
-    refusal = beside_the_point(NAME, "kernel", facts, wanted)
+    refusal = beside_the_point(NAME, _KERNEL.name, facts, wanted)
     platform, kernel = facts.platform, facts.kernel
     if refusal or platform is None or kernel is None:
         return Plan(findings=refusal)
-    findings = [_kernel(platform, minimum), _distribution(platform, kernel)]
     of_type = platform.instance_type or str(wanted.get("instance_type") or "") or None
-    findings += [*_virtualization(facts, wanted), _driver(facts, wanted, kernel, of_type)]
-    findings += [
-        *_ena(platform, kernel, of_type),
+    return joined(
+        _kernel(platform, minimum),
+        _distribution(platform, kernel),
+        _virtualization(facts, wanted),
+        _driver(facts, wanted, kernel, of_type),
+        _ena(platform, kernel, of_type),
         _steal(platform, kernel, int(wanted.get("maximum_steal_percent") or 0)),
-    ]
-    if of_type is not None:
-        findings += [finding for name in wanted.get("workload") or () for finding in _type(facts, of_type, name)]
-    return Plan(findings=tuple(findings))
+        *(_type(facts, of_type, workload) for workload in wanted.get("workload") or ()),
+    )
 
 
-def _kernel(platform: PlatformFacts, minimum: Tuple[int, ...]) -> Finding:
+def _kernel(platform: PlatformFacts, minimum: Tuple[int, ...]) -> Plan:
     shown = ".".join(map(str, minimum))
     version = platform.kernel_version
     if version is None:
-        return _KERNEL.finding("unknown", "the kernel's release says no version", platform.kernel, shown)
+        return _KERNEL.says("unknown", "the kernel's release says no version", platform.kernel, shown)
     if version >= minimum:
-        return _KERNEL.finding("ok", f"{shown} or newer", platform.kernel, shown)
+        return _KERNEL.says("ok", f"{shown} or newer", platform.kernel, shown)
     reason = (
         f"this kernel is older than {shown}: persistent grants, newer clocks and memory management are missing;"
         " how much they bring depends on the application (AWS ran ebizzy on two hosts with two command"
         " lines, so its figures compare no kernels)"
     )
-    return _KERNEL.finding("advice", reason, platform.kernel, shown)
+    return _KERNEL.says("advice", reason, platform.kernel, shown)
 
 
-def _distribution(platform: PlatformFacts, kernel: KernelFacts) -> Finding:
+def _distribution(platform: PlatformFacts, kernel: KernelFacts) -> Plan:
     name, version = platform.distribution or "", platform.distribution_version or ""
     end = end_of_life(name, version)
     shown = f"{name} {version}".strip() or None
     if end is None:
-        return _DISTRIBUTION.finding("unknown", "its end of life isn't known here", shown)
+        return _DISTRIBUTION.says("unknown", "its end of life isn't known here", shown)
     if kernel.today > end:
         reason = f"public support ended on {end}: no fixes, old kernel, old ENA driver; plan to move"
-        return _DISTRIBUTION.finding("advice", reason, shown)
-    return _DISTRIBUTION.finding("ok", f"publicly supported until {end}", shown)
+        return _DISTRIBUTION.says("advice", reason, shown)
+    return _DISTRIBUTION.says("ok", f"publicly supported until {end}", shown)
 
 
-def _virtualization(facts: Facts, wanted: Wanted) -> List[Finding]:
+def _virtualization(facts: Facts, wanted: Wanted) -> Plan:
     kind = host_class(facts, wanted)
     if kind != "xen_pv":
-        return [_VIRTUALIZATION.finding("ok", "hardware virtualization or metal", kind)]
+        return _VIRTUALIZATION.says("ok", "hardware virtualization or metal", kind)
     reason = (
         "paravirtual (PV): each system call and page fault goes through the hypervisor, and there is no enhanced"
         " networking; start the same disk from an HVM image"
     )
-    return [_VIRTUALIZATION.finding("advice", reason, kind, gain=_GAIN)]
+    return Plan(findings=(_VIRTUALIZATION.finding("advice", reason, kind, gain=_GAIN),))
 
 
-def _driver(facts: Facts, wanted: Wanted, kernel: KernelFacts, of_type: Optional[str]) -> Finding:
+def _driver(facts: Facts, wanted: Wanted, kernel: KernelFacts, of_type: Optional[str]) -> Plan:
     """The driver in use against what the type offers; on Xen the host knows its type only from the option."""
     shown = " ".join(sorted(set(kernel.drivers.values()))) or None
     offered = "ena" if host_class(facts, wanted) in ("nitro", "metal") else driver_of(of_type)
     if shown is None:
-        return _NETWORK_DRIVER.finding("unknown", "no NIC shows a driver", None, offered)
+        return _NETWORK_DRIVER.says("unknown", "no NIC shows a driver", None, offered)
     used = {"ena", "ixgbevf"} & set(kernel.drivers.values())
     if used and (offered in used or offered in (None, "none")):
-        return _NETWORK_DRIVER.finding("ok", "enhanced networking is in use", shown)
+        return _NETWORK_DRIVER.says("ok", "enhanced networking is in use", shown)
     if offered == "none":
         reason = f"{of_type} has no enhanced networking, and its NICs run on {shown}: a newer type has it"
-        return _NETWORK_DRIVER.finding("advice", reason, shown)
+        return _NETWORK_DRIVER.says("advice", reason, shown)
     if offered is not None and host_class(facts, wanted) in ("xen_hvm", "xen_pv"):
         reason = (
             f"{of_type} offers {offered}, but the NICs run on {shown}: with the driver in the image, set the instance's"
             " attribute while it is stopped (nearmetal.ec2.enhanced_networking)"
         )
-        return _NETWORK_DRIVER.finding("advice", reason, shown, offered)
+        return _NETWORK_DRIVER.says("advice", reason, shown, offered)
     if offered is not None:
         reason = f"every Nitro and metal type has ENA, but the NICs run on {shown}: is this EC2?"
-        return _NETWORK_DRIVER.finding("advice", reason, shown, offered)
+        return _NETWORK_DRIVER.says("advice", reason, shown, offered)
     reason = (
         f"the NICs run on {shown}, Xen's split driver; most HVM types since c3 offer ixgbevf or ENA"
         " (nearmetal.ec2.enhanced_networking says what this type has, and so does the option instance_type here)"
     )
-    return _NETWORK_DRIVER.finding("advice", reason, shown)
+    return _NETWORK_DRIVER.says("advice", reason, shown)
 
 
-def _ena(platform: PlatformFacts, kernel: KernelFacts, of_type: Optional[str]) -> List[Finding]:
+def _ena(platform: PlatformFacts, kernel: KernelFacts, of_type: Optional[str]) -> Plan:
     """The driver's version against what the type's generation needs, and what the next one would."""
     if "ena" not in kernel.drivers.values():
-        return []
+        return Plan()
     version = kernel.ena_version
     numbers = _numbers(version) if version is not None and version != platform.kernel else None
     least = ".".join(map(str, ENA_MINIMUM))
@@ -158,10 +159,10 @@ def _ena(platform: PlatformFacts, kernel: KernelFacts, of_type: Optional[str]) -
         old = (*platform.kernel_version, build) < ena_kernel(platform.distribution, platform.distribution_version)
     shown = version or (f"of kernel {platform.kernel}" if platform.kernel else None)
     if old is None:
-        return [_ENA_DRIVER.finding("unknown", "the driver's version isn't known", shown, least)]
+        return _ENA_DRIVER.says("unknown", "the driver's version isn't known", shown, least)
     if not old:
         reason = f"ENA {least} or newer, as Nitro v4 (most types of the 6th generation and later) needs"
-        return [_ENA_DRIVER.finding("ok", reason, shown, least)]
+        return _ENA_DRIVER.says("ok", reason, shown, least)
     lost = numbers is not None and numbers < ENA_ATTACHES
     if needs_new_ena(of_type):
         reason = f"older than ENA {least}, which {of_type} (Nitro v4) needs: expect resets and lost packets; upgrade it"
@@ -170,36 +171,36 @@ def _ena(platform: PlatformFacts, kernel: KernelFacts, of_type: Optional[str]) -
             f"fine for this host, but older than ENA {least}: on a type of Nitro v4 (most of the 6th generation and"
             f" later) it {'does not attach, and the instance has no network' if lost else 'may fail'}; upgrade it first"
         )
-    return [_ENA_DRIVER.finding("advice", reason, shown, least)]
+    return _ENA_DRIVER.says("advice", reason, shown, least)
 
 
-def _steal(platform: PlatformFacts, kernel: KernelFacts, limit: int) -> Finding:
+def _steal(platform: PlatformFacts, kernel: KernelFacts, limit: int) -> Plan:
     stolen = kernel.stolen
     if stolen is None:
-        return _STEAL.finding("unknown", "/proc/stat shows no stolen time")
+        return _STEAL.says("unknown", "/proc/stat shows no stolen time")
     shown = f"{stolen / 10:.1f} %"
     if stolen <= limit * 10:
-        return _STEAL.finding("ok", f"at most {limit} % of CPU time was taken by others", shown)
+        return _STEAL.says("ok", f"at most {limit} % of CPU time was taken by others", shown)
     if platform.burstable:
         reason = "a burstable type is slowed down when its credits are spent: look at them, tuning doesn't help"
     else:
         reason = "EC2 doesn't oversubscribe CPUs except on T types: more threads than vCPUs, or a PV host's own work"
-    return _STEAL.finding("advice", reason, shown, f"{limit} %")
+    return _STEAL.says("advice", reason, shown, f"{limit} %")
 
 
-def _type(facts: Facts, of_type: str, workload: str) -> List[Finding]:
+def _type(facts: Facts, of_type: Optional[str], workload: str) -> Plan:
     """The finding for a type that no tuning makes right for the workload; none where nothing speaks against it."""
     cores = facts.topology.cores if facts.topology is not None else None
+    if of_type is None:
+        return Plan()
     wrong = unsuited(workload, of_type, len(cores) if cores is not None else None)
     if wrong is None:
-        return []
+        return Plan()
     instead = f"{wrong.better} would do"
     if workload == "sap_hana":
         instead = f"{wrong.better} is x86 with CPUs of its own; SAP's hardware directory says which sizes are certified"
     reason = f"{of_type} is wrong for {workload}: {wrong.reason}; {instead}"
-    return [
-        _WORKLOAD._replace(reference=wrong.reference, place=workload).finding("advice", reason, of_type, wrong.better)
-    ]
+    return _WORKLOAD._replace(reference=wrong.reference, place=workload).says("advice", reason, of_type, wrong.better)
 
 
 def _numbers(text: Optional[str]) -> Optional[Tuple[int, ...]]:
