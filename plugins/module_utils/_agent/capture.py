@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """`nearmetal capture`: one JSON file from which this host can be planned elsewhere. PRIVATE to the collection.
 
-The facts are observed once through a host that reads allowed paths alone and notes what
-it gave. So a capture holds what this version asks for, and nothing that isn't listed.
+The facts are observed once through a host that reads only allowed paths and notes what it
+read. So a capture holds what this version's facts need, and nothing that isn't listed.
 """
 
 from __future__ import annotations
@@ -122,12 +122,12 @@ class AllowedHost(Host):
             if part == "..":
                 del done[-1:]
                 continue
-            here = "/".join(["", *done, part])
-            target = self._real.link(here)
+            path = "/".join(["", *done, part])
+            target = self._real.link(path)
             if target is None:
                 done.append(part)
                 continue
-            self.links[here] = target
+            self.links[path] = target
             if target.startswith("/"):
                 done = []
             todo.extend(target.split("/")[::-1])
@@ -170,16 +170,16 @@ def _wanted(host: WritableHost) -> Dict[str, Any]:
             options = kept.wanted(concern).options
         except NearmetalError:
             continue
-        # A waiver's reason is a sentence of somebody's, and stays at home.
+        # A waiver's reason was written by somebody, and isn't captured.
         known = {**COMMON, **concern.options}
         found[name] = _nameless({option: value for option, value in options.items() if option in known})
     return found
 
 
 def _nameless(value: Any) -> Any:
-    """The value without names of somebody's; of a list, without the elements that are about such a name."""
+    """The value without the names that somebody chose, and without the list's elements that have one."""
     if isinstance(value, Mapping):
-        return {key: _nameless(one) for key, one in value.items() if key not in _NAMES}
+        return {key: _nameless(item) for key, item in value.items() if key not in _NAMES}
     if isinstance(value, list):
-        return [_nameless(one) for one in value if not (isinstance(one, Mapping) and _NAMES & one.keys())]
+        return [_nameless(item) for item in value if not (isinstance(item, Mapping) and _NAMES & item.keys())]
     return value

@@ -1,9 +1,9 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The door for captures: sizes and types of every record, before anything is laid out. PRIVATE to the collection.
+"""Reading a capture: the size and type of each part is checked before a file is made. PRIVATE to the collection.
 
-A capture comes from somebody else. What a value means its parser checks, as for any host.
+A capture comes from somebody else. Its values are checked by the parsers, like those of any host.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _wrong_paths(paths: Sequence[Any], links: Dict[str, Any]) -> Iterator[str]:
             yield f"{shown(path)} is no path of a captured host"
             return
     for path in paths:
-        below = next((one for one in accumulate(path.split("/")[:-1], "{}/{}".format) if one in links), None)
+        below = next((parent for parent in accumulate(path.split("/")[:-1], "{}/{}".format) if parent in links), None)
         if below is not None:
             yield f"{shown(path)} lies below the symbolic link {shown(below)}"
 
@@ -119,8 +119,8 @@ def _wrong_driver(device: str, answers: Any) -> Iterator[str]:
         yield f"the answers of the driver of {shown(device)} are none"
         return
     for question, answer in answers.items():
-        asked = _QUESTION.fullmatch(question)
-        whole = asked is not None and isinstance(answer, str) and len(answer) == 2 * int(asked[1])
+        match = _QUESTION.fullmatch(question)
+        whole = match is not None and isinstance(answer, str) and len(answer) == 2 * int(match[1])
         if not whole or not _HEX.fullmatch(answer):
             yield f"the answer of the driver of {shown(device)} to {shown(question)} isn't as long as its question"
 
@@ -128,7 +128,7 @@ def _wrong_driver(device: str, answers: Any) -> Iterator[str]:
 def _plain(value: Any) -> bool:
     """Whether it is made of tables, lists and short scalars, as options are."""
     if isinstance(value, dict):
-        return all(len(name) <= _SHORT and _plain(one) for name, one in value.items())
+        return all(len(name) <= _SHORT and _plain(item) for name, item in value.items())
     if isinstance(value, list):
         return all(map(_plain, value))
     return not isinstance(value, str) or len(value) <= _LONGEST_OPTION

@@ -22,9 +22,9 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests imp
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import described
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Outcome
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.unit_run import NAME as UNIT
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.unit import NAME as UNIT
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import in_words, sentence, status_words
 
 _WIDTH = 28  # of a value in the table

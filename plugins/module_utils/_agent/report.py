@@ -14,7 +14,6 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import all_stored
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Run, run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Outcome
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.unit_run import NAME as UNIT
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts, observe
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import DISABLED
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
@@ -23,6 +22,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.entry import
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal import Journal
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import CHOICE, Stored, StoredWanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.unit import NAME as UNIT
 from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import status_words
 
@@ -65,7 +65,7 @@ def collect(host: WritableHost) -> Dict[str, Any]:
 
 
 def _others(facts: Facts) -> List[str]:
-    """Who else may set what is tuned here."""
+    """Who else may set what is tuned on this host."""
     if facts.owners is None:
         return []
     profile = f" (profile {facts.owners.tuned_profile})" if facts.owners.tuned_profile else ""
@@ -99,7 +99,7 @@ def _findings(outcome: Optional[Outcome]) -> Tuple[Finding, ...]:
 
 
 def _by_unit(finding: Finding, originals: Dict[Any, Entry]) -> Finding:
-    """A file that no run ever wrote isn't missed: its image's baker had no use for it, and the unit writes none."""
+    """A file that no run wrote isn't missing: the image's baker had no use for it, and the unit writes none."""
     never = finding.status == "would_change" and finding.now is None and (finding.knob, finding.where) not in originals
     if not never or finding.knob != "persist" or not finding.where:
         return finding
@@ -114,7 +114,7 @@ def _unplanned(stored: Optional[Stored]) -> str:
 
 
 def _entry(finding: Finding, originals: Dict[Any, Entry]) -> Optional[Entry]:
-    """What the finding's place was; one that names no place, such as a sysctl's, is about the only one of its knob."""
+    """The entry of the finding's place; without a place, as for a sysctl, that of the knob if it has only one."""
     of_knob = [entry for (knob, _where), entry in originals.items() if knob == finding.knob]
     only = of_knob[0] if len(of_knob) == 1 and not finding.where else None
     return originals.get((finding.knob, finding.where), only)

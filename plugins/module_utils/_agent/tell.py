@@ -48,18 +48,18 @@ def plan(host: WritableHost, as_json: bool) -> int:
 
 
 def replan(host: WritableHost, names: Sequence[str] = ()) -> Tuple[str, ...]:
-    """Plan these concerns anew, all of them when none is named, and do it; the names of those that could not be."""
+    """Plan these concerns again (all of them when none is named), and do it; returns the names of those that failed."""
     damage = engine_dead_man.damage(host)
     if damage:
         say(f"<4>{damage}")
     for concern in engine_dead_man.unconfirmed(host):
         say(f"<4>{concern}: nobody confirmed its network change before the reboot, so it isn't set again")
 
-    lived = host.exists(AGENT)
+    installed = host.exists(AGENT)
 
     def ask(known: Known) -> List[Tune]:
-        if lived and not host.exists(AGENT):
-            raise SystemExit(0)  # a restore that it waited for took the unit away, and the modules that it would need
+        if installed and not host.exists(AGENT):
+            raise SystemExit(0)  # a restore removed the unit meanwhile, and the modules that this run would import
         return [request for request in stored_requests(known) if not names or request.name in names]
 
     outcomes = run(host, ask, check=False, kind=UnitSession, lenient=True).outcomes

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, List, Mapping, Optional, Type
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import HostModule
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.asked import wanted_or_base
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.defaults import wanted_or_base
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Request, Restore
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import contract, described
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import ANONYMOUS, Ask, run

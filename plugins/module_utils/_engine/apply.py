@@ -51,9 +51,8 @@ def apply(
 ) -> List[Action]:
     """Do the actions of one concern as a whole: all of them hold afterwards, or none was done.
 
-    `left` looks again: it observes the host anew and returns what is still to do.
-    `remember` stores what else the run leaves behind, as a part of the whole.
-    Returns what was done, which brings back also what came to a place after it was planned.
+    `left` observes the host again and returns what is still to do. `remember` stores what else the run leaves behind,
+    as a part of the whole. Returns what was done, with what came to a place after it was planned.
     Raises NearmetalError, with everything taken back, when a write fails or the
     kernel didn't take a value.
     """
@@ -63,22 +62,22 @@ def apply(
         for action in actions
     ]
     done: List[Action] = []
-    asked = {(action.what, action.where) for action in actions}
-    places = _shaken(host, actions)
-    shaken = [place for place in places if (place.what, place.where) not in asked]
+    written = {(action.what, action.where) for action in actions}
+    places = _neighbours(host, actions)
+    neighbours = [place for place in places if (place.what, place.where) not in written]
     try:
         if actions:
-            journal.begin(actions, shaken)
+            journal.begin(actions, neighbours)
         for group in _groups(actions):
             done += group
             write_all(lever_of(group[0].what), host, {action.where: action.after for action in group})
         if actions:
             _demand_held(host, done, left())
-            journal.settle(actions, shaken)
-            _calm(host, journal)
+            journal.settle(actions, neighbours)
+            _settle_neighbours(host, journal)
         remember()
     except NearmetalError as error:
-        trouble = roll_back(host, [*_disturbed(host, places, asked), *done])
+        trouble = roll_back(host, [*_disturbed(host, places, written), *done])
         if trouble:
             with suppress(NearmetalError):  # what was begun is on disk
                 journal.keep(earlier)
@@ -88,11 +87,11 @@ def apply(
         with suppress(NearmetalError):  # an entry too many does no harm: its place is back at the original
             journal.reset(earlier)
         raise NearmetalError(f"{error}; what this concern had changed was taken back") from None
-    return [*_disturbed(host, places, asked), *done]
+    return [*_disturbed(host, places, written), *done]
 
 
-def _shaken(host: WritableHost, actions: Sequence[Action]) -> List[Action]:
-    """What these actions may set anew elsewhere, as it is before them; the reason names the lever that may."""
+def _neighbours(host: WritableHost, actions: Sequence[Action]) -> List[Action]:
+    """The other places that these actions may change, as they are before; the reason names the lever that may."""
     found: Dict[Tuple[str, str], Action] = {}
     for action in actions:
         for what, where in disturbed_by(lever_of(action.what), host, action.where):
@@ -104,22 +103,22 @@ def _shaken(host: WritableHost, actions: Sequence[Action]) -> List[Action]:
     return list(found.values())
 
 
-def _disturbed(host: WritableHost, places: Sequence[Action], asked: AbstractSet[Tuple[str, str]]) -> List[Action]:
-    """Those of these places that were set anew; where that was `asked`, only the elements that are gone."""
+def _disturbed(host: WritableHost, places: Sequence[Action], written: AbstractSet[Tuple[str, str]]) -> List[Action]:
+    """Those of the places that have changed; of one that was `written`, only the elements that it lost."""
     found = []
     for place in places:
         lever = lever_of(place.what)
         now = lever.read(host, place.where)
         present = lever.elements(now)
-        gone = {name: None for name in lever.elements(place.before) if name not in present} if lever.partial else {}
-        anew = {} if (place.what, place.where) in asked or now == place.before else present
-        if now is not None and (anew or gone):
-            found.append(replace(place, after=lever.composed({**anew, **gone}, now)))
+        lost = {name: None for name in lever.elements(place.before) if name not in present} if lever.partial else {}
+        changed = {} if (place.what, place.where) in written or now == place.before else present
+        if now is not None and (changed or lost):
+            found.append(replace(place, after=lever.composed({**changed, **lost}, now)))
     return found
 
 
-def _calm(host: WritableHost, journal: Journal) -> None:
-    """Take back what a way back has set anew beside its own place."""
+def _settle_neighbours(host: WritableHost, journal: Journal) -> None:
+    """Take back what was changed only because another place was, which is back by now."""
     present = {(entry.concern, entry.what) for entry in journal.entries()}
     entries = [
         entry
@@ -146,12 +145,12 @@ def roll_back(host: WritableHost, done: Sequence[Action]) -> str:
             trouble += _each_alone(host, group)
         for action, value in _not_back(host, group):
             trouble.append(f"{action.what} {action.where} doesn't take {_shown(value)}")
-    told = list(dict.fromkeys(trouble))
-    return "; ".join(told[:2]) + (f"; and {len(told) - 2} more" if len(told) > 2 else "")
+    sentences = list(dict.fromkeys(trouble))
+    return "; ".join(sentences[:2]) + (f"; and {len(sentences) - 2} more" if len(sentences) > 2 else "")
 
 
 def _each_alone(host: WritableHost, group: Sequence[Action]) -> List[str]:
-    """Take back element by element what isn't back yet, so that one that fails stops no other; the failures."""
+    """Take back element by element what isn't back yet, so that no failure stops the others; the failures."""
     trouble = []
     lever = lever_of(group[0].what)
     for action, value in _not_back(host, group):
@@ -190,7 +189,7 @@ def _missed(host: WritableHost, action: Action, present: Mapping[str, Value], na
 
 
 def _groups(actions: Sequence[Action]) -> List[List[Action]]:
-    """One by one, but the actions of a shared or grouped lever together."""
+    """The actions in groups that are written in one go: each alone, but those of a lever that takes several."""
     groups: List[List[Action]] = []
     for action in actions:
         if isinstance(lever_of(action.what), Batch) and groups and groups[-1][0].what == action.what:

@@ -3,11 +3,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The dead-man timer: a network change that cuts the host off takes itself back. PRIVATE to the collection.
 
-It is armed right before the first such change. Whoever reaches the host over a new
-connection confirms; if nobody does, systemd starts a copy of the agent that lies in
-/run, again and again until it could put back what was there. A reboot ends the timer
-and brings the old values; that nobody had confirmed outlives it, so that the unit
-doesn't set them again. What was wanted before, and confirmed, is wanted again.
+It is armed right before the first such change. A new connection to the host confirms
+the change. Without one systemd starts a copy of the agent in /run, again and again
+until the old values are back. A reboot ends the timer and brings the old values; the
+file of what was armed stays, so that the unit doesn't set the new ones again. What was
+wanted and confirmed before is wanted again.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ AGENT = "/run/nearmetal/dead-man.pyz"
 TIMER = f"{NAME}.timer"
 STOP = ("systemctl", "stop", TIMER)
 PATIENCE = 60  # seconds in which a confirmation waits for the run that it confirms
-RETRY = 15  # seconds between two tries to put it back; in between there is a moment to confirm
+RETRY = 15  # seconds between two tries to put it back, in which somebody can confirm
 SHORTEST, LONGEST = 30, 3600
 
 
@@ -63,7 +63,7 @@ def demand_bounds(seconds: int) -> None:
 
 
 def cuts_off(actions: Sequence[Action]) -> List[Action]:
-    """The actions after which a host may not be reachable any more."""
+    """The actions after which the host may be unreachable."""
     return [action for action in actions if action.disruptive and action.what.startswith("network.")]
 
 
@@ -97,7 +97,7 @@ class Guard:
         self.armed = True
 
     def _arm(self) -> None:
-        """The file comes last: a timer without it does nothing, but it without a timer would never be taken back."""
+        """The file comes last: a timer without it does nothing, but without a timer nobody would take it back."""
         with suppress(NearmetalError):  # left by a run that was killed
             self._host.command(STOP)
         armed = {
@@ -163,8 +163,8 @@ def is_armed(host: WritableHost) -> bool:
 def disarm(host: WritableHost) -> None:
     """Nothing is armed any more; the caller holds the lock.
 
-    The file decides, so it goes first, whatever becomes of the timer: one that is gone, or that can't be stopped and
-    finds nothing to do. The agent goes when nothing starts it any more.
+    The file decides, so it is removed first: a timer that can't be stopped then finds nothing to do. The agent is
+    removed when nothing starts it any more.
     """
     _forget(host)
     try:
@@ -194,10 +194,9 @@ def expire(host: WritableHost, stored: StoredWanted) -> None:
 
 
 def fire(host: WritableHost) -> List[Action]:
-    """Put back what was there before, and what was wanted; what was put back.
+    """Put back the values of before, and what was wanted then. Returns what was put back.
 
-    Raises NearmetalError when that couldn't be done now: the timer tries again. It doesn't when nobody can know what
-    to put back.
+    Raises NearmetalError when that couldn't be done: the timer tries again, unless nobody can know what to put back.
     """
     with store.lock(host), ending.whole():
         try:
@@ -240,7 +239,7 @@ def _want_again(stored: StoredWanted, armed: _Armed, concerns: Iterable[str]) ->
 
 
 def _armed(host: WritableHost) -> Optional[_Armed]:
-    """What was armed, checked as if it came from a stranger; None for nothing. Raises Damaged."""
+    """What was armed, checked like any input; None for nothing. Raises Damaged."""
     data = store.read_file(host, ARMED)
     if data is None:
         return None

@@ -9,8 +9,13 @@ from types import MappingProxyType
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.asked import leave, nothing_asked, of_base, silent
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.combined import Contradiction, combined
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.defaults import (
+    leave,
+    nothing_wanted,
+    of_base,
+    silent,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Remember, Request, Restore, Tune
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.recognized import KNOB, to_keep, with_choice
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Known
@@ -73,7 +78,7 @@ def tune_requests(
             below = of_base(concern, users)
         options = validate(concern.name, {**COMMON, **concern.options}, {**common, **below, **users})
         if silent(concern, options):
-            requests.append(nothing_asked(concern))
+            requests.append(nothing_wanted(concern))
             continue
         options = {option: value for option, value in options.items() if option not in left_out.get(concern.name, ())}
         if concern.name in waived:

@@ -44,7 +44,7 @@ def plan_restore(host: WritableHost, entries: Sequence[Entry], reason: str) -> W
     forget: List[Entry] = []
     boot_id = host.boot_id()
     renewed: Set[Tuple[str, str]] = set()
-    at_boot = set_at_boot(host, entries)  # whatever the last run of an earlier boot had set there
+    at_boot = set_at_boot(host, entries)  # whatever the last run of an earlier boot had set
     for entry in way_back(entries):
         lever = lever_of(entry.what)
         if detached(lever, host, entry.where):
@@ -86,11 +86,10 @@ def plan_restore(host: WritableHost, entries: Sequence[Entry], reason: str) -> W
 
 
 def set_elsewhere(host: WritableHost, entries: Sequence[Entry]) -> Tuple[Entry, ...]:
-    """What our files set although no run of ours did, as if the journal knew of it.
+    """Entries for what our files have set and no run of ours wrote.
 
-    That is on devices that came after our last run, whose original is the kernel's own
-    choice: nobody else had them before. And at the boot of a host that was started from
-    an image.
+    That is on devices that came after our last run, whose original is the kernel's own choice,
+    and at the boot of a host that was started from an image.
     """
     known = {entry.key for entry in entries}
     boot_id = host.boot_id()
@@ -142,10 +141,7 @@ def _back(action: Action) -> Finding:
 
 
 def _goal(host: WritableHost, entry: Entry, found: Judged, renewed: bool) -> Mapping[str, Value]:
-    """The elements to bring back, and those that an earlier step of the same run may bring.
-
-    A step that sets the place anew may bring any that can't be read now, as queues do that are made again.
-    """
+    """The elements to bring back, and those that an earlier step of the same run may make again, as it does queues."""
     lever = lever_of(entry.what)
     first = lever.elements(entry.original) if lever.partial else {}
     absent = set(first) - set(seen(lever, host, entry.where)) if renewed else set()
@@ -155,17 +151,17 @@ def _goal(host: WritableHost, entry: Entry, found: Judged, renewed: bool) -> Map
 
 
 def _left_alone(entry: Entry, found: Judged) -> Iterator[Finding]:
-    """What somebody else set, element by element; elements that went the same way in one sentence."""
+    """What somebody else set, element by element; elements with the same change in one sentence."""
     groups: Dict[str, List[str]] = {}
     for name, (now, original) in found.foreign.items():
         groups.setdefault(f"to {now} after nearmetal did: left alone; before nearmetal it was {original}", []).append(
             name
         )
-    told = list(groups.items())
-    if len(told) > _MOST_SENTENCES:
-        rest = [name for _went, names in told[_MOST_SENTENCES:] for name in names]
-        told[_MOST_SENTENCES:] = [("to other values after nearmetal did: left alone", rest)]
-    for went, names in told:
+    changes = list(groups.items())
+    if len(changes) > _MOST_SENTENCES:
+        rest = [name for _change, names in changes[_MOST_SENTENCES:] for name in names]
+        changes[_MOST_SENTENCES:] = [("to other values after nearmetal did: left alone", rest)]
+    for change, names in changes:
         table = names != [""]
         yield Finding(
             concern=entry.concern,
@@ -174,7 +170,7 @@ def _left_alone(entry: Entry, found: Judged) -> Iterator[Finding]:
             where=entry.where,
             now={name: found.foreign[name][0] for name in names} if table else str(found.foreign[""][0]),
             wanted={name: found.foreign[name][1] for name in names} if table else found.foreign[""][1],
-            reason=" ".join(filter(None, ("somebody set", _listed(names), went))),
+            reason=" ".join(filter(None, ("somebody set", _listed(names), change))),
             reference="journal",
         )
 
@@ -190,8 +186,8 @@ def _out_of_reach(entry: Entry, found: Judged) -> Iterator[Finding]:
         status="advice",
         where=entry.where,
         wanted={name: part for name, part in first.items() if name in found.absent},
-        reason=f"{places} can't be read now, as when its CPUs are offline or its device is away;"
-        " the journal keeps what was there: restore again when it is back",
+        reason=f"{places} can't be read now, as when its CPUs are offline or its device is absent;"
+        " the journal keeps the original: restore again when it is back",
         reference="journal",
     )
 

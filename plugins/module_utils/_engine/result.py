@@ -9,10 +9,10 @@ from dataclasses import replace
 from typing import Any, Dict, List, Sequence
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Outcome
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.unit_run import NAME as UNIT
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts, project
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.queue_map import queue_map
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.unit import NAME as UNIT
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import clipped, in_words, sentence
 
 SHORT = 32  # characters of a value in the one-line msg
@@ -46,7 +46,7 @@ def contract(outcomes: Sequence[Outcome]) -> Dict[str, Any]:
     ]
     return {
         "changed": bool(actions),
-        "msg": clipped("; ".join(sentence(_told(outcome)) for outcome in outcomes), LONGEST_MSG) or "nothing asked for",
+        "msg": clipped("; ".join(sentence(_line(outcome)) for outcome in outcomes), LONGEST_MSG) or "nothing asked for",
         "diff": {
             "before": _tree(actions, "before"),
             "after": _tree(actions, "after"),
@@ -81,7 +81,7 @@ def _tree(actions: Sequence[Action], side: str) -> Dict[str, Any]:
     return tree
 
 
-def _told(outcome: Outcome) -> str:
+def _line(outcome: Outcome) -> str:
     if outcome.error:
         return f"{outcome.name}: {outcome.error}"
     if not outcome.plan.actions:
@@ -99,9 +99,9 @@ def _told(outcome: Outcome) -> str:
 def _still(outcome: Outcome) -> str:
     """What to say of a concern for which there is nothing to do."""
     findings = outcome.plan.findings
-    told = [finding for finding in findings if finding.status in ("refused", "waived", "not_applicable")]
-    if told:
-        return f"{told[0].status.replace('_', ' ')}: {told[0].reason}"
+    for finding in findings:
+        if finding.status in ("refused", "waived", "not_applicable"):
+            return f"{finding.status.replace('_', ' ')}: {finding.reason}"
     if any(finding.status != "advice" for finding in findings):
         return "as wanted"
     return findings[0].reason if findings else "nothing to do"

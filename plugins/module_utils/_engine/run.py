@@ -13,18 +13,21 @@ from functools import partial
 from typing import Callable, Dict, List, Sequence, Tuple, Type
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import dead_man, ending
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.apply import apply, roll_back
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.apply import apply, obstacles, roll_back
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.learnt_type import with_learnt_type
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Request, domains, plan_all
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.restore import plan_restore
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Known, Origin, Outcome, Session
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.together import Together, split
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.unit_run import NAME as UNIT
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.unit_run import do_unit, plan_unit
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host import bundle, store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.entry import Entry
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import Stored
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Plan
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning import unit
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.unit import NAME as UNIT
 
 ANONYMOUS = Origin("nearmetal")
 Ask = Callable[[Known], Sequence[Request]]
@@ -104,9 +107,9 @@ def _plan(session: Session, ask: Ask, strict: bool, lenient: bool, confirm_withi
         wanted.pop(outcome.name, None)
         if outcome.keep is not None:
             wanted[outcome.name] = outcome.keep
-    plan, _forget = plan_unit(session, tuple(wanted.values()))
-    unit = [Outcome(UNIT, plan)] if plan.findings else []
-    planned = Planned(session, facts, requests, outcomes, unit, confirm_within)
+    plan, _forget = _plan_unit(session, tuple(wanted.values()))
+    last = [Outcome(UNIT, plan)] if plan.findings else []
+    planned = Planned(session, facts, requests, outcomes, last, confirm_within)
     return planned if planned.cuts_off or dead_man.waits(session.host) else replace(planned, confirm_within=0)
 
 
@@ -116,21 +119,48 @@ def _carry_out(planned: Planned, roll_back_all: bool) -> Run:
     session.prepare()
     guard = dead_man.Guard(session.host, session.stored, cuts_off, waits)
     outcomes = _do_all(planned, roll_back_all, guard)
-    unit = _do_unit(session)
+    last = _do_unit(session)
     if cuts_off and not any(outcome.done and dead_man.cuts_off(outcome.plan.actions) for outcome in outcomes):
         waits = 0  # each of them failed, and was taken back
         if guard.armed:
             dead_man.disarm(session.host)
-    return Run(planned.facts, (*outcomes, *unit), waits)
+    return Run(planned.facts, (*outcomes, *last), waits)
+
+
+def _plan_unit(session: Session, wanted: Sequence[Stored]) -> Tuple[Plan, Tuple[Entry, ...]]:
+    """What the unit needs for what is wanted after the run, and the journal entries that need no action."""
+    if not session.has_unit:
+        return Plan(), ()
+    if not any(stored.replan for stored in wanted):
+        entries = session.journal.entries(UNIT)
+        back = plan_restore(session.host, entries, "nothing is left to plan at boot any more")
+        return back.plan, back.forget
+    facts = session.observed(("unit", "files"))
+    if facts.unit is None or facts.files is None or unit.obstacle(facts.unit):
+        return Plan(), ()
+    plan = unit.plan(facts.unit, facts.files, bundle.identity(session.origin.version))
+    in_the_way = obstacles(session.host, plan.actions)
+    if in_the_way:
+        raise NearmetalError("; ".join(in_the_way))
+    return plan, ()
 
 
 def _do_unit(session: Session) -> List[Outcome]:
-    """Planned anew, because a concern that failed may have been the one that needs it."""
+    """Planned again, because a concern that failed may have been the one that needs it."""
+    wanted = tuple(session.stored.everything().values())
     try:
-        plan = do_unit(session)
+        plan, forget = _plan_unit(session, wanted)
+        if plan.actions:
+            apply(session.host, session.journal, plan.actions, partial(_left_of_unit, session, wanted))
+        if forget:
+            session.journal.forget(forget)
     except NearmetalError as error:
         return [Outcome(UNIT, Plan(), error=str(error))]
     return [Outcome(UNIT, plan, done=True)] if plan.findings else []
+
+
+def _left_of_unit(session: Session, wanted: Sequence[Stored]) -> Tuple[Action, ...]:
+    return _plan_unit(session, wanted)[0].actions if any(stored.replan for stored in wanted) else ()
 
 
 def _do_all(planned: Planned, roll_back_all: bool, guard: dead_man.Guard) -> List[Outcome]:

@@ -33,18 +33,18 @@ def split(actions: Iterable[Action]) -> Tuple[List[Action], List[Action]]:
 def demand_agreement(journal: Journal, actions: Sequence[Action]) -> None:
     """Raise NearmetalError, naming both concerns, when two want different things of one kernel argument."""
     shared, _own = split(actions)
-    theirs = {(action.what, action.where): action.concern for action in shared}
-    asked = [
+    concern_of = {(action.what, action.where): action.concern for action in shared}
+    arguments = [
         Asked(f"{entry.concern}.{entry.knob}", str(entry.ours[-1]))
         for entry in journal.entries()
         if isinstance(lever_of(entry.what), Shared)
         and entry.ours[-1] is not None
-        and theirs.get(entry.key) != entry.concern
+        and concern_of.get(entry.key) != entry.concern
     ]
-    asked += [
+    arguments += [
         Asked(f"{action.concern}.{action.knob}", str(action.after)) for action in shared if action.after is not None
     ]
-    agree(asked)
+    agree(arguments)
 
 
 class Together:
@@ -61,25 +61,25 @@ class Together:
                 apply(host, journal, self.done, tuple)
         except NearmetalError as error:
             self.error = str(error)
-            self._asked = {action.concern for action in self.done}
+            self._concerns = {action.concern for action in self.done}
             self.done = []
 
     def demand(self, concern: str) -> None:
-        """Raise NearmetalError when what this concern asked for couldn't be done."""
-        if self.error and concern in self._asked:
+        """Raise NearmetalError when the changes of this concern couldn't be done."""
+        if self.error and concern in self._concerns:
             raise NearmetalError(self.error)
 
     def take_back(self, concern: str) -> str:
         """Undo what was done for a concern that failed; what couldn't be undone, as a sentence."""
-        gone = [action for action in self.done if action.concern == concern]
-        if not gone:
+        undone = [action for action in self.done if action.concern == concern]
+        if not undone:
             return ""
         self.done = [action for action in self.done if action.concern != concern]
-        trouble = roll_back(self._host, gone)
+        trouble = roll_back(self._host, undone)
         if trouble:
             self._journal.keep(self._earlier)
             return f"; and the way back failed: {trouble}; the journal keeps the originals"
-        places = {(action.what, action.where) for action in gone}
+        places = {(action.what, action.where) for action in undone}
         kept = [entry for entry in self._journal.entries() if entry.key not in places]
         self._journal.reset(kept + [entry for entry in self._earlier if entry.key in places])
         return ""

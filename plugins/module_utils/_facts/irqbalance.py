@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Facts about irqbalance: whether it runs, with which arguments, and where it is told of them. PRIVATE.
+"""Facts about irqbalance: whether it runs, with which arguments, and where it reads them. PRIVATE.
 
 Its own unit says which file it reads and which variable of it: that differs between
 distributions, and a word in the wrong one is ignored without a sound.
@@ -47,7 +47,7 @@ class IrqbalanceFacts(NamedTuple):
 def observe(host: Host) -> IrqbalanceFacts:
     """Read the unit, the file that it reads, and the process."""
     process = irqbalance_process.arguments(host)
-    file, variable, default = told(host)
+    file, variable, default = source(host)
     text = environment_file.assignment(host.text(file, 65536) or "", variable) if file and variable else None
     raw = default if text is None else text
     plain = words(raw or "")
@@ -64,7 +64,7 @@ def observe(host: Host) -> IrqbalanceFacts:
     )
 
 
-def told(host: Host) -> Tuple[Optional[str], Optional[str], Optional[str]]:
+def source(host: Host) -> Tuple[Optional[str], Optional[str], Optional[str]]:
     """The file below /etc and the variable that its unit reads, and the text that an earlier file gives it."""
     text = next((found for folder in _UNITS for found in [host.text(f"{folder}/{UNIT}", 65536)] if found), "")
     for folder in reversed(_UNITS):

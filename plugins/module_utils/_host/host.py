@@ -101,7 +101,7 @@ class WritableHost(Host):
         return os.geteuid() == 0
 
     def booted(self) -> bool:
-        """Whether systemd runs here and can be told of changes, as sd_booted(3) says."""
+        """Whether systemd runs and can be notified of changes, as sd_booted(3) says."""
         return self.kind.live and self.exists("/run/systemd/system")
 
     def boot_id(self) -> str:

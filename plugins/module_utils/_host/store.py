@@ -158,7 +158,7 @@ def _label(parent: int, name: str, new: int) -> None:
 
 
 def remove_file(host: WritableHost, path: str) -> None:
-    """Remove `path`; nothing happens when it is already gone."""
+    """Remove `path`, if it exists."""
     folder, name = os.path.split(path)
     try:
         with directory(host, folder) as parent:
@@ -203,7 +203,7 @@ def _unlink(parent: int, name: str) -> None:
 
 @contextmanager
 def lock(host: WritableHost, patience: float = 0, holder: str = "") -> Iterator[None]:
-    """Hold the host's one lock; a second run that gets it not within `patience` seconds is told of the first.
+    """Hold the host's one lock; a run that doesn't get it within `patience` seconds fails and names the holder.
 
     Everybody waits for the unit: it starts by itself, with the boot and with what a run changes.
     """

@@ -40,11 +40,11 @@ class Shared(Batch):
 
 
 class Disturbing(Lever):
-    """Its write sets other places anew, by the kernel or a driver: on the way back too it comes before them."""
+    """The kernel or a driver changes other places when it is written: on the way back too it comes before them."""
 
     @abstractmethod
     def disturbs(self, host: WritableHost, where: str) -> Iterable[Place]:
-        """The places that may be set anew."""
+        """The places that may change."""
 
 
 class OnDevice(Lever):
@@ -130,7 +130,7 @@ def write_all(lever: Lever, host: WritableHost, values: Mapping[str, Value]) -> 
 
 
 def disturbed_by(lever: Lever, host: WritableHost, where: str) -> Iterable[Place]:
-    """The places that a write there may set anew."""
+    """The other places that a write may change."""
     return lever.disturbs(host, where) if isinstance(lever, Disturbing) else ()
 
 

@@ -30,14 +30,14 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import LEVERS as ALL_LEVERS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
 
-# Whose reader must be told of a change.
+# Their readers must be notified of a change.
 _READ_AGAIN = {
     SERVICE: ("systemctl", "daemon-reload"),
     TIMER: ("systemctl", "daemon-reload"),
     GENERATOR: ("systemctl", "daemon-reload"),
     COMPUTE_GENERATOR: ("systemctl", "daemon-reload"),
 }
-# Their folders are seldom there without us.
+# Their folders seldom exist without nearmetal.
 _OWN_FOLDER = (GENERATOR, COMPUTE_GENERATOR, COMPUTE_CPUS)
 # Lines of _planning/native.py.
 _PARAMETER = re.compile(r"^([a-z0-9_.]{1,100}) = ([ -~]{1,100})$", re.ASCII | re.MULTILINE)
@@ -98,7 +98,7 @@ class NativeFile(SetsOthers):
         return _set_by_lines(host, present) if isinstance(present, str) and where.endswith(".conf") else ()
 
     def original(self, before: Value) -> Value:
-        return None  # a file of ours that is there without a journal is a leftover, nobody's original
+        return None  # a file of ours without a journal is a leftover, nobody's original
 
     def remembered(self, value: Value) -> Value:
         return None if value is None else hashlib.sha256(str(value).encode()).hexdigest()

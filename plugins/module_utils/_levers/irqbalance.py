@@ -50,7 +50,7 @@ class IrqbalanceArguments(OnDisk):
         return irqbalance.observe(host).arguments.get(where)
 
     def write(self, host: WritableHost, where: str, value: Value) -> None:
-        file, variable, _default = irqbalance.told(host)
+        file, variable, _default = irqbalance.source(host)
         if file != where or variable is None:
             raise NearmetalError(f"{UNIT} doesn't read its arguments from {where} any more")
         raw = None if value is None else str(value)

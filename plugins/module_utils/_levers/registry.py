@@ -77,7 +77,7 @@ Step = TypeVar("Step", bound=_Step)
 
 @lru_cache(maxsize=None)
 def _family(name: str) -> Dict[str, Lever]:
-    """The levers of a family; loading them costs a small host milliseconds, so that is done when one is needed."""
+    """The levers of a family, loaded when the first of them is needed: that costs a small host milliseconds."""
     modules = [import_module(f"{__package__}.{module}") for module in _FAMILIES.get(name, ())]
     return {lever.what: lever for module in modules for lever in module.LEVERS}
 
@@ -107,6 +107,6 @@ def lever_of(what: str) -> Lever:
 
 
 def way_back(steps: Sequence[Step]) -> List[Step]:
-    """The order of the way back: the last step first, but a lever that sets others anew comes before them."""
+    """The order of the way back: the last step first, but a lever that changes other places comes before them."""
     backwards = list(reversed(steps))
     return sorted(backwards, key=lambda step: not isinstance(lever_of(step.what), Disturbing))

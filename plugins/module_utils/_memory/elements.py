@@ -29,7 +29,7 @@ class Judged:
 
     @property
     def settled(self) -> bool:
-        """Whether nothing of ours is left there."""
+        """Whether nothing of ours is left."""
         return not self.ours and not self.absent
 
 
@@ -103,7 +103,7 @@ def taken_away(
 
 
 def originals(lever: Lever, original: Value, names: Iterable[str]) -> Mapping[str, Value]:
-    """What was there before nearmetal, element by element; none when only a boot brings it back."""
+    """What the place was before nearmetal, element by element; none when only a boot brings it back."""
     return {} if original is None and lever.scope == "runtime" else lever.elements(original, names)
 
 
@@ -133,5 +133,5 @@ def chosen(lever: Lever, before: Value, held: Mapping[str, Value], choice: Value
     if choice is None and len(held) == len(lever.elements(before)):
         return None
     known = {name: part for name, part in lever.elements(choice, held).items() if name in held}
-    others = {name: part for name, part in lever.elements(before).items() if name not in held}
-    return lever.composed({**others, **known}, before)
+    rest = {name: part for name, part in lever.elements(before).items() if name not in held}
+    return lever.composed({**rest, **known}, before)

@@ -35,7 +35,7 @@ class Entry:
     ours: Tuple[Value, ...]  # the last one is wanted; more than one only after a run that was killed
     boot_id: str  # a runtime original of another boot is void
     whole: bool = False  # a run lived to see that its values hold
-    disturbed_by: str = ""  # the lever whose write sets this place anew; "" for what a run wrote there itself
+    disturbed_by: str = ""  # the lever whose write changed this place too; "" where a run wrote itself
     device: str = ""  # which device was at the place; "" where there is none, or the kernel doesn't tell
 
     @property
@@ -48,7 +48,7 @@ class Entry:
         return lever_of(self.what).scope == "runtime" and (self.boot_id != boot_id or self.original is None)
 
     def judged(self, host: WritableHost, original: Value) -> elements.Judged:
-        """Whose each element of the place is now, if `original` is what was there."""
+        """Whose each element of the place is now, if it was `original`."""
         lever = lever_of(self.what)
         ours = self.ours
         if self.disturbed_by and not self.whole:  # by a run that ended before it could see what came of it
@@ -67,7 +67,7 @@ class Entry:
         }
 
     def last(self, now: Value) -> Mapping[str, Value]:
-        """The last value of ours per element, but of those that read another one `now`."""
+        """The last value of ours per element, without those that somebody else has set by `now`."""
         lever = lever_of(self.what)
         held, present = self.holding(now), lever.elements(now)
         last = {name: part for value in self.ours for name, part in lever.elements(value).items()}
@@ -84,15 +84,15 @@ class Entry:
         return {**kept, **changed}
 
     def adding(self, host: WritableHost, action: Action) -> Entry:
-        """With what the action sets as one more value of ours. Of runs that were killed the last values are kept."""
+        """With what the action sets as one more value of ours; of many runs that were killed the last values stay."""
         set_now = self.setting(action)
         intended = self.value(set_now) if set_now else lever_of(self.what).remembered(action.after)
-        others = [value for value in self.ours if value != intended]
-        if len(others) >= MOST_OURS:
+        earlier = [value for value in self.ours if value != intended]
+        if len(earlier) >= MOST_OURS:
             found = self.judged(host, self.original)
             held = () if found.settled else (self.value({**found.ours, **found.absent}),)
-            others = [*held, *others[2 - MOST_OURS :]]
-        return replace(self, ours=(*others, intended), whole=False)
+            earlier = [*held, *earlier[2 - MOST_OURS :]]
+        return replace(self, ours=(*earlier, intended), whole=False)
 
     def value(self, parts: Mapping[str, Value]) -> Value:
         """The value that has these elements of ours."""

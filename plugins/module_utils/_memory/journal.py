@@ -86,16 +86,16 @@ class Journal:
         """Every concern with an entry, the last one done first."""
         return list(dict.fromkeys(entry.concern for entry in reversed([*self._exchanged, *self._entries.values()])))
 
-    def begin(self, actions: Iterable[Action], shaken: Iterable[Action] = ()) -> None:
+    def begin(self, actions: Iterable[Action], neighbours: Iterable[Action] = ()) -> None:
         """Remember where each action starts and what it intends, on disk, before anything is changed.
 
-        And what places have that the actions may disturb: those are `shaken`.
+        The same of the `neighbours`, which are places that the actions may change.
         """
         boot_id = self._host.boot_id()
         self._at_boot = set_at_boot(self._host, self._entries.values())
         self._earlier = self._entries
         entries = dict(self._entries)
-        for place in shaken:
+        for place in neighbours:
             entry = self._started(entries.get((place.what, place.where)), place, boot_id)
             ours = entry.ours or (lever_of(place.what).remembered(place.before),)
             entries[entry.key] = replace(entry, ours=ours, whole=False, disturbed_by=place.reason)
@@ -136,11 +136,11 @@ class Journal:
         try:
             lever.check(action.where, fresh.original)
         except NearmetalError as error:
-            raise NearmetalError(f"what is there couldn't be put back ({error}): left as it is") from None
+            raise NearmetalError(f"the present value couldn't be put back ({error}): left as it is") from None
         return fresh
 
-    def settle(self, actions: Iterable[Action], shaken: Iterable[Action] = ()) -> None:
-        """The actions hold: keep what is ours now; forget places of which nothing is ours any more."""
+    def settle(self, actions: Iterable[Action], neighbours: Iterable[Action] = ()) -> None:
+        """The actions hold: keep what is ours, and forget places where nothing is."""
         entries = dict(self._entries)
         for action in sorted(actions, key=lambda action: not isinstance(lever_of(action.what), Disturbing)):
             entry = entries.pop((action.what, action.where), None)
@@ -149,28 +149,28 @@ class Journal:
             found = entry.judged(self._host, entry.original)
             left = elements.remaining(lever_of(entry.what), found, entry.setting(action), entry.original, action.after)
             entries.update(self._left(entry, left, action.before, entries))
-        for place in shaken:
+        for place in neighbours:
             entry = entries.pop((place.what, place.where), None)
             if entry is not None:
                 entries.update(self._left(*self._disturbed(entry, place), place.before, entries))
         self._save(entries)
 
     def _disturbed(self, entry: Entry, place: Action) -> Tuple[Entry, Mapping[str, Value]]:
-        """The entry of a shaken place, and what is there now that isn't the original."""
+        """The entry of a neighbour, and its elements that aren't at their original."""
         lever = lever_of(entry.what)
         before = self._earlier.get(entry.key)
         own = before is not None and not before.disturbed_by
         found = replace(entry, disturbed_by="").judged(self._host, entry.original)
         present, before_run = seen(lever, self._host, entry.where), lever.elements(place.before)
-        anew = {name: lever.remembered(part) for name, part in present.items() if before_run.get(name, part) != part}
-        first = elements.originals(lever, entry.original, anew)
-        anew = {name: part for name, part in anew.items() if name not in first or part != first[name]}
-        return replace(entry, disturbed_by="" if own else entry.disturbed_by), {**found.ours, **found.absent, **anew}
+        changed = {name: lever.remembered(part) for name, part in present.items() if before_run.get(name, part) != part}
+        first = elements.originals(lever, entry.original, changed)
+        changed = {name: part for name, part in changed.items() if name not in first or part != first[name]}
+        return replace(entry, disturbed_by="" if own else entry.disturbed_by), {**found.ours, **found.absent, **changed}
 
     def _left(
         self, entry: Entry, left: Mapping[str, Value], before: Value, entries: Mapping[Tuple[str, str], Entry]
     ) -> Dict[Tuple[str, str], Entry]:
-        """The entry with what is left of ours, and what is to be set once another's way back makes its elements."""
+        """The entry with what is left of ours, and what is to be set when the way back of another place makes it."""
         lever, host = lever_of(entry.what), self._host
         makers = [
             each.what for each in entries.values() if entry.key in disturbed_by(lever_of(each.what), host, each.where)
@@ -187,15 +187,15 @@ class Journal:
 
     def forget(self, entries: Iterable[Entry]) -> None:
         """These places are no longer ours."""
-        gone = {entry.key for entry in entries}
-        self._save({key: entry for key, entry in self._entries.items() if key not in gone})
+        forgotten = {entry.key for entry in entries}
+        self._save({key: entry for key, entry in self._entries.items() if key not in forgotten})
 
     def reset(self, entries: List[Entry]) -> None:
         """Go back to an earlier state: a failed concern was rolled back."""
         self._save({entry.key: entry for entry in entries})
 
     def keep(self, entries: Iterable[Entry]) -> None:
-        """Hold on to entries of before a run whose way back failed: what they are about may be there again."""
+        """Keep entries of before a run whose way back failed: their places may hold our values again."""
         kept = dict(self._entries)
         for entry in entries:
             present = kept.get(entry.key, entry)
@@ -204,9 +204,9 @@ class Journal:
         self._save(kept)
 
     def _save(self, entries: Dict[Tuple[str, str], Entry]) -> None:
-        """Put the entries on disk; only what is there counts. NearmetalError when they couldn't be read again.
+        """Put the entries on disk. Raises NearmetalError when they couldn't be read again: then nothing has changed.
 
-        Of a place that is forgotten nothing is left beside, whichever run was killed there.
+        Temporary files of a run that was killed go with the entry of their place.
         """
         for key in self._entries.keys() - entries.keys():
             lever = lever_of(key[0])
@@ -241,7 +241,7 @@ class Journal:
 
 
 def set_at_boot(host: WritableHost, entries: Iterable[Entry]) -> Set[Tuple[str, str]]:
-    """Lever and place of what still has a value that a file of ours, older than this boot, gave it at boot."""
+    """The places that still have the value which a file of ours, older than this boot, gave them at boot."""
     boot_id = host.boot_id()
     old = [entry for entry in entries if entry.boot_id != boot_id]
     levers = [(lever_of(entry.what), entry.where) for entry in old]

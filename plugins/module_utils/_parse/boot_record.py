@@ -26,7 +26,7 @@ class Record(NamedTuple):
 
     arguments: Mapping[str, str] = {}
     before: Optional[Mapping[str, Tuple[str, ...]]] = None
-    theirs: Mapping[str, Tuple[str, ...]] = {}  # a text of ours → files that had it before us
+    foreign: Mapping[str, Tuple[str, ...]] = {}  # a text of ours → files that had it before us
 
     def texts(self) -> Dict[str, Tuple[str, ...]]:
         """Argument → every text of ours that may stand in a file, the one wanted last."""
@@ -50,8 +50,8 @@ def write(record: Record) -> str:
     content: Dict[str, Any] = {"version": VERSION, "arguments": dict(record.arguments)}
     if record.before is not None:
         content["before"] = {name: list(texts) for name, texts in record.before.items()}
-    if record.theirs:
-        content["theirs"] = {text: list(paths) for text, paths in record.theirs.items()}
+    if record.foreign:
+        content["theirs"] = {text: list(paths) for text, paths in record.foreign.items()}
     return json.dumps(content, indent=1, sort_keys=True) + "\n"
 
 

@@ -62,7 +62,7 @@ class Bls(Provider):
 
     def stays(self, host: WritableHost, text: str, record: Record) -> bool:
         grubs = [path for path, _span, _text, _line in _places(host) if path.startswith("/boot/")]
-        return all(path in record.theirs.get(text, ()) for path in grubs)
+        return all(path in record.foreign.get(text, ()) for path in grubs)
 
     def realise(self, host: WritableHost, record: Record) -> None:
         old, new = {}, {}
@@ -99,7 +99,7 @@ def _text(host: WritableHost, path: str) -> str:
 def _foreign(path: str, line: str, record: Record) -> str:
     """What isn't ours: all but the texts that weren't there before us."""
     ours = {
-        name: tuple(text for text in texts if path not in record.theirs.get(text, ()))
+        name: tuple(text for text in texts if path not in record.foreign.get(text, ()))
         for name, texts in record.texts().items()
     }
     return boot_line.foreign(line, ours, last=record.before is not None)
@@ -162,6 +162,6 @@ def _copies(host: WritableHost) -> Iterator[str]:
         places.append((folder, re.escape(name)))
     for folder, name in places:
         copies = re.compile(rf"\.?{name}\.nearmetal-(old|new)(\.new)?|\.{name}\.new")
-        for each in host.names(folder):
-            if copies.fullmatch(each):
-                yield f"{folder}/{each}"
+        for file in host.names(folder):
+            if copies.fullmatch(file):
+                yield f"{folder}/{file}"

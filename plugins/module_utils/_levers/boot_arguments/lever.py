@@ -57,19 +57,19 @@ class BootArguments(Shared, OnDisk):
         kernel_arguments.agree(kernel_arguments.Asked(where, text) for where, text in sorted(arguments.items()))
         provider = _provider(host)
         foreign = provider.foreign(host, known, arguments)
-        changing = Record(arguments, known.texts(), {**known.theirs, **foreign})
+        changing = Record(arguments, known.texts(), {**known.foreign, **foreign})
         _save(host, changing)
         try:
             provider.realise(host, changing)
         except NearmetalError:
             _save(host, known)
             raise
-        _save(host, Record(arguments, theirs={text: files for text, files in foreign.items() if files}))
+        _save(host, Record(arguments, foreign={text: files for text, files in foreign.items() if files}))
 
     def obstacle(self, host: WritableHost, where: str) -> str:
         facts = boot.observe(host)
         if facts.provider is None:
-            return f"{_stranger(facts)}; look for {where} there yourself"
+            return f"{_stranger(facts)}; set {where} in its configuration yourself"
         return PROVIDERS[facts.provider].obstacle(host)
 
     def original(self, before: Value) -> Value:

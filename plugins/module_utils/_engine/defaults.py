@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is asked of a concern by a run that gives it no option: what `base` has, or nothing. Pure. PRIVATE."""
+"""What a run wants of a concern to which it gives no option: what `base` has, or nothing. Pure. PRIVATE."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def of_base(concern: Concern, options: Mapping[str, Any]) -> Mapping[str, Any]:
     return _BASE.get(concern.name, {}) if silent(concern, options) else {}
 
 
-def nothing_asked(concern: Concern) -> Request:
-    """The request that changes nothing, and says what could be asked."""
+def nothing_wanted(concern: Concern) -> Request:
+    """The request that changes nothing, and says which options there are."""
     knobs = managed(concern)
     sentence = (
         f"nothing was asked, and the workload base has nothing for {concern.name}: nothing is changed, and what an"
@@ -48,5 +48,5 @@ def wanted_or_base(concern: Concern, options: Mapping[str, Any]) -> Request:
     """The request for these options; when they manage nothing, for those of `base`, and without any for nothing."""
     below = of_base(concern, options)
     if silent(concern, {**options, **below}):
-        return nothing_asked(concern)
+        return nothing_wanted(concern)
     return Tune(concern.name, concern, Wanted({**options, **below}, dict.fromkeys(below, "workload")))
