@@ -12,10 +12,10 @@ from dev.generate.files import stale
 
 def main() -> None:
     """Write each file that is stale, and name it."""
-    for name, said in stale(Copy(ROOT)).items():
+    for name, text in stale(Copy(ROOT)).items():
         path = ROOT / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(said, encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
         print(f"wrote {name}")
 
 

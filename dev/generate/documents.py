@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the modules say of themselves: their documentation, with the fragments that it extends."""
+"""The documentation of the modules, with the fragments that it extends."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ def documentation(copy: Copy, module: str) -> "dict[str, Any]":
     document = yaml.safe_load(_text(copy, f"plugins/modules/{module}.py", "DOCUMENTATION")) or {}
     for fragment in fragments(document):
         name, _dot, part = fragment.partition(".")
-        said = yaml.safe_load(_text(copy, f"plugins/doc_fragments/{name}.py", part.upper() or "DOCUMENTATION")) or {}
+        shared = yaml.safe_load(_text(copy, f"plugins/doc_fragments/{name}.py", part.upper() or "DOCUMENTATION")) or {}
         for key in ("options", "attributes"):
-            document[key] = {**(document.get(key) or {}), **(said.get(key) or {}), **(document.get(key) or {})}
+            own = document.get(key) or {}
+            document[key] = {**own, **(shared.get(key) or {}), **own}  # in the module's own order first
     return dict(document)
 
 
@@ -50,7 +51,7 @@ def fragments(document: "dict[str, Any]") -> "list[str]":
 
 
 def paragraphs(described: "dict[str, Any]") -> "list[str]":
-    """A description is text or a list of texts."""
+    """The description of an option, which may be one text or a list of texts."""
     description = described.get("description") or []
     return [" ".join(text.split()) for text in ([description] if isinstance(description, str) else description)]
 

@@ -12,7 +12,7 @@ from typing import Any
 import jinja2
 
 from dev.gates import Copy
-from dev.generate import text
+from dev.generate import text as filters
 from dev.generate.documents import groups, modules
 from dev.generate.roles import Role, names, read
 
@@ -47,7 +47,7 @@ def wanted(copy: Copy) -> "dict[str, str]":
 def stale(copy: Copy) -> "dict[str, str]":
     """The files that differ from what they should be, with what they should be."""
     present = set(copy.names)
-    return {name: said for name, said in wanted(copy).items() if name not in present or copy.text(name) != said}
+    return {name: text for name, text in wanted(copy).items() if name not in present or copy.text(name) != text}
 
 
 def _of_role(copy: Copy, role: Role) -> "dict[str, str]":
@@ -81,13 +81,13 @@ def _render(template: str, **values: Any) -> str:
         autoescape=False,
     )
     environment.filters.update(
-        yaml=text.as_yaml,
-        field=text.field,
-        folded=text.folded,
-        template=text.template,
-        sentence=text.sentence,
-        markdown=text.markdown,
-        values=text.values,
-        default_shown=text.default_shown,
+        yaml=filters.as_yaml,
+        field=filters.field,
+        folded=filters.folded,
+        template=filters.template,
+        sentence=filters.sentence,
+        markdown=filters.markdown,
+        values=filters.values,
+        default_shown=filters.default_shown,
     )
     return environment.get_template(template).render(**values)

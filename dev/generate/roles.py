@@ -57,69 +57,63 @@ def names(copy: Copy) -> "list[str]":
     return sorted({name.split("/")[1] for name in copy.names if name.startswith("roles/") and name.count("/") > 1})
 
 
-def read(copy: Copy, name: str) -> "Role | None":
+def read(copy: Copy, role: str) -> "Role | None":
     """The role of that name; None where no module is documented for it."""
     differences = yaml.safe_load(DIFFERENCES.read_text(encoding="utf-8"))
-    own = differences["roles"].get(name) or {}
-    module = own.get("module", name)
+    own = differences["roles"].get(role) or {}
+    module = own.get("module", role)
     if module not in modules(copy):
         return None
     document = documentation(copy, module)
     is_cloud = any(fragment.startswith("aws") for fragment in fragments(document))
     kind = differences["cloud" if is_cloud else "host"]
     options = _options(document["options"], kind["options"], own.get("options") or {})
-    variables = [
-        _variable(name, module, option, said, kind) for option, said in options.items() if said.get("variable", True)
-    ]
-    result = {"role": name, "module": module}
     return Role(
-        name=name,
+        name=role,
         module=module,
         is_cloud=is_cloud,
         short_description=own.get("short_description", document["short_description"]),
-        description=[text.format(**result) for text in own.get("description", kind["description"])],
+        description=[text.format(role=role, module=module) for text in own.get("description", kind["description"])],
         task=own.get("task", document["short_description"]),
         tasks=own.get("tasks", "tasks/main.yml"),
-        variables=variables,
-        passed=[
-            (option, _passed(name, option, said)) for option, said in options.items() if option in document["options"]
+        variables=[
+            Variable(
+                name=f"{role}_{name}",
+                spec=_spec(role, module, option),
+                paragraphs=[in_role(role, module, text) for text in paragraphs(option)],
+                default_in_words=option.get("default_in_words", kind["without"]),
+            )
+            for name, option in options.items()
+            if option.get("variable", True)
         ],
+        passed=[(name, _passed(role, name, options[name])) for name in document["options"]],
     )
 
 
 def _options(documented: Options, of_kind: Options, of_role: Options) -> Options:
-    """The module's options with what its kind of role and this role say of them, then what the role has beside them."""
+    """The module's options, changed by what its kind of role and this role have of them; then the role's own."""
     options: Options = {
-        name: {**said, **of_kind.get(name, {}), **of_role.get(name, {})} for name, said in documented.items()
+        name: {**option, **of_kind.get(name, {}), **of_role.get(name, {})} for name, option in documented.items()
     }
-    for said in options.values():
-        if said.get("default", "") is None:
-            del said["default"]
-        said.setdefault("passed", "{{ <variable> }}" if "default" in said else "{{ <variable> | default(omit) }}")
-    return {**options, **{name: said for name, said in of_role.items() if name not in documented}}
+    for option in options.values():
+        if option.get("default", "") is None:
+            del option["default"]
+        option.setdefault("passed", "{{ <variable> }}" if "default" in option else "{{ <variable> | default(omit) }}")
+    return {**options, **{name: option for name, option in of_role.items() if name not in documented}}
 
 
-def _passed(role: str, option: str, said: "dict[str, Any]") -> str:
-    return " ".join(said["passed"].split()).replace("<variable>", f"{role}_{option}").replace("<role>", role)
+def _passed(role: str, name: str, option: "dict[str, Any]") -> str:
+    return " ".join(option["passed"].split()).replace("<variable>", f"{role}_{name}").replace("<role>", role)
 
 
-def _variable(role: str, module: str, option: str, said: "dict[str, Any]", kind: "dict[str, Any]") -> Variable:
-    return Variable(
-        name=f"{role}_{option}",
-        spec=_spec(role, module, said),
-        paragraphs=[in_role(role, module, text) for text in paragraphs(said)],
-        default_in_words=said.get("default_in_words", kind["without"]),
-    )
-
-
-def _spec(role: str, module: str, said: "dict[str, Any]") -> "dict[str, Any]":
+def _spec(role: str, module: str, option: "dict[str, Any]") -> "dict[str, Any]":
     """An argument spec, with the descriptions of suboptions."""
-    spec: "dict[str, Any]" = {key: said[key] for key in KEYS if key in said}
-    if said.get("suboptions"):
+    spec: "dict[str, Any]" = {key: option[key] for key in KEYS if key in option}
+    if option.get("suboptions"):
         spec["options"] = {
-            option: {"description": [in_role(role, module, text) for text in paragraphs(inner)]}
-            | _spec(role, module, inner)
-            for option, inner in said["suboptions"].items()
+            name: {"description": [in_role(role, module, text) for text in paragraphs(suboption)]}
+            | _spec(role, module, suboption)
+            for name, suboption in option["suboptions"].items()
         }
     return spec
 
