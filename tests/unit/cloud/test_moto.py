@@ -152,16 +152,19 @@ def test_the_documented_inventory_groups_the_fleet(moto: Any, server: str) -> No
     (cache,) = launch(moto, 1, "c7gn.16xlarge", workload="cache")
     (web,) = launch(moto, 1, "c4.large", workload="web")
     (bare,) = launch(moto, 1, "i4i.metal")
+    (both,) = launch(moto, 1, "m7g.large", workload="web, cache")
     found = inventory(server, "-i", "docs/examples/fleet.aws_ec2.yml", "--list")
     members = {group: content["hosts"] for group, content in found.items() if "hosts" in content}
-    assert members["workload_cache"] == [cache]
-    assert members["workload_web"] == [web]
+    assert sorted(members["workload_cache"]) == sorted([cache, both])
+    assert sorted(members["workload_web"]) == sorted([web, both])
+    assert sorted(group for group in members if group.startswith("workload")) == ["workload_cache", "workload_web"]
     assert members["family_c7gn"] == [cache]
     assert members["class_xen_hvm"] == [web]
-    assert members["class_nitro"] == [cache]
+    assert sorted(members["class_nitro"]) == sorted([cache, both])
     assert members["class_metal"] == [bare]
-    assert members["arch_arm64"] == [cache]
+    assert sorted(members["arch_arm64"]) == sorted([cache, both])
     assert sorted(members["arch_x86_64"]) == sorted([web, bare])
+    assert found["_meta"]["hostvars"][both]["tune_workload"]["__ansible_unsafe"] == "web, cache"
     variables = found["_meta"]["hostvars"][cache]
     # ansible-inventory marks what came from outside.
     plain = {name: variables[name]["__ansible_unsafe"] for name in ("cloud_region", "tune_workload", "instance_id")}
