@@ -14,7 +14,6 @@ from fnmatch import fnmatchcase
 from typing import Callable, Container, Dict, Iterator, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.owners import OwnersFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.sysctl import NUMA_BALANCING, ZONE_RECLAIM
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Value, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
 
@@ -22,7 +21,6 @@ REFERENCE = "docs/ownership.md"
 
 # Levers whose places are the names of settings of tuned.
 _BY_PLACE: Mapping[str, str] = {"sysctl": "sysctl.", "boot.arguments": "cmdline."}
-_PARAMETERS: Mapping[str, str] = {"numa.balancing": NUMA_BALANCING, "numa.zone_reclaim_mode": ZONE_RECLAIM}
 # Settings of tuned that give several fields of an interface's table, as ethtool takes them.
 _TABLES = ("net.ring", "net.coalesce", "net.channels")
 _FIELDS = {"on": "1", "off": "0"}
@@ -125,8 +123,7 @@ def _held(knobs: Sequence[Knob], owners: OwnersFacts, plan: Plan) -> Iterator[Ac
     for finding in plan.findings:
         if finding.status != "ok" or finding.wanted is None:
             continue
-        name = f"{finding.concern}.{finding.knob}"
-        where = _PARAMETERS.get(name, finding.where)
+        where = finding.where
         parameter = where and (where in owners.sysctl or f"sysctl.{where}" in owners.tuned)
         knob = next((knob for knob in knobs if knob.name == finding.knob and knob.comparable), None)
         lever = "sysctl" if parameter else knob.lever if knob is not None else None

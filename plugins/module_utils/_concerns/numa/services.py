@@ -12,30 +12,37 @@ or has no memory.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Dict, List, Mapping, Optional, Set, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Set, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files import GENERATOR, MARK
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.numa import NumaFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.services import UNIT, Process, listed, shown
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown as shown_value
 
 NAME = "numa"
-KNOB = "services"
-REFERENCE = "S0-26, S0-33"
 PLACES = ("nodes", "near_interface", "near_device")
-
-OPTIONS: Mapping[str, Mapping[str, Any]] = {
-    "unit": {"type": "str", "required": True},
-    "nodes": {"type": "str"},
-    "near_interface": {"type": "str"},
-    "near_device": {"type": "str"},
-    "policy": {"type": "str", "choices": ["bind", "preferred", "interleave"], "default": "bind"},
-}
+SERVICES = Knob(
+    NAME,
+    "services",
+    reference="AWS, 2017",
+    spec={
+        "type": "list",
+        "elements": "dict",
+        "options": {
+            "unit": {"type": "str", "required": True},
+            "nodes": {"type": "str"},
+            "near_interface": {"type": "str"},
+            "near_device": {"type": "str"},
+            "policy": {"type": "str", "choices": ["bind", "preferred", "interleave"], "default": "bind"},
+        },
+    },
+)
+_GENERATOR = Knob(NAME, "services", "files", "systemd.generator(7)", place=GENERATOR, scope="boot")
 
 # systemd 243 has NUMAPolicy=; Red Hat documents it for the 239 of RHEL 8 too.
 SYSTEMD = 243
@@ -48,7 +55,7 @@ _NUMACTL = {"bind": "membind", "preferred": "preferred", "interleave": "interlea
 _SCRIPT = f"""#!/bin/sh
 {MARK} (concern numa): restore with state: restored, don't edit
 # systemd runs this at each boot and each reload. A node that isn't there, or has no memory, binds nothing: the
-# service starts as it did. A node without CPUs binds memory alone.
+# service starts as it did. A node without CPUs binds memory albinding.
 out=$1
 memory() {{
     [ "${{4:-0}}" != 0 ]  # Node 1 MemTotal: 8388608 kB
@@ -58,7 +65,7 @@ bind() {{
     for number in $3; do
         [ -r "/sys/devices/system/node/node$number/cpulist" ] || return 0
         memory $(/bin/cat "/sys/devices/system/node/node$number/meminfo") || return 0
-        # Not by read: dash asks for single bytes, to which the kernel answers that there are none.
+        # Not by read: dash asks for single bytes, to which the kernel answers that there are nbinding.
         mask="$mask $number" cpus="$cpus $(/bin/cat "/sys/devices/system/node/node$number/cpulist")"
     done
     cpus=$(echo $cpus)
@@ -73,8 +80,7 @@ near() {{
 """
 
 
-@dataclass(frozen=True)
-class _Binding:
+class _Binding(NamedTuple):
     """One service, as it is to run."""
 
     unit: str
@@ -88,12 +94,11 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
 
     Raises NearmetalError for an entry that can't be meant.
     """
-    asked = wanted.get(KNOB) or []
-    numa = facts.numa
+    entries, numa = SERVICES.value(wanted) or [], facts.numa
     bindings: List[_Binding] = []
     findings: List[Finding] = []
     seen: Dict[str, int] = {}
-    for number, entry in enumerate(asked):
+    for number, entry in enumerate(entries):
         name = f"numa.services[{number}]"
         unit = _unit(name, entry, seen)
         seen[unit] = number
@@ -102,12 +107,13 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
             bindings.append(result)
         else:
             findings.append(result)
-    if asked and numa is not None and not _known_to_systemd(facts, numa):
-        return joined(_file(facts, None, wanted), Plan(findings=tuple(_refused(one, numa) for one in bindings)))
-    text = _SCRIPT + "".join(f"{one.line}\n" for one in bindings) if bindings else None
-    present = ((facts.files or {}).get(GENERATOR) or "").splitlines()
-    for one in bindings:
-        findings += _told(facts, one, one.line in present)
+    if entries and numa is not None and not _known_to_systemd(facts, numa):
+        refused = tuple(_refused(binding, numa) for binding in bindings)
+        return joined(_file(facts, None, wanted), Plan(findings=refused))
+    text = _SCRIPT + "".join(f"{binding.line}\n" for binding in bindings) if bindings else None
+    written = ((facts.files or {}).get(GENERATOR) or "").splitlines()
+    for binding in bindings:
+        findings += _findings(facts, binding, binding.line in written)
     return joined(_file(facts, text, wanted), Plan(findings=tuple(findings)))
 
 
@@ -131,14 +137,14 @@ def _binding(name: str, unit: str, entry: Mapping[str, Any], facts: Facts, wante
             nodes = listed(str(entry["nodes"]))
         except NearmetalError as error:
             raise NearmetalError(f"{name}.nodes: {error}") from None
-        here = [node.id for node in (facts.topology.nodes if facts.topology is not None else ())]
-        absent = [node for node in nodes if node not in here]
+        present = [node.id for node in (facts.topology.nodes if facts.topology is not None else ())]
+        absent = [node for node in nodes if node not in present]
         if absent or not nodes:
-            sentence = f"{name}.nodes: {shown_value(entry['nodes'])} isn't here; this host has nodes {shown(here)}"
-            return _forced(sentence, unit, wanted)
+            sentence = f"{name}.nodes: {shown_value(entry['nodes'])} isn't here; this host has nodes {shown(present)}"
+            return SERVICES.at(unit).impossible(wanted, sentence)
         empty = _without_memory(facts, nodes)
         if empty:
-            return _forced(f"{name}.nodes: {shown_value(entry['nodes'])}: {empty}", unit, wanted)
+            return SERVICES.at(unit).impossible(wanted, f"{name}.nodes: {shown_value(entry['nodes'])}: {empty}")
         if policy == "preferred" and len(nodes) != 1:
             raise NearmetalError(f"{name} ({unit}): policy preferred takes one node, not {entry['nodes']}")
         numbers = " ".join(map(str, nodes))
@@ -146,12 +152,14 @@ def _binding(name: str, unit: str, entry: Mapping[str, Any], facts: Facts, wante
     option = "near_interface" if entry.get("near_interface") is not None else "near_device"
     device = facts.numa.devices.get(str(entry[option])) if facts.numa is not None else None
     if device is None:
-        return _forced(f"{name}.{option}: there is no {entry[option]} on this host's PCI bus", unit, wanted)
+        sentence = f"{name}.{option}: there is no {entry[option]} on this host's PCI bus"
+        return SERVICES.at(unit).impossible(wanted, sentence)
     if device.node is None:
-        return _finding("not_applicable", f"the kernel names no node for {entry[option]} ({device.address})", unit)
+        reason = f"the kernel names no node for {entry[option]} ({device.address})"
+        return SERVICES.at(unit).finding("not_applicable", reason)
     empty = _without_memory(facts, (device.node,))
     if empty:
-        return _finding("not_applicable", f"{entry[option]} ({device.address}): {empty}", unit)
+        return SERVICES.at(unit).finding("not_applicable", f"{entry[option]} ({device.address}): {empty}")
     return _Binding(unit, policy, (device.node,), f"near '{unit}' {policy} {device.address}")
 
 
@@ -160,12 +168,6 @@ def _without_memory(facts: Facts, nodes: Tuple[int, ...]) -> str:
     known = facts.topology.nodes if facts.topology is not None else ()
     empty = [node.id for node in known if node.id in nodes and node.memory == 0]
     return f"node {shown(empty)} has no memory to take" if empty else ""
-
-
-def _forced(sentence: str, unit: str, wanted: Wanted) -> Finding:
-    if wanted.wanted_by(KNOB) == "workload":
-        return _finding("not_applicable", sentence, unit)
-    raise NearmetalError(sentence)
 
 
 def _known_to_systemd(facts: Facts, numa: NumaFacts) -> bool:
@@ -178,41 +180,41 @@ def _known_to_systemd(facts: Facts, numa: NumaFacts) -> bool:
     return (numa.systemd or 0) >= SYSTEMD or (rhel_8 and numa.systemd is not None)
 
 
-def _refused(one: _Binding, numa: NumaFacts) -> Finding:
-    nodes = shown(one.nodes)
+def _refused(binding: _Binding, numa: NumaFacts) -> Finding:
+    nodes = shown(binding.nodes)
     seen = f"systemd {numa.systemd}" if numa.systemd is not None else "this host's systemd"
+    start = f"/usr/bin/numactl --cpunodebind={nodes} --{_NUMACTL[binding.policy]}={nodes}"
     reason = (
-        f"{seen} has no NUMAPolicy= (243 has), and nearmetal rewrites no ExecStart=: `systemctl edit {one.unit}`, an"
-        f" empty ExecStart=, then ExecStart=/usr/bin/numactl --cpunodebind={nodes} --{_NUMACTL[one.policy]}={nodes} and"
-        " the unit's own command"
+        f"{seen} has no NUMAPolicy= (243 has), and nearmetal rewrites no ExecStart=: `systemctl edit {binding.unit}`,"
+        f" an empty ExecStart=, then ExecStart={start} and the unit's own command"
     )
-    return _finding("refused", reason, one.unit)
+    return SERVICES.at(binding.unit).finding("refused", reason)
 
 
-def _told(facts: Facts, one: _Binding, written: bool) -> List[Finding]:
+def _findings(facts: Facts, binding: _Binding, written: bool) -> List[Finding]:
     """The finding for one service, and what its running process lacks."""
-    numa = facts.numa
-    process = numa.processes.get(one.unit) if numa is not None else None
-    goal = f"{one.policy} {shown(one.nodes)}"
+    numa, knob, unit = facts.numa, SERVICES.at(binding.unit), binding.unit
+    process = numa.processes.get(unit) if numa is not None else None
+    goal = f"{binding.policy} {shown(binding.nodes)}"
     now = _now(process) if process is not None else None
     findings = []
     if not written:
-        reason = _REASONS[one.policy] if _cpus(facts, one) else "its memory comes from there, which has no CPUs"
-        findings.append(_finding("would_change", f"{reason}, from its next start on", one.unit, now, goal))
+        reason = _REASONS[binding.policy] if _cpus(facts, binding) else "its memory comes from there, which has no CPUs"
+        findings.append(knob.finding("would_change", f"{reason}, from its next start on", now, goal))
     if process is None:
-        absent = numa is not None and _file_of(one.unit) not in numa.units
+        absent = numa is not None and _file_of(unit) not in numa.units
         if written:
             why = "nobody has installed it yet" if absent else "it isn't running; its next start binds it"
-            findings.append(_finding("ok", why, one.unit, None, goal))
+            findings.append(knob.finding("ok", why, None, goal))
         elif absent:
-            findings.append(_finding("advice", f"there is no {one.unit} yet: is its name right?", one.unit))
+            findings.append(knob.finding("advice", f"there is no {unit} yet: is its name right?"))
     elif process.policy is None or process.cpus is None:
-        findings.append(_finding("unknown", f"what process {process.pid} has can't be read", one.unit, now, goal))
-    elif not _bound(facts, process, one):
-        reason = f"process {process.pid} was started before; `systemctl restart {one.unit}` when it suits"
-        findings.append(_finding("needs_restart", reason, one.unit, now, goal))
+        findings.append(knob.finding("unknown", f"what process {process.pid} has can't be read", now, goal))
+    elif not _bound(facts, process, binding):
+        reason = f"process {process.pid} was started before; `systemctl restart {unit}` when it suits"
+        findings.append(knob.finding("needs_restart", reason, now, goal))
     elif written:
-        findings.append(_finding("ok", f"process {process.pid} runs and takes its memory there", one.unit, now, goal))
+        findings.append(knob.finding("ok", f"process {process.pid} runs and takes its memory there", now, goal))
     return findings
 
 
@@ -223,19 +225,19 @@ _REASONS = {
 }
 
 
-def _cpus(facts: Facts, one: _Binding) -> Set[int]:
+def _cpus(facts: Facts, binding: _Binding) -> Set[int]:
     """The nodes' CPUs that are online; none of nodes of memory only."""
     nodes = facts.topology.nodes if facts.topology is not None else ()
-    return {cpu for node in nodes if node.id in one.nodes for cpu in node.cpus}
+    return {cpu for node in nodes if node.id in binding.nodes for cpu in node.cpus}
 
 
-def _bound(facts: Facts, process: Process, one: _Binding) -> bool:
+def _bound(facts: Facts, process: Process, binding: _Binding) -> bool:
     """Whether it runs on the nodes' CPUs alone and its memory has the policy; a CPU that is offline doesn't count."""
     online = set(facts.topology.cpus_online or ()) if facts.topology is not None else set()
-    theirs = _cpus(facts, one)
+    of_nodes = _cpus(facts, binding)
     allowed = set(listed(process.cpus or "")) & online
-    there = not theirs or (bool(allowed) and allowed <= theirs)
-    return there and process.policy == (_KERNELS[one.policy], one.nodes)
+    placed = not of_nodes or (bool(allowed) and allowed <= of_nodes)
+    return placed and process.policy == (_KERNELS[binding.policy], binding.nodes)
 
 
 def _now(process: Process) -> str:
@@ -253,20 +255,5 @@ def _file(facts: Facts, text: Optional[str], wanted: Wanted) -> Plan:
     present = (facts.files or {}).get(GENERATOR)
     if present == text:
         return Plan()
-    action = Action(
-        concern=NAME,
-        knob=KNOB,
-        what="files",
-        where=GENERATOR,
-        before=present,
-        after=text,
-        scope="boot",
-        wanted_by=wanted.wanted_by(KNOB),
-        reason="no service is bound any more" if text is None else "systemd makes the services' drop-ins with it",
-        reference="systemd.generator(7)",
-    )
-    return Plan((action,))
-
-
-def _finding(status: str, reason: str, unit: str, now: Optional[str] = None, goal: Optional[str] = None) -> Finding:
-    return Finding(NAME, KNOB, status, reason, now=now, wanted=goal, where=unit, reference=REFERENCE)
+    reason = "no service is bound any more" if text is None else "systemd makes the services' drop-ins with it"
+    return Plan((_GENERATOR.action(_GENERATOR.wanted_by(wanted), present, text, reason),))
