@@ -18,19 +18,10 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.boot_argum
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import host_class
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import (
-    CONSENT,
-    PERSIST,
-    Knob,
-    boot_argument,
-    options_of,
-)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob, boot_argument, options_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import tmpfiles
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import (
-    Decision,
-    managed_options,
-    plan_concern,
-)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import CONSENT, PERSIST
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import Decision, plan_concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import plain
 
 NAME = "clocksource"
@@ -72,7 +63,7 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
 
     Raises NearmetalError when a source is forced that the kernel doesn't offer.
     """
-    return plan_concern(NAME, facts, wanted, managed_options(OPTIONS, wanted), _decide, files=(tmpfiles,))
+    return plan_concern(NAME, OPTIONS, facts, wanted, _decide, tmpfiles)
 
 
 def _decide(facts: Facts, wanted: Wanted) -> Decision:

@@ -20,20 +20,10 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.boot_argum
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import host_class
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import (
-    CONSENT,
-    METHOD,
-    PERSIST,
-    Knob,
-    boot_argument,
-    options_of,
-)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob, boot_argument, options_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import tmpfiles
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import (
-    Decision,
-    managed_options,
-    plan_concern,
-)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import CONSENT, METHOD, PERSIST
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import Decision, plan_concern
 
 NAME = "smt"
 REFERENCE = "AWS, 2017"
@@ -82,7 +72,7 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
 
     Raises NearmetalError when threads are forced that the host can't switch.
     """
-    return plan_concern(NAME, facts, wanted, managed_options(OPTIONS, wanted), _decide, files=(tmpfiles,))
+    return plan_concern(NAME, OPTIONS, facts, wanted, _decide, tmpfiles)
 
 
 def _decide(facts: Facts, wanted: Wanted) -> Decision:
@@ -262,9 +252,5 @@ def _now(threads: Optional[SmtFacts]) -> Optional[str]:
 
 
 CONCERN = Concern(
-    name=NAME,
-    options=OPTIONS,
-    domains=("platform", "topology", "smt", "boot", "unit", "files"),
-    plan=plan,
-    knobs=KNOBS,
+    name=NAME, options=OPTIONS, domains=("platform", "topology", "smt", "boot", "unit", "files"), plan=plan, knobs=KNOBS
 )

@@ -17,12 +17,6 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action,
 
 Spec = Mapping[str, Any]
 
-# Parts of an argument spec that several options have.
-SWITCH: Spec = {"type": "str", "choices": ["enabled", "disabled"]}
-METHOD: Spec = {"type": "str", "choices": ["runtime", "boot", "both"], "default": "runtime"}
-PERSIST: Spec = {"type": "bool", "default": True}
-CONSENT: Spec = {"type": "bool", "default": False}
-
 
 class Knob(NamedTuple):
     """What an option moves by one lever. An option that two levers move has two declarations of one name."""

@@ -25,6 +25,12 @@ COMMON: Spec = {
     "instance_type": {"type": "str"},
 }
 
+# Options that several concerns take.
+SWITCH: Mapping[str, Any] = {"type": "str", "choices": ["enabled", "disabled"]}
+METHOD: Mapping[str, Any] = {"type": "str", "choices": ["runtime", "boot", "both"], "default": "runtime"}
+PERSIST: Mapping[str, Any] = {"type": "bool", "default": True}
+CONSENT: Mapping[str, Any] = {"type": "bool", "default": False}
+
 # Longer ones are a mistake: a list of 1,000 CPUs has 4,000 characters, and no host has 1,000 disks.
 LONGEST_TEXT, LONGEST_LIST = 4096, 1000
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Callable, List, Mapping, Sequence, Tuple
+from typing import Any, Callable, List, Mapping, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
@@ -20,27 +20,27 @@ Writer = Callable[[str, Any], Tuple[str, str]]
 Decision = Tuple[Plan, Mapping[Writer, Any]]
 
 
-def managed_options(options: Mapping[str, Mapping[str, Any]], wanted: Wanted) -> List[str]:
-    """The options that this run manages; those with a default only say how."""
-    return [option for option, rule in options.items() if "default" not in rule and wanted.get(option) is not None]
+Options = Mapping[str, Mapping[str, Any]]
 
 
-def unobserved(concern: str, managed: Sequence[str], reason: str) -> Decision:
+def unobserved(concern: str, options: Options, wanted: Wanted, reason: str) -> Decision:
     """The decision on a host that doesn't show what the concern needs to know."""
-    return Plan(findings=tuple(Finding(concern, option, "unknown", reason) for option in managed)), {}
+    findings = (Finding(concern, option, "unknown", reason) for option in _managed(options, wanted))
+    return Plan(findings=tuple(findings)), {}
 
 
 def plan_concern(
     concern: str,
+    options: Options,
     facts: Facts,
     wanted: Wanted,
-    managed: Sequence[str],
     decide: Callable[[Facts, Wanted], Decision],
-    files: Sequence[Writer] = (),
+    *writers: Writer,
 ) -> Plan:
     """Unmanaged → the gate → decide (`unobserved` where this host doesn't show enough) → files → the unit."""
     plan: Plan = Plan()
     values: Mapping[Writer, Any] = {}
+    managed = _managed(options, wanted)
     refusals = tuple(finding for option in managed for finding in closed(concern, option, facts, wanted))
     if refusals:
         plan = Plan(findings=refusals)
@@ -49,7 +49,7 @@ def plan_concern(
     persist = bool(wanted.get("persist"))
     by_workload = bool(managed) and all(wanted.wanted_by(option) == "workload" for option in managed)
     plans = [replace(plan, replan=False)]
-    for writer in files:
+    for writer in writers:
         lasting = values.get(writer) if persist else None
         path, text = writer(concern, lasting or {})
         by = "workload" if by_workload else "user"
@@ -57,3 +57,8 @@ def plan_concern(
     if plan.replan and persist:
         plans.append(by_unit(concern, facts))
     return joined(*plans)
+
+
+def _managed(options: Options, wanted: Wanted) -> List[str]:
+    """The options that this run manages; those with a default only say how."""
+    return [option for option, rule in options.items() if "default" not in rule and wanted.get(option) is not None]

@@ -12,8 +12,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import sysctl
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import SWITCH, Knob, options_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import validate
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob, options_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import SWITCH, validate
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.waivers import knobs_of
 
 from tests.support.knobs import every_knob

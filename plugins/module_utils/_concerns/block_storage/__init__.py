@@ -21,14 +21,10 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import METHOD, PERSIST, options_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import options_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import udev_rules
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import (
-    Decision,
-    managed_options,
-    plan_concern,
-    unobserved,
-)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import METHOD, PERSIST
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import Decision, plan_concern, unobserved
 
 _PER_DISK = options_of(OF_QUEUE)
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
@@ -54,13 +50,13 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
 
     Raises NearmetalError for a disk that this host doesn't have, and for a value that a disk can't take.
     """
-    return plan_concern(NAME, facts, wanted, managed_options(OPTIONS, wanted), _decide, files=(udev_rules,))
+    return plan_concern(NAME, OPTIONS, facts, wanted, _decide, udev_rules)
 
 
 def _decide(facts: Facts, wanted: Wanted) -> Decision:
     block = facts.block
     if block is None or not block.disks:
-        return unobserved(NAME, managed_options(OPTIONS, wanted), "this host shows no disk")
+        return unobserved(NAME, OPTIONS, wanted, "this host shows no disk")
     wish = wishes(block, wanted)
     at_boot = driver.plan_timeout(facts, block, wish, wanted)
     wish = _of_method(wish, wanted)

@@ -14,18 +14,10 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, W
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import host_class
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import (
-    CONSENT,
-    METHOD,
-    PERSIST,
-    options_of,
-)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import options_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import tmpfiles
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import (
-    Decision,
-    managed_options,
-    plan_concern,
-)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import CONSENT, METHOD, PERSIST
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import Decision, plan_concern
 
 NAME = "cpu_power"
 KNOBS = (*idle.KNOBS, *frequency.KNOBS)
@@ -49,7 +41,7 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
         raise NearmetalError(
             "cpu_power.max_exit_latency_us: no kernel argument says a latency; use method: runtime, or idle: c1"
         )
-    return plan_concern(NAME, facts, wanted, managed_options(OPTIONS, wanted), _decide, files=(tmpfiles,))
+    return plan_concern(NAME, OPTIONS, facts, wanted, _decide, tmpfiles)
 
 
 def _decide(facts: Facts, wanted: Wanted) -> Decision:
@@ -80,9 +72,5 @@ def _decided_elsewhere(facts: Facts, wanted: Wanted) -> Optional[Tuple[str, str]
 
 
 CONCERN = Concern(
-    name=NAME,
-    options=OPTIONS,
-    domains=("platform", "cpu", "power", "boot", "unit", "files"),
-    plan=plan,
-    knobs=KNOBS,
+    name=NAME, options=OPTIONS, domains=("platform", "cpu", "power", "boot", "unit", "files"), plan=plan, knobs=KNOBS
 )

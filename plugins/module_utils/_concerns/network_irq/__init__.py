@@ -23,7 +23,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, W
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import host_class, may_be_burstable
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import CONSENT, PERSIST, Knob, options_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob, options_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.network_choice import (
     Choice,
     choices,
@@ -33,12 +33,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.network_ch
     of_nic,
     options_per_nic,
 )
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import (
-    Decision,
-    managed_options,
-    plan_concern,
-    unobserved,
-)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import CONSENT, PERSIST
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import Decision, plan_concern, unobserved
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
 NAME = "network_irq"
@@ -67,8 +63,10 @@ _HOTSPOT = Knob(NAME, "irq_hotspot", reference="Aerospike, 2014")
 _PER_NIC = (_POLICY, _QUEUES, *steering.PER_NIC)
 KNOBS = (*_PER_NIC, *steering.KNOBS, *compute.KNOBS, irqbalance.KNOB, _HOTSPOT)
 PER_NIC = tuple(options_of(_PER_NIC))
+# Without these nothing is placed; the others say where, or for whom.
+_MANAGED = options_per_nic(_PER_NIC)
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
-    **options_per_nic(_PER_NIC),
+    **_MANAGED,
     "irq_cpus": {"type": "str"},
     **options_of(compute.KNOBS),
     "allow_disruptive": CONSENT,
@@ -90,17 +88,13 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
     Raises NearmetalError for CPUs, queues or interfaces that the host doesn't have, and for CPUs without a policy.
     """
     _demand_policy(wanted)
-    return plan_concern(NAME, facts, wanted, _managed(wanted), _decide)
-
-
-def _managed(wanted: Wanted) -> List[str]:
-    return [option for option in managed_options(OPTIONS, wanted) if option in (*PER_NIC, "interfaces")]
+    return plan_concern(NAME, _MANAGED, facts, wanted, _decide)
 
 
 def _decide(facts: Facts, wanted: Wanted) -> Decision:
     network, topology = facts.network, facts.topology
     if network is None or topology is None or not topology.cpus_online or not network.nics:
-        return unobserved(NAME, _managed(wanted), "this host shows no NIC, or not which CPUs are online")
+        return unobserved(NAME, _MANAGED, wanted, "this host shows no NIC, or not which CPUs are online")
     everyone = choices(NAME, network, wanted, PER_NIC)
     chosen = tuple(choice for choice in everyone if choice.nic.up)
     down = [choice.nic for choice in everyone if choice.options and not choice.nic.up]

@@ -14,14 +14,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, W
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.bounds import LEAST, MAX, widened
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import (
-    CONSENT,
-    PERSIST,
-    SWITCH,
-    Knob,
-    Spec,
-    options_of,
-)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob, Spec, options_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import sysctl_d
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.network_choice import (
     Choice,
@@ -31,11 +24,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.network_ch
     of_nic,
     options_per_nic,
 )
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import (
-    Decision,
-    managed_options,
-    plan_concern,
-)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import CONSENT, PERSIST, SWITCH
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import Decision, plan_concern
 
 NAME = "network_stack"
 
@@ -110,7 +100,7 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
 
     Raises NearmetalError for values that no driver or kernel takes.
     """
-    return plan_concern(NAME, facts, wanted, managed_options(OPTIONS, wanted), _decide, files=(sysctl_d,))
+    return plan_concern(NAME, OPTIONS, facts, wanted, _decide, sysctl_d)
 
 
 def _decide(facts: Facts, wanted: Wanted) -> Decision:

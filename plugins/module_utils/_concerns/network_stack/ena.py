@@ -19,8 +19,9 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import Ni
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.boot_argument import plan_argument
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import CONSENT, Knob, boot_argument
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob, boot_argument
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.network_choice import of_nic
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import CONSENT
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
 _WORDS = {"enabled": "1", "disabled": "0"}
