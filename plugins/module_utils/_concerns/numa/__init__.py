@@ -20,19 +20,10 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.boot_argum
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import closed, host_class
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import (
-    CONSENT,
-    PERSIST,
-    Knob,
-    boot_argument,
-    options_of,
-)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob, boot_argument, options_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import sysctl_d
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import (
-    Decision,
-    managed_options,
-    plan_concern,
-)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import CONSENT, PERSIST
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import Decision, plan_concern
 
 NAME = "numa"
 
@@ -60,7 +51,7 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
 
     Raises NearmetalError for an entry of services that can't be meant.
     """
-    planned = plan_concern(NAME, facts, wanted, managed_options(OPTIONS, wanted), _decide, files=(sysctl_d,))
+    planned = plan_concern(NAME, OPTIONS, facts, wanted, _decide, sysctl_d)
     refused = closed(NAME, "services", facts, wanted) or _without_nodes(services.SERVICES, facts, wanted)
     if services.SERVICES.value(wanted) is None or refused:
         return joined(planned, services.plan(facts, Wanted()))  # what an earlier run bound is given back
