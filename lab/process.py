@@ -62,10 +62,10 @@ def end_in(folder: Path, programs: Collection[str]) -> None:
     """End the processes of these programs that were started in a folder of ours."""
     for entry in Path("/proc").glob("[0-9]*"):
         try:
-            ours = (entry / "cwd").readlink() == folder and (entry / "exe").readlink().name in programs
+            started_here = (entry / "cwd").readlink() == folder and (entry / "exe").readlink().name in programs
         except OSError:
-            ours = False
-        if ours:
+            started_here = False
+        if started_here:
             os.kill(int(entry.name), signal.SIGKILL)
             reap(int(entry.name))
 

@@ -224,9 +224,9 @@ class GateTask:
         """Whether the result was that task's."""
         if str(result.task.resolved_action) != REPORT:
             return False
-        asked = result.result.get("fail_on")
-        if isinstance(asked, list):
-            self.statuses = tuple(map(str, asked))
+        statuses = result.result.get("fail_on")
+        if isinstance(statuses, list):
+            self.statuses = tuple(map(str, statuses))
             self._baseline = str(result.result.get("baseline") or "")
         else:
             self.complaint = text(result.result.get("msg", ""))

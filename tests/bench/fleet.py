@@ -92,8 +92,8 @@ def _measure(playbook: Playbook, size: int, inventory: Path, folder: Path, warm:
     pairs = []
     with _Forks() as forks:
         for _pair in range(count):
-            ours = bench.cost_of([words], _ours(folder))
-            pairs.append((ours, bench.cost_of([_ping(inventory)], _plain(folder))))
+            measured = bench.cost_of([words], _ours(folder))
+            pairs.append((measured, bench.cost_of([_ping(inventory)], _plain(folder))))
     cpu, pinged = (statistics.median(pair[side].cpu for pair in pairs) for side in (0, 1))
     wall = statistics.median(pair[0].wall / pair[1].wall for pair in pairs)
     ratios = [pair[0].cpu / pair[1].cpu for pair in pairs]

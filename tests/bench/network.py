@@ -81,7 +81,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--seconds", type=int, default=4)
     parser.add_argument("--rate", type=int, default=400_000)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     loads = [os.getloadavg()[0]]
     with tempfile.TemporaryDirectory() as folder:
         shape = Path(folder, "network4.toml")
@@ -89,13 +89,14 @@ def main() -> None:
         with instance.running(str(shape), f"bench-{os.getpid()}") as host:
             tap = connect(host)
             rounds = [
-                {name: rate(host, change, asked.seconds, asked.rate) for name, change in SETTINGS.items()}
-                for _round in range(asked.rounds)
+                {name: rate(host, change, options.seconds, options.rate) for name, change in SETTINGS.items()}
+                for _round in range(options.rounds)
             ]
     loads.append(os.getloadavg()[0])
     load = f"load {loads[0]:.1f} before and {loads[1]:.1f} at the end, {os.cpu_count()} CPUs"
     print(
-        f"{asked.rounds} rounds of {asked.seconds} s per setting, {asked.rate:,} packets/s sent through {tap}; {load}"
+        f"{options.rounds} rounds of {options.seconds} s per setting, "
+        f"{options.rate:,} packets/s sent through {tap}; {load}"
     )
     report(rounds)
 

@@ -82,11 +82,11 @@ def pairs(root: str, domains: Tuple[str, ...]) -> Tuple[List[float], List[float]
     recording = Recording(root)
     observe(recording, domains)
     host = Prefixed(root)
-    ours, plain_costs = [], []
+    observed_costs, plain_costs = [], []
     for _pair in range(PAIRS):
-        ours.append(cost(lambda: observe(host, domains)))
+        observed_costs.append(cost(lambda: observe(host, domains)))
         plain_costs.append(cost(lambda: plain(recording.read)))
-    return ours, plain_costs, len(recording.read)
+    return observed_costs, plain_costs, len(recording.read)
 
 
 def main() -> None:
@@ -95,11 +95,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=str(memory) if memory.is_dir() else None) as folder:
         lay_out(Path(folder), files())
         for name, domains in DOMAINS.items():
-            ours, plain_costs, number = pairs(folder, domains)
-            ratio = statistics.median(mine / other for mine, other in zip(ours, plain_costs))
+            observed_costs, plain_costs, number = pairs(folder, domains)
+            ratio = statistics.median(observed / other for observed, other in zip(observed_costs, plain_costs))
             print(
-                f"{CPUS} CPUs, {QUEUES} queues, {name}: {statistics.median(ours):.1f} ms CPU"
-                f" ({min(ours):.1f} to {max(ours):.1f}), plain reading of the same {number} files"
+                f"{CPUS} CPUs, {QUEUES} queues, {name}: {statistics.median(observed_costs):.1f} ms CPU"
+                f" ({min(observed_costs):.1f} to {max(observed_costs):.1f}), plain reading of the same {number} files"
                 f" {statistics.median(plain_costs):.1f} ms, ratio {ratio:.1f}, median of {PAIRS} interleaved pairs;"
                 f" load {os.getloadavg()[0]:.1f}"
             )

@@ -78,7 +78,7 @@ def measure(host: Host, hosts: Path, count: int, than: "Path | None") -> "list[s
     for name, spent in json.loads(answer).items():
         line = f"the unit's {name}: {count} runs, median CPU seconds (lowest to highest): {bench.spread(spent[AGENT])}"
         if than is not None:
-            ratios = [ours / other for ours, other in zip(spent[AGENT], spent[OTHER])]
+            ratios = [first / other for first, other in zip(spent[AGENT], spent[OTHER])]
             line += f" · the other's {bench.spread(spent[OTHER])} · ratio {statistics.median(ratios):.2f}"
             line += f" ({min(ratios):.2f} to {max(ratios):.2f})"
         lines.append(line)

@@ -82,8 +82,8 @@ def attach(host: Host, devices: dict[str, str]) -> None:
         for name, device in devices.items():
             monitor.human(f"drive_add 0 if=none,id={name},driver=null-co,size=64M,read-zeroes=on")
             monitor.human(f"device_add {device},id={name},drive={name}")
-    there = f"cd /sys/block && ls {' '.join(devices)} > /dev/null 2>&1 && udevadm settle && echo yes; true"
-    assert host.wait(lambda: host.run(there) == "yes\n", 120.0, 0.5), f"{devices} never appeared"
+    present = f"cd /sys/block && ls {' '.join(devices)} > /dev/null 2>&1 && udevadm settle && echo yes; true"
+    assert host.wait(lambda: host.run(present) == "yes\n", 120.0, 0.5), f"{devices} never appeared"
 
 
 def settings(host: Host) -> dict[str, str]:

@@ -110,8 +110,8 @@ def test_all_of_it_and_back(host: Host, tmp_path: Path) -> None:
     host.run("systemctl daemon-reload; systemctl start bound spread")
     before = look(host)
     assert before[:2] == ["8", "2"]
-    asked = {"concerns": WANTED}
-    applied = module("tune", host, tmp_path, **asked)
+    wanted = {"concerns": WANTED}
+    applied = module("tune", host, tmp_path, **wanted)
     assert applied["changed"]
     # numastat counts MB: 48 pages of 2 MiB.
     assert look(host) == [
@@ -127,7 +127,7 @@ def test_all_of_it_and_back(host: Host, tmp_path: Path) -> None:
     host.run("systemctl restart bound spread")
     assert process_of(host, "bound") == ["4,6", "bind:1"]
     assert process_of(host, "spread") == ["0,2,4,6", "interleave:0-1"]
-    again = module("tune", host, tmp_path, **asked)
+    again = module("tune", host, tmp_path, **wanted)
     assert not again["changed"], again["msg"]
     assert statuses(again) == {"bound.service": "ok", "spread.service": "ok"}
     module("restore", host, tmp_path)
@@ -161,8 +161,8 @@ def test_services_and_interrupts_go_to_the_node_of_their_device(near: Host, tmp_
         {"unit": "by-disk.service", "near_device": "nvme0", "policy": "preferred"},
         {"unit": "by-neither.service", "near_interface": named["-1"]},
     ]
-    asked = {"concerns": {"numa": {"services": services}, "network_irq": {"policy": "spread"}}}
-    applied = module("tune", near, tmp_path, **asked)
+    wanted = {"concerns": {"numa": {"services": services}, "network_irq": {"policy": "spread"}}}
+    applied = module("tune", near, tmp_path, **wanted)
     assert statuses(applied) == {
         "by-nic.service": "needs_restart",
         "by-disk.service": "needs_restart",

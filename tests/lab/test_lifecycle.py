@@ -169,11 +169,11 @@ def test_ctrl_c_while_an_image_is_built_leaves_nothing(own_instances: Path, tmp_
 
 def test_a_host_that_hangs_shows_its_console(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Of another size, so that it has no snapshot yet and must boot.
-    mine = tmp_path / "mine.toml"
-    mine.write_text('like = "burstable"\nabout = "never in time"\nmemory_mib = 320\n', encoding="utf-8")
+    own_shape = tmp_path / "mine.toml"
+    own_shape.write_text('like = "burstable"\nabout = "never in time"\nmemory_mib = 320\n', encoding="utf-8")
     monkeypatch.setattr(host, "SILENCE_LIMIT_SECONDS", 0.2)
     with pytest.raises(
         LabError, match=r"^mine: ssh does not answer and its console is silent for 0 s; the end of its console:\n  "
     ):
-        instance.up(str(mine), outlive=False, progress=Progress())
+        instance.up(str(own_shape), outlive=False, progress=Progress())
     assert instance.names() == []

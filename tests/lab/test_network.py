@@ -67,8 +67,8 @@ def spread(host: Host, name: str, number: int) -> Callable[[], bool]:
     """Whether each of so many queues has one CPU of its own."""
 
     def look() -> bool:
-        there = host.run(f"test -e /sys/class/net/{name} && echo yes; true").strip()
-        if not there or queues(host, name) != number:
+        present = host.run(f"test -e /sys/class/net/{name} && echo yes; true").strip()
+        if not present or queues(host, name) != number:
             return False
         now = pins(host, name)
         return all(cpu.isdigit() for cpu in now) and len(set(now)) == number

@@ -250,7 +250,7 @@ def conditions_hold(root: Path, unit: str) -> bool:
     """Whether systemd would start a unit with this text: its conditions about paths and kernel arguments."""
     arguments = (root / "proc/cmdline").read_text().split()
     for kind, no, word in re.findall(r"^Condition(PathExists|KernelCommandLine)=(!?)(.*)$", unit, re.MULTILINE):
-        there = os.path.lexists(f"{root}{word}") if kind == "PathExists" else word in arguments
-        if there == bool(no):
+        present = os.path.lexists(f"{root}{word}") if kind == "PathExists" else word in arguments
+        if present == bool(no):
             return False
     return True

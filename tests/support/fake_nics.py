@@ -273,10 +273,12 @@ class FakeNics:
 
     def _set_rings(self, device: str, record: bytes) -> bytes:
         _command, *found = struct.unpack("=9I", record)
-        asked = [found[4], found[7]]
+        requested = [found[4], found[7]]
         if self._driver(device) == "ena":  # ena_set_ringparam(): at least 256, then rounddown_pow_of_two()
-            asked = [max(power for power in (1 << bit for bit in range(8, 20)) if power <= max(n, 256)) for n in asked]
-        self.rings[device][2:] = asked
+            requested = [
+                max(power for power in (1 << bit for bit in range(8, 20)) if power <= max(n, 256)) for n in requested
+            ]
+        self.rings[device][2:] = requested
         if device in self.hints:  # ena_up() requests each interrupt anew, and irq_set_affinity_hint() moves it
             known = {irq.name for irq in (self.root / f"sys/class/net/{device}/device/msi_irqs").iterdir()}
             for place in (self.root / "proc/irq").glob("*/smp_affinity_list"):
@@ -342,10 +344,10 @@ class FakeNics:
             names = b"".join(name.encode().ljust(32, b"\0") for name in features)
             return struct.pack("=III", command, 4, len(features)) + names
         if command == 0x3B:
-            valid, asked = struct.unpack_from("=8x2I", record)
+            valid, requested = struct.unpack_from("=8x2I", record)
             for bit, name in enumerate(features):
                 if valid >> bit & 1:
-                    features[name] = bool(asked >> bit & 1)
+                    features[name] = bool(requested >> bit & 1)
             return record
         active = sum(on << bit for bit, on in enumerate(features.values()))
         return struct.pack("=6I", command, 1, (1 << len(features)) - 1, active, active, 0)

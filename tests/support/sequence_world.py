@@ -189,12 +189,12 @@ class World:
         for known in (self.waits, self.strict, self.origins):
             known.clear()
 
-    def replug(self, away: List[str]) -> None:
+    def replug(self, removed: List[str]) -> None:
         """Devices go or come on both hosts."""
-        if away == self.away:
+        if removed == self.away:
             return
-        back = [name for name in self.away if name not in away]
-        self.away = away
+        back = [name for name in self.away if name not in removed]
+        self.away = removed
         files = self._files()
         for host in self.both():
             host.replug(files)
@@ -231,9 +231,9 @@ class World:
 
     def differences(self) -> List[str]:
         """Where the tuned host isn't as it should be without nearmetal, and nobody said so."""
-        files, there = self.snapshot(), files_below(Path(self.twin.root))
+        files, twin_files = self.snapshot(), files_below(Path(self.twin.root))
         found = []
-        for name in sorted(files.keys() | there.keys()):
+        for name in sorted(files.keys() | twin_files.keys()):
             path = f"/{name}"
             if "/effective_" in path:
                 continue  # the kernel's own choice among the CPUs where the interrupt may go
@@ -243,9 +243,9 @@ class World:
             elif path in self.origins:
                 fine = text in self.origins[path]
             else:
-                fine = files.get(name) == there.get(name) or _longest(path, files.get(name), there.get(name))
+                fine = files.get(name) == twin_files.get(name) or _longest(path, files.get(name), twin_files.get(name))
             if not fine and not (self.waits and path.startswith(("/proc/", "/sys/"))):
-                wanted = self.strict.get(path) or sorted(self.origins.get(path, ())) or _shown(there.get(name))
+                wanted = self.strict.get(path) or sorted(self.origins.get(path, ())) or _shown(twin_files.get(name))
                 found.append(f"{path}: {_shown(files.get(name))}, should be {wanted!r}")
         return found
 

@@ -106,9 +106,9 @@ class Cloud:
                 return
 
     def _why_missing(self) -> str:
-        asked = ", ".join(target.name for target in self.targets)
+        targets = ", ".join(target.name for target in self.targets)
         more = f"; not everything could be asked: {self.errors[0]}" if self.errors else ""
-        return f"unknown instance: not found in {asked or 'any account'}{more}"
+        return f"unknown instance: not found in {targets or 'any account'}{more}"
 
     def statuses(self, found: Mapping[str, Located]) -> Answers:
         """Scheduled events, of the instances that have some."""
@@ -123,7 +123,7 @@ class Cloud:
 
     def spot_requests(self, found: Mapping[str, Located]) -> Answers:
         """The requests behind spot instances: their status announces an interruption."""
-        spot = {each: there for each, there in found.items() if there.answer.get("InstanceLifecycle") == "spot"}
+        spot = {each: place for each, place in found.items() if place.answer.get("InstanceLifecycle") == "spot"}
         return self._by_ids(
             spot,
             FILTER_VALUES,
@@ -158,8 +158,8 @@ class Cloud:
     def set_credit_specifications(self, found: Mapping[str, Located], specification: str) -> Dict[str, str]:
         """Change the mode of burstable instances; why it failed, for those for which it did. Writes."""
         failed: Dict[str, str] = {}
-        for target, there in _by_target(found):
-            for ids in parts(list(there), _STATUS_IDS):
+        for target, instance_ids in _by_target(found):
+            for ids in parts(list(instance_ids), _STATUS_IDS):
                 wanted = [{"InstanceId": each, "CpuCredits": specification} for each in ids]
                 operation = "modify_instance_credit_specification"
                 try:
@@ -175,9 +175,9 @@ class Cloud:
     def placement_groups(self, found: Mapping[str, Located]) -> Answers:
         """The placement group of each instance that is in one."""
         answers = Answers()
-        for target, there in _by_target(found):
+        for target, instance_ids in _by_target(found):
             members: Dict[str, List[str]] = {}
-            for each, located in there.items():
+            for each, located in instance_ids.items():
                 group = located.answer.get("Placement", {}).get("GroupName")
                 if group:
                     members.setdefault(group, []).append(each)
@@ -200,8 +200,8 @@ class Cloud:
         answers = Answers()
         end = datetime.now(timezone.utc)
         period = {"StartTime": end - timedelta(hours=hours), "EndTime": end, "ScanBy": "TimestampAscending"}
-        for target, there in _by_target(found):
-            wanted = [(each, wanted_series) for each in there for wanted_series in series.get(each, ())]
+        for target, instance_ids in _by_target(found):
+            wanted = [(each, wanted_series) for each in instance_ids for wanted_series in series.get(each, ())]
             for part in parts(wanted, _METRICS):
                 queries = [_query(f"m{index}", wanted_series) for index, (_each, wanted_series) in enumerate(part)]
                 request = {**period, "MetricDataQueries": queries}
@@ -247,12 +247,12 @@ class Cloud:
         owners: Callable[[Raw], List[str]],
     ) -> Answers:
         answers = Answers()
-        for target, there in _by_target(found):
-            for asked in parts(list(there), size):
-                items, error = pages(target, "ec2", operation, key, request(asked))
-                terminated = _terminated(error, asked)
+        for target, instance_ids in _by_target(found):
+            for batch in parts(list(instance_ids), size):
+                items, error = pages(target, "ec2", operation, key, request(batch))
+                terminated = _terminated(error, batch)
                 answers.failed.update(dict.fromkeys(terminated, "the instance went away while it was looked at"))
-                part = [each for each in asked if each not in terminated]
+                part = [each for each in batch if each not in terminated]
                 if terminated and part:
                     items, error = pages(target, "ec2", operation, key, request(part))
                 for item in items:
@@ -270,18 +270,18 @@ def pages(
     """The items of all pages; when a call dies half-way, those of the pages before and the error."""
     items: List[Raw] = []
     token: Dict[str, str] = {}
-    asked = "".join(word.capitalize() for word in operation.split("_"))
+    title = "".join(word.capitalize() for word in operation.split("_"))
     while True:
         try:
             answer = target.read(service, operation, **request, **token)
         except target.boto.errors as error:
             half = f" after {len(items)} answers" if items else ""
-            return items, (error, target.boto.explain(error, f"{target.name}: {asked}{half}"))
+            return items, (error, target.boto.explain(error, f"{target.name}: {title}{half}"))
         items.extend(answer.get(key, ()))
         if not answer.get("NextToken"):
             return items, None
         if answer["NextToken"] == token.get("NextToken"):
-            trouble = f"{target.name}: {asked}: the same page comes again and again: check the endpoint and any proxy"
+            trouble = f"{target.name}: {title}: the same page comes again and again: check the endpoint and any proxy"
             return items, (NearmetalError(trouble), trouble)
         token = {"NextToken": answer["NextToken"]}
 

@@ -67,8 +67,8 @@ def plan(
     actions: List[Action] = []
     findings: List[Finding] = []
     for attribute in attributes:
-        asked = wanted.get(attribute.knob) == "enabled"
-        status, reason = _status(attribute, instance, kind, asked)
+        is_wanted = wanted.get(attribute.knob) == "enabled"
+        status, reason = _status(attribute, instance, kind, is_wanted)
         if status == "would_change" and host is None and meaning == stop_mark.LEFT:
             # A host that is stopped can't be asked: this is no refusal, so that strict lets it be started.
             status, reason = "advice", "an earlier run left it stopped: run again when it runs"
@@ -77,13 +77,13 @@ def plan(
             status, reason = ("refused", refusal) if refusal else (status, reason)
         if status == "would_change":
             actions.append(_action(attribute, instance, reason))
-        findings.append(_finding(attribute, instance, status, reason, asked))
+        findings.append(_finding(attribute, instance, status, reason, is_wanted))
     findings.append(_driver(instance, kind, host))
     power = left_stopped.plan(CONCERN, instance, meaning, wanted)
     return Plan((*actions, *power.actions), (*findings, *power.findings))
 
 
-def _status(attribute: _Attribute, instance: InstanceFacts, kind: TypeFacts, asked: bool) -> Tuple[str, str]:
+def _status(attribute: _Attribute, instance: InstanceFacts, kind: TypeFacts, is_wanted: bool) -> Tuple[str, str]:
     if instance.state == "terminated":
         return "not_applicable", "the instance is terminated"
     if attribute.support is None:
@@ -96,8 +96,8 @@ def _status(attribute: _Attribute, instance: InstanceFacts, kind: TypeFacts, ask
         return "ok", f"{kind.instance_type} always runs on {attribute.driver}"
     if instance.host_class == "xen_pv":
         reason = "paravirtual: it would be unreachable; move it to an HVM image first"
-        return ("refused" if asked else "advice"), reason
-    if asked:
+        return ("refused" if is_wanted else "advice"), reason
+    if is_wanted:
         return "would_change", f"{attribute.driver} instead of Xen's split driver: {_GAIN}"
     return "advice", f"{attribute.driver} is not enabled: set {attribute.knob}: enabled"
 
@@ -165,7 +165,7 @@ def _action(attribute: _Attribute, instance: InstanceFacts, reason: str) -> Acti
     )
 
 
-def _finding(attribute: _Attribute, instance: InstanceFacts, status: str, reason: str, asked: bool) -> Finding:
+def _finding(attribute: _Attribute, instance: InstanceFacts, status: str, reason: str, is_wanted: bool) -> Finding:
     gain = _GAIN if status in ("advice", "refused", "would_change") else ""
     return Finding(
         CONCERN,
@@ -173,7 +173,7 @@ def _finding(attribute: _Attribute, instance: InstanceFacts, status: str, reason
         status,
         reason,
         now="enabled" if attribute.set else "disabled",
-        wanted="enabled" if asked else None,
+        wanted="enabled" if is_wanted else None,
         reference="S0-37",
         where=instance.instance_id,
         gain=gain,
@@ -226,7 +226,7 @@ def answer(options: Mapping[str, Any], check: bool) -> Dict[str, Any]:
         seen = observe(options, with_status=True)
     hosts = drivers(options["hosts"])
     wanted = {**options, "unconfirmed": {*options["unconfirmed"], *claimed_twice(options["hosts"])}}
-    now = {each: there.target.now() for each, there in seen.found.items()}
+    now = {each: place.target.now() for each, place in seen.found.items()}
     meanings = {each: stop_mark.judge(facts.power, now[each]) for each, facts in seen.instances.items()}
     plans = {
         each: plan(facts, seen.type_of(facts), hosts.get(each), wanted, meanings[each])

@@ -39,10 +39,10 @@ def queue_counts(instance: InstanceFacts, kind: TypeFacts, cpus: Optional[int]) 
 
 
 def _queues_of(
-    instance: InstanceFacts, kind: TypeFacts, cpus: Optional[int], card: int, asked: Optional[int]
+    instance: InstanceFacts, kind: TypeFacts, cpus: Optional[int], card: int, requested: Optional[int]
 ) -> Optional[int]:
     if _on_ena(instance, kind):
-        count = asked or (kind.cards[card].default_queues if card < len(kind.cards) else None)
+        count = requested or (kind.cards[card].default_queues if card < len(kind.cards) else None)
         return min(count, cpus) if count and cpus else count
     return min(_IXGBEVF_QUEUES, cpus or _IXGBEVF_QUEUES) if instance.sriov_net_support and kind.sriov else 1
 
@@ -92,8 +92,8 @@ def _more_queues(instance: InstanceFacts, kind: TypeFacts, queues: int, cpus: in
         return ""
     first: CardFacts = kind.cards[0]
     most = first.max_queues_per_interface if kind.flexible_ena_queues else None
-    asked = max((each.queues or first.default_queues or 0) for each in instance.interfaces)
-    if most and most > asked:
+    requested = max((each.queues or first.default_queues or 0) for each in instance.interfaces)
+    if most and most > requested:
         return f"ask for up to {most} per interface with EnaQueueCount, {first.max_queues} per card"
     if free > 0:
         each = f"up to {most}" if most else str(first.default_queues)

@@ -43,21 +43,21 @@ def observe(options: Mapping[str, Any], with_status: bool = False) -> Observatio
     """Find the instances of the options and their types; `with_status` also asks for what AWS has scheduled."""
     cloud = Cloud(options)
     found, missing = cloud.instances(options.get("instance_ids"), options.get("filters"))
-    types, trouble = cloud.types(there.answer.get("InstanceType", "") for there in found.values())
+    types, trouble = cloud.types(place.answer.get("InstanceType", "") for place in found.values())
     statuses = cloud.statuses(found) if with_status else Answers()
     spot = cloud.spot_requests(found) if with_status else Answers()
     instances = {
         each: instance_facts(
-            there.answer,
-            there.owner,
-            there.target.account,
-            there.target.region,
-            types.get(there.answer.get("InstanceType", "")),
+            place.answer,
+            place.owner,
+            place.target.account,
+            place.target.region,
+            types.get(place.answer.get("InstanceType", "")),
             statuses.answer_of(each),
             spot.answer_of(each),
             _unasked(each, statuses, spot) if with_status else None,
         )
-        for each, there in found.items()
+        for each, place in found.items()
     }
     seen = Observation(cloud, found, instances, types, trouble, {each: [reason] for each, reason in missing.items()})
     seen.keep_failures(statuses)

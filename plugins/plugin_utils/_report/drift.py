@@ -36,7 +36,7 @@ def _host_changes(name: str, old: Optional[HostReport], new: HostReport, mode: s
     before = old.state if old else "not in the play"
     if before != new.state:
         yield _change(name, "", "host", before, new.state)
-    if old is None or not _told(old) or not _told(new):
+    if old is None or not _reported(old) or not _reported(new):
         return
     for key in _PLATFORM:
         if old.platform.get(key) != new.platform.get(key):
@@ -45,7 +45,7 @@ def _host_changes(name: str, old: Optional[HostReport], new: HostReport, mode: s
         yield from _concern_changes(name, concern, old, new, mode)
 
 
-def _told(host: HostReport) -> bool:
+def _reported(host: HostReport) -> bool:
     return host.state in (model.REPORTED, model.FAILED)
 
 

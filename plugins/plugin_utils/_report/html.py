@@ -70,10 +70,14 @@ def _headings(report: Report, concerns: List[str]) -> List[Dict[str, Any]]:
     """The nine headings, each with how many hosts have which status there."""
     tiles = []
     for heading in (*HEADINGS, OTHER):
-        mine = [concern for concern in concerns if heading_of(concern) == heading]
-        count = Counter(worst(filter(None, summary.cells(host, mine))) for host in report.hosts) if mine else Counter()
+        under_heading = [concern for concern in concerns if heading_of(concern) == heading]
+        count = (
+            Counter(worst(filter(None, summary.cells(host, under_heading))) for host in report.hosts)
+            if under_heading
+            else Counter()
+        )
         found = [(status, count[status]) for status in sorted(filter(None, count), key=ORDER.__getitem__)]
-        if mine or heading != OTHER:
+        if under_heading or heading != OTHER:
             # What the platform facts say answers the first heading as far as a host can.
             kinds = Counter(str(host.platform.get("host_class") or "") for host in report.hosts)
             classes = (
@@ -82,7 +86,7 @@ def _headings(report: Report, concerns: List[str]) -> List[Dict[str, Any]]:
             tiles.append(
                 {
                     "heading": heading,
-                    "concerns": mine,
+                    "concerns": under_heading,
                     "bar": _bar(found),
                     "found": found,
                     "classes": " · ".join(classes),

@@ -216,11 +216,11 @@ class FakeAws:
         return {each: raw for each, raw in self.instances.items() if self.owners[each] == caller}
 
     def _existing(self, ids: List[str], caller: Tuple[str, str]) -> List[Raw]:
-        there = self._visible(caller)
-        missing = [each for each in ids if each not in there]
+        visible = self._visible(caller)
+        missing = [each for each in ids if each not in visible]
         if missing:
             raise AwsError("InvalidInstanceID.NotFound", f"The instance IDs '{', '.join(missing)}' do not exist")
-        return [there[each] for each in ids]
+        return [visible[each] for each in ids]
 
     def _paged(self, items: List[Any], request: Raw, key: str) -> Raw:
         start = int(request.get("NextToken", 0))
@@ -239,8 +239,8 @@ class FakeAws:
         if len(request["InstanceIds"]) > 100:
             raise AwsError("InvalidParameterValue", "more than 100 instance ids")
         assert request["IncludeAllInstances"], "stopped instances have events too"
-        there = self._existing(request["InstanceIds"], caller)
-        statuses = [{"InstanceId": raw["InstanceId"], **self.statuses.get(raw["InstanceId"], {})} for raw in there]
+        existing = self._existing(request["InstanceIds"], caller)
+        statuses = [{"InstanceId": raw["InstanceId"], **self.statuses.get(raw["InstanceId"], {})} for raw in existing]
         return self._paged(statuses, request, "InstanceStatuses")
 
     def DescribeSpotInstanceRequests(self, request: Raw, _caller: Tuple[str, str]) -> Raw:
@@ -249,8 +249,8 @@ class FakeAws:
         )
 
     def DescribeVolumes(self, request: Raw, caller: Tuple[str, str]) -> Raw:
-        mine = [raw for raw in self.volumes if self.owners[raw["Attachments"][0]["InstanceId"]] == caller]
-        return self._paged([raw for raw in mine if _matches(raw, request)], request, "Volumes")
+        volumes = [raw for raw in self.volumes if self.owners[raw["Attachments"][0]["InstanceId"]] == caller]
+        return self._paged([raw for raw in volumes if _matches(raw, request)], request, "Volumes")
 
     def DescribePlacementGroups(self, request: Raw, _caller: Tuple[str, str]) -> Raw:
         return {"PlacementGroups": [raw for raw in self.groups if _matches(raw, request)]}
@@ -261,11 +261,11 @@ class FakeAws:
         return self._paged([raw for raw in all_types() if _matches(raw, request)], request, "InstanceTypes")
 
     def DescribeInstanceCreditSpecifications(self, request: Raw, caller: Tuple[str, str]) -> Raw:
-        there = self._existing(request["InstanceIds"], caller)
-        for raw in there:
+        existing = self._existing(request["InstanceIds"], caller)
+        for raw in existing:
             if not raw["InstanceType"].startswith("t"):
                 raise AwsError("InvalidParameterValue", f"{raw['InstanceType']} is not burstable")
-        found = [{"InstanceId": raw["InstanceId"], "CpuCredits": self.credits[raw["InstanceId"]]} for raw in there]
+        found = [{"InstanceId": raw["InstanceId"], "CpuCredits": self.credits[raw["InstanceId"]]} for raw in existing]
         return {"InstanceCreditSpecifications": found}
 
     def ModifyInstanceCreditSpecification(self, request: Raw, caller: Tuple[str, str]) -> Raw:

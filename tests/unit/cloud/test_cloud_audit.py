@@ -42,12 +42,12 @@ def test_findings_of_host_and_cloud_are_joined_per_host(fleet: Fleet, aws: FakeA
     pv = aws.add(1, "m3.large", VirtualizationType="paravirtual")
     burst = aws.add(2, "t3.micro")
     aws.credits[burst] = "unlimited"
-    away = aws.add(3, "c6in.32xlarge")
+    unreachable = aws.add(3, "c6in.32xlarge")
     fleet.inventory(
         {
             "old": {**LOCAL, "instance_id": pv, "module_result": result_with(SLOW_CLOCK)},
             "small": {**LOCAL, "instance_id": burst, "module_result": result_with(GOOD_CLOCK)},
-            "lost": {**AWAY, "instance_id": away, "fate": "unreachable"},
+            "lost": {**AWAY, "instance_id": unreachable, "fate": "unreachable"},
             "stranger": {**LOCAL, "module_result": result_with(GOOD_CLOCK)},
         }
     )

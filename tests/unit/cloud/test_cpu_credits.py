@@ -208,11 +208,11 @@ def test_the_mode_is_changed_once_with_the_opt_in(run: Any, aws: FakeAws) -> Non
 )
 def test_what_costs_or_can_not_be_is_refused(run: Any, aws: FakeAws, more: Any, options: Any, reason: str) -> None:
     instance = burstable(aws, **more)
-    asked = {"instance_ids": [instance], "specification": "unlimited", "allow_cost": True, **options}
-    result = run("cpu_credits", **asked)
+    arguments = {"instance_ids": [instance], "specification": "unlimited", "allow_cost": True, **options}
+    result = run("cpu_credits", **arguments)
     assert not result["changed"]
     assert reason in result["findings"][0]["reason"]
-    assert run("cpu_credits", strict=True, **asked)["failed"]
+    assert run("cpu_credits", strict=True, **arguments)["failed"]
     assert aws.credits[instance] == "standard"
 
 
@@ -236,13 +236,13 @@ def test_without_a_word_on_what_aws_has_scheduled_the_mode_stays(run: Any, aws: 
 
 
 def test_one_that_fails_is_named_and_the_others_are_changed(run: Any, aws: FakeAws) -> None:
-    terminated, there = burstable(aws, 1), burstable(aws, 2)
+    terminated, present = burstable(aws, 1), burstable(aws, 2)
     aws.forget_after("DescribeInstanceCreditSpecifications", terminated)
-    result = run("cpu_credits", instance_ids=[terminated, there], specification="unlimited", allow_cost=True)
+    result = run("cpu_credits", instance_ids=[terminated, present], specification="unlimited", allow_cost=True)
     assert result["failed"]
     assert f"{terminated}: InvalidInstanceID.NotFound" in result["msg"]
-    assert status_of(result, there)["specification"] == "changed"
-    assert aws.credits[there] == "unlimited"
+    assert status_of(result, present)["specification"] == "changed"
+    assert aws.credits[present] == "unlimited"
 
 
 @pytest.mark.parametrize("kind", ["UnauthorizedOperation", "RequestLimitExceeded"])

@@ -112,13 +112,13 @@ REFUSED: Dict[str, Any] = {
 def test_what_could_harm_is_refused(run: Any, aws: FakeAws, case: Any) -> None:
     more, options, reason = case
     instance = aws.add(1, **{"instance_type": "r4.large", "EnaSupport": False, **more})
-    asked = {"instance_ids": [instance], "ena": "enabled", "allow_stop": True, "hosts": [host(instance)], **options}
-    result = run("enhanced_networking", **asked)
+    arguments = {"instance_ids": [instance], "ena": "enabled", "allow_stop": True, "hosts": [host(instance)], **options}
+    result = run("enhanced_networking", **arguments)
     assert not result["changed"]
     assert status_of(result, instance, "ena") == "refused"
     assert reason in next(each["reason"] for each in result["findings"] if each["status"] == "refused")
     assert calls(aws) == []
-    assert run("enhanced_networking", strict=True, **asked)["failed"]
+    assert run("enhanced_networking", strict=True, **arguments)["failed"]
     assert calls(aws) == []
 
 
@@ -253,13 +253,13 @@ def test_several_at_once_are_stopped_in_one_call(run: Any, aws: FakeAws) -> None
 
 def test_after_a_failure_no_instance_of_another_region_is_stopped(run: Any, aws: FakeAws) -> None:
     regions = ["eu-west-1", "us-east-1"]
-    first, there = (aws.add(number, "r4.large", EnaSupport=False, region=regions[number]) for number in (0, 1))
+    first, second = (aws.add(number, "r4.large", EnaSupport=False, region=regions[number]) for number in (0, 1))
     aws.fault("ModifyInstanceAttribute", "UnauthorizedOperation")
     options = {"ena": "enabled", "allow_stop": True, "regions": regions, "stop_at_once": 2}
-    result = run("enhanced_networking", instance_ids=[first, there], hosts=[host(first), host(there)], **options)
+    result = run("enhanced_networking", instance_ids=[first, second], hosts=[host(first), host(second)], **options)
     assert stopped_ids(aws) == [[first]]
     assert "UnauthorizedOperation" in result["msg"]
-    assert "not begun" in result["failed_instances"][there]
+    assert "not begun" in result["failed_instances"][second]
 
 
 @pytest.mark.parametrize("kind", ["OperationNotPermitted", "cut"])

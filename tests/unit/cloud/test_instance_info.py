@@ -147,10 +147,10 @@ def test_accounts_and_regions_in_one_run(run: Any, aws: FakeAws) -> None:
     role = "arn:aws:iam::222222222222:role/audit"
     aws.roles[role] = "222222222222"
     instance = aws.add(1, account="111111111111")
-    there = aws.add(2, account="222222222222", region="us-east-1")
-    options = {"instance_ids": [there], "regions": ["eu-west-1", "us-east-1"]}
+    other_instance = aws.add(2, account="222222222222", region="us-east-1")
+    options = {"instance_ids": [other_instance], "regions": ["eu-west-1", "us-east-1"]}
     result = run("instance_info", assume_roles={"production": {"role_arn": role, "external_id": "team"}}, **options)
-    facts = result["instances"][there]["facts"]
+    facts = result["instances"][other_instance]["facts"]
     assert (facts["account"], facts["account_name"], facts["region"]) == ("222222222222", "production", "us-east-1")
     assert ("AssumeRole", {"RoleArn": role, "RoleSessionName": "nearmetal", "ExternalId": "team"}) in aws.requests
     result = run("instance_info", instance_ids=[instance], assume_roles={"production": role})
@@ -160,10 +160,10 @@ def test_accounts_and_regions_in_one_run(run: Any, aws: FakeAws) -> None:
 def test_one_account_that_refuses_leaves_the_others_complete(run: Any, aws: FakeAws) -> None:
     role = "arn:aws:iam::222222222222:role/audit"
     aws.roles[role] = "222222222222"
-    there = aws.add(2, account="222222222222")
+    other_instance = aws.add(2, account="222222222222")
     roles = {"staging": "arn:aws:iam::333333333333:role/audit", "production": role}
-    result = run("instance_info", instance_ids=[there, "i-00000000000000fff"], assume_roles=roles)
-    assert result["instances"][there]["facts"]["account_name"] == "production"
+    result = run("instance_info", instance_ids=[other_instance, "i-00000000000000fff"], assume_roles=roles)
+    assert result["instances"][other_instance]["facts"]["account_name"] == "production"
     assert result["errors"] == [
         "assume_roles: staging: AccessDenied: the credentials lack the permission: see the module's policy in docs/iam/"
     ]

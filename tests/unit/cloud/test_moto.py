@@ -78,10 +78,10 @@ def test_stopped_instances_are_found_by_their_ids(run: Any, moto: Any) -> None:
 
 def test_types_of_the_api_are_those_of_the_table(run: Any, moto: Any) -> None:
     names = ["c6in.32xlarge", "i4i.metal", "t2.micro", "c3.8xlarge", "u7i-12tb.224xlarge"]
-    asked = run("instance_type_info", instance_types=names, source="api")["instance_types"]
+    from_api = run("instance_type_info", instance_types=names, source="api")["instance_types"]
     table = run("instance_type_info", instance_types=names)["instance_types"]
     for name in names:
-        assert {**asked[name], "source": ""} == {**table[name], "source": ""}
+        assert {**from_api[name], "source": ""} == {**table[name], "source": ""}
 
 
 def test_volumes_and_their_balance(run: Any, moto: Any) -> None:

@@ -89,10 +89,10 @@ def test_a_run_from_create_to_destroy(account: Account, tmp_path: Path) -> None:
         assert tags(instance)[TAG] == "a-run"
         ends = datetime.strptime(tags(instance)["nearmetal:ends"], "%Y-%m-%d %H:%M:%S UTC").replace(tzinfo=timezone.utc)
         assert started + 7200 - 1 <= ends.timestamp() <= time.time() + 7200
-        asked = {"InstanceId": instance["InstanceId"]}
-        behaviour = client.describe_instance_attribute(Attribute="instanceInitiatedShutdownBehavior", **asked)
+        arguments = {"InstanceId": instance["InstanceId"]}
+        behaviour = client.describe_instance_attribute(Attribute="instanceInitiatedShutdownBehavior", **arguments)
         assert behaviour["InstanceInitiatedShutdownBehavior"]["Value"] == "terminate"
-        data = client.describe_instance_attribute(Attribute="userData", **asked)["UserData"]["Value"]
+        data = client.describe_instance_attribute(Attribute="userData", **arguments)["UserData"]["Value"]
         assert f"\nOnCalendar={tags(instance)['nearmetal:ends']}\n" in base64.b64decode(data).decode()
         newest = next(name for known, _owner, _arch, name, _day in NEWEST if known == platform)
         (image,) = client.describe_images(ImageIds=[instance["ImageId"]])["Images"]

@@ -59,16 +59,16 @@ def test_two_words_on_one_instance_leave_it_as_it_is(run: Any, aws: FakeAws) -> 
 
 
 def test_hosts_that_name_anothers_instance_change_nothing_through_the_roles(tmp_path: Path, aws: FakeAws) -> None:
-    mine, victim = (aws.add(number, "r4.large", EnaSupport=False) for number in (1, 2))
+    own, victim = (aws.add(number, "r4.large", EnaSupport=False) for number in (1, 2))
     burst, spared = (aws.add(number, "t3.micro") for number in (3, 4))
     aws.credits = {burst: "standard", spared: "standard"}
     local = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
-    named = {"honest": mine, "liar": victim, "burst": burst, "shadow": spared}
+    named = {"honest": own, "liar": victim, "burst": burst, "shadow": spared}
     facts = {name: says(each)["ansible_facts"]["nearmetal"] for name, each in named.items()}
     fleet = Fleet(tmp_path)
     fleet.inventory(
         {
-            "honest": {**local, "instance_id": mine},
+            "honest": {**local, "instance_id": own},
             "liar": local,
             "burst": {**local, "instance_id": burst},
             "shadow": {**local, "instance_id": "i-00000000000000009"},
@@ -91,5 +91,5 @@ def test_hosts_that_name_anothers_instance_change_nothing_through_the_roles(tmp_
     (tmp_path / "site.yml").write_text(yaml.safe_dump([play]))
     done = fleet.run(playbook=str(tmp_path / "site.yml"), callback="default")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert [aws.instances[each]["EnaSupport"] for each in (mine, victim)] == [True, False]
+    assert [aws.instances[each]["EnaSupport"] for each in (own, victim)] == [True, False]
     assert aws.credits == {burst: "unlimited", spared: "standard"}

@@ -129,10 +129,10 @@ def test_a_queue_that_cannot_be_placed_takes_the_ban_back(host: WithIrqbalance, 
 
 def test_what_somebody_adds_later_is_left_alone(host: WithIrqbalance, call: Call) -> None:
     call(network_irq.main, host, policy="auto")
-    mine = TEXT.replace('"--interval=5"', '"--interval=5 --banmod=ena --journal"')
-    Path(host.real(FILE)).write_text(mine)
+    operators_text = TEXT.replace('"--interval=5"', '"--interval=5 --banmod=ena --journal"')
+    Path(host.real(FILE)).write_text(operators_text)
     call(restore.main, host)
-    assert host.read(FILE) == mine
+    assert host.read(FILE) == operators_text
 
 
 def test_a_tampered_journal_brings_no_foreign_word_to_a_daemon_of_root(host: WithIrqbalance, call: Call) -> None:

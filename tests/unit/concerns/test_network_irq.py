@@ -94,8 +94,8 @@ def test_few_queues_get_help_from_the_free_cores_of_their_node(tmp_path: Path, c
 def test_more_and_fewer_queues_are_placed_in_the_same_run_and_taken_back(tmp_path: Path, call: Call) -> None:
     host = FakeKernel(tmp_path, files_of("nitro_big"))
     host.nics.channels = {"ens5": [8, 4], "ens6": [8, 4]}
-    for asked, queues in (("max", 8), ("2", 2), ("1", 1), ("3", 3)):
-        options = {"interfaces": [{"name": "ens5", "queues": asked, "policy": "spread"}], "persist": False}
+    for wanted, queues in (("max", 8), ("2", 2), ("1", 1), ("3", 3)):
+        options = {"interfaces": [{"name": "ens5", "queues": wanted, "policy": "spread"}], "persist": False}
         checked = call(network_irq.main, host, check=True, **options)
         applied = call(network_irq.main, host, **options)
         assert checked["diff"] == applied["diff"]

@@ -225,10 +225,10 @@ def test_large_sends_are_cut_by_the_kernel_for_both_versions_of_ip(tmp_path: Pat
 def test_rings_do_not_move_what_the_same_run_has_placed(tmp_path: Path, call: Call) -> None:
     host = ena(tmp_path)
     host.nics.hints = {"ens5": "15", "ens6": "15"}
-    asked = {"network_irq": {"policy": "spread"}, "network_stack": {"rx_ring": "max"}}
-    applied = call(tune.main, host, concerns=asked)
-    assert {finding["concern"] for finding in applied["findings"] if finding["status"] == "changed"} >= set(asked)
-    assert not call(tune.main, host, check=True, concerns=asked)["changed"]
+    wanted = {"network_irq": {"policy": "spread"}, "network_stack": {"rx_ring": "max"}}
+    applied = call(tune.main, host, concerns=wanted)
+    assert {finding["concern"] for finding in applied["findings"] if finding["status"] == "changed"} >= set(wanted)
+    assert not call(tune.main, host, check=True, concerns=wanted)["changed"]
 
 
 def test_a_workload_widens_what_the_host_had_before_and_not_what_an_earlier_run_set(tmp_path: Path, call: Call) -> None:

@@ -64,9 +64,9 @@ def test_restore_in_any_order(host: FakeKernel, call: Call, threads_first: bool,
         result = call(main, host, **options)
         assert not result.get("failed"), result["msg"]
     for name in order or (None,):
-        asked = {"concerns": [name]} if name else {}
-        promised = call(restore.main, host, check=True, **asked)
-        restored = call(restore.main, host, **asked)
+        arguments = {"concerns": [name]} if name else {}
+        promised = call(restore.main, host, check=True, **arguments)
+        restored = call(restore.main, host, **arguments)
         assert not restored.get("failed"), restored["msg"]
         assert restored["diff"] == promised["diff"]
     assert not any("somebody" in finding["reason"] for finding in restored["findings"])

@@ -165,6 +165,6 @@ TWO_NODES = machine([(0, 4), (1, 5), (2, 6), (3, 7)], {0: 0, 4: 0, 1: 0, 5: 0, 2
 def test_as_drawn_on_paper(
     cpus: TopologyFacts, demands: List[Tuple[str, int, int]], expected: Dict[str, List[int]]
 ) -> None:
-    asked = [Demand(place, node, queues, {}) for place, node, queues in demands]
-    found = spread(cpus, allowed(cpus), asked)
+    wanted = [Demand(place, node, queues, {}) for place, node, queues in demands]
+    found = spread(cpus, allowed(cpus), wanted)
     assert {place: list(queues.values()) for place, queues in found.items()} == expected

@@ -116,11 +116,11 @@ def test_what_was_generated_stays_as_it_is(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("gate", "name", "there", "broken", "says"), CASES)
 def test_a_file_that_no_longer_follows_is_named(
-    tmp_path: Path, gate: str, name: str, there: str, broken: str, says: str
+    tmp_path: Path, gate: str, name: str, original: str, broken: str, says: str
 ) -> None:
     made = whole(tmp_path)
-    assert there in made[name]
-    copy = copy_with(tmp_path / "broken", **{**made, name: made[name].replace(there, broken)})
+    assert original in made[name]
+    copy = copy_with(tmp_path / "broken", **{**made, name: made[name].replace(original, broken)})
     assert says in "\n".join(GATES[gate](copy))
 
 

@@ -49,25 +49,27 @@ def test_the_later_one_wins_and_bounds_satisfy_both(earlier: str, later: str) ->
     for concern in {*first, *second}:
         for option in {*first.get(concern, {}), *second.get(concern, {})}:
             value, kind = found[concern][option], CONCERNS[concern].bounds.get(option)
-            asked = [side[concern][option] for side in (first, second) if option in side.get(concern, {})]
+            values_of_both = [side[concern][option] for side in (first, second) if option in side.get(concern, {})]
             if kind is not None:
                 assert value == both(later, earlier)[concern][option], f"{option} depends on their order"
-                assert all(satisfied(kind, value, each) for each in asked), f"{option}: {value} is too little for one"
+                assert all(satisfied(kind, value, each) for each in values_of_both), (
+                    f"{option}: {value} is too little for one"
+                )
             elif option in said.get(concern, {}):
                 assert value == said[concern][option].value
             else:
-                assert value in asked
+                assert value in values_of_both
 
 
-def satisfied(kind: str, value: Any, asked: Any) -> bool:
-    if "max" in (value, asked):
+def satisfied(kind: str, value: Any, wanted: Any) -> bool:
+    if "max" in (value, wanted):
         return bool(value == "max")
     if kind == bounds.EVERY:
-        return set(asked) <= set(value)
-    ours, wanted_numbers = ([int(word) for word in str(text).split()] for text in (value, asked))
+        return set(wanted) <= set(value)
+    numbers, wanted_numbers = ([int(word) for word in str(text).split()] for text in (value, wanted))
     if kind == bounds.WIDEST:
-        return ours[0] <= wanted_numbers[0] and ours[1] >= wanted_numbers[1]
-    return all(a >= b if kind == bounds.LEAST else a <= b for a, b in zip(ours, wanted_numbers))
+        return numbers[0] <= wanted_numbers[0] and numbers[1] >= wanted_numbers[1]
+    return all(a >= b if kind == bounds.LEAST else a <= b for a, b in zip(numbers, wanted_numbers))
 
 
 @pytest.mark.parametrize(("earlier", "later"), PAIRS)

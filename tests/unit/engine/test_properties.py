@@ -26,15 +26,15 @@ SOURCES = ("tsc", "kvm-clock", "xen", "hpet", "acpi_pm")
 def tuned_hosts(draw: st.DrawFn) -> Dict[str, Any]:
     """A host of any class whose kernel offers any sources in any order, and what is asked of it."""
     offered = draw(st.lists(st.sampled_from(SOURCES), min_size=1, unique=True))
-    asked: Dict[str, Any] = {"source": draw(st.sampled_from(["auto", "kernel", *offered]))}
-    asked["persist"] = draw(st.booleans())
+    wanted: Dict[str, Any] = {"source": draw(st.sampled_from(["auto", "kernel", *offered]))}
+    wanted["persist"] = draw(st.booleans())
     return {
         "name": draw(st.sampled_from(hosts.names())),
         "changes": {
             f"{CLOCK}/available_clocksource": " ".join(offered) + " \n",
             f"{CLOCK}/current_clocksource": draw(st.sampled_from(offered)) + "\n",
         },
-        "asked": asked,
+        "asked": wanted,
     }
 
 

@@ -266,8 +266,8 @@ def test_what_can_not_be_read_now_is_not_forgotten(tmp_path: Path, call: Call) -
     assert "policy6 can't be read now" in "".join(finding["reason"] for finding in restored["findings"])
     entries = json.loads((tmp_path / JOURNAL).read_text())["entries"]
     assert {"policy6": "performance"} in [value for entry in entries for value in entry["ours"]]
-    for file, away in zip(files, lent):
-        away.rename(file)
+    for file, lent_file in zip(files, lent):
+        lent_file.rename(file)
     assert call(restore.main, host)["changed"]
     assert state(host) == before
     assert not (tmp_path / JOURNAL).exists()

@@ -29,11 +29,11 @@ def concern(name: str, argument: str, source: Optional[str] = None, after: Tuple
 
     def plan(facts: Facts, wanted: Wanted) -> Plan:
         knob = boot_argument(name, "value", argument.split("=")[0], "none")
-        asked = plan_argument(facts, wanted, knob, argument, "a test")
+        argument_plan = plan_argument(facts, wanted, knob, argument, "a test")
         if source is None or facts.clock is None or facts.clock.current == source:
-            return asked
+            return argument_plan
         switch = Action(name, "value", "clock.current", facts.clock.current, source, "a test", "none")
-        return Plan((*asked.actions, switch), asked.findings)
+        return Plan((*argument_plan.actions, switch), argument_plan.findings)
 
     return Concern(name, {"value": {"type": "str"}}, ("platform", "boot", "clock"), plan, after)
 

@@ -26,20 +26,20 @@ class Kernel:
 
     def ioctl(self, _socket: Any, _request: int, argument: bytes) -> int:
         (address,) = struct.unpack("16xP16x", argument)
-        command, *asked = struct.unpack("=4I", ctypes.string_at(address, 16))
-        answer = self._answer(command, asked)
+        command, *numbers = struct.unpack("=4I", ctypes.string_at(address, 16))
+        answer = self._answer(command, numbers)
         ctypes.memmove(address, answer, len(answer))
         if self.grows_after == 1:
             self.names = self.grown
         self.grows_after -= 1
         return 0
 
-    def _answer(self, command: int, asked: List[int]) -> bytes:
+    def _answer(self, command: int, numbers: List[int]) -> bytes:
         if command == records.GET_STRING_COUNT:
             return struct.pack("=IIQI", command, 0, 2, len(self.names))
-        names = [] if self.compares and asked[command == records.GET_STRINGS] != len(self.names) else self.names
+        names = [] if self.compares and numbers[command == records.GET_STRINGS] != len(self.names) else self.names
         if command == records.GET_STRINGS:
-            return struct.pack("=III", command, asked[0], len(names)) + b"".join(
+            return struct.pack("=III", command, numbers[0], len(names)) + b"".join(
                 name.encode().ljust(32, b"\0") for name in names
             )
         return struct.pack("=II", command, len(names)) + struct.pack(f"={len(names)}Q", *range(len(names)))

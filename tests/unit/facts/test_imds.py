@@ -172,7 +172,7 @@ def test_what_is_not_of_its_form_is_null(serve: Serve, path: str, text: str, wan
     server.tree[path] = text
     found = imds.observe(NITRO, place(server))
     assert {name: getattr(found, name) for name in wanted} == wanted
-    assert not [asked for asked in server.asked if ".." in asked]
+    assert not [request for request in server.asked if ".." in request]
 
 
 def test_without_anything_but_the_document(serve: Serve) -> None:

@@ -35,9 +35,9 @@ def text_of(key: str, root: Path) -> str:
 @pytest.mark.parametrize("key", machines.with_answer("expected-lsirq.json"))
 def test_totals_and_names(key: str, root: Path) -> None:
     answer: Dict[str, Any] = json.loads((machines.MACHINES / key / "expected-lsirq.json").read_text())
-    ours = {line.label: line for line in interrupts.parse(text_of(key, root)).lines}
+    parsed = {line.label: line for line in interrupts.parse(text_of(key, root)).lines}
     for expected in answer["interrupts"]:
-        line = ours[expected["irq"]]
+        line = parsed[expected["irq"]]
         assert sum(line.counters) == expected["total"], line
         assert line.description == " ".join((expected["name"] or "").split())
 

@@ -112,8 +112,8 @@ def test_topology(key: str, root: Path) -> None:
             assert comparable(field, facts[field]) == comparable(field, expected[field]), field
     levels = expected.get("caches_sharing") or {}
     settled = {level: lists for level, lists in levels.items() if not is_open(expected, level)}
-    ours = {level: lists for level, lists in facts["caches_sharing"].items() if not is_open(expected, level)}
-    assert comparable("caches_sharing", ours) == comparable("caches_sharing", settled)
+    compared = {level: lists for level, lists in facts["caches_sharing"].items() if not is_open(expected, level)}
+    assert comparable("caches_sharing", compared) == comparable("caches_sharing", settled)
 
 
 @pytest.mark.parametrize("key", [key for key in machines.names() if key.startswith("sparecores-aws/")])

@@ -14,12 +14,18 @@ from tests.support.new_shape import LINES, example
 
 def test_the_example_is_ten_lines_that_say_what_differs(tmp_path: Path) -> None:
     assert len(LINES) == 10
-    mine, default = shape.load(str(example(tmp_path))), shape.load("default")
-    assert (mine.sockets, mine.cores, mine.threads, mine.nodes, mine.memory_mib) == (1, 1, 2, 1, 512)
-    assert mine.kernel_args == "tsc=reliable mitigations=off"
-    assert mine.smbios["system"]["product"] == "c5.large"
-    (disk,) = mine.disks
+    example_shape, default = shape.load(str(example(tmp_path))), shape.load("default")
+    assert (
+        example_shape.sockets,
+        example_shape.cores,
+        example_shape.threads,
+        example_shape.nodes,
+        example_shape.memory_mib,
+    ) == (1, 1, 2, 1, 512)
+    assert example_shape.kernel_args == "tsc=reliable mitigations=off"
+    assert example_shape.smbios["system"]["product"] == "c5.large"
+    (disk,) = example_shape.disks
     assert (disk.device, disk.size_mib) == ("virtio-blk-pci,serial=vol1", 64)
     said = {line.split(" = ")[0].split(".")[0] for line in LINES if " = " in line}
     same = {each.name for each in fields(default)} - said - {"name", "smbios"}
-    assert {name for name in same if getattr(mine, name) != getattr(default, name)} == set()
+    assert {name for name in same if getattr(example_shape, name) != getattr(default, name)} == set()

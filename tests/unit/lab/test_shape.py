@@ -25,13 +25,13 @@ def test_every_shape_that_we_ship_is_read(name: str) -> None:
 
 
 def test_a_new_shape_says_only_how_it_differs(tmp_path: Path) -> None:
-    mine = shape.load(
+    loaded = shape.load(
         written(tmp_path, 'like = "default"\nabout = "mine"\nthreads = 1\nsystem.product = "c5.2xlarge"\n')
     )
     default = shape.load("default")
-    assert (mine.name, mine.threads, mine.cpus) == ("mine", 1, default.cpus // 2)
-    assert mine.smbios["system"] == {**default.smbios["system"], "product": "c5.2xlarge"}
-    assert mine.smbios["bios"] == default.smbios["bios"]
+    assert (loaded.name, loaded.threads, loaded.cpus) == ("mine", 1, default.cpus // 2)
+    assert loaded.smbios["system"] == {**default.smbios["system"], "product": "c5.2xlarge"}
+    assert loaded.smbios["bios"] == default.smbios["bios"]
 
 
 @pytest.mark.parametrize(
@@ -69,8 +69,8 @@ def test_a_shape_cannot_be_like_itself(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_a_comma_in_a_string_of_the_firmware_stays_in_it(tmp_path: Path) -> None:
-    mine = shape.load(written(tmp_path, 'like = "default"\nabout = "x"\nsystem.product = "a,serial=b"\n'))
-    arguments = qemu.command(mine, "tcg")
+    loaded = shape.load(written(tmp_path, 'like = "default"\nabout = "x"\nsystem.product = "a,serial=b"\n'))
+    arguments = qemu.command(loaded, "tcg")
     assert any("product=a,,serial=b" in argument for argument in arguments)
 
 
@@ -100,6 +100,6 @@ def test_an_unknown_architecture_is_refused_by_name(tmp_path: Path, monkeypatch:
 
 def test_a_host_with_an_nvme_disk_is_not_saved(tmp_path: Path) -> None:
     disks = 'disks = [{device = "nvme,serial=vol1", size_mib = 64}]\n'
-    mine = shape.load(written(tmp_path, f'like = "default"\nabout = "x"\n{disks}'))
-    assert not mine.can_be_saved
+    loaded = shape.load(written(tmp_path, f'like = "default"\nabout = "x"\n{disks}'))
+    assert not loaded.can_be_saved
     assert shape.load("default").can_be_saved

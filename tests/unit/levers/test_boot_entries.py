@@ -287,8 +287,8 @@ def test_killed_at_any_rename(tmp_path: Path, call: Call, monkeypatch: pytest.Mo
             pass
         left[0] = 0
         call(restore.main, host)
-        there = {path: data for path, data in everything(host).items() if not path.startswith("var/lib/nearmetal/.")}
-        assert there == before, f"killed at rename {step}"
+        files = {path: data for path, data in everything(host).items() if not path.startswith("var/lib/nearmetal/.")}
+        assert files == before, f"killed at rename {step}"
         if ended:
             break
     assert ended

@@ -90,6 +90,6 @@ def test_a_fact_module_keeps_what_another_found_on_the_same_host(tmp_path: Path)
         stdout=subprocess.PIPE,
         env={**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(PROJECT / ".ansible" / "collections")},
     )
-    ours, other = json.loads((tmp_path / "known.json").read_text())
-    assert sorted(ours) == ["clock", "cpu", "platform", "topology"]
+    known, other = json.loads((tmp_path / "known.json").read_text())
+    assert sorted(known) == ["clock", "cpu", "platform", "topology"]
     assert sorted(other) == ["clock", "cpu", "platform"]

@@ -86,17 +86,17 @@ def test_an_expired_waiver_is_told_and_its_knob_managed_again(host: FakeKernel, 
 def test_what_is_only_looked_at_can_be_waived(tmp_path: Path, call: Call) -> None:
     old = {"/etc/os-release": 'ID=amzn\nVERSION_ID="2018.03"\n'}
     host = FakeKernel(tmp_path, files_of("nitro", old))
-    asked = {"concerns": {"kernel_check": {}}, "check": True}
-    assert statuses(call(tune.main, host, **asked), "kernel_check.distribution")[0][0] == "advice"
-    waived = call(tune.main, host, waivers=[waiver("kernel_check.distribution")], **asked)
+    arguments = {"concerns": {"kernel_check": {}}, "check": True}
+    assert statuses(call(tune.main, host, **arguments), "kernel_check.distribution")[0][0] == "advice"
+    waived = call(tune.main, host, waivers=[waiver("kernel_check.distribution")], **arguments)
     assert [status for status, _reason in statuses(waived, "kernel_check.distribution")] == ["waived"]
 
 
 def test_a_waived_refusal_does_not_fail_a_strict_run(tmp_path: Path, call: Call) -> None:
     host = FakeKernel(tmp_path, files_of("nitro_burstable"))
-    asked = {"concerns": {"smt": {"threads": "disabled"}}, "strict": True}
-    assert call(tune.main, host, **asked)["failed"]
-    result = call(tune.main, host, waivers=[waiver("smt.threads")], **asked)
+    arguments = {"concerns": {"smt": {"threads": "disabled"}}, "strict": True}
+    assert call(tune.main, host, **arguments)["failed"]
+    result = call(tune.main, host, waivers=[waiver("smt.threads")], **arguments)
     assert "failed" not in result
     assert "smt: waived: until" in result["msg"]
 
@@ -104,8 +104,8 @@ def test_a_waived_refusal_does_not_fail_a_strict_run(tmp_path: Path, call: Call)
 @pytest.mark.parametrize("knob", ["kernel_check.distro", "kernel_check.maximum_steal_percent", "hugepages.transparent"])
 def test_a_waiver_that_means_nothing_is_told(knob: str, host: FakeKernel, call: Call) -> None:
     concern, name = knob.split(".")
-    asked = {"concerns": {"kernel_check": {}, "hugepages": {"thp": "never"}}, "check": True}
-    assert statuses(call(tune.main, host, waivers=[waiver(knob)], **asked), knob) == [
+    arguments = {"concerns": {"kernel_check": {}, "hugepages": {"thp": "never"}}, "check": True}
+    assert statuses(call(tune.main, host, waivers=[waiver(knob)], **arguments), knob) == [
         ("advice", f"a waiver names {knob}, but {concern} has no knob {name!r}: look at its spelling, or remove it")
     ]
 
@@ -116,9 +116,9 @@ FLEET_WIDE = [f"{concern.name}.{knob}" for concern in CONCERNS.values() for knob
 @pytest.mark.parametrize("name", hosts.names())
 def test_a_waiver_of_what_this_host_lacks_gives_no_advice(name: str, tmp_path: Path, call: Call) -> None:
     """The same waivers, in group_vars of all, reach hosts of every class."""
-    asked = {"concerns": {name: {} for name in CONCERNS}, "workload": "low_latency", "check": True}
+    arguments = {"concerns": {name: {} for name in CONCERNS}, "workload": "low_latency", "check": True}
     host = fresh(tmp_path, name)
-    result = call(tune.main, host, waivers=[waiver(knob) for knob in FLEET_WIDE], **asked)
+    result = call(tune.main, host, waivers=[waiver(knob) for knob in FLEET_WIDE], **arguments)
     assert "failed" not in result, result["msg"]
     assert [finding for finding in result["findings"] if "a waiver names" in finding["reason"]] == []
 

@@ -272,9 +272,9 @@ def test_a_run_that_also_changed_hosts_is_no_audit(fleet: Fleet) -> None:
 
 def test_the_reports_are_there_though_nobody_reads_the_terminal(fleet: Fleet) -> None:
     fleet.inventory({"h1": {"module_result": result_with(GOOD_CLOCK)}})
-    nobody, ours = os.pipe()
+    nobody, writing_end = os.pipe()
     os.close(nobody)
-    with os.fdopen(ours, "w") as closed:
+    with os.fdopen(writing_end, "w") as closed:
         subprocess.run(
             fleet.command(),
             cwd=fleet.folder,
@@ -354,7 +354,7 @@ def test_no_color_in_a_terminal(fleet: Fleet) -> None:
 
 def in_a_terminal(fleet: Fleet, *arguments: str, **more: str) -> str:
     """What a terminal of 80 columns gets to see."""
-    ours, terminal_end = pty.openpty()
+    test_end, terminal_end = pty.openpty()
     process = subprocess.Popen(
         fleet.command(*arguments),
         cwd=fleet.folder,
@@ -366,10 +366,10 @@ def in_a_terminal(fleet: Fleet, *arguments: str, **more: str) -> str:
     os.close(terminal_end)
     parts = []
     try:
-        while part := os.read(ours, 65536):
+        while part := os.read(test_end, 65536):
             parts.append(part)
     except OSError:
         pass  # Linux ends a pty with EIO
     process.wait()
-    os.close(ours)
+    os.close(test_end)
     return b"".join(parts).decode().replace("\r\n", "\n")

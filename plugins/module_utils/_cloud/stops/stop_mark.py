@@ -83,10 +83,10 @@ def power_facts(answer: Mapping[str, Any]) -> PowerFacts:
 def read(value: str) -> Optional[StopMark]:
     """The content of a tag; None when it isn't one of ours."""
     found = _VALUE.fullmatch(value)
-    asked, launched = (_time(found[1]), _time(found[2])) if found else (None, None)
-    if found is None or asked is None or launched is None:
+    requested, launched = (_time(found[1]), _time(found[2])) if found else (None, None)
+    if found is None or requested is None or launched is None:
         return None
-    return StopMark(asked, found[2], found[3])
+    return StopMark(requested, found[2], found[3])
 
 
 def judge(facts: PowerFacts, now: datetime) -> str:

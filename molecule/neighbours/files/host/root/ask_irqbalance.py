@@ -10,9 +10,9 @@ import re
 import socket
 import struct
 
-with socket.socket(socket.AF_UNIX) as asked:
-    asked.connect(glob.glob("/run/irqbalance/irqbalance*.sock")[0])
-    who = struct.pack("3i", os.getpid(), os.getuid(), os.getgid())
-    asked.sendmsg([b"stats"], [(socket.SOL_SOCKET, socket.SCM_CREDENTIALS, who)])
-    for number in re.findall(r"IRQ (\d+) ", asked.recv(65536).decode()):
+with socket.socket(socket.AF_UNIX) as connection:
+    connection.connect(glob.glob("/run/irqbalance/irqbalance*.sock")[0])
+    credentials = struct.pack("3i", os.getpid(), os.getuid(), os.getgid())
+    connection.sendmsg([b"stats"], [(socket.SOL_SOCKET, socket.SCM_CREDENTIALS, credentials)])
+    for number in re.findall(r"IRQ (\d+) ", connection.recv(65536).decode()):
         print(pathlib.Path(f"/sys/kernel/irq/{number}/actions").read_text().strip())
