@@ -12,6 +12,7 @@ from __future__ import annotations
 import copy
 import errno
 import hashlib
+import os
 import re
 import shutil
 import struct
@@ -142,7 +143,7 @@ class FakeNics:
         self.hints: Dict[str, str] = {}  # interface → the CPUs that its driver asks for at each request of interrupts
         self.statistics: Dict[str, Dict[str, int]] = {}
         self.features: Dict[str, Dict[str, bool]] = {}  # interface → each feature that can be switched: on or off
-        self.addresses: Dict[str, bytes] = {}  # interface → the address that its hardware has; without, from its name
+        self.addresses: Dict[str, bytes] = {}  # device → the address in its hardware
         self._own: Dict[str, List[Any]] = {}  # interface → what its driver chose, by table
 
     def take(self, path: str, text: str) -> bool:
@@ -193,10 +194,14 @@ class FakeNics:
         for table, value in zip(self._tables(), own):
             if value is not None:
                 table[name] = value
-        self.addresses[name] = bytes([self._address(name)[0] ^ 0x10, *self._address(name)[1:]])
+        self.addresses[self._place(name)] = b"\x12" + self._address(name)[1:]
 
     def _address(self, name: str) -> bytes:
-        return self.addresses.setdefault(name, b"\x02" + hashlib.sha256(name.encode()).digest()[:5])
+        place = self._place(name)
+        return self.addresses.setdefault(place, b"\x02" + hashlib.sha256(place.encode()).digest()[:5])
+
+    def _place(self, name: str) -> str:
+        return os.path.basename(os.readlink(self.root / f"{NET}/{name}/device".lstrip("/")))
 
     def rename(self, name: str, other: str) -> None:
         """The device stays, and so does all that is set of it; it was down meanwhile, so its interrupts are renamed."""
@@ -206,15 +211,7 @@ class FakeNics:
             if file.exists():
                 renamed = re.sub(pattern, lambda match: match[0].replace(name, other), file.read_text(), flags=re.M)
                 file.write_text(renamed)
-        for table in (
-            *self._tables(),
-            self._own,
-            self.orders,
-            self.stubborn,
-            self.hints,
-            self.statistics,
-            self.addresses,
-        ):
+        for table in (*self._tables(), self._own, self.orders, self.stubborn, self.hints, self.statistics):
             if name in table:
                 table[other] = table.pop(name)
 

@@ -70,7 +70,7 @@ _EARLIER = "belongs to an earlier boot"
 _WAITS = f"{_EARLIER}|the running kernel was booted with"
 _NEWER = {"knob": "fans", "what": "cooling.fans", "where": "left", "original": {"rpm": [1]}, "ours": [{"rpm": None}]}
 
-_MARKS = ("whole", "disturbed_by")  # of an entry, since the journal judges tables element by element
+_MARKS = ("whole", "disturbed_by", "device")  # of an entry, which the first versions of the journal didn't have
 
 
 class Life:
@@ -97,7 +97,6 @@ class Life:
         """Everything is back: what nearmetal changed is as it was, and what others did is left."""
         world = self.world
         world.replug([])
-        self._forget_newer()
         self._quietly(["confirm"])
         done = self._run(lambda known: restore_requests(None, known))
         assert not _errors(done), f"restore: {_errors(done)}"
@@ -233,12 +232,17 @@ class Life:
         self._quietly(["dead-man"])
 
     def _newer(self, step: Step) -> None:
-        """What a newer version keeps beside our entries."""
+        """For a while the journal has what only a newer version knows: nothing is changed, and nothing is lost."""
         journal = self.world.journal()
-        if journal is not None and not self.world.newer:
+        if journal is not None:
             concern = journal["entries"][0]["concern"] if step.given["draw"] < 0.5 else "cooling"
-            self.world.newer = [{"concern": concern, "boot_id": self.host.boot_id(), **_NEWER}]
-            self._write_journal({**journal, "entries": [*journal["entries"], *self.world.newer]})
+            unknown = {"concern": concern, "boot_id": self.host.boot_id(), **_NEWER}
+            newer = {**journal, "nearmetal": "99.0.0", "entries": [*journal["entries"], unknown]}
+            self._write_journal(newer)
+            assert self._quietly(["restore"]) == 1
+            assert "use nearmetal 99.0.0 or a newer one" in self._said[-1]
+            assert self.world.journal() == newer, "what a newer version kept is lost"
+            self._write_journal(journal)
 
     def _older(self, _step: Step) -> None:
         """An older version writes the journal again, without the marks that it doesn't know."""
@@ -246,16 +250,6 @@ class Life:
         if journal is not None and all(entry.get("whole", True) for entry in journal["entries"]):
             known = [{key: value for key, value in entry.items() if key not in _MARKS} for entry in journal["entries"]]
             self._write_journal({**journal, "entries": known})
-
-    def _forget_newer(self) -> None:
-        """The newer version takes back what it did."""
-        journal, newer = self.world.journal(), self.world.newer
-        if newer:
-            assert journal is not None, "what a newer version kept is lost"
-            assert all(entry in journal["entries"] for entry in newer), "what a newer version kept is lost"
-            left = [entry for entry in journal["entries"] if entry not in newer]
-            self._write_journal({**journal, "entries": left})
-            self.world.newer = []
 
     def _write_journal(self, content: Mapping[str, Any]) -> None:
         place = Path(self.host.root) / "var/lib/nearmetal/journal.json"

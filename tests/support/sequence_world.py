@@ -113,7 +113,6 @@ class World:
         self.strict: Dict[str, str] = {}  # path → what somebody wrote, and nearmetal didn't since
         self.origins: Dict[str, Set[str]] = {}  # path → what it had from others
         self.waits: Set[str] = set()  # concerns of which a run said that only the next boot brings them back
-        self.newer: List[Dict[str, Any]] = []  # entries of another version in the journal
 
     def _made(self, folder: Path) -> Remembering:
         files = self._files()

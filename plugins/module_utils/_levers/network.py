@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import errno
 from abc import abstractmethod
-from typing import Dict, Iterable, Optional
+from typing import Callable, Dict, Iterable, Optional
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import (
@@ -21,6 +21,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import (
     network,
     nic,
 )
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import Nic
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import (
@@ -167,84 +168,49 @@ class Affinity(QueueTable):
         return {vector.label: cpus for vector in found.vectors}
 
 
-class Rps(QueueTable):
-    """The CPUs that share the packets of each receive queue."""
+class QueueFile(QueueTable):
+    """A file of each receive or each transmit queue, with the kernel's `choice` where that is known."""
+
+    def __init__(self, what: str, side: str, file: str, table: Callable[[Host, Nic], Value], choice: Value) -> None:
+        super().__init__(what)
+        self.side, self.file, self.table, self.choice = side, file, table, choice
 
     def read(self, host: WritableHost, where: str) -> Value:
         found = nic_at(host, where)
-        return network.steering(host, found).rps if found is not None else None
+        return self.table(host, found) if found is not None else None
 
     def paths(self, host: WritableHost, found: Nic) -> Dict[str, str]:
-        return {f"rx-{queue}": f"{found.folder}/queues/rx-{queue}/rps_cpus" for queue in found.rx}
+        labels = [f"{self.side}-{queue}" for queue in (found.rx if self.side == "rx" else found.tx)]
+        return {label: f"{found.folder}/queues/{label}/{self.file}" for label in labels}
+
+    def kernel_choice(self, host: WritableHost, where: str) -> Value:
+        found = nic_at(host, where)
+        return dict.fromkeys(self.paths(host, found), self.choice) if found and self.choice is not None else None
+
+
+class Rps(QueueFile):
+    """The CPUs that share the packets of each receive queue."""
 
     def partly(self, present: Value, original: Value, value: Value) -> bool:
         # The kernel leaves out CPUs that are isolated, since Linux 5.9.
         return bool(present) and set(network.cpus(str(present))) < set(network.cpus(str(value)))
 
-    def kernel_choice(self, host: WritableHost, where: str) -> Value:
-        found = nic_at(host, where)
-        return {f"rx-{queue}": "" for queue in found.rx} if found is not None else None
 
-
-class Rfs(QueueTable):
-    """The number of flows that each receive queue remembers."""
-
-    def check_entry(self, entry: object) -> None:
-        if isinstance(entry, bool) or not isinstance(entry, int) or not 0 <= entry <= 1 << 30:
-            raise impossible(self, entry)
-
-    def read(self, host: WritableHost, where: str) -> Value:
-        found = nic_at(host, where)
-        return network.steering(host, found).rfs if found is not None else None
-
-    def paths(self, host: WritableHost, found: Nic) -> Dict[str, str]:
-        return {f"rx-{queue}": f"{found.folder}/queues/rx-{queue}/rps_flow_cnt" for queue in found.rx}
-
-    def text(self, entry: object) -> str:
-        return f"{entry}\n"
-
-    def kernel_choice(self, host: WritableHost, where: str) -> Value:
-        found = nic_at(host, where)
-        return {f"rx-{queue}": 0 for queue in found.rx} if found is not None else None
-
-
-class Xps(QueueTable):
-    """The CPUs that send through each transmit queue."""
-
-    def read(self, host: WritableHost, where: str) -> Value:
-        found = nic_at(host, where)
-        return network.steering(host, found).xps if found is not None else None
-
-    def paths(self, host: WritableHost, found: Nic) -> Dict[str, str]:
-        return {f"tx-{queue}": f"{found.folder}/queues/tx-{queue}/xps_cpus" for queue in found.tx}
-
-
-class Bql(QueueTable):
-    """The bytes in flight that each transmit queue is always allowed."""
+class QueueNumber(QueueFile):
+    """A number per queue: flows that it remembers, or bytes in flight that it is always allowed."""
 
     def check_entry(self, entry: object) -> None:
         if isinstance(entry, bool) or not isinstance(entry, int) or not 0 <= entry < 1 << 32:
             raise impossible(self, entry)
 
-    def read(self, host: WritableHost, where: str) -> Value:
-        found = nic_at(host, where)
-        return network.bql(host, found) if found is not None else None
-
-    def paths(self, host: WritableHost, found: Nic) -> Dict[str, str]:
-        return {f"tx-{queue}": network.bql_file(found, queue, "limit_min") for queue in found.tx}
-
     def text(self, entry: object) -> str:
         return f"{entry}\n"
-
-    def kernel_choice(self, host: WritableHost, where: str) -> Value:
-        found = nic_at(host, where)
-        return {f"tx-{queue}": 0 for queue in found.tx} if found is not None else None
 
 
 LEVERS = (
     Affinity("network.affinity"),
-    Rps("network.rps"),
-    Rfs("network.rfs"),
-    Xps("network.xps"),
-    Bql("network.bql"),
+    Rps("network.rps", "rx", "rps_cpus", lambda host, found: network.steering(host, found).rps, ""),
+    QueueNumber("network.rfs", "rx", "rps_flow_cnt", lambda host, found: network.steering(host, found).rfs, 0),
+    QueueFile("network.xps", "tx", "xps_cpus", lambda host, found: network.steering(host, found).xps, None),
+    QueueNumber("network.bql", "tx", "byte_queue_limits/limit_min", network.bql, 0),
 )
