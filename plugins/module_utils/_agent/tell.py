@@ -10,7 +10,6 @@ import os
 import sys
 from typing import List, Optional, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import report
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.say import say
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import dead_man as engine_dead_man
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import ending
@@ -29,6 +28,8 @@ ORIGIN = Origin("nearmetal on the host")
 
 def status(host: WritableHost, as_json: bool) -> int:
     """Print what is tuned; 0 when everything is as wanted."""
+    from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import report
+
     found = report.collect(host)
     if as_json:
         say(json.dumps(found, indent=1, sort_keys=True))

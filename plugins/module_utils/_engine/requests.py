@@ -6,10 +6,9 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.combined import Contradiction, combined
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.defaults import (
     leave,
     nothing_wanted,
@@ -31,6 +30,9 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.waivers im
     managed,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
+
+if TYPE_CHECKING:
+    from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.combined import Contradiction
 
 _FORGOTTEN = (Finding(CHOICE, KNOB, "advice", "what auto recognized on this host is forgotten", reference=REFERENCE),)
 
@@ -65,6 +67,9 @@ def tune_requests(
     known = with_choice() if exclude or waivers else CONCERNS
     left_out = excluded(exclude, known)
     waived = by_concern(waivers, known, left_out)
+    # The unit never asks for workloads: what they wanted is stored.
+    from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.combined import combined
+
     named, contradictions = combined(workloads, CONCERNS)
     from_workload: Mapping[str, Any] = spelled_out or named
     requests: List[Request] = []

@@ -5,33 +5,39 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterable, Mapping, NamedTuple, Optional, Tuple
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Dict, Iterable, Mapping, NamedTuple, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import (
-    blkfront,
-    block,
-    boot,
-    clock,
-    cpu,
-    hugepages,
-    irqbalance,
-    kernel,
-    network,
-    numa,
-    owners,
-    platform,
-    power,
-    running,
-    services,
-    smt,
-    sysctl,
-    topology,
-    unit,
-)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files import observe_files
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Value
+
+if TYPE_CHECKING:
+    # Never run: this makes Ansible send all of them, of which a run loads those that it observes.
+    from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import (
+        blkfront,
+        block,
+        boot,
+        clock,
+        cpu,
+        hugepages,
+        irqbalance,
+        kernel,
+        native_files,
+        network,
+        numa,
+        owners,
+        platform,
+        power,
+        running,
+        services,
+        smt,
+        sysctl,
+        topology,
+        unit,
+    )
+
+    SENT = (native_files, sysctl)  # the others are named below
 
 
 class Facts(NamedTuple):
@@ -72,29 +78,9 @@ class Facts(NamedTuple):
         return {name: domain.as_dict() for name, domain in observed.items() if domain is not None}
 
 
-# A new domain is one function here and one field of Facts.
-DOMAINS: Dict[str, Callable[[Host], Any]] = {
-    "platform": platform.observe,
-    "topology": topology.observe,
-    "clock": clock.observe,
-    "cpu": cpu.observe,
-    "smt": smt.observe,
-    "power": power.observe,
-    "hugepages": hugepages.observe,
-    "numa": numa.observe,
-    "kernel": kernel.observe,
-    "boot": boot.observe,
-    "owners": owners.observe,
-    "unit": unit.observe,
-    "network": network.observe,
-    "irqbalance": irqbalance.observe,
-    "block": block.observe,
-    "blkfront": blkfront.observe,
-    "running": running.observe,
-    "services": services.processes,
-    "sysctl": sysctl.observe,
-    "files": observe_files,
-}
+# The domains that modules of other names observe. A new domain is a module and a field of Facts.
+_MODULES = {"files": "native_files"}
+DOMAINS = tuple(name for name in Facts._fields if name != "originals")
 
 
 def observe(host: Host, domains: Iterable[str]) -> Facts:
@@ -106,8 +92,13 @@ def observe(host: Host, domains: Iterable[str]) -> Facts:
     for name in dict.fromkeys(domains):
         if name not in DOMAINS:
             raise NearmetalError("There are no facts named {!r}; there are {}.".format(name, ", ".join(DOMAINS)))
-        found[name] = DOMAINS[name](host)
+        found[name] = _module(name).observe(host)
     return Facts(**found)
+
+
+def _module(domain: str) -> Any:
+    """The module of a domain. Loading one costs a small host milliseconds, so that is done when it is asked for."""
+    return import_module(f"{__package__}.{_MODULES.get(domain, domain)}")
 
 
 def project(facts: Facts, actions: Iterable[Action]) -> Facts:
@@ -132,13 +123,13 @@ def project(facts: Facts, actions: Iterable[Action]) -> Facts:
             continue
         if action.what == "network.affinity" and facts.topology is not None:
             xen = facts.platform is not None and facts.platform.host_class in ("xen_hvm", "xen_pv")
-            after = network.delivered(before, after, action.where, facts.topology.cpus_online or (), xen)
+            after = _module("network").delivered(before, after, action.where, facts.topology.cpus_online or (), xen)
         facts = facts._replace(**{domain: after})
         if domain == "smt" and facts.topology is not None:
-            threads, cpus = smt.settled(before, after, facts.topology)
+            threads, cpus = _module("smt").settled(before, after, facts.topology)
             facts = facts._replace(smt=threads, topology=cpus)
             if facts.power is not None:
-                facts = facts._replace(power=power.settled(facts.power, cpus.cpus_online or ()))
+                facts = facts._replace(power=_module("power").settled(facts.power, cpus.cpus_online or ()))
     return facts
 
 

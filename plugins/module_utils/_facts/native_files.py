@@ -41,7 +41,7 @@ def marked(text: str) -> bool:
     return any(line.startswith(MARK) for line in text.splitlines()[:2])
 
 
-def observe_files(host: Host) -> Mapping[str, str]:
+def observe(host: Host) -> Mapping[str, str]:
     """Path → text of each file of ours that exists."""
     paths = [f"{folder}/{name}" for folder in FOLDERS for name in host.names(folder)]
     texts = {path: host.text(path) for path in dict.fromkeys((*paths, *UNIT, *PROGRAMS, COMPUTE_CPUS)) if ours(path)}

@@ -58,7 +58,7 @@ def observe(host: Host) -> NumaFacts:
         balancing_argument=([None, *cmdline.values(arguments, "numa_balancing")])[-1],
         systemd=services.version(host),
         units=services.units(host) if len(counters) > 1 else frozenset(),
-        processes=services.processes(host) if len(counters) > 1 else {},
+        processes=services.observe(host) if len(counters) > 1 else {},
         devices=services.devices(host) if len(counters) > 1 else {},
     )
 

@@ -78,7 +78,7 @@ def units(host: Host) -> FrozenSet[str]:
     return frozenset(name for folder in _UNITS for name in host.names(folder) if name.endswith(".service"))
 
 
-def processes(host: Host) -> Mapping[str, Process]:
+def observe(host: Host) -> Mapping[str, Process]:
     """Unit → main process, of each service that runs: the process of its control group that systemd started."""
     found: Dict[str, Process] = {}
     for unit, group in _groups(host):

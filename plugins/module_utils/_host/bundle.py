@@ -10,14 +10,10 @@ give the same bytes: sorted names, one time, no compiled code.
 
 from __future__ import annotations
 
-import hashlib
-import importlib.util
 import io
-import marshal
 import pkgutil
 import re
 import sys
-import zipfile
 import zipimport
 from functools import lru_cache
 from typing import Dict, Iterator, List, Optional, Tuple
@@ -48,6 +44,8 @@ def identity(version: str) -> str:
     own = _own()
     if own is not None:
         return own.split(b"\n")[1].decode("ascii").partition("agent ")[2]
+    import hashlib  # with zipfile a sixth of what a plan imports, and the agent itself needs neither
+
     digest = hashlib.sha256()
     for name, data in _sources().items():
         digest.update(f"{name}\0{len(data)}\0".encode() + data)
@@ -61,19 +59,22 @@ def build(version: str) -> bytes:
     if own is not None:
         return own
     head = f"#!/usr/bin/python3 -I\n# nearmetal.ec2 agent {identity(version)}\n".encode()
-    return _archive(head, _sources(), zipfile.ZIP_DEFLATED)
+    return _archive(head, _sources(), packed=True)
 
 
 @lru_cache(maxsize=1)
 def compiled() -> bytes:
     """The cache for the Python that runs this: with it a plan costs half the time."""
+    import importlib.util
+    import marshal
+
     flags = (1).to_bytes(4, "little")  # by hash, never compared with a source (PEP 552)
     head = importlib.util.MAGIC_NUMBER + flags + bytes(8)
     files = {}
     for name, data in _sources().items():
         code = compile(data, name, "exec", dont_inherit=True, optimize=2)
         files[f"{name}c"] = head + marshal.dumps(code)
-    return _archive(b"", files, zipfile.ZIP_STORED)  # Python reads each module twice, and would unpack it twice
+    return _archive(b"", files, packed=False)  # Python reads each module twice, and would unpack it twice
 
 
 def cache_name() -> str:
@@ -81,7 +82,10 @@ def cache_name() -> str:
     return f"nearmetal.{sys.implementation.cache_tag}.zip"
 
 
-def _archive(head: bytes, files: Dict[str, bytes], compression: int) -> bytes:
+def _archive(head: bytes, files: Dict[str, bytes], packed: bool) -> bytes:
+    import zipfile
+
+    compression = zipfile.ZIP_DEFLATED if packed else zipfile.ZIP_STORED
     stream = io.BytesIO()
     stream.write(head)
     with zipfile.ZipFile(stream, "a", compression) as archive:

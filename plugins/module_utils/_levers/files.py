@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from typing import Iterable, Iterator
@@ -25,7 +24,6 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import impossible, no_place
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.block import set_by_rules
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import NamedByPath, Place, SetsOthers
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import LEVERS as ALL_LEVERS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
@@ -89,7 +87,11 @@ class NativeFile(SetsOthers):
 
     def sets(self, host: WritableHost, where: str) -> Iterable[Place]:
         present = self.read(host, where)
-        return set_by_rules(host, str(present)) if where.endswith(".rules") and present is not None else ()
+        if present is None or not where.endswith(".rules"):
+            return ()
+        from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.block import set_by_rules
+
+        return set_by_rules(host, str(present))
 
     def set_at_boot(self, host: WritableHost, where: str) -> Iterable[Place]:
         if where.endswith(".rules"):
@@ -101,7 +103,11 @@ class NativeFile(SetsOthers):
         return None  # a file of ours without a journal is a leftover, nobody's original
 
     def remembered(self, value: Value) -> Value:
-        return None if value is None else hashlib.sha256(str(value).encode()).hexdigest()
+        if value is None:
+            return None
+        import hashlib  # a plan that writes no file does without it
+
+        return hashlib.sha256(str(value).encode()).hexdigest()
 
 
 def _set_by_lines(host: WritableHost, text: str) -> Iterator[Place]:

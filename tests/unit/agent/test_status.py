@@ -109,7 +109,7 @@ def test_an_image_whose_baker_had_no_use_for_a_file(
     capsys.readouterr()
     assert command(["status"], copy) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "ok balancing 0 (before nearmetal: 1)" in said
+    assert "ok balancing kernel.numa_balancing 0 (before nearmetal: 1)" in said
     assert "advice persist: nearmetal.service sets it at each boot; the next run of tune writes /etc/sysctl.d/" in said
     written = call(tune.main, copy, concerns={"numa": {"balancing": "disabled"}})
     assert [action["where"] for action in written["actions"]][:1] == ["/etc/sysctl.d/99-nearmetal-numa.conf"]
