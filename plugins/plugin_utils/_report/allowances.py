@@ -36,7 +36,7 @@ SHORTEST = 0.001  # least seconds between two samples for a rate
 
 
 def budget_ns(packets_per_second: float) -> float:
-    """Nanoseconds there are for one packet; 500 at 2 M packets per second (S4-17)."""
+    """Nanoseconds for one packet; 500 at 2 M packets per second."""
     return 1e9 / packets_per_second
 
 

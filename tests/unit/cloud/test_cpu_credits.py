@@ -52,7 +52,7 @@ def test_every_burstable_type_has_rules_that_agree_with_its_vcpus() -> None:
 
 
 def test_the_baselines_of_the_talk_are_totals() -> None:
-    """S0-19 prints 40, 60, 90 and 135 % for medium to 2xlarge: the sum over the vCPUs."""
+    """AWS's talk of 2017 prints 40, 60, 90 and 135 % for medium to 2xlarge: the sum over the vCPUs."""
     totals = {"t2.medium": 40, "t2.large": 60, "t2.xlarge": 90, "t2.2xlarge": 136}
     assert {name: round(RULES[name].baseline_percent * RULES[name].vcpus) for name in totals} == totals
 
@@ -66,7 +66,7 @@ def test_at_its_baseline_an_instance_neither_gains_nor_loses(name: str) -> None:
 
 
 def test_earned_credits_do_not_expire_after_a_day() -> None:
-    """S0-20 let them; today the balance only has a cap of 24 hours of earnings."""
+    """In 2017 they did; today the balance only has a cap of 24 hours of earnings."""
     idle = simulate(RULES["t3.micro"], [(48 * 60, 0)], False)
     assert idle.balance == 288
     assert idle.balances[: 24 * 12][-1] == 288

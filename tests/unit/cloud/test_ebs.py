@@ -37,7 +37,7 @@ def test_small_volumes_are_the_limit_of_a_large_instance(run: Any, aws: FakeAws)
 
 
 def test_the_instance_is_the_limit_and_money_is_unused(run: Any, aws: FakeAws) -> None:
-    # S3: thirty volumes at an instance that does 65,000 (the i3.16xlarge of S0-40).
+    # StorageReview, 2018: thirty volumes at an instance that does 65,000 (i3.16xlarge).
     instance = aws.add(1, "i3.16xlarge")
     for number in range(1, 5):
         attach(aws, instance, number, "io2", Iops=40000)

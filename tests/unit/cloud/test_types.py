@@ -148,7 +148,7 @@ def test_packing_loses_nothing_and_stays_small() -> None:
     assert len(packed) < 100_000
 
 
-# S0-40: MB/s and IOPS at 16 KiB, as the talk of 2017 shows them.
+# MB/s and IOPS at 16 KiB, as AWS's talk of 2017 shows them.
 S0_40 = {
     "c4.8xlarge": (500, 32000),
     "d2.8xlarge": (500, 32000),

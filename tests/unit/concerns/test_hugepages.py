@@ -119,7 +119,7 @@ def test_each_node_has_its_own_count(host: FakeKernel, call: Call) -> None:
 
 
 def test_what_starves_the_host_is_refused_at_boot_too(host: FakeKernel, call: Call) -> None:
-    """S0-32's 10,000 pages are 19.5 GiB, this host has 16; at boot nothing but the guard would stop them."""
+    """10,000 pages (AWS, 2017) are 19.5 GiB, this host has 16; at boot only the guard would stop them."""
     refused = call(hugepages.main, host, pages=[{"size": "2M", "count": 10000}], method="boot")
     assert [action["what"] for action in refused["actions"]] == ["wanted"], "it is kept that it was asked for"
     assert [finding["status"] for finding in refused["findings"]] == ["refused"]
