@@ -35,11 +35,11 @@ _NAMED: Mapping[str, Sequence[str]] = {
 
 
 def said_by(done: Run) -> List[str]:
-    """What a run reports to the operator about what it took back, a sentence for each finding."""
+    """What a run reports to the operator about what it left when it took something back, a sentence for each finding."""
     return [
         f"{finding['concern']}.{finding['knob']} {finding['where']}: {finding['reason']} {finding['now']}"
         for finding in contract(done.outcomes)["findings"]
-        if finding["reference"] == "journal" and finding["status"] != "changed"
+        if finding["reference"] == "journal" and finding["status"] not in ("changed", "would_change")
     ]
 
 

@@ -146,7 +146,10 @@ class Journal:
             entry = entries.pop((action.what, action.where), None)
             if entry is None:
                 continue
-            found = entry.judged(self._host, entry.original)
+            # This run lived to see its writes: only those of an earlier one may have ended halfway.
+            before_run = self._earlier.get(entry.key)
+            whole = before_run is None or before_run.whole
+            found = replace(entry, whole=whole).judged(self._host, entry.original)
             left = elements.remaining(lever_of(entry.what), found, entry.setting(action), entry.original, action.after)
             entries.update(self._left(entry, left, action.before, entries))
         for place in neighbours:

@@ -286,3 +286,16 @@ def test_an_interface_that_is_down_keeps_where_its_interrupts_were_to_go(tmp_pat
     table.write_text(up)
     assert call(restore.main, host)["changed"]
     assert state(host) == before
+
+
+def test_a_part_of_our_value_that_somebody_set_is_left_and_the_journal_forgets_it(tmp_path: Path, call: Call) -> None:
+    """The way back took it for its own write of another element, cut off halfway."""
+    host = host_of(tmp_path, "rps")
+    call(tune.main, host, concerns=TABLES["rps"][1])
+    first, *others = sorted(tmp_path.glob(TABLES["rps"][2]))
+    first.write_text("1\n")
+    result = call(restore.main, host)
+    assert first.read_text() == "1\n"
+    assert {path.read_text().strip(",0\n") for path in others} == {""}
+    assert [found["status"] for found in result["findings"] if "somebody set rx-0 to" in found["reason"]] == ["advice"]
+    assert not (tmp_path / JOURNAL).exists()
