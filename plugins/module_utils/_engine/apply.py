@@ -27,7 +27,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._words import LONGES
 
 
 def obstacles(host: WritableHost, actions: Sequence[Action]) -> List[str]:
-    """What stands in the way of these actions, known before anything is changed."""
+    """Why these actions can't be done, known before anything is changed."""
     found = []
     for action in actions:
         lever = lever_of(action.what)
@@ -163,7 +163,7 @@ def _each_alone(host: WritableHost, group: Sequence[Action]) -> List[str]:
 
 
 def _not_back(host: WritableHost, group: Sequence[Action]) -> List[Tuple[Action, Value]]:
-    """The actions of one lever whose place isn't as it was before them, and what brings that back."""
+    """The actions of one lever whose place isn't yet as it was before them, and the value that brings it back."""
     found = []
     for action in group:
         lever = lever_of(action.what)
@@ -200,7 +200,7 @@ def _groups(actions: Sequence[Action]) -> List[List[Action]]:
 
 
 def _demand_held(host: WritableHost, done: Sequence[Action], left: Sequence[Action]) -> None:
-    """Each place has its value, and a new plan has nothing more to do there."""
+    """Raise NearmetalError unless each place has its value, and a new plan has nothing more to do."""
     again = {(action.what, action.where) for action in left}
     for action in done:
         now = lever_of(action.what).read(host, action.where)

@@ -42,7 +42,7 @@ SHORTEST, LONGEST = 30, 3600
 
 
 class Damaged(NearmetalError):
-    """The file of what is armed isn't one of ours any more."""
+    """The file that says what is armed isn't as nearmetal wrote it."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ def waits(host: WritableHost) -> bool:
 
 
 def damage(host: WritableHost) -> str:
-    """What is wrong with the file of what is armed, and what to do; empty when nothing is."""
+    """What is wrong with the file that says what is armed, and what to do; empty when nothing is."""
     try:
         _armed(host)
     except Damaged as error:
@@ -161,7 +161,7 @@ def is_armed(host: WritableHost) -> bool:
 
 
 def disarm(host: WritableHost) -> None:
-    """Nothing is armed any more; the caller holds the lock.
+    """Disarm; the caller holds the lock.
 
     The file decides, so it is removed first: a timer that can't be stopped then finds nothing to do. The agent is
     removed when nothing starts it any more.
@@ -185,7 +185,7 @@ def unconfirmed(host: WritableHost) -> List[str]:
 
 
 def expire(host: WritableHost, stored: StoredWanted) -> None:
-    """Want what was confirmed last of those concerns; the caller holds the lock. The timer ended with its boot."""
+    """After a reboot, which ended the timer, store again what was confirmed last; the caller holds the lock."""
     concerns = unconfirmed(host)
     armed = _armed(host) if concerns else None
     if armed is not None:

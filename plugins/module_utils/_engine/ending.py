@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The end that systemd asks of the unit: never between a write and its record. PRIVATE to the collection.
+"""Ending the unit's run when systemd demands it, never between a write and its record. PRIVATE to the collection.
 
 SIGTERM comes at a shutdown and with `systemctl stop`, SIGXCPU when the run has used the
 CPU time that the service allows it.
@@ -20,13 +20,13 @@ _STATUS: Mapping[int, Union[int, str]] = {
     signal.SIGXCPU: "<3>nearmetal: the CPU time that nearmetal.service allows a run is used up: what is left is planned"
     " at the next look",
 }
-_asked: List[int] = []  # the signals that came while something was being written
+_waiting: List[int] = []  # the signals that came while something was being written
 _held: List[bool] = []  # an element for each `whole` that is entered
 
 
 @contextmanager
 def heeded() -> Iterator[None]:
-    """End at these signals: at once, or when what is being done as a whole is done."""
+    """End at these signals: at once, or at the end of the block that must be done as a whole."""
     before = {number: signal.signal(number, _arrives) for number in _STATUS}
     try:
         yield
@@ -37,19 +37,19 @@ def heeded() -> Iterator[None]:
 
 @contextmanager
 def whole() -> Iterator[None]:
-    """What is done in here is done as a whole, with its record or its way back."""
+    """This block is done as a whole, with its record or its way back."""
     _held.append(True)
     try:
         yield
     finally:
         _held.pop()
-        if _asked and not _held:
-            _end(_asked.pop())
+        if _waiting and not _held:
+            _end(_waiting.pop())
 
 
 def _arrives(number: int, _frame: Optional[FrameType]) -> None:
     if _held:
-        _asked.append(number)
+        _waiting.append(number)
     else:
         _end(number)
 

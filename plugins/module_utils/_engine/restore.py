@@ -113,7 +113,7 @@ def set_elsewhere(host: WritableHost, entries: Sequence[Entry]) -> Tuple[Entry, 
 
 
 def other_devices(entries: Iterable[Entry]) -> Tuple[Finding, ...]:
-    """That another device is at each of these places: it has never been what the journal's was."""
+    """A finding for each place where another device is now."""
     return tuple(
         Finding(
             concern=entry.concern,

@@ -50,7 +50,7 @@ class Outcome:
 
 
 class Session:
-    """A run on a host that runs: all of a plan is done, and what was wanted is stored in the name of `origin`."""
+    """A run on a host: all of a plan is done, and what was wanted is stored in the name of `origin`."""
 
     kind = RUNNING
     has_unit = True  # the run brings the unit, or takes it away
@@ -89,7 +89,7 @@ class Session:
         return tuple(action for action in actions if action.scope in self.kind.scopes)
 
     def outcome(self, name: str, plan: Plan, forget: Tuple[Entry, ...], keep: Optional[Stored]) -> Outcome:
-        """What comes of a plan, and of what to store."""
+        """The outcome of a plan; `keep` is stored when it is done."""
         return Outcome(name, plan, forget, self._memory(name, keep), keep)
 
     def failed(self, name: str, error: str, plan: Plan) -> Outcome:
