@@ -35,7 +35,7 @@ _NAMED: Mapping[str, Sequence[str]] = {
 
 
 def said_by(done: Run) -> List[str]:
-    """What a run reports to the operator about what it left when it took something back, a sentence for each finding."""
+    """What a run reports to the operator about what it left when it restored, a sentence for each finding."""
     return [
         f"{finding['concern']}.{finding['knob']} {finding['where']}: {finding['reason']} {finding['now']}"
         for finding in contract(done.outcomes)["findings"]
