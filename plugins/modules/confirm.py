@@ -22,7 +22,7 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Connect anew
+- name: Open a new connection
   ansible.builtin.meta: reset_connection
 
 - name: Keep the network as it is now

@@ -167,10 +167,10 @@ def main(host: Host | None = None) -> None:
     """Observe `host`, by default this machine."""
     module = HostModule("network_facts", {"sample_seconds": {"type": "int", "default": 0, "range": (0, 60)}})
     seconds = module.options["sample_seconds"]
-    here = host or Host()
-    found = observe(here)
-    seen = {"llq": ena.llq(here, found.nics), "sample": network_sample.observe(here, seconds)}
-    network = {**found.as_dict(), **seen}
+    host = host or Host()
+    facts = observe(host)
+    counters = network_sample.observe(host, seconds)
+    network = {**facts.as_dict(), "llq": ena.llq(host, facts.nics), "sample": counters}
     module.exit_json(changed=False, ansible_facts={"nearmetal": {"network": network}})
 
 
