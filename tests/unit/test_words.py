@@ -8,7 +8,14 @@ from __future__ import annotations
 from typing import Any, List
 
 import pytest
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import in_words, printable, sentence, shown, source
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import (
+    in_words,
+    printable,
+    sentence,
+    shown,
+    source,
+    status_words,
+)
 
 
 @pytest.mark.parametrize(
@@ -86,3 +93,18 @@ def test_a_sentence_keeps_what_it_says_around_a_long_value() -> None:
 )
 def test_a_source_is_named_in_words(reference: str, words: str) -> None:
     assert source(reference) == words
+
+
+@pytest.mark.parametrize(
+    ("status", "count", "words"),
+    [
+        ("ok", 1, "ok"),
+        ("would_change", 3, "would change"),
+        ("not_applicable", 1, "not applicable"),
+        ("needs_reboot", 1, "needs a reboot"),
+        ("needs_reboot", 4, "need a reboot"),
+        ("needs_restart", 2, "need a restart"),
+    ],
+)
+def test_a_status_reads_as_words_whose_verb_agrees_with_the_number(status: str, count: int, words: str) -> None:
+    assert status_words(status, count) == words
