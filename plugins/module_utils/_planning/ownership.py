@@ -43,12 +43,10 @@ class Owner(NamedTuple):
 def guarded(knobs: Sequence[Knob], owners: OwnersFacts, plan_of: Callable[[Wanted], Plan], wanted: Wanted) -> Plan:
     """The plan without what somebody else owns, each such knob refused by its owner's name.
 
-    `knobs` are the declarations of the concern, which say who may own them.
-
-    The others are planned as if those had not been asked for, so that the file for the
-    next boot holds them alone. A knob that has our value, but not the owner's, is
-    owned as well: when the owner starts again it sets its own. With `owner_conflict:
-    take_over` the plan stays, and the owner is named as advice.
+    The declarations of the concern's knobs say who may own them. The other knobs are planned as if the owned ones had
+    not been wanted, so that the file for the next boot holds the others alone. A knob that has our value, but not the
+    owner's, is owned as well: when the owner starts again it sets its own value. With `owner_conflict: take_over` the
+    plan stays, and the owner is named as advice.
     """
     plan = plan_of(wanted)
     if owners.immutable is not None:
