@@ -114,7 +114,7 @@ def test_what_was_generated_stays_as_it_is(tmp_path: Path) -> None:
     assert [problem for name in NAMES for problem in GATES[name](copy)] == []
 
 
-@pytest.mark.parametrize(("gate", "name", "there", "broken", "says"), CASES)
+@pytest.mark.parametrize(("gate", "name", "original", "broken", "says"), CASES)
 def test_a_file_that_no_longer_follows_is_named(
     tmp_path: Path, gate: str, name: str, original: str, broken: str, says: str
 ) -> None:
