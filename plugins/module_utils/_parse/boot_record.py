@@ -16,7 +16,6 @@ from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import json_text, kernel_arguments
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
 PATH = "/var/lib/nearmetal/boot_arguments.json"
 VERSION = 1
@@ -66,7 +65,7 @@ def parse(text: Optional[str]) -> Record:
     try:
         content = json_text.parse(text)
         if content["version"] != VERSION:
-            raise NearmetalError(f"it has version {shown(content['version'])}, this nearmetal writes {VERSION}")
+            raise NearmetalError(f"it has version {content['version']!r:.300}, this nearmetal writes {VERSION}")
         before = content.get("before")
         return Record(
             {name: _text(name, text) for name, text in content["arguments"].items()},
