@@ -17,7 +17,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import Wr
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import Shared
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal import Journal
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.kernel_arguments import Asked, agree
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.kernel_arguments import Claim, agree
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action
 
 
@@ -35,14 +35,14 @@ def demand_agreement(journal: Journal, actions: Sequence[Action]) -> None:
     shared, _own = split(actions)
     concern_of = {(action.what, action.where): action.concern for action in shared}
     arguments = [
-        Asked(f"{entry.concern}.{entry.knob}", str(entry.ours[-1]))
+        Claim(f"{entry.concern}.{entry.knob}", str(entry.ours[-1]))
         for entry in journal.entries()
         if isinstance(lever_of(entry.what), Shared)
         and entry.ours[-1] is not None
         and concern_of.get(entry.key) != entry.concern
     ]
     arguments += [
-        Asked(f"{action.concern}.{action.knob}", str(action.after)) for action in shared if action.after is not None
+        Claim(f"{action.concern}.{action.knob}", str(action.after)) for action in shared if action.after is not None
     ]
     agree(arguments)
 

@@ -29,11 +29,11 @@ class BlkfrontFacts(NamedTuple):
 
     def as_dict(self) -> Dict[str, Any]:
         """Plain JSON."""
-        told = self.agreements
+        lines = self.agreements
         return {
             "disks": list(self.disks),
             "parameters": dict(self.parameters),
-            "agreements": {disk: line._asdict() for disk, line in told.items()} if told is not None else None,
+            "agreements": {disk: line._asdict() for disk, line in lines.items()} if lines is not None else None,
             "refused_queues": list(self.refused_queues) if self.refused_queues is not None else None,
             "log_cut": self.log_cut,
         }

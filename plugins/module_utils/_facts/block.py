@@ -52,27 +52,27 @@ class BlockFacts(NamedTuple):
 
     def below(self, name: str) -> Tuple[str, ...]:
         """Names of the device and of all that lies below it."""
-        return disk.descended({one.name: one.below for one in self.disks}, (name,))
+        return disk.descended({device.name: device.below for device in self.disks}, (name,))
 
     def as_dict(self) -> Dict[str, Any]:
         """Plain JSON: one entry per disk."""
         return {
-            "disks": {one.name: self._disk(one) for one in self.disks},
+            "disks": {device.name: self._disk(device) for device in self.disks},
             "mounts": {point: list(names) for point, names in self.mounts.items()},
             "driver_timeout": self.driver_timeout,
             "poll_queues": self.poll_queues,
         }
 
-    def _disk(self, one: Disk) -> Dict[str, Any]:
+    def _disk(self, device: Disk) -> Dict[str, Any]:
         plain: Dict[str, Any] = {
-            "place": one.place,
-            "kind": one.kind or one.layer,
-            "model": one.model,
-            "driver": one.driver,
-            "schedulers": list(one.offered),
-            "below": list(one.below),
+            "place": device.place,
+            "kind": device.kind or device.layer,
+            "model": device.model,
+            "driver": device.driver,
+            "schedulers": list(device.offered),
+            "below": list(device.below),
         }
-        plain.update({attribute: self.now(attribute).get(one.place) for attribute in ATTRIBUTES})
+        plain.update({attribute: self.now(attribute).get(device.place) for attribute in ATTRIBUTES})
         return plain
 
 
@@ -81,13 +81,13 @@ def observe(host: Host) -> BlockFacts:
     places = sorted(disk.names(host).items(), key=lambda item: item[1])
     disks = tuple(_disk(host, place, name) for place, name in places)
     aliases = disk.aliases(host)
-    members = {one.name: one.below for one in disks}
+    members = {device.name: device.below for device in disks}
     tables: Dict[str, Dict[str, str]] = {attribute: {} for attribute in ATTRIBUTES}
-    for one in disks:
+    for device in disks:
         for attribute, table in tables.items():
-            value = read(host, one.name, attribute)
+            value = read(host, device.name, attribute)
             if value is not None:
-                table[one.place] = value
+                table[device.place] = value
     return BlockFacts(
         disks=disks,
         mounts={point: disk.descended(members, tops) for point, tops in disk.mounted(host, aliases).items()},
@@ -130,8 +130,8 @@ def kernel_choice(host: Host, name: str, attribute: str) -> Optional[str]:
 def ruled(host: Host, attribute: str) -> bool:
     """Whether a udev rule that isn't ours may set this file, so that only the next boot shows what a disk has."""
     places = [f"{folder}/{name}" for folder in _RULE_FOLDERS for name in host.names(folder) if name.endswith(".rules")]
-    others = (path for path in places if not path.startswith(_OUR_RULES))
-    return any(f"{{queue/{attribute}}}" in (host.text(path) or "") for path in others)
+    foreign_rules = (path for path in places if not path.startswith(_OUR_RULES))
+    return any(f"{{queue/{attribute}}}" in (host.text(path) or "") for path in foreign_rules)
 
 
 def requests_of(host: Host, name: str, scheduler: Optional[str]) -> Optional[str]:

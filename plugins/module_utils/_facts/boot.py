@@ -160,7 +160,9 @@ def read_entries(host: Host, provider: str, new: Optional[Mapping[str, str]] = N
     path = config_path(host, provider)
     text = new[path] if path in new else host.text(path) or ""
     found = [entry for entry in grub_config.entries(text) if not entry.recovery]
-    return tuple(BootEntry(grub_config.release(one.kernel), one.kernel, one.arguments, one.initrds) for one in found)
+    return tuple(
+        BootEntry(grub_config.release(entry.kernel), entry.kernel, entry.arguments, entry.initrds) for entry in found
+    )
 
 
 def entry_names(host: Host) -> List[str]:

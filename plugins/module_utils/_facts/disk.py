@@ -162,8 +162,8 @@ def _btrfs(host: Host, mount: mountinfo.Mount) -> Tuple[str, ...]:
     for identity in host.names("/sys/fs/btrfs"):
         members = host.names(f"/sys/fs/btrfs/{identity}/devices")
         if posixpath.basename(mount.source) in members:
-            found = (whole(host, one) for one in members)
-            return tuple(dict.fromkeys(one for one in found if one is not None))
+            found = (whole(host, member) for member in members)
+            return tuple(dict.fromkeys(member for member in found if member is not None))
     return ()
 
 
@@ -172,6 +172,6 @@ def descended(members: Dict[str, Tuple[str, ...]], tops: Tuple[str, ...]) -> Tup
     found = list(tops)
     reach = tops
     for _layer in range(_DEEPEST):
-        reach = tuple(one for top in reach for one in members.get(top, ()) if one not in found)
+        reach = tuple(name for top in reach for name in members.get(top, ()) if name not in found)
         found += list(dict.fromkeys(reach))
     return tuple(found)

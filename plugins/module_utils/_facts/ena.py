@@ -23,18 +23,18 @@ _LARGE = 512
 
 def llq(host: Host, nics: Iterable[Nic]) -> Dict[str, Optional[str]]:
     """Interface → `host` (no LLQ), `llq`, `large` (headers of 224 bytes, half a ring); None: the log doesn't say."""
-    found = [one for one in nics if one.driver == "ena"]
+    found = [nic for nic in nics if nic.driver == "ena"]
     said = log.since_boot(host) if found else None
     fallen = set()
     for message in kernel_log.messages(said.text, "LLQ is not supported") if said is not None else ():
         fallen.update(_FALLBACK.findall(message))
     answer: Dict[str, Optional[str]] = {}
-    for one in found:
-        rings = ethtool.rings(host, one.name)
-        if one.place in fallen:
-            answer[one.name] = "host"
+    for nic in found:
+        rings = ethtool.rings(host, nic.name)
+        if nic.place in fallen:
+            answer[nic.name] = "host"
         elif rings is not None and rings["tx_max"] == _LARGE:
-            answer[one.name] = "large"
+            answer[nic.name] = "large"
         else:
-            answer[one.name] = "llq" if said is not None and said.text and not said.cut else None
+            answer[nic.name] = "llq" if said is not None and said.text and not said.cut else None
     return answer

@@ -98,9 +98,9 @@ def observe(host: Host) -> HugepageFacts:
 
 def _built_with(host: Host) -> Optional[str]:
     """Who gets transparent huge pages after a boot: by the command line, else by the kernel's configuration."""
-    told = cmdline.values(cmdline.tokens(host.text("/proc/cmdline", cmdline.LONGEST) or ""), "transparent_hugepage")
-    if told and told[-1] in ("always", "madvise", "never"):
-        return told[-1]
+    words = cmdline.values(cmdline.tokens(host.text("/proc/cmdline", cmdline.LONGEST) or ""), "transparent_hugepage")
+    if words and words[-1] in ("always", "madvise", "never"):
+        return words[-1]
     release = host.line("/proc/sys/kernel/osrelease") or ""
     if not _RELEASE.fullmatch(release):
         return None

@@ -31,15 +31,16 @@ def mtus(host: Host, networkd: bool) -> Dict[str, Tuple[str, str]]:
     """Place of each interface whose MTU somebody sets → the file, and the MTU; `networkd`: whether that daemon runs."""
     suffixes = (".network", ".link") if networkd else (".link",)
     files = {suffix: tuple(_systemd(host, suffix)) for suffix in suffixes}
-    others = {**dict(_keyfiles(host)), **dict(_ifupdown(host))}
+    by_managers = {**dict(_keyfiles(host)), **dict(_ifupdown(host))}
     found = {}
     for name in host.names(NET):
         link = host.link(f"{NET}/{name}/device")
         if link is None:
             continue
         interface = _interface(host, name)
-        setting = next((one for one in (_first(of, interface) for of in files.values()) if one is not None), None)
-        setting = setting or others.get(name) or _ifcfg(host, name)
+        settings = (_first(files_of_kind, interface) for files_of_kind in files.values())
+        setting = next((setting for setting in settings if setting is not None), None)
+        setting = setting or by_managers.get(name) or _ifcfg(host, name)
         if setting is not None:
             found[os.path.basename(link)] = setting
     return found

@@ -13,10 +13,11 @@ from __future__ import annotations
 from typing import Any, Dict, Iterable, Mapping, NamedTuple, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import ethtool, interrupts, nic
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import ethtool, interrupts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files import COMPUTE_CPUS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import Nic
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import Nic, uppers
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import observe as observe_nics
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cpulist, cpumask, environment_file, proc_stat
 
 # queue label → CPUs, as a kernel list
@@ -55,27 +56,27 @@ class NetworkFacts(NamedTuple):
 
     def nic(self, place: str) -> Optional[Nic]:
         """The NIC at this place."""
-        return next((one for one in self.nics if one.place == place), None)
+        return next((nic for nic in self.nics if nic.place == place), None)
 
     def below(self, name: str) -> Tuple[str, ...]:
         """The NICs that carry the interface `name`: itself, or through bonds and VLANs those below it."""
         seen = [name]
-        for one in seen:
-            seen += [lower for lower in self.uppers.get(one, ()) if lower not in seen]
-        return tuple(one.name for one in self.nics if one.name in seen)
+        for lower in seen:
+            seen += [lower for lower in self.uppers.get(lower, ()) if lower not in seen]
+        return tuple(nic.name for nic in self.nics if nic.name in seen)
 
-    def above(self, one: Nic) -> Tuple[str, ...]:
+    def above(self, nic: Nic) -> Tuple[str, ...]:
         """The bonds, bridges and VLANs that this NIC carries."""
-        return tuple(name for name in self.uppers if one.name != name and one.name in self.below(name))
+        return tuple(name for name in self.uppers if nic.name != name and nic.name in self.below(name))
 
-    def carries_default(self, one: Nic) -> bool:
+    def carries_default(self, nic: Nic) -> bool:
         """Whether a default route goes through this NIC, itself or by a bond, bridge or VLAN above it."""
-        return any(one.name in self.below(name) for name in self.default_route)
+        return any(nic.name in self.below(name) for name in self.default_route)
 
     def as_dict(self) -> Dict[str, Any]:
         """Plain JSON: one entry per interface."""
         return {
-            "interfaces": {one.name: self._interface(one) for one in self.nics},
+            "interfaces": {nic.name: self._interface(nic) for nic in self.nics},
             "uppers": {name: list(self.below(name)) for name in self.uppers},
             "default_route": list(self.default_route),
             "default_affinity": self.default_affinity,
@@ -85,82 +86,84 @@ class NetworkFacts(NamedTuple):
             "interrupt_load": {str(cpu): round(share, 4) for cpu, share in self.load.items() if share >= 0.01},
         }
 
-    def _interface(self, one: Nic) -> Dict[str, Any]:
+    def _interface(self, nic: Nic) -> Dict[str, Any]:
         return {
-            "place": one.place,
-            "up": one.up,
-            "driver": one.driver,
-            "driver_version": self.drivers.get(one.place),
-            "node": one.node,
-            "queues": self.queues.get(one.place),
-            "queues_max": self.queues_max.get(one.place),
-            "interrupts": {vector.label: vector.irq for vector in one.vectors},
-            "surplus_interrupts": list(one.surplus),
-            "affinity": dict(self.affinity.get(one.place, {})),
-            "effective": dict(self.effective.get(one.place, {})),
-            "rps": dict(self.rps.get(one.place, {})),
-            "rfs": dict(self.rfs.get(one.place, {})),
-            "xps": dict(self.xps.get(one.place, {})),
-            "rings": fields(self.rings, one.place) or None,
-            "rings_max": _plain(self.rings_max.get(one.place)),
-            "coalesce": fields(self.coalesce, one.place) or None,
-            "offloads": fields(self.offloads, one.place) or None,
-            "mtu": self.mtu.get(one.place),
-            "txqueuelen": self.txqueuelen.get(one.place),
-            "bql": dict(self.bql.get(one.place, {})),
-            "bql_max": self.bql_max.get(one.place),
+            "place": nic.place,
+            "up": nic.up,
+            "driver": nic.driver,
+            "driver_version": self.drivers.get(nic.place),
+            "node": nic.node,
+            "queues": self.queues.get(nic.place),
+            "queues_max": self.queues_max.get(nic.place),
+            "interrupts": {vector.label: vector.irq for vector in nic.vectors},
+            "surplus_interrupts": list(nic.surplus),
+            "affinity": dict(self.affinity.get(nic.place, {})),
+            "effective": dict(self.effective.get(nic.place, {})),
+            "rps": dict(self.rps.get(nic.place, {})),
+            "rfs": dict(self.rfs.get(nic.place, {})),
+            "xps": dict(self.xps.get(nic.place, {})),
+            "rings": fields(self.rings, nic.place) or None,
+            "rings_max": _plain(self.rings_max.get(nic.place)),
+            "coalesce": fields(self.coalesce, nic.place) or None,
+            "offloads": fields(self.offloads, nic.place) or None,
+            "mtu": self.mtu.get(nic.place),
+            "txqueuelen": self.txqueuelen.get(nic.place),
+            "bql": dict(self.bql.get(nic.place, {})),
+            "bql_max": self.bql_max.get(nic.place),
         }
 
 
 def observe(host: Host) -> NetworkFacts:
     """Read /proc/interrupts, /proc/irq, /sys/class/net, and ask each driver."""
     found = interrupts.observe(host)
-    nics = nic.observe(host, found)
-    affinities = {one.place: affinity(host, one) for one in nics}
-    settings = {one.place: _Settings.of(host, one) for one in nics}
+    nics = observe_nics(host, found)
+    affinities = {nic.place: affinity(host, nic) for nic in nics}
+    settings = {nic.place: _Settings.of(host, nic) for nic in nics}
     default = host.line("/proc/irq/default_smp_affinity")
-    steered = {one.place: steering(host, one) for one in nics}
+    steered = {nic.place: steering(host, nic) for nic in nics}
     return NetworkFacts(
         nics=nics,
-        uppers=nic.uppers(host),
+        uppers=uppers(host),
         default_route=_default_route(host),
         default_affinity=_list(default),
         irqbalance=_irqbalance(host),
         isolated=_isolated(host),
         load=_load(host),
-        drivers={place: one.version for place, one in settings.items() if one.version is not None},
+        drivers={place: of_nic.version for place, of_nic in settings.items() if of_nic.version is not None},
         affinity={place: wanted(table) for place, table in affinities.items()},
         effective={
-            place: {label: one.effective for label, one in table.items() if one.effective is not None}
+            place: {label: vector.effective for label, vector in table.items() if vector.effective is not None}
             for place, table in affinities.items()
         },
-        rps={place: one.rps for place, one in steered.items()},
-        rfs={place: one.rfs for place, one in steered.items()},
-        xps={place: one.xps for place, one in steered.items()},
-        queues={one.place: queues_now(one, settings[one.place].channels) for one in nics},
-        queues_max={place: most for place, one in settings.items() for most in [one.most()] if most is not None},
-        rings=_by_field({place: now(one.rings) for place, one in settings.items() if one.rings is not None}),
+        rps={place: of_nic.rps for place, of_nic in steered.items()},
+        rfs={place: of_nic.rfs for place, of_nic in steered.items()},
+        xps={place: of_nic.xps for place, of_nic in steered.items()},
+        queues={nic.place: queues_now(nic, settings[nic.place].channels) for nic in nics},
+        queues_max={place: most for place, of_nic in settings.items() for most in [of_nic.most()] if most is not None},
+        rings=_by_field({place: now(of_nic.rings) for place, of_nic in settings.items() if of_nic.rings is not None}),
         rings_max={
-            place: {name: one.rings[name + "_max"] for name in ("rx", "tx")}
-            for place, one in settings.items()
-            if one.rings is not None
+            place: {name: of_nic.rings[name + "_max"] for name in ("rx", "tx")}
+            for place, of_nic in settings.items()
+            if of_nic.rings is not None
         },
-        coalesce=_by_field({place: one.coalesce for place, one in settings.items() if one.coalesce is not None}),
+        coalesce=_by_field(
+            {place: of_nic.coalesce for place, of_nic in settings.items() if of_nic.coalesce is not None}
+        ),
         offloads=_by_field(
             {
-                place: {name: on for name, (on, _free) in one.offloads.items()}
-                for place, one in settings.items()
-                if one.offloads is not None
+                place: {name: on for name, (on, _free) in of_nic.offloads.items()}
+                for place, of_nic in settings.items()
+                if of_nic.offloads is not None
             }
         ),
         fixed={
-            place: tuple(name for name, (_on, free) in (one.offloads or {}).items() if not free)
-            for place, one in settings.items()
+            place: tuple(name for name, (_on, free) in (of_nic.offloads or {}).items() if not free)
+            for place, of_nic in settings.items()
         },
         mtu=_numbers(host, nics, "mtu"),
         txqueuelen=_numbers(host, nics, "tx_queue_len"),
-        bql={one.place: bql(host, one) for one in nics},
-        bql_max={one.place: most for one in nics for most in [_most_in_flight(host, one)] if most is not None},
+        bql={nic.place: bql(host, nic) for nic in nics},
+        bql_max={nic.place: most for nic in nics for most in [_most_in_flight(host, nic)] if most is not None},
         compute_cpus=environment_file.assignment(host.text(COMPUTE_CPUS, 4096) or "", "COMPUTE_CPUS"),
         ena_parameters=tuple(host.names("/sys/module/ena/parameters")),
     )
@@ -168,22 +171,22 @@ def observe(host: Host) -> NetworkFacts:
 
 def fields(table: Mapping[str, Any], place: str) -> Dict[str, Any]:
     """Field → value of one NIC, from a table by place and field; empty for a driver that says nothing."""
-    here = place + "/"
-    return {key[len(here) :]: value for key, value in table.items() if key.startswith(here)}
+    prefix = place + "/"
+    return {key[len(prefix) :]: value for key, value in table.items() if key.startswith(prefix)}
 
 
 def _by_field(tables: Mapping[str, Mapping[str, Any]]) -> Dict[str, Any]:
     return {"{}/{}".format(place, field): value for place, table in tables.items() for field, value in table.items()}
 
 
-def affinity(host: Host, one: Nic) -> Dict[str, interrupts.Affinity]:
+def affinity(host: Host, nic: Nic) -> Dict[str, interrupts.Affinity]:
     """Where the interrupt of each queue may go."""
-    return {vector.label: interrupts.affinity(host, vector.irq) for vector in one.vectors}
+    return {vector.label: interrupts.affinity(host, vector.irq) for vector in nic.vectors}
 
 
 def wanted(table: Mapping[str, interrupts.Affinity]) -> Dict[str, str]:
     """Queue label → CPUs that its interrupt may go to."""
-    return {label: one.wanted for label, one in table.items() if one.wanted is not None}
+    return {label: vector.wanted for label, vector in table.items() if vector.wanted is not None}
 
 
 def delivered(before: NetworkFacts, after: NetworkFacts, place: str, online: Iterable[int], xen: bool) -> NetworkFacts:
@@ -223,29 +226,29 @@ class Steering(NamedTuple):
     xps: Dict[str, str]
 
 
-def steering(host: Host, one: Nic) -> Steering:
+def steering(host: Host, nic: Nic) -> Steering:
     """Read rps_cpus, rps_flow_cnt and xps_cpus. A NIC with one transmit queue has no xps_cpus to read."""
     found = Steering({}, {}, {})
-    for queue in one.rx:
-        folder = "{}/queues/rx-{}".format(one.folder, queue)
+    for queue in nic.rx:
+        folder = "{}/queues/rx-{}".format(nic.folder, queue)
         cpus = _list(host.line(folder + "/rps_cpus"))
         flows = _number(host, folder + "/rps_flow_cnt")
         if cpus is not None:
             found.rps["rx-{}".format(queue)] = cpus
         if flows is not None:
             found.rfs["rx-{}".format(queue)] = flows
-    for queue in one.tx:
-        cpus = _list(host.line("{}/queues/tx-{}/xps_cpus".format(one.folder, queue)))
+    for queue in nic.tx:
+        cpus = _list(host.line("{}/queues/tx-{}/xps_cpus".format(nic.folder, queue)))
         if cpus is not None:
             found.xps["tx-{}".format(queue)] = cpus
     return found
 
 
-def queues_now(one: Nic, channels: Optional[Mapping[str, int]]) -> int:
+def queues_now(nic: Nic, channels: Optional[Mapping[str, int]]) -> int:
     """Queue pairs in use: what the driver says, else what /sys lists (mlx5 of Linux 5.3 to 6.0 lists each twice)."""
     if channels is not None and (channels["combined"] or channels["rx"]):
         return channels["combined"] + channels["rx"]
-    return len(one.rx)
+    return len(nic.rx)
 
 
 def now(rings: Mapping[str, int]) -> Dict[str, int]:
@@ -253,19 +256,19 @@ def now(rings: Mapping[str, int]) -> Dict[str, int]:
     return {name: rings[name] for name in ("rx", "tx")}
 
 
-def bql(host: Host, one: Nic) -> Dict[str, int]:
+def bql(host: Host, nic: Nic) -> Dict[str, int]:
     """Transmit queue → bytes in flight that byte queue limits always allow."""
-    numbers = {"tx-{}".format(queue): _number(host, bql_file(one, queue, "limit_min")) for queue in one.tx}
+    numbers = {"tx-{}".format(queue): _number(host, bql_file(nic, queue, "limit_min")) for queue in nic.tx}
     return {label: number for label, number in numbers.items() if number is not None}
 
 
-def bql_file(one: Nic, queue: int, name: str) -> str:
+def bql_file(nic: Nic, queue: int, name: str) -> str:
     """A file of the byte queue limits of a transmit queue."""
-    return "{}/queues/tx-{}/byte_queue_limits/{}".format(one.folder, queue, name)
+    return "{}/queues/tx-{}/byte_queue_limits/{}".format(nic.folder, queue, name)
 
 
-def _most_in_flight(host: Host, one: Nic) -> Optional[int]:
-    return _number(host, bql_file(one, one.tx[0], "limit_max")) if one.tx else None
+def _most_in_flight(host: Host, nic: Nic) -> Optional[int]:
+    return _number(host, bql_file(nic, nic.tx[0], "limit_max")) if nic.tx else None
 
 
 class _Settings(NamedTuple):
@@ -278,14 +281,14 @@ class _Settings(NamedTuple):
     offloads: Optional[Dict[str, Tuple[bool, bool]]]
 
     @classmethod
-    def of(cls, host: Host, one: Nic) -> "_Settings":
-        driver = ethtool.driver(host, one.name)
+    def of(cls, host: Host, nic: Nic) -> "_Settings":
+        driver = ethtool.driver(host, nic.name)
         return cls(
             version=driver[1] if driver is not None else None,
-            channels=ethtool.channels(host, one.name),
-            rings=ethtool.rings(host, one.name),
-            coalesce=ethtool.coalesce(host, one.name),
-            offloads=ethtool.offloads(host, one.name, ethtool.feature_names(host, one.name)),
+            channels=ethtool.channels(host, nic.name),
+            rings=ethtool.rings(host, nic.name),
+            coalesce=ethtool.coalesce(host, nic.name),
+            offloads=ethtool.offloads(host, nic.name, ethtool.feature_names(host, nic.name)),
         )
 
     def most(self) -> Optional[int]:
@@ -309,7 +312,7 @@ def _isolated(host: Host) -> Optional[str]:
 
 def _load(host: Host) -> Dict[int, float]:
     times = proc_stat.parse(host.text("/proc/stat") or "")
-    return {cpu: one.interrupts / one.total for cpu, one in times.items() if one.total}
+    return {cpu: spent.interrupts / spent.total for cpu, spent in times.items() if spent.total}
 
 
 def _default_route(host: Host) -> Tuple[str, ...]:
@@ -327,7 +330,7 @@ def _default_route(host: Host) -> Tuple[str, ...]:
 
 
 def _numbers(host: Host, nics: Tuple[Nic, ...], name: str) -> Dict[str, int]:
-    found = {one.place: _number(host, "{}/{}".format(one.folder, name)) for one in nics}
+    found = {nic.place: _number(host, "{}/{}".format(nic.folder, name)) for nic in nics}
     return {place: number for place, number in found.items() if number is not None}
 
 

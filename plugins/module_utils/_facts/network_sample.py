@@ -46,7 +46,7 @@ def observe(host: Host, seconds: int, wait: Callable[[float], None] = time.sleep
 
 def _counters(host: Host) -> _Counters:
     nics = nic.observe(host, interrupts.observe(host))
-    found = {one.name: ethtool.allowances(host, one.name) for one in nics}
+    found = {interface.name: ethtool.allowances(host, interface.name) for interface in nics}
     allowances = {name: counters for name, counters in found.items() if counters is not None}
     packets = {name: _packets(host, name) for name in allowances}
     return _Counters(

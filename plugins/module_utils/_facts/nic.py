@@ -132,13 +132,13 @@ def _vectors(
     found: Interrupts, by_name: Dict[str, Tuple[Vector, ...]], owned: Set[int], aliases: Tuple[str, ...]
 ) -> Tuple[Vector, ...]:
     """The device's queue interrupts: those it owns, whatever name the interface had then; else by name."""
-    mine = []
+    found_vectors = []
     for line in found.lines:
         if line.number in owned:
             names = [irq_name.queue_of(name) for name in line.names]
-            mine += [Vector(line.number, queue.kind, queue.queue) for queue in names if queue is not None]
-    if mine:
-        return interrupts.ordered(mine)
+            found_vectors += [Vector(line.number, queue.kind, queue.queue) for queue in names if queue is not None]
+    if found_vectors:
+        return interrupts.ordered(found_vectors)
     return next((by_name[alias] for alias in aliases if alias in by_name), ())
 
 

@@ -150,11 +150,11 @@ def _profile(host: Host, name: str, read: Set[str]) -> tuned_profile.Profile:
     if path is None:
         return {}
     read.add(path)
-    own = tuned_profile.parse(host.text(path, limit=65536) or "")
+    settings = tuned_profile.parse(host.text(path, limit=65536) or "")
     whole: tuned_profile.Profile = {}
-    for parent in re.split(r"[,;\s]+", own.get("main", {}).get("include", "")):
+    for parent in re.split(r"[,;\s]+", settings.get("main", {}).get("include", "")):
         whole = tuned_profile.merged(whole, _profile(host, parent, read))
-    return tuned_profile.merged(whole, own)
+    return tuned_profile.merged(whole, settings)
 
 
 def _after_ours(host: Host) -> Iterator[Tuple[str, Tuple[str, str]]]:

@@ -160,7 +160,11 @@ def settled(before: PowerFacts, online: Iterable[int]) -> PowerFacts:
     known = {domain: cpulist.parse(cpus) for domain, cpus in before.frequency_cpus.items()}
     came = sorted(alive.difference(*known.values())) if known else []
     kind = next((re.sub("[0-9]", "", domain) for domain in known), "")
-    cpus = {domain: before.frequency_cpus[domain] for domain, theirs in known.items() if alive.intersection(theirs)}
+    cpus = {
+        domain: before.frequency_cpus[domain]
+        for domain, domain_cpus in known.items()
+        if alive.intersection(domain_cpus)
+    }
     cpus.update((f"{kind}{cpu}", str(cpu)) for cpu in came)
 
     def left(words: Optional[Mapping[str, str]]) -> Optional[Mapping[str, str]]:

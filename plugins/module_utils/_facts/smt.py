@@ -113,27 +113,27 @@ def settled(before: SmtFacts, after: SmtFacts, cpus: TopologyFacts) -> Tuple[Smt
     Who is whose sibling among CPUs that come isn't known before they are there.
     """
     if after.control != before.control:
-        gone_now = together(before.offline, cpulist.render(seconds(cpus) or ()))
-        after = after._replace(offline=gone_now if after.control == "off" else "")
-    gone = frozenset(cpulist.parse(after.offline or ""))
-    online = tuple(cpu for cpu in cpus.cpus_present or () if cpu not in gone)
+        offline_now = together(before.offline, cpulist.render(seconds(cpus) or ()))
+        after = after._replace(offline=offline_now if after.control == "off" else "")
+    offline = frozenset(cpulist.parse(after.offline or ""))
+    online = tuple(cpu for cpu in cpus.cpus_present or () if cpu not in offline)
     known = frozenset(cpus.cpus_online or ()) >= frozenset(online)
     return after, cpus._replace(
         cpus_online=online,
-        cpus_offline=tuple(sorted(gone)),
-        sockets=_without(cpus.sockets, gone) if known else None,
-        cores=_without(cpus.cores, gone) if known else None,
-        caches=tuple(cache._replace(shared=_without(cache.shared, gone) or ()) for cache in cpus.caches),
+        cpus_offline=tuple(sorted(offline)),
+        sockets=_without(cpus.sockets, offline) if known else None,
+        cores=_without(cpus.cores, offline) if known else None,
+        caches=tuple(cache._replace(shared=_without(cache.shared, offline) or ()) for cache in cpus.caches),
         nodes=tuple(
             node._replace(cpus=left, cpulist=cpulist.render(left))
             for node in cpus.nodes
-            for left in [tuple(cpu for cpu in node.cpus if cpu not in gone)]
+            for left in [tuple(cpu for cpu in node.cpus if cpu not in offline)]
         ),
     )
 
 
-def _without(sets: Optional[Tuple[Cpus, ...]], gone: FrozenSet[int]) -> Optional[Tuple[Cpus, ...]]:
+def _without(sets: Optional[Tuple[Cpus, ...]], offline: FrozenSet[int]) -> Optional[Tuple[Cpus, ...]]:
     if sets is None:
         return None
-    left = (tuple(cpu for cpu in cpus if cpu not in gone) for cpus in sets)
+    left = (tuple(cpu for cpu in cpus if cpu not in offline) for cpus in sets)
     return tuple(cpus for cpus in left if cpus)

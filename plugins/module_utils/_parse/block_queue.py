@@ -64,15 +64,15 @@ def remembered(attribute: str, value: Optional[str]) -> Optional[str]:
     """One word for all that a written value may read as, so that a value of ours is recognised again."""
     if value is None or not valid(attribute, value) or attribute == "scheduler":
         return value
-    asked = int(value)
+    requested = int(value)
     if attribute == "io_timeout":
-        if asked >= 1 << 31 or asked in _timeouts(LONGEST_MS):
+        if requested >= 1 << 31 or requested in _timeouts(LONGEST_MS):
             return str(LONGEST_MS)
-        return str(-(-asked // _STEP_MS) * _STEP_MS)
+        return str(-(-requested // _STEP_MS) * _STEP_MS)
     if attribute == "nr_requests":
-        return str(max(asked, _LEAST_REQUESTS))
+        return str(max(requested, _LEAST_REQUESTS))
     if attribute == "read_ahead_kb":
-        return str(asked - asked % max(_PAGES_KIB))
+        return str(requested - requested % max(_PAGES_KIB))
     return value
 
 
@@ -85,20 +85,20 @@ def _read_back(attribute: str, wanted: str) -> FrozenSet[str]:
     """What the kernel may show after `wanted` was written."""
     if not valid(attribute, wanted) or attribute == "scheduler":
         return frozenset((wanted,))
-    asked = int(wanted)
+    requested = int(wanted)
     if attribute == "io_timeout":
-        return frozenset(map(str, _timeouts(asked)))
+        return frozenset(map(str, _timeouts(requested)))
     if attribute == "nr_requests":
-        return frozenset((str(max(asked, _LEAST_REQUESTS)),))
+        return frozenset((str(max(requested, _LEAST_REQUESTS)),))
     if attribute == "read_ahead_kb":
-        return frozenset(str(asked - asked % page) for page in _PAGES_KIB)
+        return frozenset(str(requested - requested % page) for page in _PAGES_KIB)
     return frozenset((wanted,))
 
 
-def _timeouts(asked: int) -> FrozenSet[int]:
+def _timeouts(requested: int) -> FrozenSet[int]:
     """Milliseconds → ticks, rounded up, → milliseconds in 32 bits."""
-    if asked < 1 << 31:
-        return frozenset(_milliseconds(-(-asked * rate // 1000), rate) for rate in _HZ)
+    if requested < 1 << 31:
+        return frozenset(_milliseconds(-(-requested * rate // 1000), rate) for rate in _HZ)
     return frozenset((int(of_argument(LONGEST_MS)), *(_milliseconds(_LONGEST_TICKS, rate) for rate in _HZ)))
 
 

@@ -32,9 +32,9 @@ def read(place: Pattern[str], text: str) -> Optional[str]:
 
 def append(line: str, tokens: Tuple[str, ...]) -> str:
     """The line with ours: last, but before a "--", because init gets what follows."""
-    there = cmdline.tokens(line)
-    if "--" in there:
-        return " ".join(kernel_arguments.merge(there, tokens))
+    present = cmdline.tokens(line)
+    if "--" in present:
+        return " ".join(kernel_arguments.merge(present, tokens))
     return " ".join((line, *tokens))
 
 
@@ -43,26 +43,26 @@ def foreign(line: str, ours: Mapping[str, Tuple[str, ...]], last: bool) -> str:
 
     With `last` only what has the last word can be ours, as where it isn't known whether it was ever written.
     """
-    there = cmdline.tokens(line)
-    gone: Tuple[str, ...] = ()
+    present = cmdline.tokens(line)
+    removed: Tuple[str, ...] = ()
     for name in sorted(ours):
         texts = [kernel_arguments.ours(text) for text in ours[name]]
         found = [
             tokens
             for tokens in texts
-            if (kernel_arguments.in_force(there, tokens) if last else set(tokens) <= set(there))
+            if (kernel_arguments.in_force(present, tokens) if last else set(tokens) <= set(present))
         ]
-        gone += max(found, key=lambda tokens: (_place(there, tokens[-1]), len(tokens)), default=())
-    return _less(line, there, gone)
+        removed += max(found, key=lambda tokens: (_place(present, tokens[-1]), len(tokens)), default=())
+    return _less(line, present, removed)
 
 
-def _place(there: Tuple[str, ...], token: str) -> int:
-    return max((place for place, each in enumerate(there) if each == token), default=-1)
+def _place(present: Tuple[str, ...], token: str) -> int:
+    return max((place for place, each in enumerate(present) if each == token), default=-1)
 
 
-def _less(line: str, there: Tuple[str, ...], gone: Tuple[str, ...]) -> str:
-    end = " ".join(("", *gone))
+def _less(line: str, present: Tuple[str, ...], removed: Tuple[str, ...]) -> str:
+    end = " ".join(("", *removed))
     if line.endswith(end):
         return line[: len(line) - len(end)]
-    left = kernel_arguments.without(there, gone)
-    return " ".join(left) if left != there else line
+    left = kernel_arguments.without(present, removed)
+    return " ".join(left) if left != present else line

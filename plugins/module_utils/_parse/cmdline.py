@@ -63,7 +63,7 @@ def values(arguments: tuple[str, ...], name: str) -> tuple[str | None, ...]:
     for token in arguments:
         if token == "--":
             break
-        this, value = split(token)
-        if this.replace("-", "_") == wanted:
+        argument, value = split(token)
+        if argument.replace("-", "_") == wanted:
             found.append(value)
     return tuple(found)

@@ -63,5 +63,5 @@ def is_stub(text: str) -> bool:
 
 def _recovery(words: str) -> bool:
     """Titles are translated, so the id decides where there is one."""
-    told: Optional["re.Match[str]"] = _ID.search(words)
-    return "recovery" in (told.group(1) if told else words)
+    named: Optional["re.Match[str]"] = _ID.search(words)
+    return "recovery" in (named.group(1) if named else words)

@@ -23,7 +23,7 @@ NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}", re.ASCII)
 LONGEST = 2047
 
 
-class Asked(NamedTuple):
+class Claim(NamedTuple):
     """What one concern asks for: `text` is one argument, or several whose order matters, with blanks between."""
 
     by: str  # concern.knob, for the operator
@@ -58,20 +58,20 @@ def same(arguments: Tuple[str, ...], wanted: Tuple[str, ...]) -> Tuple[str, ...]
 
 def in_force(arguments: Tuple[str, ...], wanted: Tuple[str, ...]) -> bool:
     """Whether `wanted` has the last word among the arguments of its names."""
-    there = tuple(_plain(token) for token in same(arguments, wanted))
-    return there[-len(wanted) :] == tuple(_plain(token) for token in wanted)
+    present = tuple(_plain(token) for token in same(arguments, wanted))
+    return present[-len(wanted) :] == tuple(_plain(token) for token in wanted)
 
 
-def merge(foreign: Tuple[str, ...], mine: Tuple[str, ...]) -> Tuple[str, ...]:
+def merge(foreign: Tuple[str, ...], our_tokens: Tuple[str, ...]) -> Tuple[str, ...]:
     """All that isn't ours as it stands, then ours; before a "--", because init gets what follows."""
     head = _for_kernel(foreign)
-    return head + mine + foreign[len(head) :]
+    return head + our_tokens + foreign[len(head) :]
 
 
-def without(arguments: Tuple[str, ...], mine: Tuple[str, ...]) -> Tuple[str, ...]:
+def without(arguments: Tuple[str, ...], our_tokens: Tuple[str, ...]) -> Tuple[str, ...]:
     """The arguments less one of each of ours, the last one: an equal one before it is somebody else's."""
     left = list(arguments)
-    for token in reversed(mine):
+    for token in reversed(our_tokens):
         for place in reversed(range(len(left))):
             if left[place] == token:
                 del left[place]
@@ -79,23 +79,23 @@ def without(arguments: Tuple[str, ...], mine: Tuple[str, ...]) -> Tuple[str, ...
     return tuple(left)
 
 
-def agree(asked: Iterable[Asked]) -> Tuple[str, ...]:
+def agree(claims: Iterable[Claim]) -> Tuple[str, ...]:
     """The tokens of all concerns, one after the other.
 
     Raises NearmetalError when two want different values of one argument; it names both.
     """
-    taken: List[Tuple[Asked, Tuple[str, ...]]] = []
-    for new in asked:
-        tokens = ours(new.text)
-        for old, theirs in taken:
-            if names(tokens) & names(theirs) and tokens != theirs:
+    taken: List[Tuple[Claim, Tuple[str, ...]]] = []
+    for claim in claims:
+        tokens = ours(claim.text)
+        for earlier, taken_tokens in taken:
+            if names(tokens) & names(taken_tokens) and tokens != taken_tokens:
                 raise NearmetalError(
-                    f"{old.by} wants the kernel argument {old.text} and {new.by} wants {new.text}:"
+                    f"{earlier.by} wants the kernel argument {earlier.text} and {claim.by} wants {claim.text}:"
                     " both can't have their way; leave one of these options out"
                 )
-        if all(tokens != theirs for _old, theirs in taken):
-            taken.append((new, tokens))
-    return tuple(token for _asked, tokens in taken for token in tokens)
+        if all(tokens != taken_tokens for _earlier, taken_tokens in taken):
+            taken.append((claim, tokens))
+    return tuple(token for _claim, tokens in taken for token in tokens)
 
 
 def too_long(image: Optional[str], arguments: Tuple[str, ...]) -> int:

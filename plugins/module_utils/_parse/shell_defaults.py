@@ -40,7 +40,7 @@ class _Line(NamedTuple):
     text: str
     code: str  # the same without comments
     inside: bool  # of a condition, a loop or a function
-    here: bool  # it begins a here-document
+    here_document: bool  # it begins a here-document
 
 
 def find(text: str, name: str) -> Place:
@@ -51,7 +51,7 @@ def find(text: str, name: str) -> Place:
     mentioned = re.compile(rf"(?<![A-Za-z0-9_]){name}(?![A-Za-z0-9_])")
     found = Place()
     for line in _lines(text):
-        if line.here:
+        if line.here_document:
             return Place(found.span, f"line {line.number} begins a here-document")
         if not mentioned.search(line.code):
             continue
@@ -70,7 +70,7 @@ def unfinished(text: str) -> str:
         return f"the file is longer than {LONGEST >> 10} KiB"
     for line in _lines(text):
         first = line.code.split(None, 1)[:1]
-        if line.here:
+        if line.here_document:
             return ""
         if line.text.endswith("\r"):
             return f"line {line.number} ends in CR LF"
@@ -96,7 +96,7 @@ def _form(line: _Line, name: str) -> str:
 
 
 def _lines(text: str) -> Iterator[_Line]:
-    number, start, place, depth, here = 1, 0, 0, 0, False
+    number, start, place, depth, here_document = 1, 0, 0, 0, False
     code = []
     command = True  # whether the next word may be a word of the shell
     while place < len(text):
@@ -106,7 +106,7 @@ def _lines(text: str) -> Iterator[_Line]:
         place = match.end()
         kind, piece = match.lastgroup, match[0]
         code.append("" if kind == "comment" else piece)
-        here = here or kind == "here"
+        here_document = here_document or kind == "here"
         if kind == "word":
             first = piece.rstrip("()")
             depth = max(0, depth + (piece in _OPENING) - (piece in _CLOSING)) if command or piece in "{}" else depth
@@ -116,11 +116,11 @@ def _lines(text: str) -> Iterator[_Line]:
         elif kind == "end":
             command = True
             if piece.endswith("\n") or "\n" in piece:
-                yield _Line(number, start, text[start:place].rstrip("\n"), "".join(code), depth > 0, here)
+                yield _Line(number, start, text[start:place].rstrip("\n"), "".join(code), depth > 0, here_document)
                 number += text.count("\n", start, place)
-                start, code, here = place, [], False
+                start, code, here_document = place, [], False
     if start < len(text):
-        yield _Line(number, start, text[start:], "".join(code), depth > 0, here)
+        yield _Line(number, start, text[start:], "".join(code), depth > 0, here_document)
 
 
 def _open(line: str) -> bool:

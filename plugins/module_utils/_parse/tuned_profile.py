@@ -43,10 +43,10 @@ def merged(parent: Mapping[str, Mapping[str, str]], child: Mapping[str, Mapping[
     for section, options in child.items():
         if options.get("replace", "").lower() in TRUE:
             both[section] = {}
-        own = dict(options)
-        dropped = re.split(r"[,;\s]+", own.pop("drop", ""))
-        there = both.setdefault(section, {})
+        added = dict(options)
+        dropped = re.split(r"[,;\s]+", added.pop("drop", ""))
+        result = both.setdefault(section, {})
         for option in (*_OF_EACH, *dropped):
-            there.pop(option, None)
-        there.update(own)
+            result.pop(option, None)
+        result.update(added)
     return both

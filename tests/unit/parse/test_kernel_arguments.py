@@ -11,7 +11,7 @@ import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import boot_entry, boot_line, cmdline, grub_config
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.kernel_arguments import (
-    Asked,
+    Claim,
     agree,
     in_force,
     merge,
@@ -82,13 +82,13 @@ def test_what_a_shell_could_read_differently_is_never_ours(text: str) -> None:
 
 def test_two_concerns_that_disagree_are_both_named() -> None:
     with pytest.raises(NearmetalError) as caught:
-        agree([Asked("numa.balancing", "numa_balancing=disable"), Asked("hpc.numa", "numa-balancing=enable")])
+        agree([Claim("numa.balancing", "numa_balancing=disable"), Claim("hpc.numa", "numa-balancing=enable")])
     for part in ("numa.balancing", "numa_balancing=disable", "hpc.numa", "numa-balancing=enable"):
         assert part in str(caught.value)
 
 
 def test_two_concerns_that_agree_get_it_once() -> None:
-    assert agree([Asked("a.x", "nosmt"), Asked("b.y", "tsc=reliable"), Asked("c.z", "nosmt")]) == (
+    assert agree([Claim("a.x", "nosmt"), Claim("b.y", "tsc=reliable"), Claim("c.z", "nosmt")]) == (
         "nosmt",
         "tsc=reliable",
     )

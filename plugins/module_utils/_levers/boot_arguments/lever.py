@@ -54,7 +54,7 @@ class BootArguments(Shared, OnDisk):
             text = self.remembered(value)
             if text is not None:
                 arguments[where] = str(text)
-        kernel_arguments.agree(kernel_arguments.Asked(where, text) for where, text in sorted(arguments.items()))
+        kernel_arguments.agree(kernel_arguments.Claim(where, text) for where, text in sorted(arguments.items()))
         provider = _provider(host)
         foreign = provider.foreign(host, known, arguments)
         changing = Record(arguments, known.texts(), {**known.foreign, **foreign})
