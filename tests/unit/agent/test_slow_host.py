@@ -137,8 +137,8 @@ def test_a_restore_that_it_waited_for_leaves_it_nothing_to_do(tmp_path: Path, ca
     assert host.written == []
 
 
-# Runs in a process of its own, without what a site adds: the look, and then which modules it imported.
-LOOK = """
+# Runs a command in a process of its own, without what a site adds, and prints which modules it imported.
+IMPORTED = """
 import sys
 sys.path.insert(0, sys.argv[1])
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main
@@ -146,16 +146,39 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import Wr
 class Root(WritableHost):
     def is_root(self):
         return True
-code = main(["reapply", "--if-changed"], Root(sys.argv[2]))
+code = main(sys.argv[3:], Root(sys.argv[2]))
 print(code, *sys.modules)
 """
+
+
+def imported(host: FakeKernel, *words: str) -> "set[str]":
+    argv = [sys.executable, "-I", "-S", "-c", IMPORTED, str(Path(host.root) / AGENT), host.root, *words]
+    said = subprocess.run(argv, stdout=subprocess.PIPE, check=True, text=True).stdout
+    code, *modules = said.splitlines()[-1].split()
+    assert code == "0"
+    return {name.split(".module_utils.")[-1] for name in modules}
 
 
 def test_a_look_that_finds_no_change_imports_next_to_nothing(host: FakeKernel, call: Call) -> None:
     call(clocksource.main, host, source="auto")
     assert command(["reapply"], host) == 0
-    argv = [sys.executable, "-I", "-S", "-c", LOOK, str(Path(host.root) / AGENT), host.root]
-    code, *modules = subprocess.run(argv, stdout=subprocess.PIPE, check=True, text=True).stdout.split()
-    assert code == "0"
     costly = {"argparse", "dataclasses", "hashlib", "json", "re", "shutil", "socket", "subprocess", "typing"}
-    assert not costly & set(modules), "every host looks every two minutes, and nearly all that it costs is importing"
+    assert not costly & imported(host, "reapply", "--if-changed"), (
+        "every host looks every two minutes, and nearly all that it costs is importing"
+    )
+
+
+def test_a_plan_imports_only_what_it_is_about(host: FakeKernel, call: Call) -> None:
+    call(clocksource.main, host, source="auto")
+    modules = imported(host, "reapply")
+    assert {"_facts.clock", "_concerns.clocksource"} <= modules
+    unneeded = {
+        "hashlib",
+        "zipfile",
+        "_agent.report",
+        "_concerns.numa",
+        "_facts.block",
+        "_facts.running",
+        "_levers.block",
+    }
+    assert not {*unneeded, "_workloads.registry"} & modules
