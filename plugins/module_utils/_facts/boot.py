@@ -94,6 +94,14 @@ class BootFacts(NamedTuple):
         return {"loader": self.loader, "provider": self.provider, "arguments": dict(self.arguments)}
 
 
+def read_record(host: Host) -> boot_record.Record:
+    """Our own record. Raises NearmetalError when it isn't ours, or no file, which isn't the same as none."""
+    text = host.text(boot_record.PATH, limit=65536)
+    if host.link(boot_record.PATH) is not None or (text is None and host.exists(boot_record.PATH)):
+        raise NearmetalError(f"{boot_record.PATH} is no regular file: look at it, move it away, and run again")
+    return boot_record.parse(text)
+
+
 def observe(host: Host) -> BootFacts:
     """Read the running command line, the boot loader's files and our own record.
 
@@ -104,7 +112,7 @@ def observe(host: Host) -> BootFacts:
     provider = _provider(host, loader)
     entries = read_entries(host, provider) if provider else None
     configured = _configured(host, provider)
-    record = boot_record.parse(host.text(boot_record.PATH, limit=65536))
+    record = read_record(host)
     return BootFacts(
         loader=loader,
         provider=provider,

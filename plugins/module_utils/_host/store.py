@@ -40,6 +40,8 @@ def explain(path: str, error: OSError) -> NearmetalError:
         return NearmetalError(
             f"{path}: its file system is read-only, so this host can't keep a way back; run elsewhere"
         )
+    if error.errno == errno.EISDIR:
+        return NearmetalError(f"{path} is a directory, so it isn't ours: move it away and run again")
     if error.errno in (errno.EACCES, errno.EPERM):
         return NearmetalError(f"{path}: permission denied; nearmetal needs root (become: true)")
     return NearmetalError(f"{path}: {os.strerror(error.errno or 0)}")
@@ -98,7 +100,10 @@ def read_file(host: WritableHost, path: str) -> bytes | None:
                 descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=parent)
             except OSError as error:
                 if error.errno == errno.ELOOP:
-                    raise NearmetalError(f"{path} is a symbolic link: remove it and run again") from None
+                    raise NearmetalError(
+                        f"{path} is a symbolic link, which nearmetal doesn't follow: put the file there or move the"
+                        " link away, and run again"
+                    ) from None
                 raise
             with os.fdopen(descriptor, "rb") as stream:
                 if not stat.S_ISREG(os.fstat(descriptor).st_mode):

@@ -47,7 +47,7 @@ class BootArguments(Shared, OnDisk):
     def write_all(self, host: WritableHost, values: Mapping[str, Value]) -> None:
         if not values:
             return
-        known = boot_record.parse(host.text(boot_record.PATH, limit=65536))
+        known = boot.read_record(host)
         arguments = dict(known.arguments)
         for where, value in values.items():
             arguments.pop(where, None)
@@ -88,7 +88,7 @@ class BootArguments(Shared, OnDisk):
         facts = boot.observe(host)
         booted_with = facts.now(where)
         if value is None and facts.provider is not None:
-            record = boot_record.parse(host.text(boot_record.PATH, limit=65536))
+            record = boot.read_record(host)
             if PROVIDERS[facts.provider].stays(host, record.arguments.get(where, ""), record):
                 return ""
         if facts.booted(str(value)) if value is not None else not booted_with:
