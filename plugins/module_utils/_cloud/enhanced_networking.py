@@ -20,6 +20,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Nearme
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan
 
 CONCERN = "enhanced_networking"
+_MOST = {"stop_at_once": 10000, "stop_timeout": 86400}
 _GAIN = "Netflix: 200 k → 2 M packets per second; Aerospike: throughput 3 ×"
 # How the kernel names Xen's split driver: in sysfs, in the module's name, in ethtool.
 _SPLIT_DRIVERS = ("vif", "xen_netfront", "xen-netfront")
@@ -220,8 +221,9 @@ def drivers(hosts: Optional[Sequence[Mapping[str, Any]]]) -> Mapping[str, Driver
 
 def answer(options: Mapping[str, Any], check: bool) -> Dict[str, Any]:
     """The module's result; `failed` is true in it when a change did not succeed."""
-    if options["stop_at_once"] < 1 or options["stop_timeout"] < 1:
-        raise NearmetalError("stop_at_once and stop_timeout must be at least 1")
+    for option, most in _MOST.items():
+        if not 1 <= options[option] <= most:
+            raise NearmetalError(f"{option} is a whole number from 1 to {most}, not {options[option]}")
     with deadline(options["timeout"]):
         seen = observe(options, with_status=True)
     hosts = drivers(options["hosts"])

@@ -57,6 +57,9 @@ _NOT_ALLOWED = ("AccessDenied", "AccessDeniedException", "UnauthorizedOperation"
 _CLOCK_CODES = ("AuthFailure", "RequestExpired", "RequestTimeTooSkewed", "SignatureDoesNotMatch")
 
 
+_LONGEST_DEADLINE = 86400  # a day; the kernel's timer doesn't take every number
+
+
 class _Late(BaseException):
     """The deadline has passed. Not an Exception, so that boto can't take it for a fault of the network and retry."""
 
@@ -65,8 +68,8 @@ class _Late(BaseException):
 def deadline(seconds: int) -> Iterator[None]:
     """End whatever runs inside after `seconds`, with NearmetalError. For the main thread of a module."""
 
-    if seconds < 1:
-        raise NearmetalError(f"timeout: {seconds}: it must be at least 1 second")
+    if not 1 <= seconds <= _LONGEST_DEADLINE:
+        raise NearmetalError(f"timeout: {seconds}: it must be at least 1 second, and at most {_LONGEST_DEADLINE}")
 
     def ring(_signal: int, _frame: Any) -> None:
         raise _Late

@@ -378,3 +378,11 @@ def test_no_type_of_the_table_throws_or_gets_what_it_can_not_have() -> None:
         assert ("ena" in changed) == (kind.ena == "supported"), name
         assert ("sriov" in changed) == kind.sriov, name
         assert not (kind.host_class == "nitro" and changed), name
+
+
+@pytest.mark.parametrize(("option", "most"), [("stop_at_once", 10000), ("stop_timeout", 86400)])
+@pytest.mark.parametrize("number", [0, -1, 10**30])
+def test_a_number_without_sense_is_named_with_its_range(run: Any, option: str, most: int, number: int) -> None:
+    result = run("enhanced_networking", instance_ids=[], **{option: number})
+    assert result["failed"]
+    assert result["msg"] == f"{option} is a whole number from 1 to {most}, not {number}"

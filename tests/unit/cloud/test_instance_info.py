@@ -189,6 +189,7 @@ def test_types_are_the_apis_when_one_of_two_regions_could_say_them(run: Any, aws
         ({"filters": {}, "assume_roles": {"a": "b"}}, "assume_roles: a: 'b' is no role"),
         ({"filters": {}, "profile": "nobody"}, "nobody"),
         ({"filters": {}, "timeout": 0}, "timeout: 0: it must be at least 1 second"),
+        ({"filters": {}, "timeout": 10**30}, "it must be at least 1 second, and at most 86400"),
         ({"filters": {}, "timeout": -1}, "timeout: -1: it must be at least 1 second"),
     ],
 )
