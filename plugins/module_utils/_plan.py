@@ -8,8 +8,6 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, Mapping, Tuple, Union
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import source
-
 # A value of a knob: None means "absent". A mapping is a table (queue -> CPUs, cpu -> state).
 Value = Union[None, bool, int, str, Mapping[str, Any]]
 
@@ -38,7 +36,7 @@ class Action:
     before: Value
     after: Value
     reason: str
-    reference: str  # id of docs/evidence.md, kernel commit or page that the reason rests on
+    reference: str  # the talk, page or kernel commit that the reason rests on
     where: str = ""  # stable identity (cpu, node, device and queue), never an IRQ number
     scope: str = "runtime"  # runtime | boot
     disruptive: bool = False
@@ -47,7 +45,7 @@ class Action:
 
     def as_dict(self) -> dict[str, Any]:
         """The action as plain JSON data, as the result contract shows it."""
-        return {**asdict(self), "reference": source(self.reference)}
+        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -67,7 +65,7 @@ class Finding:
 
     def as_dict(self) -> dict[str, Any]:
         """The finding as plain JSON data, as the result contract shows it."""
-        return {**asdict(self), "reference": source(self.reference)}
+        return asdict(self)
 
 
 @dataclass(frozen=True)

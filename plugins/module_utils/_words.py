@@ -12,15 +12,6 @@ LONGEST_VALUE = 300  # characters that a message shows of a value
 LONGEST_SENTENCE = 1500  # characters of one sentence, whatever values are in it
 _STATUSES = {"needs_reboot": "needs a reboot", "needs_restart": "needs a restart"}
 
-# The documents behind the ids of docs/evidence.md, as an operator knows them.
-_DOCUMENTS = {
-    "S0": "AWS, 2017",
-    "S1": "Aerospike, 2014",
-    "S2": "UnixBench on PV and HVM, 2014",
-    "S3": "StorageReview, 2018",
-    "S4": "Netflix, 2014–2017",
-}
-_ID = re.compile(r"(S[0-4])-\d{2}", re.ASCII)
 _LONG_WORD = re.compile(r"\S{%d,}" % (LONGEST_VALUE + 1))
 
 
@@ -83,17 +74,6 @@ def sentence(text: str) -> str:
     """A whole message as it leaves us: one line, printable, no word longer than LONGEST_VALUE, nothing endless."""
     short = _LONG_WORD.sub(lambda word: clipped(word[0], LONGEST_VALUE), printable(text))
     return clipped(short, LONGEST_SENTENCE)
-
-
-def source(reference: str) -> str:
-    """What a statement rests on, in words instead of the ids that docs/evidence.md explains."""
-    if not re.search(r"(?:^|[;,] )(?:S[0-4]-\d{2}|ec2\.md )", reference):
-        return reference
-    parts = []
-    for part in re.split(r"[;,] ", reference):
-        known = _ID.fullmatch(part)
-        parts.append(_DOCUMENTS[known[1]] if known else f"docs/{part}" if part.startswith("ec2.md ") else part)
-    return "; ".join(dict.fromkeys(parts))
 
 
 def _leaves(value: Any) -> List[Any]:

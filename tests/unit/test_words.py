@@ -13,7 +13,6 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._words import (
     printable,
     sentence,
     shown,
-    source,
     status_words,
 )
 
@@ -78,21 +77,6 @@ def test_a_sentence_keeps_what_it_says_around_a_long_value() -> None:
     value = "x" * 1_000_000
     assert sentence(f"{value} is no clock source: use tsc") == "x" * 299 + "… is no clock source: use tsc"
     assert len(sentence("word " * 1_000_000)) == 1500
-
-
-@pytest.mark.parametrize(
-    ("reference", "words"),
-    [
-        ("", ""),
-        ("S0-12", "AWS, 2017"),
-        ("S0-11, S0-14, kernel 7539b174aef4", "AWS, 2017; kernel 7539b174aef4"),
-        ("S1-08, S4-13; ec2.md 2.9", "Aerospike, 2014; Netflix, 2014–2017; docs/ec2.md 2.9"),
-        ("SAP 2684254, S0-24", "SAP 2684254; AWS, 2017"),
-        ("docs/unit.md", "docs/unit.md"),
-    ],
-)
-def test_a_source_is_named_in_words(reference: str, words: str) -> None:
-    assert source(reference) == words
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,7 @@ def plan(instance: InstanceFacts, kind: TypeFacts, facts: CreditFacts, wanted: M
 
 def _say(instance: InstanceFacts, knob: str, status: str, reason: str, now: Value, wanted: Value = None) -> Finding:
     return Finding(
-        CONCERN, knob, status, reason, now=now, wanted=wanted, reference="S0-18, S0-20", where=instance.instance_id
+        CONCERN, knob, status, reason, now=now, wanted=wanted, reference="AWS, 2017", where=instance.instance_id
     )
 
 
@@ -109,7 +109,7 @@ def _specification(
         before=now,
         after=then,
         reason=reason,
-        reference="S0-18, S0-20",
+        reference="AWS, 2017",
         where=instance.instance_id,
     )
     return [action], [_say(instance, "specification", "would_change", reason, now, then)]

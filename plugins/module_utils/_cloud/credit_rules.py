@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""CPU credits of burstable instances: today's rules (S0-19, S0-20). Pure. PRIVATE to the collection.
+"""CPU credits of burstable instances: today's rules. Pure. PRIVATE to the collection.
 
 Figures and formulas are those of AWS's pages "CPU credits and baseline utilization" and "Monitor your
 CPU credits". One credit is one vCPU at 100 % for one minute. The talk of 2017 let credits expire after

@@ -158,7 +158,7 @@ def _action(attribute: _Attribute, instance: InstanceFacts, reason: str) -> Acti
         before=False,
         after=True,
         reason=f"{reason}{'; stops and starts the instance' if stops else ''}{address}{forever}",
-        reference="S0-37, S1-04, S4-01",
+        reference="AWS, 2017; Aerospike, 2014; Netflix, 2014–2017",
         where=instance.instance_id,
         scope="boot",
         disruptive=stops,
@@ -175,7 +175,7 @@ def _finding(attribute: _Attribute, instance: InstanceFacts, status: str, reason
         reason,
         now="enabled" if attribute.set else "disabled",
         wanted="enabled" if is_wanted else None,
-        reference="S0-37",
+        reference="AWS, 2017",
         where=instance.instance_id,
         gain=gain,
     )
@@ -185,7 +185,15 @@ def _driver(instance: InstanceFacts, kind: TypeFacts, host: Optional[DriverFacts
     """Whether the driver that runs is the one that the attributes promise: set is not the same as in use."""
 
     def say(status: str, reason: str, now: Any) -> Finding:
-        return Finding(CONCERN, "driver", status, reason, now=now, reference="S0-37, S4-01", where=instance.instance_id)
+        return Finding(
+            CONCERN,
+            "driver",
+            status,
+            reason,
+            now=now,
+            reference="AWS, 2017; Netflix, 2014–2017",
+            where=instance.instance_id,
+        )
 
     if host is None or not host.in_use:
         return say("unknown", "the host was not asked which driver its interfaces run on", None)

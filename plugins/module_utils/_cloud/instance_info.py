@@ -44,7 +44,7 @@ def plan(instance: InstanceFacts, kind: TypeFacts) -> Plan:
             "advice",
             "paravirtual: no enhanced networking, and system calls go through the hypervisor; move to an HVM image",
             "paravirtual",
-            "S2-01, S1-03",
+            "UnixBench on PV and HVM, 2014; Aerospike, 2014",
             "UnixBench, 2014: index 2.6 × on HVM; Aerospike, 2014: network 3 × with enhanced networking",
         )
     elif instance.virtualization:
@@ -53,27 +53,27 @@ def plan(instance: InstanceFacts, kind: TypeFacts) -> Plan:
             "ok",
             f"{instance.virtualization} on {instance.host_class}",
             instance.virtualization,
-            "S2-01",
+            "UnixBench on PV and HVM, 2014",
         )
     if kind.source == "name":
-        say("generation", "unknown", f"nothing is known about {instance.instance_type}", None, "S0-41")
+        say("generation", "unknown", f"nothing is known about {instance.instance_type}", None, "AWS, 2017")
     elif kind.current_generation is False:
         say(
             "generation",
             "advice",
             f"{instance.instance_type} is of a previous generation; move to a current one",
             "previous",
-            "S0-41",
+            "AWS, 2017",
         )
     else:
-        say("generation", "ok", f"{instance.instance_type} is of a current generation", "current", "S0-41")
+        say("generation", "ok", f"{instance.instance_type} is of a current generation", "current", "AWS, 2017")
     if instance.tenancy and instance.tenancy != "default":
         say(
             "tenancy",
             "advice",
             f"{instance.tenancy} tenancy: measured without any gain over shared tenancy",
             instance.tenancy,
-            "S1-06",
+            "Aerospike, 2014",
         )
     if instance.doomed:
         say("schedule", "advice", f"{instance.doomed}: every change is refused", instance.doomed, "design.md 13")

@@ -17,7 +17,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding
 
 CONCERN = "network_interfaces"
 _GAIN = "Aerospike, 2014: 250 k → 960 k transactions per second with four interfaces instead of one"
-# ixgbevf on EC2: two queues per interface, sixteen per instance (S4-04).
+# ixgbevf on EC2: two queues per interface, sixteen per instance (Netflix, 2014–2017).
 _IXGBEVF_QUEUES, _IXGBEVF_MOST = 2, 16
 # With eight queues ENA keeps up below this; the ENA guide spreads by software (RPS) from here on.
 _MANY_CPUS = 32
@@ -64,21 +64,29 @@ def _queues(instance: InstanceFacts, kind: TypeFacts, cpus: Optional[int]) -> Fi
     known = [count for count in counts.values() if count is not None]
     if not known or cpus is None or len(known) < len(counts):
         reason = f"how many queues the interfaces of {instance.instance_type} have is not known"
-        return _say(instance, "queues", "unknown", reason, now, "S1-10, S4-04")
+        return _say(instance, "queues", "unknown", reason, now, "Aerospike, 2014; Netflix, 2014–2017")
     queues = sum(known)
     if not _on_ena(instance, kind) and not instance.sriov_net_support:
         status = "ok" if cpus == 1 else "advice"
         reason = "one queue per interface on Xen's split driver: enhanced networking first, then more interfaces"
-        return _say(instance, "queues", status, reason, now, "S1-08, S1-10", "" if status == "ok" else _GAIN)
+        return _say(instance, "queues", status, reason, now, "Aerospike, 2014", "" if status == "ok" else _GAIN)
     if queues >= cpus:
-        return _say(instance, "queues", "ok", f"{queues} queues for {cpus} CPUs", now, "S1-10, S4-04")
+        return _say(
+            instance, "queues", "ok", f"{queues} queues for {cpus} CPUs", now, "Aerospike, 2014; Netflix, 2014–2017"
+        )
     more = _more_queues(instance, kind, queues, cpus)
     if more:
         return _say(
-            instance, "queues", "advice", f"{queues} queues for {cpus} CPUs: {more}", now, "S1-10, S4-04", _GAIN
+            instance,
+            "queues",
+            "advice",
+            f"{queues} queues for {cpus} CPUs: {more}",
+            now,
+            "Aerospike, 2014; Netflix, 2014–2017",
+            _GAIN,
         )
     reason = f"{queues} queues for {cpus} CPUs: enough for so few CPUs"
-    return _say(instance, "queues", "ok", reason, now, "S1-10, S4-04")
+    return _say(instance, "queues", "ok", reason, now, "Aerospike, 2014; Netflix, 2014–2017")
 
 
 def _more_queues(instance: InstanceFacts, kind: TypeFacts, queues: int, cpus: int) -> str:
@@ -105,7 +113,12 @@ def _count(instance: InstanceFacts, kind: TypeFacts) -> Finding:
     now: Dict[str, Any] = {"interfaces": len(instance.interfaces), "maximum": kind.max_interfaces}
     most = "not known" if kind.max_interfaces is None else str(kind.max_interfaces)
     return _say(
-        instance, "count", "ok", f"{len(instance.interfaces)} of at most {most} interfaces", now, "S1-10, S4-15"
+        instance,
+        "count",
+        "ok",
+        f"{len(instance.interfaces)} of at most {most} interfaces",
+        now,
+        "Aerospike, 2014; Netflix, 2014–2017",
     )
 
 
@@ -115,20 +128,22 @@ def _cards(instance: InstanceFacts, kind: TypeFacts) -> List[Finding]:
     used = sorted({each.card for each in instance.interfaces})
     now: Dict[str, Any] = {"cards": len(kind.cards), "used": used}
     if len(used) == len(kind.cards):
-        return [_say(instance, "cards", "ok", f"all {len(kind.cards)} network cards are used", now, "S1-10")]
+        return [_say(instance, "cards", "ok", f"all {len(kind.cards)} network cards are used", now, "Aerospike, 2014")]
     share = f"{kind.cards[0].peak_gbps:g} Gbit/s each" if kind.cards[0].peak_gbps else "a share of the bandwidth each"
     reason = f"{len(used)} of {len(kind.cards)} network cards used, {share}: attach an interface to each card"
-    return [_say(instance, "cards", "advice", reason, now, "S1-10, S4-15")]
+    return [_say(instance, "cards", "advice", reason, now, "Aerospike, 2014; Netflix, 2014–2017")]
 
 
 def _srd(instance: InstanceFacts, kind: TypeFacts) -> List[Finding]:
     if not kind.ena_srd:
         return [
-            _say(instance, "ena_express", "not_applicable", f"{kind.instance_type} has no ENA Express", None, "S0-39")
+            _say(
+                instance, "ena_express", "not_applicable", f"{kind.instance_type} has no ENA Express", None, "AWS, 2017"
+            )
         ]
     on = [each.interface_id for each in instance.interfaces if each.srd]
     state = "on" if on else "off: it would let a single flow have 25 Gbit/s and adds microseconds when idle"
-    return [_say(instance, "ena_express", "ok", f"ENA Express is {state}", len(on), "S0-39")]
+    return [_say(instance, "ena_express", "ok", f"ENA Express is {state}", len(on), "AWS, 2017")]
 
 
 def _timeout(instance: InstanceFacts, kind: TypeFacts) -> List[Finding]:

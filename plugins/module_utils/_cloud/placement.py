@@ -40,9 +40,9 @@ def plan(instance: InstanceFacts, kind: TypeFacts, facts: PlacementFacts) -> Pla
         found.append(zones)
     if instance.tenancy and instance.tenancy != "default":
         reason = f"{instance.tenancy} tenancy: measured without any gain over shared tenancy"
-        found.append(_say(instance, "tenancy", "advice", reason, instance.tenancy, "S1-06"))
+        found.append(_say(instance, "tenancy", "advice", reason, instance.tenancy, "Aerospike, 2014"))
     else:
-        found.append(_say(instance, "tenancy", "ok", "shared tenancy", instance.tenancy, "S1-06"))
+        found.append(_say(instance, "tenancy", "ok", "shared tenancy", instance.tenancy, "Aerospike, 2014"))
     return Plan(findings=tuple(found))
 
 
@@ -69,7 +69,7 @@ def _say(
 
 
 def _group(instance: InstanceFacts, kind: TypeFacts, facts: PlacementFacts) -> Finding:
-    reference = "S0-39, S1-05, S4-06"
+    reference = "AWS, 2017; Aerospike, 2014; Netflix, 2014–2017"
     if facts.group and not facts.strategy:
         reason = f"the strategy of placement group {facts.group} could not be looked at"
         return _say(instance, "group", "unknown", reason, facts.group, reference)
@@ -93,15 +93,19 @@ def _zones(instance: InstanceFacts, facts: PlacementFacts) -> Optional[Finding]:
     now: Dict[str, int] = dict(facts.zones)
     if facts.workload in CLOSE_TOGETHER:
         if len(facts.zones) == 1:
-            return _say(instance, "zones", "ok", f"all {count} of {facts.workload} are in one zone", now, "S4-06")
+            return _say(
+                instance, "zones", "ok", f"all {count} of {facts.workload} are in one zone", now, "Netflix, 2014–2017"
+            )
         reason = (
             f"{facts.workload} is spread over {len(facts.zones)} zones: each hop between them costs latency and money"
         )
-        return _say(instance, "zones", "advice", reason, now, "S4-06")
+        return _say(instance, "zones", "advice", reason, now, "Netflix, 2014–2017")
     if len(facts.zones) == 1:
         reason = f"all {count} of {facts.workload} are in one zone: they fail together"
-        return _say(instance, "zones", "advice", reason, now, "S1-05")
-    return _say(instance, "zones", "ok", f"{facts.workload} is spread over {len(facts.zones)} zones", now, "S1-05")
+        return _say(instance, "zones", "advice", reason, now, "Aerospike, 2014")
+    return _say(
+        instance, "zones", "ok", f"{facts.workload} is spread over {len(facts.zones)} zones", now, "Aerospike, 2014"
+    )
 
 
 def answer(options: Mapping[str, Any]) -> Dict[str, Any]:

@@ -201,7 +201,7 @@ def _loader(host: Host) -> Optional[str]:
         return "bottlerocket"
     if host.exists("/etc/zipl.conf"):
         return "zipl"
-    # PV-GRUB, outside of the guest, reads menu.lst even where a newer grub.cfg lies beside it (S2-04).
+    # PV-GRUB, outside of the guest, reads menu.lst even where a newer grub.cfg lies beside it (UnixBench, 2014).
     if seen.virtualization == "pv" and host.exists("/boot/grub/menu.lst"):
         return "grub_legacy"
     if seen.boot_loader is None and host.exists(config_path(host, "mkconfig")):

@@ -12,14 +12,14 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.cpu import fi
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import clocksource, cmdline, cpuinfo, kernel_log
 
-# There is one clocksource directory on every Linux: the source of S0-14 has the path wrong.
+# There is one clocksource directory on every Linux: AWS's talk of 2017 has the path wrong.
 CLOCKSOURCE = "/sys/devices/system/clocksource/clocksource0"
 
 # The first of Intel's models of family 6 to which Linux gave constant_tsc by its number.
 YONAH = 0x0E
 
 # Which clock sources user space reads through the vDSO, without a system call (ec2.md 2.1).
-# kvm-clock: as long as its TSC is stable, which Nitro guarantees. xen: on EC2 each read is a call (S0-12).
+# kvm-clock: as long as its TSC is stable, which Nitro guarantees. xen: on EC2 each read is a call (AWS, 2017).
 _VDSO = {
     "tsc": True,
     "kvm-clock": True,

@@ -11,7 +11,7 @@ from typing import Any, Dict, NamedTuple, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 
-# Those that enhanced networking needs (S0-37).
+# Those that enhanced networking needs (AWS, 2017).
 WANTED = ("ena", "ixgbevf")
 _NAME = re.compile(r"[\w.-]{1,64}", re.ASCII)
 _RELEASE = re.compile(r"[\w.+~-]{1,128}", re.ASCII)

@@ -13,7 +13,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import H
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import NODE
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cmdline, meminfo
 
-# The second is RHEL 6's (S0-31).
+# The second is RHEL 6's.
 FOLDERS = ("/sys/kernel/mm/transparent_hugepage", "/sys/kernel/mm/redhat_transparent_hugepage")
 RESERVED = "/sys/kernel/mm/hugepages"
 

@@ -21,6 +21,7 @@ XEN = "/sys/hypervisor"
 INSTANCE_TYPE = re.compile(r"[a-z][a-z0-9-]{0,31}\.[a-z0-9-]{1,31}", re.ASCII)
 # Baseline credits and bursts (docs/ec2.md 2.12): t2, t3a, t4g and those to come. A host has no table of types.
 _BURSTABLE = re.compile(r"t[0-9]+[a-z]*", re.ASCII)
+_WITHOUT_CREDITS = ("t1", "t8i")  # by DescribeInstanceTypes
 _INSTANCE_ID = re.compile(r"i-[0-9a-f]{8,17}", re.ASCII)
 # The link of a process in the first PID namespace (PROC_PID_INIT_INO in the kernel's include/linux/proc_ns.h).
 _FIRST_PID_NAMESPACE = "pid:[4026531836]"
@@ -101,7 +102,8 @@ def observe(host: Host) -> PlatformFacts:
 
 def is_burstable(instance_type: str) -> bool:
     """Whether the type pays for its CPU time with credits, by its name."""
-    return _BURSTABLE.fullmatch(instance_type.split(".")[0]) is not None
+    family = instance_type.split(".")[0]
+    return _BURSTABLE.fullmatch(family) is not None and family not in _WITHOUT_CREDITS
 
 
 def _machine(host: Host, flag: Optional[bool]) -> Tuple[Optional[str], Optional[str], bool]:

@@ -11,7 +11,8 @@ from typing import Dict, NamedTuple, Optional, Tuple
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.kernel_log import messages
 
 # "blkfront: xvda: barrier or flush: disabled; persistent grants: enabled; indirect descriptors: enabled;"
-# S0-35 has no colon after the disk. Linux names a disk in 32 bytes (DISK_NAME_LEN); "cciss!c0d0" has its own sign.
+# AWS's talk of 2017 shows no colon after the disk. Linux names a disk in 32 bytes (DISK_NAME_LEN); "cciss!c0d0" has
+# its own sign.
 _LINE = re.compile(
     r"blkfront: ([A-Za-z][A-Za-z0-9!_-]{0,30}):? (barrier or flush|barrier|flush diskcache): (enabled|disabled)(.*)",
     re.ASCII,
@@ -72,6 +73,6 @@ def _persistent(rest: str) -> Optional[bool]:
 
 
 def _field(name: str, rest: str) -> Optional[bool]:
-    """Since XSA-403 the last word has no semicolon after `enabled`; a field may be blank (S0-35)."""
+    """Since XSA-403 the last word has no semicolon after `enabled`; a field may be blank (AWS, 2017)."""
     match = re.search(name + r": (enabled|disabled)\b", rest, re.ASCII)
     return match[1] == "enabled" if match is not None else None

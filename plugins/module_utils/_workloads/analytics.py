@@ -12,55 +12,55 @@ OWN: Workload = {
         "idle": Choice(
             "kernel",
             "idle cores that sleep deeply leave their power to the busy ones: 3.44 instead of 3.20 GHz on c4.8xlarge",
-            "S0-16, ec2.md 2.2",
+            "AWS, 2017; docs/ec2.md 2.2",
         ),
         "turbo": Choice(
             "kernel",
             "busy cores run at higher clocks",
-            "S0-16",
+            "AWS, 2017",
         ),
     },
     "numa": {
         "balancing": Choice(
             "enabled",
             "these threads aren't bound, so the kernel moves their memory to them",
-            "S0-24, ec2.md 4",
+            "AWS, 2017; docs/ec2.md 4",
         ),
     },
     "hugepages": {
         "thp": Choice(
             "always",
             "large columns are walked from end to end: fewer misses of the TLB",
-            "ec2.md 4",
+            "docs/ec2.md 4",
         ),
     },
     "network_stack": {
         "rx_ring": Choice(
             "4096",
             "a shuffle comes as one long burst from many hosts; more descriptors outlast it",
-            "S4-05, ec2.md 4",
+            "Netflix, 2014–2017; docs/ec2.md 4",
         ),
         "adaptive_rx": Choice(
             "enabled",
             "fewer interrupts while data streams",
-            "S4-14, ec2.md 4",
+            "Netflix, 2014–2017; docs/ec2.md 4",
         ),
         "mtu": Choice(
             9001,
             "large frames cost less CPU per byte within the VPC",
-            "S4-16, ec2.md 2.10",
+            "Netflix, 2014–2017; docs/ec2.md 2.10",
         ),
         "mtu_probing": Choice(
             "on_black_hole",
             "this detects a path that silently drops larger frames",
-            "ec2.md 2.10",
+            "docs/ec2.md 2.10",
         ),
     },
     "block_storage": {
         "read_ahead_kb": Choice(
             1024,
             "scans read in order; AWS asks for 1 MiB on st1 and sc1, which earn by large requests",
-            "ec2.md 2.11, ec2.md 4",
+            "docs/ec2.md 2.11; docs/ec2.md 4",
         ),
     },
 }

@@ -12,7 +12,7 @@ OWN: Workload = {
         "source": Choice(
             "auto",
             "tsc where it beats the kernel's default (Xen HVM, metal); elsewhere the kernel already chose well",
-            "S0-11, S0-14, kernel 7539b174aef4",
+            "AWS, 2017; kernel 7539b174aef4",
         ),
     },
     # What no tuning makes good. They only look, so they have nothing to choose.

@@ -12,48 +12,48 @@ OWN: Workload = {
         "idle": Choice(
             "c1",
             "one request in a hundred would wait for a core that sleeps deeply",
-            "S0-16, ec2.md 4",
+            "AWS, 2017; docs/ec2.md 4",
         ),
     },
     "hugepages": {
         "thp": Choice(
             "madvise",
             "slabs are allocated in pages; programs that profit from huge pages ask for them",
-            "ec2.md 4",
+            "docs/ec2.md 4",
         ),
     },
     "network_irq": {
         "policy": Choice(
             "auto",
             "as many threads as queues, each queue on a CPU of its own",
-            "S4-10, S4-13",
+            "Netflix, 2014–2017",
         ),
         "rps": Choice(
             "auto",
             "8 queues are few for 32 CPUs and more: free ones on their node help",
-            "S4-11, ec2.md 2.9",
+            "Netflix, 2014–2017; docs/ec2.md 2.9",
         ),
         "rfs": Choice(
             "auto",
             "a packet is handled on the CPU whose thread reads it",
-            "S4-11",
+            "Netflix, 2014–2017",
         ),
     },
     "network_stack": {
         "busy_poll": Choice(
             50,
             "a thread that waits looks at the queue for 50 µs before it sleeps: latency for CPU time",
-            "ec2.md 4, ec2.md 2.8",
+            "docs/ec2.md 4; docs/ec2.md 2.8",
         ),
         "somaxconn": Choice(
             4096,
             "there is room for clients that reconnect all at once",
-            "S4-08",
+            "Netflix, 2014–2017",
         ),
         "slow_start_after_idle": Choice(
             "disabled",
             "pooled connections pause between bursts and needn't start slowly again",
-            "S4-16",
+            "Netflix, 2014–2017",
         ),
     },
 }

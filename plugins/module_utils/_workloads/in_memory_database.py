@@ -12,42 +12,48 @@ OWN: Workload = {
         "source": Choice(
             "auto",
             "each request reads the clock several times; on Xen that is a system call until tsc takes over",
-            "S0-11, S0-12, S0-14",
+            "AWS, 2017",
         ),
     },
     "cpu_power": {
         "idle": Choice(
             "c1",
             "a request that finds its CPU in a deep idle state waits until it has woken up; AWS names Redis for C1",
-            "S0-16, ec2.md 4",
+            "AWS, 2017; docs/ec2.md 4",
         ),
         "turbo": Choice(
-            "kernel", "one thread serves most requests: its core may run at a higher clock", "S0-16, ec2.md 4"
+            "kernel", "one thread serves most requests: its core may run at a higher clock", "AWS, 2017; docs/ec2.md 4"
         ),
     },
     "hugepages": {
         "thp": Choice(
             "never",
             "saving forks the process, and each huge page that is written to afterwards is copied whole",
-            "S0-31, ec2.md 2.5",
+            "AWS, 2017; docs/ec2.md 2.5",
         ),
     },
     "network_irq": {
         "policy": Choice(
             "auto",
             "small requests by the hundred thousand: the CPU that answers a queue's interrupt is the first limit",
-            "S1-08, S1-13, S4-13",
+            "Aerospike, 2014; Netflix, 2014–2017",
         ),
-        "rps": Choice("auto", "Aerospike, 2014: 250,000 to 800,000 requests per second through one queue", "S1-11"),
-        "rfs": Choice("auto", "a packet is handled on the CPU whose service thread reads it", "S4-11"),
-        "xps": Choice("auto", "an answer leaves by the queue whose interrupt is nearest to its thread", "ec2.md 2.9"),
+        "rps": Choice(
+            "auto", "Aerospike, 2014: 250,000 to 800,000 requests per second through one queue", "Aerospike, 2014"
+        ),
+        "rfs": Choice("auto", "a packet is handled on the CPU whose service thread reads it", "Netflix, 2014–2017"),
+        "xps": Choice(
+            "auto", "an answer leaves by the queue whose interrupt is nearest to its thread", "docs/ec2.md 2.9"
+        ),
     },
     "network_stack": {
         "somaxconn": Choice(
-            4096, "there is room for clients that reconnect all at once; Redis itself asks for 511", "S4-08"
+            4096,
+            "there is room for clients that reconnect all at once; Redis itself asks for 511",
+            "Netflix, 2014–2017",
         ),
         "slow_start_after_idle": Choice(
-            "disabled", "pooled connections pause between bursts and needn't start slowly again", "S4-16"
+            "disabled", "pooled connections pause between bursts and needn't start slowly again", "Netflix, 2014–2017"
         ),
     },
 }

@@ -12,76 +12,76 @@ OWN: Workload = {
         "source": Choice(
             "auto",
             "every message is stamped: on Xen each stamp is a system call until tsc takes over",
-            "S0-11, S0-12, S0-14",
+            "AWS, 2017",
         ),
     },
     "smt": {
         "threads": Choice(
             "disabled",
             "a neighbour on the core makes latency uneven",
-            "S0-04, ec2.md 4",
+            "AWS, 2017; docs/ec2.md 4",
         ),
     },
     "cpu_power": {
         "idle": Choice(
             "c1",
             "no core has to wake up from a deep state; polling instead is an opt-in of its own",
-            "S0-16, ec2.md 4",
+            "AWS, 2017; docs/ec2.md 4",
         ),
         "governor": Choice(
             "performance",
             "no core starts a message at a low clock",
-            "ec2.md 4",
+            "docs/ec2.md 4",
         ),
     },
     "numa": {
         "balancing": Choice(
             "disabled",
             "moving a page causes page faults; bind threads and memory yourself",
-            "S0-24, ec2.md 4",
+            "AWS, 2017; docs/ec2.md 4",
         ),
     },
     "hugepages": {
         "thp": Choice(
             "never",
             "a thread never waits while the kernel makes a huge page",
-            "ec2.md 2.5, ec2.md 4",
+            "docs/ec2.md 2.5; docs/ec2.md 4",
         ),
     },
     "network_irq": {
         "policy": Choice(
             "auto",
             "each queue interrupts one known CPU, so that yours can be another one",
-            "S4-13, ec2.md 4",
+            "Netflix, 2014–2017; docs/ec2.md 4",
         ),
     },
     "network_stack": {
         "adaptive_rx": Choice(
             "disabled",
             "adapting means waiting for more packets",
-            "ec2.md 2.8",
+            "docs/ec2.md 2.8",
         ),
         "rx_usecs": Choice(
             0,
             "a packet interrupts at once",
-            "ec2.md 2.8",
+            "docs/ec2.md 2.8",
         ),
         "tx_usecs": Choice(
             0,
             "sent buffers are freed at once",
-            "ec2.md 2.8",
+            "docs/ec2.md 2.8",
         ),
         "busy_poll": Choice(
             70,
             "a thread that waits looks at the queue for 70 µs before it sleeps",
-            "ec2.md 2.8",
+            "docs/ec2.md 2.8",
         ),
     },
     "kernel_check": {
         "workload": Choice(
             ["low_latency"],
             "on a burstable or flex type, or on one core, latency isn't yours to tune; a finding names another type",
-            "ec2.md 2.12, S0-04",
+            "docs/ec2.md 2.12; AWS, 2017",
         ),
     },
 }

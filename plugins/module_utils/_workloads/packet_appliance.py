@@ -12,46 +12,46 @@ OWN: Workload = {
         "idle": Choice(
             "c1",
             "a queue's CPU that sleeps deeply lets its ring fill",
-            "S0-16, ec2.md 4",
+            "AWS, 2017; docs/ec2.md 4",
         ),
     },
     "network_irq": {
         "policy": Choice(
             "auto",
             "each queue on a CPU of its own, cores of its node first",
-            "S4-13, ec2.md 4",
+            "Netflix, 2014–2017; docs/ec2.md 4",
         ),
         "queues": Choice(
             "max",
             "packets per second grow with the queues; on the default route it needs allow_disruptive",
-            "S4-13, ec2.md 2.8",
+            "Netflix, 2014–2017; docs/ec2.md 2.8",
         ),
         "rps": Choice(
             "kernel",
             "off: a packet that is passed on has no reader on another CPU",
-            "ec2.md 2.9, ec2.md 4",
+            "docs/ec2.md 2.9; docs/ec2.md 4",
         ),
     },
     "network_stack": {
         "rx_ring": Choice(
             "max",
             "more descriptors outlast longer bursts; on the default route it needs allow_disruptive",
-            "S4-05, ec2.md 4",
+            "Netflix, 2014–2017; docs/ec2.md 4",
         ),
         "adaptive_rx": Choice(
             "enabled",
             "interrupts wait a little when packets come by the million, and not when they are few",
-            "S4-14, ec2.md 4",
+            "Netflix, 2014–2017; docs/ec2.md 4",
         ),
         "netdev_budget": Choice(
             600,
             "twice as many packets per round of NAPI",
-            "S4-14, ec2.md 4",
+            "Netflix, 2014–2017; docs/ec2.md 4",
         ),
         "min_free_kbytes": Choice(
             131072,
             "128 MiB, 1 % of 12 GiB, so that a burst finds pages; refused where it is above 5 %",
-            "ec2.md 2.8",
+            "docs/ec2.md 2.8",
         ),
     },
 }

@@ -12,41 +12,41 @@ OWN: Workload = {
         "thp": Choice(
             "madvise",
             "programs that profit from huge pages ask for them; many small allocations only get larger",
-            "ec2.md 4",
+            "docs/ec2.md 4",
         ),
     },
     "network_irq": {
         "policy": Choice(
             "auto",
             "with one worker per CPU, each with a socket of its own, each queue belongs on a CPU of its own",
-            "S4-08, S4-13",
+            "Netflix, 2014–2017",
         ),
     },
     "network_stack": {
         "adaptive_rx": Choice(
             "enabled",
             "interrupts wait a little when requests come by the hundred thousand, and not when they are few",
-            "S4-14, ec2.md 4",
+            "Netflix, 2014–2017; docs/ec2.md 4",
         ),
         "somaxconn": Choice(
             4096,
             "a burst of new connections waits instead of being dropped",
-            "S4-08, ec2.md 4",
+            "Netflix, 2014–2017; docs/ec2.md 4",
         ),
         "max_syn_backlog": Choice(
             8192,
             "the same for connections that are half open",
-            "ec2.md 2.10",
+            "docs/ec2.md 2.10",
         ),
         "port_range": Choice(
             "10240 65535",
             "a proxy opens a connection per request to few backends: 55,296 ports instead of 28,232",
-            "ec2.md 4",
+            "docs/ec2.md 4",
         ),
         "slow_start_after_idle": Choice(
             "disabled",
             "connections to clients and backends pause and needn't start slowly again",
-            "S4-16",
+            "Netflix, 2014–2017",
         ),
     },
 }

@@ -225,6 +225,4 @@ def test_all_types_at_once(run: Any) -> None:
 def test_a_host_knows_by_its_name_alone_whether_a_type_is_burstable() -> None:
     oracle = {name for name, answer in dump().items() if answer["BurstablePerformanceSupported"]}
     named = {name for name in offline_types() if is_burstable(name)}
-    assert oracle <= named
-    # The API says of neither that it earns credits: the T1 bursts without, the T8i isn't on sale yet.
-    assert {name.split(".")[0] for name in named - oracle} == {"t1", "t8i"}
+    assert named == oracle

@@ -124,6 +124,6 @@ def test_a_role_without_one_of_its_files_is_named(tmp_path: Path, name: str) -> 
 )
 def test_a_section_that_is_cited_and_is_not_there_is_named(tmp_path: Path, cited: str, known: bool) -> None:
     guide = {"docs/ec2.md": "# True\n\n## 2.1 Clock\n\n## 4 Workloads\n"}
-    code = {"plugins/a.py": 'REFERENCE = "S4-16; ec2' + f'.md {cited}, S0-11"\n'}
+    code = {"plugins/a.py": 'REFERENCE = "Netflix; docs/ec2' + f'.md {cited}, AWS"\n'}
     said = [] if known else [f"plugins/a.py:1: docs/ec2.md has no section {cited}"]
     assert GATES["citations"](copy_with(tmp_path, **guide, **code)) == said

@@ -111,7 +111,7 @@ def test_a_contradiction_names_both_values_and_how_to_decide() -> None:
 
 
 def test_what_is_inherited_gives_way_without_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
-    own = {"clocksource": {"source": Choice("tsc", "measured", "S0-14")}}
+    own = {"clocksource": {"source": Choice("tsc", "measured", "AWS, 2017")}}
     monkeypatch.setitem(OWN, "made_up", own)
     monkeypatch.setitem(WORKLOADS, "made_up", inherited(base.OWN, own))
     for names in (["made_up", "cache"], ["cache", "made_up"]):

@@ -103,7 +103,7 @@ def test_an_unknown_domain_is_named(host_of: Build) -> None:
 
 
 def action(what: str, after: Value, where: str = "") -> Action:
-    return Action("clocksource", "source", what, None, after, "why", "S0-14", where=where)
+    return Action("clocksource", "source", what, None, after, "why", "AWS, 2017", where=where)
 
 
 def test_a_projection_shows_the_fact_as_it_will_be(host_of: Build) -> None:

@@ -94,11 +94,11 @@ CASES: Dict[str, Any] = {
     "nitro": (amazon(VIRTUAL_X86, "m5.large"), "nitro", "nitro", "hvm", "m5.large", False),
     "nitro burstable": (amazon(VIRTUAL_X86, "t3a.nano"), "nitro", "nitro", "hvm", "t3a.nano", True),
     "nitro burstable of a family to come": (
-        amazon(VIRTUAL_X86, "t8i.large"),
+        amazon(VIRTUAL_X86, "t9i.large"),
         "nitro",
         "nitro",
         "hvm",
-        "t8i.large",
+        "t9i.large",
         True,
     ),
     "nitro that only begins with a t": (

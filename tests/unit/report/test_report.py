@@ -57,7 +57,7 @@ def test_every_status_of_a_finding_has_a_look() -> None:
 
 def test_what_the_engine_returns_is_what_a_report_takes() -> None:
     plan = Plan(
-        (Action("numa", "balancing", "numa.balancing", 1, 0, "why", "S0-24"),),
+        (Action("numa", "balancing", "numa.balancing", 1, 0, "why", "AWS, 2017"),),
         (Finding("numa", "balancing", "would_change", "why", now=1, wanted=0, gain="much"),),
     )
     result = contract([Outcome("numa", plan)])

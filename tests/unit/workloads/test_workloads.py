@@ -11,7 +11,6 @@ import pytest
 import yaml
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Leave, Tune
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import tune_requests
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import source
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.registry import OWN, WORKLOADS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.workload import values
 
@@ -34,7 +33,7 @@ def test_playbook_spells_the_workload_out(name: str) -> None:
     assert variables == {"tune_workload": name, "tune_workload_concerns": values(WORKLOADS[name])}
     for choices in WORKLOADS[name].values():
         for choice in choices.values():
-            for words in source(choice.source).split("; "):
+            for words in choice.source.split("; "):
                 assert words in text, f"{name}.yml doesn't say that its reason is {words}"
     spelled_out = tune_requests([name], {}, {}, spelled_out=variables["tune_workload_concerns"])
     assert spelled_out == tune_requests([name], {}, {})

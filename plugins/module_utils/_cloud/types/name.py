@@ -29,7 +29,7 @@ _LONGEST_NAME = 64
 
 @dataclass(frozen=True)
 class TypeName:
-    """An instance type's name, taken apart: `c7gn.16xlarge` (S0-01)."""
+    """An instance type's name, taken apart: `c7gn.16xlarge`."""
 
     instance_type: str
     family: str  # c7gn

@@ -64,7 +64,7 @@ def _withdrawn(name: str, vcpus: int, memory_gib: int, manufacturer: str = "Inte
 
 
 # Types that the source documents name and the API no longer lists: what is sure, nothing guessed.
-# EBS limits are S0-40's rows; the rest is from AWS's public type pages.
+# EBS limits are those of AWS's talk of 2017; the rest is from AWS's public type pages.
 _RETIRED = (
     _accelerated("f1.16xlarge", 976 * 1024, 75000, 1750.0, "AWS, 2017"),
     _accelerated("g3.16xlarge", 488 * 1024, 80000, 1750.0, "AWS, 2017"),
@@ -83,7 +83,7 @@ _RETIRED = (
         memory_mib=512 * 1024,
         ebs_optimized="default",
         ebs_nvme="required",
-        ebs_baseline_iops=80000,  # AWS's table of 2023; the review of 2018 saw 64,000 (S3-03)
+        ebs_baseline_iops=80000,  # AWS's table of 2023; the review of 2018 saw 64,000 (StorageReview, 2018)
         ebs_maximum_iops=80000,
         ebs_baseline_mb_s=2375.0,
         ebs_maximum_mb_s=2375.0,
