@@ -90,7 +90,10 @@ class Restore(Request):
         elsewhere = set_elsewhere(session.host, entries)
         exchanged = session.journal.exchanged(self.name)
         back = plan_restore(session.host, [*entries, *elsewhere], "taken back to what it was before nearmetal")
-        plan = replace(back.plan, findings=back.plan.findings + other_devices(exchanged))
+        # What our files set on a new device is taken back, so it isn't said to be left as it is.
+        taken_back = {entry.key for entry in elsewhere}
+        left_alone = other_devices(entry for entry in exchanged if entry.key not in taken_back)
+        plan = replace(back.plan, findings=back.plan.findings + left_alone)
         return session.outcome(self.name, plan, back.forget + elsewhere + exchanged, None)
 
 

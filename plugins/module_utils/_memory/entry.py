@@ -12,9 +12,7 @@ from typing import Any, Dict, Mapping, Tuple
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import Table
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import (
-    identity,
-)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import identity
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory import elements
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Value

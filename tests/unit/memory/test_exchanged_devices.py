@@ -129,6 +129,17 @@ def test_a_volume_at_the_place_of_another_is_left_alone(host: FakeKernel, call: 
     assert read(host, "sys/block/nvme0n1/queue/nomerges") == "0"
 
 
+def test_a_volume_that_our_rules_set_is_never_said_to_be_left_alone(host: FakeKernel, call: Call) -> None:
+    tuned(call, host, block_storage={"disks": [{"kind": "ebs", "nomerges": 2}]})
+    host.disks.detach("nvme9n1")
+    attach(host, "vol0bbb")
+    host.write_value("/sys/block/nvme9n1/queue/nomerges", "2\n")  # as udev does by our rules
+    done = call(restore.main, host)
+    assert not done.get("failed"), done["msg"]
+    assert read(host, "sys/block/nvme9n1/queue/nomerges") == "0"
+    assert "another device" not in json.dumps(done)
+
+
 @pytest.mark.parametrize("device", ["x" * 300, 7, None, "\u001b[2J"])
 def test_a_device_that_is_none_is_damage(host: FakeKernel, call: Call, device: object) -> None:
     tuned(call, host, network_stack=WANTED["network_stack"])
