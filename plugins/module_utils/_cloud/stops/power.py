@@ -43,7 +43,7 @@ class Power:
         for part in parts(ids, FILTER_VALUES):
             request = {"Filters": [{"Name": "instance-id", "Values": part}], "MaxResults": 1000}
             found, _error = pages(self.target, "ec2", "describe_instances", "Reservations", request)
-            seen.update((each["InstanceId"], each) for reservation in found for each in reservation["Instances"])
+            seen.update((answer["InstanceId"], answer) for reservation in found for answer in reservation["Instances"])
         return seen
 
     def call(self, operation: str, **request: Any) -> Optional[BaseException]:
@@ -84,8 +84,8 @@ def state_of(answer: Optional[Raw]) -> str:
 
 def by_target(found: Mapping[str, Located], ids: List[str]) -> List[List[str]]:
     """The ids, those of one account and region together."""
-    names = {found[each].target.name: None for each in ids}
-    return [[each for each in ids if found[each].target.name == name] for name in names]
+    names = {found[instance_id].target.name: None for instance_id in ids}
+    return [[instance_id for instance_id in ids if found[instance_id].target.name == name] for name in names]
 
 
 def _title(operation: str) -> str:

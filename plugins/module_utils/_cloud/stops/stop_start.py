@@ -58,8 +58,8 @@ class Outcome:
 
     def fail(self, ids: Sequence[str], reason: str) -> None:
         """One more thing that went wrong."""
-        for each in ids:
-            self.failed[each] = f"{self.failed[each]}; {reason}" if each in self.failed else reason
+        for instance_id in ids:
+            self.failed[instance_id] = f"{self.failed[instance_id]}; {reason}" if instance_id in self.failed else reason
 
 
 def change_stopped(found: Mapping[str, Located], works: Mapping[str, Work], at_once: int, patience: int) -> Outcome:
@@ -69,16 +69,16 @@ def change_stopped(found: Mapping[str, Located], works: Mapping[str, Work], at_o
     stop, a change or a start may take. Each instance is in `done` or in `failed` afterwards.
     """
     outcome = Outcome()
-    left = [each for each, work in works.items() if work.start]
-    others = [each for each in works if each not in left]
-    for ids in itertools.chain(([each] for each in left), _batches(found, others, at_once)):
+    left = [instance_id for instance_id, work in works.items() if work.start]
+    others = [instance_id for instance_id in works if instance_id not in left]
+    for ids in itertools.chain(([instance_id] for instance_id in left), _batches(found, others, at_once)):
         if outcome.failed and ids[0] in others:
             break
         with _to_its_end():
-            _Batch(found, {each: works[each] for each in ids}, patience, outcome).run()
-    for each in works:
-        if each not in outcome.done:
-            outcome.failed.setdefault(each, "not begun, because another instance failed before it")
+            _Batch(found, {instance_id: works[instance_id] for instance_id in ids}, patience, outcome).run()
+    for instance_id in works:
+        if instance_id not in outcome.done:
+            outcome.failed.setdefault(instance_id, "not begun, because another instance failed before it")
     return outcome
 
 
@@ -87,7 +87,7 @@ def _to_its_end() -> Iterator[None]:
     """A signal to end takes effect after what has begun is done: a cancelled job leaves nothing stopped."""
     heard: List[int] = []
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.signal(number, lambda said, _frame: heard.append(said)) for number in numbers}
+    before = {number: signal.signal(number, lambda received, _frame: heard.append(received)) for number in numbers}
     try:
         yield
     finally:
@@ -109,11 +109,11 @@ class _Batch:
     def __init__(
         self, found: Mapping[str, Located], works: Mapping[str, Work], patience: int, outcome: Outcome
     ) -> None:
-        self.planned: Dict[str, Raw] = {each: found[each].answer for each in works}
+        self.planned: Dict[str, Raw] = {instance_id: found[instance_id].answer for instance_id in works}
         self.works, self.patience, self.outcome = works, patience, outcome
         self.power = Power(found[next(iter(works))].target)
         self.brief = min(patience, _BRIEF_SECONDS)
-        self.tags = {each: work.tag for each, work in works.items() if work.tag}
+        self.tags = {instance_id: work.tag for instance_id, work in works.items() if work.tag}
         self.unsure: Set[str] = set()  # asked to stop, and not seen stopped
         self.modified: Set[str] = set()
 
@@ -121,28 +121,32 @@ class _Batch:
         """Nothing is stopped before AWS has said that all that follows is permitted, and the tag was seen."""
         if not self._as_planned():
             return
-        stops = [each for each, work in self.works.items() if work.requests and self._planned_state(each) == "running"]
+        stops = [
+            instance_id
+            for instance_id, work in self.works.items()
+            if work.requests and self._planned_state(instance_id) == "running"
+        ]
         if stops and not (self._permitted(stops) and self._remembered(stops)):
             return
         try:
             if self._stop(stops):
-                for each, work in self.works.items():
-                    self._modify(each, work.requests)
+                for instance_id, work in self.works.items():
+                    self._modify(instance_id, work.requests)
         finally:
-            self._run_again([*stops, *(each for each, work in self.works.items() if work.start)])
+            self._run_again([*stops, *(instance_id for instance_id, work in self.works.items() if work.start)])
         seen = self._look_again()
         self._forget(seen)
         self._settle(seen)
 
-    def _planned_state(self, each: str) -> str:
-        return state_of(self.planned[each])
+    def _planned_state(self, instance_id: str) -> str:
+        return state_of(self.planned[instance_id])
 
     def _as_planned(self) -> bool:
         """Whether each instance is what the plan was made for: the batch may have waited for hours."""
         now = self.power.look(list(self.works))
         good = True
-        for each, work in self.works.items():
-            before, after = power_facts(self.planned[each]), power_facts(now.get(each, {}))
+        for instance_id, work in self.works.items():
+            before, after = power_facts(self.planned[instance_id]), power_facts(now.get(instance_id, {}))
             if after.state is None:
                 reason = "could not be looked at again"
             elif after.state != before.state and not (work.start and after.state == "stopped"):
@@ -151,16 +155,16 @@ class _Batch:
                 reason = f"was started or has another tag {TAG} now"
             else:
                 continue
-            self.outcome.fail([each], f"it was {before.state} and {reason}: nothing was done to it; run again")
+            self.outcome.fail([instance_id], f"it was {before.state} and {reason}: nothing was done to it; run again")
             good = False
         return good
 
     def _permitted(self, stops: List[str]) -> bool:
         """Whether AWS would do all that follows a stop, and the stop itself."""
         calls: List[Dict[str, Any]] = [{"operation": "start_instances", "InstanceIds": stops}]
-        for each in stops:
-            for request in self.works[each].requests:
-                calls.append({"operation": "modify_instance_attribute", "InstanceId": each, **request})
+        for instance_id in stops:
+            for request in self.works[instance_id].requests:
+                calls.append({"operation": "modify_instance_attribute", "InstanceId": instance_id, **request})
         calls.append({"operation": "delete_tags", "Resources": stops, "Tags": [{"Key": TAG}]})
         calls.append({"operation": "stop_instances", "InstanceIds": stops})
         for call in calls:
@@ -175,14 +179,14 @@ class _Batch:
         written: Dict[str, str] = {}
         begun = self.power.target.now()
         reason = ""
-        for each in stops:
-            launched = power_facts(self.planned[each]).launched
+        for instance_id in stops:
+            launched = power_facts(self.planned[instance_id]).launched
             if launched is None:
                 reason = "AWS does not say since when it runs"
                 break
-            written[each] = StopMark(begun, launched, secrets.token_hex(8)).value()
-            tag = {"Key": TAG, "Value": written[each]}
-            error = self.power.insist(self.brief, "create_tags", Resources=[each], Tags=[tag])
+            written[instance_id] = StopMark(begun, launched, secrets.token_hex(8)).value()
+            tag = {"Key": TAG, "Value": written[instance_id]}
+            error = self.power.insist(self.brief, "create_tags", Resources=[instance_id], Tags=[tag])
             if error is not None:
                 reason = self.power.explain("create_tags", error)
                 break
@@ -198,9 +202,9 @@ class _Batch:
     def _unseen(self, written: Mapping[str, str]) -> str:
         """Why the tags are not enough to go on; empty when each was seen on an instance that still runs."""
         for _attempt in attempts(self.brief):
-            facts = {each: power_facts(answer) for each, answer in self.power.look(list(written)).items()}
-            if all(each in facts and facts[each].tag == tag for each, tag in written.items()):
-                changed = [each for each in written if facts[each].state != "running"]
+            facts = {instance_id: power_facts(answer) for instance_id, answer in self.power.look(list(written)).items()}
+            if all(instance_id in facts and facts[instance_id].tag == tag for instance_id, tag in written.items()):
+                changed = [instance_id for instance_id in written if facts[instance_id].state != "running"]
                 return f"{changed[0]} is {facts[changed[0]].state} now" if changed else ""
         return f"AWS did not show it within {self.brief} s"
 
@@ -212,24 +216,24 @@ class _Batch:
             if error is not None:
                 self.outcome.fail(stops, self.power.explain("stop_instances", error))
                 return False
-        late = [each for each, work in self.works.items() if work.requests]
+        late = [instance_id for instance_id, work in self.works.items() if work.requests]
         for _attempt in attempts(self.patience):
             seen = self.power.look(late)
-            late = [each for each in late if state_of(seen.get(each)) != "stopped"]
+            late = [instance_id for instance_id in late if state_of(seen.get(instance_id)) != "stopped"]
             self.unsure.intersection_update(late)
             if not late:
                 break
         self.outcome.fail(late, f"it did not stop within stop_timeout: {self.patience} s")
         return True
 
-    def _modify(self, each: str, requests: Sequence[Mapping[str, Any]]) -> None:
+    def _modify(self, instance_id: str, requests: Sequence[Mapping[str, Any]]) -> None:
         for request in requests:
-            if each in self.outcome.failed:
+            if instance_id in self.outcome.failed:
                 break
-            self.modified.add(each)
-            error = self.power.insist(self.patience, "modify_instance_attribute", InstanceId=each, **request)
+            self.modified.add(instance_id)
+            error = self.power.insist(self.patience, "modify_instance_attribute", InstanceId=instance_id, **request)
             if error is not None:
-                self.outcome.fail([each], self.power.explain("modify_instance_attribute", error))
+                self.outcome.fail([instance_id], self.power.explain("modify_instance_attribute", error))
 
     def _run_again(self, ids: List[str]) -> None:
         """Start what ran before, whatever happened in between and whatever AWS answers, until it runs."""
@@ -240,68 +244,89 @@ class _Batch:
         states: Dict[str, str] = {}
         watched = time.monotonic() + min(self.patience, _WATCH_SECONDS)
         for _attempt in attempts(self.patience):
-            states = {each: state_of(answer) for each, answer in self.power.look(ids).items()}
-            self.unsure.difference_update(each for each in ids if states.get(each) == "stopped")
+            states = {instance_id: state_of(answer) for instance_id, answer in self.power.look(ids).items()}
+            self.unsure.difference_update(instance_id for instance_id in ids if states.get(instance_id) == "stopped")
             # A look can be older than the stop: only who may never have stopped needs no start to run.
-            idle = [each for each in ids if states.get(each) == "running" and each not in taken | self.unsure]
-            for each in [*idle, *(each for each in ids if states.get(each, "stopped") == "stopped")]:
-                error = self.power.call("start_instances", InstanceIds=[each])
+            idle = [
+                instance_id
+                for instance_id in ids
+                if states.get(instance_id) == "running" and instance_id not in taken | self.unsure
+            ]
+            for instance_id in [
+                *idle,
+                *(instance_id for instance_id in ids if states.get(instance_id, "stopped") == "stopped"),
+            ]:
+                error = self.power.call("start_instances", InstanceIds=[instance_id])
                 if error is None:
-                    taken.add(each)
+                    taken.add(instance_id)
                 else:
-                    errors[each] = self.power.explain("start_instances", error)
-            settled = all(states.get(each) in ("running", *_ENDED) for each in ids) and not idle
+                    errors[instance_id] = self.power.explain("start_instances", error)
+            settled = all(states.get(instance_id) in ("running", *_ENDED) for instance_id in ids) and not idle
             if settled and (not self.unsure or time.monotonic() >= watched):
                 break
         for _attempt in attempts(self.brief):
-            if all(states.get(each) in ("running", *_ENDED) for each in taken):
+            if all(states.get(instance_id) in ("running", *_ENDED) for instance_id in taken):
                 break
-            states = {each: state_of(answer) for each, answer in self.power.look(ids).items()}
-        for each in ids:
-            if states.get(each) != "running":
-                self.outcome.left_stopped.append(each)
-                state = states.get(each) or "in a state that AWS does not tell"
-                said = f": {errors[each]}" if each in errors else ""
-                self.outcome.fail([each], f"it ran before and is {state} after stop_timeout: {self.patience} s{said}")
-            elif each in self.unsure:
-                self.outcome.fail([each], "it still runs; should it stop late, the next run starts it")
+            states = {instance_id: state_of(answer) for instance_id, answer in self.power.look(ids).items()}
+        for instance_id in ids:
+            if states.get(instance_id) != "running":
+                self.outcome.left_stopped.append(instance_id)
+                state = states.get(instance_id) or "in a state that AWS does not tell"
+                explanation = f": {errors[instance_id]}" if instance_id in errors else ""
+                self.outcome.fail(
+                    [instance_id], f"it ran before and is {state} after stop_timeout: {self.patience} s{explanation}"
+                )
+            elif instance_id in self.unsure:
+                self.outcome.fail([instance_id], "it still runs; should it stop late, the next run starts it")
 
     def _look_again(self) -> Dict[str, Raw]:
         seen: Dict[str, Raw] = {}
         for _attempt in attempts(self.brief):
-            seen.update(self.power.look([each for each in self.works if each not in seen]))
+            seen.update(self.power.look([instance_id for instance_id in self.works if instance_id not in seen]))
             if len(seen) == len(self.works):
                 break
         return seen
 
     def _forget(self, seen: Mapping[str, Raw]) -> None:
         """Remove the tags of those that run again, and those of earlier runs that mean nothing any more."""
-        over = [each for each, work in self.works.items() if self.tags.get(each) == work.tag and not work.start]
-        runs = [each for each in self.tags if state_of(seen.get(each)) == "running" and each not in self.unsure]
-        self._remove([each for each in self.tags if each in over or each in runs])
+        over = [
+            instance_id
+            for instance_id, work in self.works.items()
+            if self.tags.get(instance_id) == work.tag and not work.start
+        ]
+        runs = [
+            instance_id
+            for instance_id in self.tags
+            if state_of(seen.get(instance_id)) == "running" and instance_id not in self.unsure
+        ]
+        self._remove([instance_id for instance_id in self.tags if instance_id in over or instance_id in runs])
 
     def _remove(self, ids: List[str]) -> None:
-        for each in ids:
-            tag = {"Key": TAG, "Value": self.tags[each]}
-            error = self.power.insist(self.brief, "delete_tags", Resources=[each], Tags=[tag])
+        for instance_id in ids:
+            tag = {"Key": TAG, "Value": self.tags[instance_id]}
+            error = self.power.insist(self.brief, "delete_tags", Resources=[instance_id], Tags=[tag])
             if error is None:
-                del self.tags[each]
+                del self.tags[instance_id]
             else:
                 reason = self.power.explain("delete_tags", error)
-                self.outcome.fail([each], f"its tag {TAG} is left, and the next run removes it: {reason}")
+                self.outcome.fail([instance_id], f"its tag {TAG} is left, and the next run removes it: {reason}")
 
     def _settle(self, seen: Mapping[str, Raw]) -> None:
         """What is done is what AWS shows now."""
-        for each, work in self.works.items():
-            answer = seen.get(each)
+        for instance_id, work in self.works.items():
+            answer = seen.get(instance_id)
             if answer is None:
-                self.outcome.fail([each], "it was worked on and could not be looked at again: run again to see")
+                self.outcome.fail([instance_id], "it was worked on and could not be looked at again: run again to see")
                 continue
             held = {"EnaSupport": answer.get("EnaSupport") is True, "SriovNetSupport": answer.get("SriovNetSupport")}
             missing = [name for request in work.requests for name in request if not held[name]]
-            if missing and each in self.modified and each not in self.outcome.failed:
+            if missing and instance_id in self.modified and instance_id not in self.outcome.failed:
                 reason = f"AWS took the change of {', '.join(missing)} and still shows the old value"
-                self.outcome.fail([each], reason)
-            waits = each in self.outcome.left_stopped if work.start else work.tag is not None and each in self.tags
+                self.outcome.fail([instance_id], reason)
+            waits = (
+                instance_id in self.outcome.left_stopped
+                if work.start
+                else work.tag is not None and instance_id in self.tags
+            )
             if not missing and not waits:
-                self.outcome.done.append(each)
+                self.outcome.done.append(instance_id)
