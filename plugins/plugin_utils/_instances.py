@@ -23,21 +23,25 @@ def instance_id(variables: Mapping[str, Any]) -> Optional[str]:
         _mapping(facts.get("instance")).get("instance_id"),
         _mapping(facts.get("platform")).get("instance_id"),
     )
-    return next((str(each) for each in candidates if isinstance(each, str) and _ID.fullmatch(each)), None)
+    return next(
+        (str(candidate) for candidate in candidates if isinstance(candidate, str) and _ID.fullmatch(candidate)), None
+    )
 
 
 def unconfirmed(hosts: Iterable[Mapping[str, Any]]) -> list[str]:
     """The ids of hosts that the inventory doesn't give to exactly one of them: nothing may be changed there."""
     known = list(hosts)
     given = Counter(map(_by_inventory, known))
-    return [each for each in dict.fromkeys(map(instance_id, known)) if each is not None and given[each] != 1]
+    return [
+        found_id for found_id in dict.fromkeys(map(instance_id, known)) if found_id is not None and given[found_id] != 1
+    ]
 
 
 def heard(hosts: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """The hosts without those that speak for an instance which the inventory says is another host."""
     known = list(hosts)
     given = set(map(_by_inventory, known))
-    return [each for each in known if _by_inventory(each) is not None or instance_id(each) not in given]
+    return [host for host in known if _by_inventory(host) is not None or instance_id(host) not in given]
 
 
 def _by_inventory(variables: Mapping[str, Any]) -> Optional[str]:
@@ -89,4 +93,6 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def _texts(value: Any) -> list[str]:
-    return [str(each) for each in value if isinstance(each, str)][:64] if isinstance(value, (list, tuple)) else []
+    return (
+        [str(element) for element in value if isinstance(element, str)][:64] if isinstance(value, (list, tuple)) else []
+    )

@@ -71,21 +71,21 @@ class Cloud:
     ) -> Tuple[Dict[str, Located], Dict[str, str]]:
         """The instances by id, and why each of the others was not found."""
         wanted = list(dict.fromkeys(ids or ()))
-        for each in wanted:
-            if not _ID.fullmatch(each):
+        for instance_id in wanted:
+            if not _ID.fullmatch(instance_id):
                 raise NearmetalError(
-                    f"instance_ids: {each[:64]!r} is no instance id: expected i- and hexadecimal digits"
+                    f"instance_ids: {instance_id[:64]!r} is no instance id: expected i- and hexadecimal digits"
                 )
         found: Dict[str, Located] = {}
         for target in self.targets:
             if ids is None:
                 self._find(target, [_filters(filters or {})], found)
             else:
-                left = [each for each in wanted if each not in found]
+                left = [instance_id for instance_id in wanted if instance_id not in found]
                 self._find(target, [{"instance-id": part} for part in parts(left, FILTER_VALUES)], found)
         if self.errors and not found:
             raise NearmetalError(self.errors[0])
-        missing = {each: self._why_missing() for each in wanted if each not in found}
+        missing = {instance_id: self._why_missing() for instance_id in wanted if instance_id not in found}
         if missing and not found:
             raise NearmetalError(f"{', '.join(list(missing)[:5])}: {self._why_missing()}")
         return found, missing
@@ -123,7 +123,11 @@ class Cloud:
 
     def spot_requests(self, found: Mapping[str, Located]) -> Answers:
         """The requests behind spot instances: their status announces an interruption."""
-        spot = {each: place for each, place in found.items() if place.answer.get("InstanceLifecycle") == "spot"}
+        spot = {
+            instance_id: place
+            for instance_id, place in found.items()
+            if place.answer.get("InstanceLifecycle") == "spot"
+        }
         return self._by_ids(
             spot,
             FILTER_VALUES,
@@ -141,7 +145,7 @@ class Cloud:
             "describe_volumes",
             "Volumes",
             lambda ids: {"Filters": [{"Name": "attachment.instance-id", "Values": ids}], "MaxResults": _PAGE},
-            lambda answer: [each.get("InstanceId", "") for each in answer.get("Attachments", ())],
+            lambda answer: [attachment.get("InstanceId", "") for attachment in answer.get("Attachments", ())],
         )
 
     def credit_specifications(self, found: Mapping[str, Located]) -> Answers:
@@ -160,7 +164,7 @@ class Cloud:
         failed: Dict[str, str] = {}
         for target, instance_ids in _by_target(found):
             for ids in parts(list(instance_ids), _STATUS_IDS):
-                wanted = [{"InstanceId": each, "CpuCredits": specification} for each in ids]
+                wanted = [{"InstanceId": instance_id, "CpuCredits": specification} for instance_id in ids]
                 operation = "modify_instance_credit_specification"
                 try:
                     answer = target.call("ec2", operation, InstanceCreditSpecifications=wanted)
@@ -168,8 +172,8 @@ class Cloud:
                     reason = target.boto.explain(error, f"{target.name}: ModifyInstanceCreditSpecification")
                     failed.update(dict.fromkeys(ids, reason))
                     continue
-                for each in answer.get("UnsuccessfulInstanceCreditSpecifications", ()):
-                    failed[each["InstanceId"]] = f"{each['Error'].get('Code')}: {each['Error'].get('Message')}"
+                for failure in answer.get("UnsuccessfulInstanceCreditSpecifications", ()):
+                    failed[failure["InstanceId"]] = f"{failure['Error'].get('Code')}: {failure['Error'].get('Message')}"
         return failed
 
     def placement_groups(self, found: Mapping[str, Located]) -> Answers:
@@ -177,18 +181,23 @@ class Cloud:
         answers = Answers()
         for target, instance_ids in _by_target(found):
             members: Dict[str, List[str]] = {}
-            for each, located in instance_ids.items():
+            for instance_id, located in instance_ids.items():
                 group = located.answer.get("Placement", {}).get("GroupName")
                 if group:
-                    members.setdefault(group, []).append(each)
+                    members.setdefault(group, []).append(instance_id)
             for names in parts(list(members), FILTER_VALUES):
                 request = {"Filters": [{"Name": "group-name", "Values": names}]}
                 groups, error = pages(target, "ec2", "describe_placement_groups", "PlacementGroups", request)
                 for group in groups:
-                    for each in members.get(group["GroupName"], ()):
-                        answers.by_id[each] = [group]
+                    for instance_id in members.get(group["GroupName"], ()):
+                        answers.by_id[instance_id] = [group]
                 if error:
-                    lost = [each for name in names for each in members[name] if each not in answers.by_id]
+                    lost = [
+                        instance_id
+                        for name in names
+                        for instance_id in members[name]
+                        if instance_id not in answers.by_id
+                    ]
                     answers.failed.update(dict.fromkeys(lost, error[1]))
         return answers
 
@@ -201,24 +210,30 @@ class Cloud:
         end = datetime.now(timezone.utc)
         period = {"StartTime": end - timedelta(hours=hours), "EndTime": end, "ScanBy": "TimestampAscending"}
         for target, instance_ids in _by_target(found):
-            wanted = [(each, wanted_series) for each in instance_ids for wanted_series in series.get(each, ())]
+            wanted = [
+                (instance_id, wanted_series)
+                for instance_id in instance_ids
+                for wanted_series in series.get(instance_id, ())
+            ]
             for part in parts(wanted, _METRICS):
-                queries = [_query(f"m{index}", wanted_series) for index, (_each, wanted_series) in enumerate(part)]
+                queries = [
+                    _query(f"m{index}", wanted_series) for index, (_instance_id, wanted_series) in enumerate(part)
+                ]
                 request = {**period, "MetricDataQueries": queries}
                 results, error = pages(target, "cloudwatch", "get_metric_data", "MetricDataResults", request)
                 values: Dict[int, List[float]] = {}
                 for result in results:
                     values.setdefault(int(result["Id"][1:]), []).extend(result["Values"])
-                for index, (each, wanted_series) in enumerate(part):
+                for index, (instance_id, wanted_series) in enumerate(part):
                     if error and index not in values:
-                        answers.failed[each] = error[1]
+                        answers.failed[instance_id] = error[1]
                         continue
                     answer = {
                         "name": wanted_series.name,
                         "dimension": wanted_series.value,
                         "values": values.get(index, []),
                     }
-                    answers.by_id.setdefault(each, []).append(answer)
+                    answers.by_id.setdefault(instance_id, []).append(answer)
         return answers
 
     def types(self, names: Iterable[str]) -> Tuple[Dict[str, TypeFacts], str]:
@@ -227,14 +242,14 @@ class Cloud:
         found: Dict[str, TypeFacts] = {}
         trouble = ""
         for target in self.targets:
-            for part in parts([each for each in left if each not in found], _TYPES):
+            for part in parts([name for name in left if name not in found], _TYPES):
                 request = {"Filters": [{"Name": "instance-type", "Values": part}], "MaxResults": _TYPES}
                 answers, error = pages(target, "ec2", "describe_instance_types", "InstanceTypes", request)
-                found.update((each["InstanceType"], type_facts(each)) for each in answers)
+                found.update((answer["InstanceType"], type_facts(answer)) for answer in answers)
                 trouble = error[1] if error else trouble
-        unsaid = [each for each in left if each not in found]
+        unsaid = [name for name in left if name not in found]
         table = offline_types()
-        found.update((each, table[each]) for each in unsaid if each in table)
+        found.update((name, table[name]) for name in unsaid if name in table)
         return found, trouble if unsaid else ""
 
     def _by_ids(
@@ -252,14 +267,14 @@ class Cloud:
                 items, error = pages(target, "ec2", operation, key, request(batch))
                 terminated = _terminated(error, batch)
                 answers.failed.update(dict.fromkeys(terminated, "the instance went away while it was looked at"))
-                part = [each for each in batch if each not in terminated]
+                part = [instance_id for instance_id in batch if instance_id not in terminated]
                 if terminated and part:
                     items, error = pages(target, "ec2", operation, key, request(part))
                 for item in items:
                     for owner in owners(item):
                         answers.by_id.setdefault(owner, []).append(item)
                 if error and part:
-                    lost = [each for each in part if each not in answers.by_id]
+                    lost = [instance_id for instance_id in part if instance_id not in answers.by_id]
                     answers.failed.update(dict.fromkeys(lost, error[1]))
         return answers
 
@@ -292,8 +307,8 @@ def parts(values: List[Any], size: int) -> Iterator[List[Any]]:
 
 def _by_target(found: Mapping[str, Located]) -> List[Tuple[Target, Dict[str, Located]]]:
     grouped: Dict[str, Tuple[Target, Dict[str, Located]]] = {}
-    for each, located in found.items():
-        grouped.setdefault(located.target.name, (located.target, {}))[1][each] = located
+    for instance_id, located in found.items():
+        grouped.setdefault(located.target.name, (located.target, {}))[1][instance_id] = located
     return list(grouped.values())
 
 
@@ -311,7 +326,7 @@ def _terminated(error: Optional[Tuple[BaseException, str]], part: List[str]) -> 
     if not error or error_code(error[0]) != "InvalidInstanceID.NotFound":
         return []
     named = _ID.findall(str(error[0]))
-    return [each for each in part if each in named]
+    return [instance_id for instance_id in part if instance_id in named]
 
 
 def _query(name: str, series: Series) -> Dict[str, Any]:

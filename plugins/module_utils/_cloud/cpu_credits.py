@@ -162,20 +162,27 @@ def answer(options: Mapping[str, Any], check: bool) -> Dict[str, Any]:
         metrics = Answers()
         if options["metrics"]:
             series = {
-                each: [Series("AWS/EC2", name, "InstanceId", each, statistic) for name, statistic in _METRICS.items()]
-                for each in burstable
+                instance_id: [
+                    Series("AWS/EC2", name, "InstanceId", instance_id, statistic)
+                    for name, statistic in _METRICS.items()
+                ]
+                for instance_id in burstable
             }
             metrics = seen.keep_failures(seen.cloud.metrics(burstable, series, _HOURS))
-    facts = {each: _facts(specifications.answer_of(each), metrics.by_id.get(each, ())) for each in seen.instances}
+    facts = {
+        instance_id: _facts(specifications.answer_of(instance_id), metrics.by_id.get(instance_id, ()))
+        for instance_id in seen.instances
+    }
     plans = {
-        each: plan(instance, seen.type_of(instance), facts[each], options) for each, instance in seen.instances.items()
+        instance_id: plan(instance, seen.type_of(instance), facts[instance_id], options)
+        for instance_id, instance in seen.instances.items()
     }
     shown = {
-        each: {"credits": facts[each].as_dict(RULES.get(instance.instance_type))}
-        for each, instance in seen.instances.items()
-        if each in burstable
+        instance_id: {"credits": facts[instance_id].as_dict(RULES.get(instance.instance_type))}
+        for instance_id, instance in seen.instances.items()
+        if instance_id in burstable
     }
-    if options["strict"] and any(each.status == "refused" for plan in plans.values() for each in plan.findings):
+    if options["strict"] and any(finding.status == "refused" for plan in plans.values() for finding in plan.findings):
         return contract(CONCERN, seen, after(plans, []), shown, strict=True)
     if check or not any(plan.actions for plan in plans.values()):
         return contract(CONCERN, seen, plans, shown)
@@ -185,27 +192,29 @@ def answer(options: Mapping[str, Any], check: bool) -> Dict[str, Any]:
 def _change(
     seen: Observation, plans: Mapping[str, Plan], shown: Mapping[str, Mapping[str, Any]], specification: str
 ) -> Dict[str, Any]:
-    wanted = {each: seen.found[each] for each, plan in plans.items() if plan.actions}
+    wanted = {instance_id: seen.found[instance_id] for instance_id, plan in plans.items() if plan.actions}
     refused = seen.cloud.set_credit_specifications(wanted, specification)
     # An error does not say that nothing was changed: the answer can be lost on its way.
     now = seen.cloud.credit_specifications(wanted)
     failed: Dict[str, str] = {}
-    for each in wanted:
-        held = (now.answer_of(each) or {}).get("CpuCredits")
+    for instance_id in wanted:
+        held = (now.answer_of(instance_id) or {}).get("CpuCredits")
         if held != specification:
             kept = f"AWS took the change to {specification} and still shows {held}"
-            failed[each] = refused.get(each) or now.failed.get(each) or kept
-    for each, reason in failed.items():
-        seen.failed.setdefault(each, []).append(reason)
-    result = contract(CONCERN, seen, after(plans, [each for each in wanted if each not in failed]), shown)
+            failed[instance_id] = refused.get(instance_id) or now.failed.get(instance_id) or kept
+    for instance_id, reason in failed.items():
+        seen.failed.setdefault(instance_id, []).append(reason)
+    result = contract(
+        CONCERN, seen, after(plans, [instance_id for instance_id in wanted if instance_id not in failed]), shown
+    )
     if failed:
-        each, reason = next(iter(failed.items()))
-        result.update(failed=True, msg=f"{CONCERN}: {each}: {reason}")
+        instance_id, reason = next(iter(failed.items()))
+        result.update(failed=True, msg=f"{CONCERN}: {instance_id}: {reason}")
     return result
 
 
 def _facts(specification: Any, series: Sequence[Mapping[str, Any]]) -> CreditFacts:
-    values: Dict[str, List[float]] = {each["name"]: each["values"] for each in series if each["values"]}
+    values: Dict[str, List[float]] = {metric["name"]: metric["values"] for metric in series if metric["values"]}
     used = values.get("CPUCreditUsage")
     return CreditFacts(
         specification=(specification or {}).get("CpuCredits"),

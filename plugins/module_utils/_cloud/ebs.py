@@ -86,8 +86,8 @@ def _optimized(instance: InstanceFacts, kind: TypeFacts) -> Finding:
 
 
 def _limits(instance: InstanceFacts, kind: TypeFacts, volumes: Sequence[VolumeFacts]) -> List[Finding]:
-    iops = (sum(each.iops for each in volumes), sum(each.paid_iops for each in volumes))
-    mb_s = (sum(each.mb_s for each in volumes), sum(each.paid_mb_s for each in volumes))
+    iops = (sum(volume.iops for volume in volumes), sum(volume.paid_iops for volume in volumes))
+    mb_s = (sum(volume.mb_s for volume in volumes), sum(volume.paid_mb_s for volume in volumes))
     return [
         *_limit(instance, "iops", "IOPS", iops, (kind.ebs_baseline_iops, kind.ebs_maximum_iops)),
         *_limit(instance, "throughput", "MB/s", mb_s, (kind.ebs_baseline_mb_s, kind.ebs_maximum_mb_s)),
@@ -129,15 +129,24 @@ def _limit(
 
 def _low_balances(instance: InstanceFacts, facts: EbsFacts) -> List[Finding]:
     found = []
-    for each in facts.volumes or ():
-        if each.burst_balance is not None:
-            low = each.burst_balance < _LOW_BALANCE
-            reason = f"{each.volume_type}: {each.burst_balance:g} % of its burst left, then {each.iops:,} IOPS" + (
-                ": take gp3, or a larger volume" if low else ""
+    for volume in facts.volumes or ():
+        if volume.burst_balance is not None:
+            low = volume.burst_balance < _LOW_BALANCE
+            reason = (
+                f"{volume.volume_type}: {volume.burst_balance:g} % of its burst left, then {volume.iops:,} IOPS"
+                + (": take gp3, or a larger volume" if low else "")
             )
             status = "advice" if low else "ok"
             found.append(
-                _say(instance, "burst_balance", status, reason, round(each.burst_balance), "AWS, 2017", each.volume_id)
+                _say(
+                    instance,
+                    "burst_balance",
+                    status,
+                    reason,
+                    round(volume.burst_balance),
+                    "AWS, 2017",
+                    volume.volume_id,
+                )
             )
     for name, balance in sorted(facts.balances.items()):
         low = balance < _LOW_BALANCE
@@ -150,20 +159,21 @@ def _low_balances(instance: InstanceFacts, facts: EbsFacts) -> List[Finding]:
 
 def _exceeded(instance: InstanceFacts, devices: Sequence[ExceededFacts]) -> List[Finding]:
     found = []
-    for each in devices:
-        by_instance = each.instance_iops_us + each.instance_throughput_us
-        by_volume = each.volume_iops_us + each.volume_throughput_us
+    for device in devices:
+        by_instance = device.instance_iops_us + device.instance_throughput_us
+        by_volume = device.volume_iops_us + device.volume_throughput_us
         now: Dict[str, Any] = {"instance_us": by_instance, "volume_us": by_volume}
         if by_instance:
             reason = (
-                f"{each.device}: held back by the instance's limit for {by_instance / 1e6:,.1f} s since it was attached"
+                f"{device.device}: held back by the instance's limit for {by_instance / 1e6:,.1f} s "
+                "since it was attached"
             )
         elif by_volume:
             reason = (
-                f"{each.device}: held back by the volume's limit for {by_volume / 1e6:,.1f} s since it was attached"
+                f"{device.device}: held back by the volume's limit for {by_volume / 1e6:,.1f} s since it was attached"
             )
         else:
-            reason = f"{each.device}: never held back since it was attached"
+            reason = f"{device.device}: never held back since it was attached"
         status = "advice" if by_instance or by_volume else "ok"
         found.append(_say(instance, "exceeded", status, reason, now, "StorageReview, 2018"))
     return found
@@ -171,34 +181,40 @@ def _exceeded(instance: InstanceFacts, devices: Sequence[ExceededFacts]) -> List
 
 def answer(options: Mapping[str, Any]) -> Dict[str, Any]:
     """The module's result."""
-    hosts = {each["instance_id"]: each for each in options.get("hosts") or ()}
+    hosts = {host["instance_id"]: host for host in options.get("hosts") or ()}
     with deadline(options["timeout"]):
         seen = observe(options)
         volumes = seen.keep_failures(seen.cloud.volumes(seen.found))
         metrics = Answers()
         if options["metrics"]:
             metrics = seen.keep_failures(seen.cloud.metrics(seen.found, _series(seen, volumes), _HOURS))
-    facts = {each: _facts(each, volumes, metrics, hosts.get(each, {})) for each in seen.instances}
-    plans = {each: plan(instance, seen.type_of(instance), facts[each]) for each, instance in seen.instances.items()}
+    facts = {
+        instance_id: _facts(instance_id, volumes, metrics, hosts.get(instance_id, {})) for instance_id in seen.instances
+    }
+    plans = {
+        instance_id: plan(instance, seen.type_of(instance), facts[instance_id])
+        for instance_id, instance in seen.instances.items()
+    }
     shown = {
-        each: {"volumes": [volume.as_dict() for volume in ebs_facts.volumes or ()]} for each, ebs_facts in facts.items()
+        instance_id: {"volumes": [volume.as_dict() for volume in ebs_facts.volumes or ()]}
+        for instance_id, ebs_facts in facts.items()
     }
     return contract(CONCERN, seen, plans, shown)
 
 
 def _series(seen: Observation, volumes: Answers) -> Dict[str, List[Series]]:
     wanted: Dict[str, List[Series]] = {}
-    for each, instance in seen.instances.items():
+    for instance_id, instance in seen.instances.items():
         kind = seen.type_of(instance)
-        found = [volume_facts(volume, each) for volume in volumes.by_id.get(each, ())]
-        wanted[each] = [
+        found = [volume_facts(volume, instance_id) for volume in volumes.by_id.get(instance_id, ())]
+        wanted[instance_id] = [
             Series("AWS/EBS", "BurstBalance", "VolumeId", volume.volume_id, "Minimum")
             for volume in found
             if volume.bursts
         ]
         if kind.ebs_baseline_iops != kind.ebs_maximum_iops:
             names = ("EBSIOBalance%", "EBSByteBalance%")
-            wanted[each] += [Series("AWS/EC2", name, "InstanceId", each, "Minimum") for name in names]
+            wanted[instance_id] += [Series("AWS/EC2", name, "InstanceId", instance_id, "Minimum") for name in names]
     return wanted
 
 

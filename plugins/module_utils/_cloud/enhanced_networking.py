@@ -213,17 +213,17 @@ def _driver(instance: InstanceFacts, kind: TypeFacts, host: Optional[DriverFacts
 
 def claimed_twice(hosts: Optional[Sequence[Mapping[str, Any]]]) -> List[str]:
     """The instances of which the option `hosts` has more than one word."""
-    counted = Counter(each["instance_id"] for each in hosts or ())
-    return [each for each, count in counted.items() if count > 1]
+    counted = Counter(host["instance_id"] for host in hosts or ())
+    return [instance_id for instance_id, count in counted.items() if count > 1]
 
 
 def drivers(hosts: Optional[Sequence[Mapping[str, Any]]]) -> Mapping[str, DriverFacts]:
     """The option `hosts`, by instance id."""
     return {
-        each["instance_id"]: DriverFacts(
-            tuple(each.get("drivers_in_use") or ()), tuple(each.get("drivers_available") or ())
+        host["instance_id"]: DriverFacts(
+            tuple(host.get("drivers_in_use") or ()), tuple(host.get("drivers_available") or ())
         )
-        for each in hosts or ()
+        for host in hosts or ()
     }
 
 
@@ -236,30 +236,36 @@ def answer(options: Mapping[str, Any], check: bool) -> Dict[str, Any]:
         seen = observe(options, with_status=True)
     hosts = drivers(options["hosts"])
     wanted = {**options, "unconfirmed": {*options["unconfirmed"], *claimed_twice(options["hosts"])}}
-    now = {each: place.target.now() for each, place in seen.found.items()}
-    meanings = {each: stop_mark.judge(facts.power, now[each]) for each, facts in seen.instances.items()}
+    now = {instance_id: place.target.now() for instance_id, place in seen.found.items()}
+    meanings = {
+        instance_id: stop_mark.judge(facts.power, now[instance_id]) for instance_id, facts in seen.instances.items()
+    }
     plans = {
-        each: plan(facts, seen.type_of(facts), hosts.get(each), wanted, meanings[each])
-        for each, facts in seen.instances.items()
+        instance_id: plan(facts, seen.type_of(facts), hosts.get(instance_id), wanted, meanings[instance_id])
+        for instance_id, facts in seen.instances.items()
     }
     shown = {
-        each: {
+        instance_id: {
             "facts": {"ena_support": facts.ena_support, "sriov_net_support": facts.sriov_net_support},
             "host_class": facts.host_class,
         }
-        for each, facts in seen.instances.items()
+        for instance_id, facts in seen.instances.items()
     }
-    left = [each for each, meaning in meanings.items() if meaning in left_stopped.LEFT_STATES]
-    if options["strict"] and any(each.status == "refused" for plan in plans.values() for each in plan.findings):
+    left = [instance_id for instance_id, meaning in meanings.items() if meaning in left_stopped.LEFT_STATES]
+    if options["strict"] and any(finding.status == "refused" for plan in plans.values() for finding in plan.findings):
         return {**contract(CONCERN, seen, after(plans, []), shown, strict=True), "left_stopped": left}
-    works = {each: _work(plan.actions, seen.instances[each].power.tag) for each, plan in plans.items() if plan.actions}
+    works = {
+        instance_id: _work(plan.actions, seen.instances[instance_id].power.tag)
+        for instance_id, plan in plans.items()
+        if plan.actions
+    }
     if check or not works:
         return {**contract(CONCERN, seen, plans, shown), "left_stopped": left}
     outcome = change_stopped(seen.found, works, options["stop_at_once"], options["stop_timeout"])
-    for each, reason in outcome.failed.items():
-        seen.failed.setdefault(each, []).append(reason)
+    for instance_id, reason in outcome.failed.items():
+        seen.failed.setdefault(instance_id, []).append(reason)
     result = contract(CONCERN, seen, after(plans, outcome.done), shown)
-    still = [each for each in left if each not in outcome.done or not works[each].start]
+    still = [instance_id for instance_id in left if instance_id not in outcome.done or not works[instance_id].start]
     result["left_stopped"] = list(dict.fromkeys([*still, *outcome.left_stopped]))
     if outcome.failed:
         result.update(failed=True, msg=_failure(outcome.failed, result["left_stopped"]))
@@ -275,7 +281,7 @@ def _work(actions: Sequence[Action], tag: Optional[str]) -> Work:
 
 
 def _failure(failed: Mapping[str, str], left: Sequence[str]) -> str:
-    each, reason = next(iter(failed.items()))
+    instance_id, reason = next(iter(failed.items()))
     more = f" and {len(left) - _NAMED} more" if len(left) > _NAMED else ""
     stopped = f"; left stopped: {', '.join(left[:_NAMED])}{more}" if left else ""
-    return f"{CONCERN}: {each}: {reason}{stopped}"
+    return f"{CONCERN}: {instance_id}: {reason}{stopped}"

@@ -121,7 +121,7 @@ def instance_facts(
     """
     cpu, place = answer.get("CpuOptions", {}), answer.get("Placement", {})
     tags = {tag.get("Key"): tag.get("Value") for tag in answer.get("Tags", ())}
-    interfaces = tuple(_interface(each) for each in answer.get("NetworkInterfaces", ()))
+    interfaces = tuple(_interface(interface) for interface in answer.get("NetworkInterfaces", ()))
     return InstanceFacts(
         instance_id=answer["InstanceId"],
         account=account,
@@ -146,11 +146,11 @@ def instance_facts(
         boot_mode=answer.get("CurrentInstanceBootMode") or answer.get("BootMode"),
         kernel_id=answer.get("KernelId") or None,
         image_id=answer.get("ImageId"),
-        public_address=any(_given_back(each) for each in answer.get("NetworkInterfaces", ())),
+        public_address=any(_given_back(interface) for interface in answer.get("NetworkInterfaces", ())),
         auto_scaling_group=tags.get(_ASG_TAG),
         bandwidth_weighting=answer.get("NetworkPerformanceOptions", {}).get("BandwidthWeighting"),
         workload=tags.get("workload"),
-        interfaces=tuple(sorted(interfaces, key=lambda each: (each.card, each.device_index or 0))),
+        interfaces=tuple(sorted(interfaces, key=lambda interface: (interface.card, interface.device_index or 0))),
         events=_events(status or {}),
         spot_notice=_spot_notice(spot or {}),
         unasked=unasked,

@@ -21,10 +21,10 @@ def answer(options: Mapping[str, Any]) -> Dict[str, Any]:
     """The module's result."""
     with deadline(options["timeout"]):
         seen = observe(options, with_status=True)
-    plans = {each: plan(facts, seen.type_of(facts)) for each, facts in seen.instances.items()}
+    plans = {instance_id: plan(facts, seen.type_of(facts)) for instance_id, facts in seen.instances.items()}
     shown = {
-        each: {"facts": facts.as_dict(), "type": seen.type_of(facts).as_dict()}
-        for each, facts in seen.instances.items()
+        instance_id: {"facts": facts.as_dict(), "type": seen.type_of(facts).as_dict()}
+        for instance_id, facts in seen.instances.items()
     }
     return contract(CONCERN, seen, plans, shown)
 

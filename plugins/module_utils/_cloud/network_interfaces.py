@@ -35,7 +35,10 @@ def plan(instance: InstanceFacts, kind: TypeFacts) -> Plan:
 
 def queue_counts(instance: InstanceFacts, kind: TypeFacts, cpus: Optional[int]) -> Dict[str, Optional[int]]:
     """Receive queues that each interface gets: the number that was set or the default, at most one per CPU."""
-    return {each.interface_id: _queues_of(instance, kind, cpus, each.card, each.queues) for each in instance.interfaces}
+    return {
+        interface.interface_id: _queues_of(instance, kind, cpus, interface.card, interface.queues)
+        for interface in instance.interfaces
+    }
 
 
 def _queues_of(
@@ -100,12 +103,12 @@ def _more_queues(instance: InstanceFacts, kind: TypeFacts, queues: int, cpus: in
         return ""
     first: CardFacts = kind.cards[0]
     most = first.max_queues_per_interface if kind.flexible_ena_queues else None
-    requested = max((each.queues or first.default_queues or 0) for each in instance.interfaces)
+    requested = max((interface.queues or first.default_queues or 0) for interface in instance.interfaces)
     if most and most > requested:
         return f"ask for up to {most} per interface with EnaQueueCount, {first.max_queues} per card"
     if free > 0:
-        each = f"up to {most}" if most else str(first.default_queues)
-        return f"{free} more interfaces can be attached, each with {each} queues; each needs its own routing"
+        per_interface = f"up to {most}" if most else str(first.default_queues)
+        return f"{free} more interfaces can be attached, each with {per_interface} queues; each needs its own routing"
     return "no more can be had: spread by software on the host (receive packet steering)"
 
 
@@ -125,7 +128,7 @@ def _count(instance: InstanceFacts, kind: TypeFacts) -> Finding:
 def _cards(instance: InstanceFacts, kind: TypeFacts) -> List[Finding]:
     if len(kind.cards) < 2:
         return []
-    used = sorted({each.card for each in instance.interfaces})
+    used = sorted({interface.card for interface in instance.interfaces})
     now: Dict[str, Any] = {"cards": len(kind.cards), "used": used}
     if len(used) == len(kind.cards):
         return [_say(instance, "cards", "ok", f"all {len(kind.cards)} network cards are used", now, "Aerospike, 2014")]
@@ -141,7 +144,7 @@ def _srd(instance: InstanceFacts, kind: TypeFacts) -> List[Finding]:
                 instance, "ena_express", "not_applicable", f"{kind.instance_type} has no ENA Express", None, "AWS, 2017"
             )
         ]
-    on = [each.interface_id for each in instance.interfaces if each.srd]
+    on = [interface.interface_id for interface in instance.interfaces if interface.srd]
     state = "on" if on else "off: it would let a single flow have 25 Gbit/s and adds microseconds when idle"
     return [_say(instance, "ena_express", "ok", f"ENA Express is {state}", len(on), "AWS, 2017")]
 
@@ -158,9 +161,9 @@ def answer(options: Mapping[str, Any]) -> Dict[str, Any]:
     """The module's result."""
     with deadline(options["timeout"]):
         seen = observe(options)
-    plans = {each: plan(instance, seen.type_of(instance)) for each, instance in seen.instances.items()}
+    plans = {instance_id: plan(instance, seen.type_of(instance)) for instance_id, instance in seen.instances.items()}
     shown = {
-        each: {"interfaces": [asdict(interface) for interface in instance.interfaces]}
-        for each, instance in seen.instances.items()
+        instance_id: {"interfaces": [asdict(interface) for interface in instance.interfaces]}
+        for instance_id, instance in seen.instances.items()
     }
     return contract(CONCERN, seen, plans, shown)

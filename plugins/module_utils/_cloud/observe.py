@@ -36,7 +36,11 @@ class Observation:
 
     def chosen(self, wanted: Any) -> Dict[str, Located]:
         """The found instances for which `wanted(facts, type)` holds: no need to ask about the others."""
-        return {each: self.found[each] for each, facts in self.instances.items() if wanted(facts, self.type_of(facts))}
+        return {
+            instance_id: self.found[instance_id]
+            for instance_id, facts in self.instances.items()
+            if wanted(facts, self.type_of(facts))
+        }
 
 
 def observe(options: Mapping[str, Any], with_status: bool = False) -> Observation:
@@ -47,19 +51,21 @@ def observe(options: Mapping[str, Any], with_status: bool = False) -> Observatio
     statuses = cloud.statuses(found) if with_status else Answers()
     spot = cloud.spot_requests(found) if with_status else Answers()
     instances = {
-        each: instance_facts(
+        instance_id: instance_facts(
             place.answer,
             place.owner,
             place.target.account,
             place.target.region,
             types.get(place.answer.get("InstanceType", "")),
-            statuses.answer_of(each),
-            spot.answer_of(each),
-            _unasked(each, statuses, spot) if with_status else None,
+            statuses.answer_of(instance_id),
+            spot.answer_of(instance_id),
+            _unasked(instance_id, statuses, spot) if with_status else None,
         )
-        for each, place in found.items()
+        for instance_id, place in found.items()
     }
-    seen = Observation(cloud, found, instances, types, trouble, {each: [reason] for each, reason in missing.items()})
+    seen = Observation(
+        cloud, found, instances, types, trouble, {instance_id: [reason] for instance_id, reason in missing.items()}
+    )
     seen.keep_failures(statuses)
     seen.keep_failures(spot)
     return seen

@@ -49,10 +49,10 @@ def plan(instance: InstanceFacts, kind: TypeFacts, facts: PlacementFacts) -> Pla
 def zones_of(instances: Mapping[str, InstanceFacts], workload: Optional[str]) -> Dict[str, Dict[str, int]]:
     """Per workload, how many of its instances are in each zone."""
     counted: Dict[str, "Counter[str]"] = {}
-    for each in instances.values():
-        name = _deciding(workload or each.workload)
-        if name and each.availability_zone:
-            counted.setdefault(name, Counter())[each.availability_zone] += 1
+    for instance in instances.values():
+        name = _deciding(workload or instance.workload)
+        if name and instance.availability_zone:
+            counted.setdefault(name, Counter())[instance.availability_zone] += 1
     return {name: dict(sorted(zones.items())) for name, zones in counted.items()}
 
 
@@ -115,22 +115,25 @@ def answer(options: Mapping[str, Any]) -> Dict[str, Any]:
         groups = seen.keep_failures(seen.cloud.placement_groups(seen.found))
     zones = zones_of(seen.instances, options["workload"])
     facts = {}
-    for each, instance in seen.instances.items():
+    for instance_id, instance in seen.instances.items():
         workload = _deciding(options["workload"] or instance.workload)
-        strategy = (groups.answer_of(each) or {}).get("Strategy")
-        facts[each] = PlacementFacts(workload, instance.placement_group, strategy, zones.get(workload or "", {}))
-    plans = {each: plan(instance, seen.type_of(instance), facts[each]) for each, instance in seen.instances.items()}
+        strategy = (groups.answer_of(instance_id) or {}).get("Strategy")
+        facts[instance_id] = PlacementFacts(workload, instance.placement_group, strategy, zones.get(workload or "", {}))
+    plans = {
+        instance_id: plan(instance, seen.type_of(instance), facts[instance_id])
+        for instance_id, instance in seen.instances.items()
+    }
     shown = {
-        each: {
+        instance_id: {
             "placement": {
                 "group": placement.group,
                 "strategy": placement.strategy,
-                "zone": seen.instances[each].availability_zone,
-                "tenancy": seen.instances[each].tenancy,
-                "workload": options["workload"] or seen.instances[each].workload,
-                "possible_strategies": list(seen.type_of(seen.instances[each]).placement_strategies),
+                "zone": seen.instances[instance_id].availability_zone,
+                "tenancy": seen.instances[instance_id].tenancy,
+                "workload": options["workload"] or seen.instances[instance_id].workload,
+                "possible_strategies": list(seen.type_of(seen.instances[instance_id]).placement_strategies),
             }
         }
-        for each, placement in facts.items()
+        for instance_id, placement in facts.items()
     }
     return contract(CONCERN, seen, plans, shown)

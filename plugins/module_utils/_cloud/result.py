@@ -28,20 +28,22 @@ def contract(
     With `strict` it has `failed` when something was refused.
     """
     per_instance: Dict[str, Dict[str, Any]] = {}
-    for each in [*plans, *(other for other in seen.failed if other not in plans)]:
-        plan = plans.get(each, Plan())
-        lost = [Finding(concern, "", "unknown", reason, where=each) for reason in seen.failed.get(each, ())]
-        facts = seen.instances.get(each)
-        per_instance[each] = {
+    for instance_id in [*plans, *(failed_id for failed_id in seen.failed if failed_id not in plans)]:
+        plan = plans.get(instance_id, Plan())
+        lost = [
+            Finding(concern, "", "unknown", reason, where=instance_id) for reason in seen.failed.get(instance_id, ())
+        ]
+        facts = seen.instances.get(instance_id)
+        per_instance[instance_id] = {
             "account": facts.account if facts else None,
             "region": facts.region if facts else None,
             "instance_type": facts.instance_type if facts else None,
-            **shown.get(each, {}),
+            **shown.get(instance_id, {}),
             "actions": [action.as_dict() for action in plan.actions],
             "findings": [finding.as_dict() for finding in [*plan.findings, *lost]],
         }
     actions = [action for plan in plans.values() for action in plan.actions]
-    findings = [finding for each in per_instance.values() for finding in each["findings"]]
+    findings = [finding for instance_result in per_instance.values() for finding in instance_result["findings"]]
     refused = [finding for finding in findings if finding["status"] == "refused"]
     result = {
         "changed": bool(actions),
@@ -52,7 +54,7 @@ def contract(
         "reboot_required": False,
         "reboot_reasons": [],
         "instances": per_instance,
-        "failed_instances": {each: "; ".join(reasons) for each, reasons in seen.failed.items()},
+        "failed_instances": {instance_id: "; ".join(reasons) for instance_id, reasons in seen.failed.items()},
         "errors": list(seen.cloud.errors),
         "types_from": "table" if seen.type_trouble else "api",
     }
@@ -63,7 +65,10 @@ def contract(
 
 def after(plans: Mapping[str, Plan], done: Sequence[str]) -> Dict[str, Plan]:
     """The plans after a run that carried out those of the instances in `done`, and no others."""
-    return {each: _carried_out(plan) if each in done else _not_carried_out(plan) for each, plan in plans.items()}
+    return {
+        instance_id: _carried_out(plan) if instance_id in done else _not_carried_out(plan)
+        for instance_id, plan in plans.items()
+    }
 
 
 def _carried_out(plan: Plan) -> Plan:
@@ -75,15 +80,17 @@ def _not_carried_out(plan: Plan) -> Plan:
 
 
 def _renamed(plan: Plan, status: str) -> Tuple[Finding, ...]:
-    return tuple(replace(each, status=status) if each.status == "would_change" else each for each in plan.findings)
+    return tuple(
+        replace(finding, status=status) if finding.status == "would_change" else finding for finding in plan.findings
+    )
 
 
 def _message(concern: str, count: int, findings: List[Dict[str, Any]]) -> str:
     counted: Dict[str, int] = {}
     for finding in findings:
         counted[finding["status"]] = counted.get(finding["status"], 0) + 1
-    said = [f"{counted[status]} {status.replace('_', ' ')}" for status in _ORDER if status in counted]
-    return f"{concern}: {count} {'instance' if count == 1 else 'instances'}: {', '.join(said) or 'nothing to say'}"
+    phrases = [f"{counted[status]} {status.replace('_', ' ')}" for status in _ORDER if status in counted]
+    return f"{concern}: {count} {'instance' if count == 1 else 'instances'}: {', '.join(phrases) or 'nothing to say'}"
 
 
 def _tree(actions: List[Action], side: str) -> Dict[str, Any]:

@@ -223,7 +223,9 @@ def targets(options: Mapping[str, Any]) -> Tuple[List[Target], List[str]]:
         sessions, failed = _assumed(boto, session, regions[0], options["assume_roles"])
     read_seconds = min(_READ_SECONDS, options["timeout"])
     found = [
-        Target(boto, each, account, region, read_seconds) for account, each in sessions.items() for region in regions
+        Target(boto, account_session, account, region, read_seconds)
+        for account, account_session in sessions.items()
+        for region in regions
     ]
     return found, failed
 

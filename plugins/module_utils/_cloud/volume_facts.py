@@ -44,7 +44,9 @@ class VolumeFacts:
 
 def volume_facts(answer: Mapping[str, Any], instance_id: str, burst_balance: Optional[float] = None) -> VolumeFacts:
     """The facts in one volume of DescribeVolumes, as attached to an instance."""
-    attached = [each for each in answer.get("Attachments", ()) if each.get("InstanceId") == instance_id]
+    attached = [
+        attachment for attachment in answer.get("Attachments", ()) if attachment.get("InstanceId") == instance_id
+    ]
     kind, size = answer.get("VolumeType", "standard"), answer.get("Size", 0)
     iops, burst_iops = _iops(kind, size, answer.get("Iops"))
     mib_s, burst_mib_s = _mib_s(kind, size, iops, answer.get("Throughput"))

@@ -126,7 +126,7 @@ _RETIRED = (
 
 def pack(types: Iterable[TypeFacts]) -> bytes:
     """The table's rows as compressed columns: equal values stand once, rows point at them."""
-    rows = [asdict(each) for each in sorted(types, key=lambda each: each.instance_type)]
+    rows = [asdict(kind) for kind in sorted(types, key=lambda kind: kind.instance_type)]
     columns = []
     for name in _COLUMNS:
         cells = [json.dumps(row[name], separators=(",", ":")) for row in rows]
@@ -157,6 +157,6 @@ _read: Dict[str, TypeFacts] = {}
 def offline_types() -> Mapping[str, TypeFacts]:
     """Every type of the table and the retired types of the source documents, by name."""
     if not _read:
-        _read.update((each.instance_type, each) for each in _RETIRED)
+        _read.update((kind.instance_type, kind) for kind in _RETIRED)
         _read.update(unpack(base64.b85decode("".join(DATA))))
     return _read
