@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from typing import Any, Mapping, Tuple, Union
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Iterable, Mapping, Tuple, Union
 
 # A value of a knob: None means "absent". A mapping is a table (queue -> CPUs, cpu -> state).
 Value = Union[None, bool, int, str, Mapping[str, Any]]
@@ -103,3 +103,7 @@ class Wanted:
         if self.options.get(option) == "auto":
             return "auto"
         return self.by.get(option, "user")
+
+    def of_entry(self, within: str, names: Iterable[str]) -> Wanted:
+        """What is wanted of one device: `names` are the options that an entry of the list option `within` gives it."""
+        return replace(self, by={**self.by, **dict.fromkeys(names, self.wanted_by(within))})

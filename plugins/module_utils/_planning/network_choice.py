@@ -22,6 +22,7 @@ class Choice(NamedTuple):
 
     nic: Nic
     options: Mapping[str, Any]
+    wanted: Wanted  # that of the concern, with who wants the options of this NIC
 
     def get(self, option: str) -> Any:
         """The option's value; None when it was left out."""
@@ -51,7 +52,10 @@ def choices(concern: str, network: NetworkFacts, wanted: Wanted, knobs: Sequence
             claims.claim(where, name, {} if wanted.stored else given)
             named.setdefault(name, {}).update(given)
     common = {knob: wanted.get(knob) for knob in knobs if wanted.get(knob) is not None}
-    return tuple(Choice(nic, {**common, **named.get(nic.name, {})}) for nic in network.nics)
+    return tuple(
+        Choice(nic, {**common, **own}, wanted.of_entry("interfaces", own))
+        for nic, own in ((nic, named.get(nic.name, {})) for nic in network.nics)
+    )
 
 
 def lost(concern: str, network: NetworkFacts, wanted: Wanted) -> Plan:

@@ -16,6 +16,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session impo
 from ansible_collections.nearmetal.ec2.plugins.modules import network_irq, network_stack, restore, tune
 
 from tests.support.fake_kernel import FakeKernel
+from tests.support.fresh_host import fresh
 from tests.support.hosts import files_of
 
 Call = Callable[..., Dict[str, Any]]
@@ -243,6 +244,18 @@ def test_a_workload_widens_what_the_host_had_before_and_not_what_an_earlier_run_
     assert "somaxconn" not in file.read_text(), "the workload's value would lower it at the next boot"
     again = call(tune.main, host, workload="web")
     assert (again["changed"], again["actions"]) == (False, [])
+
+
+def test_a_users_rings_of_one_interface_are_exact_beside_a_workload(tmp_path: Path, call: Call) -> None:
+    host = fresh(tmp_path, "nitro_big")
+    host.nics.rings["ens6"][2] = 4096
+    wanted = {"interfaces": [{"name": "ens6", "rx_ring": "512"}]}
+    done = call(tune.main, host, workload="analytics", concerns={"network_stack": wanted})
+    assert not done.get("failed"), done["msg"]
+    assert host.nics.rings["ens6"][2] == 512
+    assert [action["wanted_by"] for action in done["actions"] if action["knob"] == "rx_ring"] == ["user"]
+    wanted["interfaces"][0]["rx_ring"] = "100000"
+    assert "takes 1 to" in call(tune.main, host, workload="analytics", concerns={"network_stack": wanted})["msg"]
 
 
 def test_a_workload_after_a_users_higher_value_is_not_held_to_it(tmp_path: Path, call: Call) -> None:

@@ -60,9 +60,9 @@ def _decide(facts: Facts, wanted: Wanted) -> Decision:
     wish = wishes(block, wanted)
     at_boot = driver.plan_timeout(facts, block, wish, wanted)
     wish = _of_method(wish, wanted)
-    ruled = _ruled(facts, block, wish, wanted)
+    ruled = _ruled(facts, block, wish)
     plan = joined(
-        queue.plan(facts, block, wish, wanted),
+        queue.plan(facts, block, wish),
         at_boot,
         driver.plan_polling(facts, block, wanted),
         Plan(replan=ruled.derived),
@@ -74,20 +74,24 @@ def _of_method(wish: Wishes, wanted: Wanted) -> Wishes:
     """With method: boot the timeout is the driver's alone."""
     if wanted.get("method") != "boot":
         return wish
-    return Wishes(_without_timeout(wish.kinds), _without_timeout(wish.disks), wish.derived)
+    return wish._replace(kinds=_without_timeout(wish.kinds), disks=_without_timeout(wish.disks))
 
 
-def _ruled(facts: Facts, block: BlockFacts, wish: Wishes, wanted: Wanted) -> Wishes:
+def _ruled(facts: Facts, block: BlockFacts, wish: Wishes) -> Wishes:
     """What a rule may set: not the read-ahead of a kind with a disk that has more; the unit plans that at each boot."""
     requested = {disk: wish.disks[disk.name].get("read_ahead_kb") for disk in block.disks}
-    more = {disk.kind for disk, text in requested.items() if text and queue.has_more(facts, block, disk, text, wanted)}
+    more = {
+        disk.kind
+        for disk, text in requested.items()
+        if text and queue.has_more(facts, block, disk, text, wish.wanted[disk.name])
+    }
     if not more:
         return wish
     kinds = {
         kind: {knob: value for knob, value in knobs.items() if knob != "read_ahead_kb" or kind not in more}
         for kind, knobs in wish.kinds.items()
     }
-    return Wishes(kinds, wish.disks, derived=True)
+    return wish._replace(kinds=kinds, derived=True)
 
 
 def _without_timeout(table: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Mapping[str, Any]]:

@@ -64,10 +64,14 @@ SELECTORS = ("kind", "device", "mount")
 
 
 class Wishes(NamedTuple):
-    """Knob → value, per kind and per disk (by name); `derived`: disks whose wishes no udev rule can express."""
+    """Knob → value, per kind and per disk (by name), and who wants that of a disk.
+
+    `derived`: disks whose wishes no udev rule can express.
+    """
 
     kinds: Mapping[str, Mapping[str, Any]]
     disks: Mapping[str, Mapping[str, Any]]
+    wanted: Mapping[str, Wanted]
     derived: bool
 
     def knobs(self) -> Tuple[Knob, ...]:
@@ -82,7 +86,8 @@ def wishes(block: BlockFacts, wanted: Wanted) -> Wishes:
     Raises NearmetalError for an entry that names no disk of this host, for two about one disk, and for a value that no
     kernel takes.
     """
-    kinds: Dict[str, Dict[str, Any]] = {kind: _texts("", wanted.options) for kind in KINDS}
+    common = _texts("", wanted.options)
+    of_kind: Dict[str, Dict[str, Any]] = {}
     own: Dict[str, Dict[str, Any]] = {}
     claims = Claims()
     for position, entry in enumerate(wanted.get("disks") or ()):
@@ -93,17 +98,22 @@ def wishes(block: BlockFacts, wanted: Wanted) -> Wishes:
         texts = _texts(f"{where}.", entry)
         claims.claim(f"{NAME}.{where}", entry[given[0]], {} if wanted.stored else {"options": where})
         if given == ["kind"]:
-            kinds[entry["kind"]].update(texts)
+            of_kind.setdefault(entry["kind"], {}).update(texts)
             continue
         for name in _selected(block, where, given[0], entry[given[0]]):
             claims.claim(f"{NAME}.{where}", name, {} if wanted.stored else texts)
             own.setdefault(name, {}).update(texts)
+    kinds = {kind: {**common, **of_kind.get(kind, {})} for kind in KINDS}
     found: Dict[str, Dict[str, Any]] = {}
     for disk in block.disks:
         texts = {**(kinds[disk.kind] if disk.layer != STACKED else {}), **own.get(disk.name, {})}
         found[disk.name] = {name: text for name, text in texts.items() if _belongs(disk, name)}
+    by_disk = {
+        disk.name: wanted.of_entry("disks", (*of_kind.get(disk.kind, ()), *own.get(disk.name, ())))
+        for disk in block.disks
+    }
     hidden = any(disk.layer == PATH and found[disk.name] for disk in block.disks)
-    return Wishes(kinds, found, hidden or any(own.values()))
+    return Wishes(kinds, found, by_disk, hidden or any(own.values()))
 
 
 def _belongs(disk: Disk, name: str) -> bool:

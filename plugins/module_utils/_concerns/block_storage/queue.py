@@ -45,7 +45,7 @@ class _Group(NamedTuple):
     names: List[str]
 
 
-def plan(facts: Facts, block: BlockFacts, wishes: Wishes, wanted: Wanted) -> Plan:
+def plan(facts: Facts, block: BlockFacts, wishes: Wishes) -> Plan:
     """The plan for each knob on each disk.
 
     Raises NearmetalError for a value that a disk can't take.
@@ -56,7 +56,7 @@ def plan(facts: Facts, block: BlockFacts, wishes: Wishes, wanted: Wanted) -> Pla
     for knob in wishes.knobs():
         groups: Dict[Tuple[str, str], _Group] = {}
         for disk in block.disks:
-            requested = wishes.disks[disk.name].get(knob.name)
+            requested, wanted = wishes.disks[disk.name].get(knob.name), wishes.wanted[disk.name]
             if requested is None:
                 continue
             now = block.now(knob.name).get(disk.place)

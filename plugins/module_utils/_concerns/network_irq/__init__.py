@@ -98,7 +98,7 @@ def _decide(facts: Facts, wanted: Wanted) -> Decision:
     everyone = choices(NAME, network, wanted, PER_NIC)
     chosen = tuple(choice for choice in everyone if choice.nic.up)
     down = [choice.nic for choice in everyone if choice.options and not choice.nic.up]
-    queues, counts = _queues(network, chosen, wanted)
+    queues, counts = _queues(network, chosen)
     pinned, assigned = _policy(facts, network, topology, chosen, counts, wanted)
     placed = project(facts, pinned.actions).network or network
     steered = steering.plan_steering(facts, steering.Scene(placed, topology, counts, assigned), chosen, wanted)
@@ -120,7 +120,7 @@ def _demand_policy(wanted: Wanted) -> None:
     raise NearmetalError("network_irq.irq_cpus: it says where a policy places interrupts; set policy too")
 
 
-def _queues(network: NetworkFacts, chosen: Tuple[Choice, ...], wanted: Wanted) -> Tuple[Plan, Dict[str, int]]:
+def _queues(network: NetworkFacts, chosen: Tuple[Choice, ...]) -> Tuple[Plan, Dict[str, int]]:
     """The plan for the number of queues, and that number as it will be."""
     counts = dict(network.queues)
     plans = []
@@ -133,16 +133,16 @@ def _queues(network: NetworkFacts, chosen: Tuple[Choice, ...], wanted: Wanted) -
         if not most or now is None:
             plans.append(knob.says("not_applicable", f"{driver_of(nic)} has a fixed number", now))
             continue
-        if wanted.stored and requested.isdigit() and requested.isascii() and int(requested) > most:
+        if choice.wanted.stored and requested.isdigit() and requested.isascii() and int(requested) > most:
             requested = "max"  # an earlier run was on a host that took more
         if requested != "max" and not (requested.isdigit() and requested.isascii() and 0 < int(requested) <= most):
             sentence = (
                 f"network_irq.queues: {nic.name} can't have {shown(requested)} queues; it takes 1 to {most}, or max"
             )
-            plans.append(Plan(findings=(knob.impossible(wanted, sentence, now),)))
+            plans.append(Plan(findings=(knob.impossible(choice.wanted, sentence, now),)))
             continue
         goal = most if requested == "max" else int(requested)
-        if goal != now and network.carries_default(nic) and not wanted.get("allow_disruptive"):
+        if goal != now and network.carries_default(nic) and not choice.wanted.get("allow_disruptive"):
             reason = (
                 "it carries the default route, and the change stops its traffic for a moment: allow_disruptive: true"
             )
@@ -150,7 +150,7 @@ def _queues(network: NetworkFacts, chosen: Tuple[Choice, ...], wanted: Wanted) -
             continue
         counts[nic.place] = goal
         reason = "each queue can have a CPU of its own; the change interrupts traffic for a moment"
-        plans.append(knob.change(wanted, now, goal, reason))
+        plans.append(knob.change(choice.wanted, now, goal, reason))
     return joined(*plans), counts
 
 

@@ -127,17 +127,17 @@ def _interfaces(facts: Facts, wanted: Wanted) -> Plan:
     plans: List[Plan] = [lost(NAME, network, wanted)]
     for choice in choices(NAME, network, wanted, PER_NIC):
         plans += [
-            _rings(facts, network, choice, wanted),
-            _coalesce(network, choice, wanted),
-            _offloads(network, choice, wanted),
-            _byte_limits(network, choice, wanted),
-            _queue_length(network, choice, wanted),
-            _mtu(facts, network, choice, wanted),
+            _rings(facts, network, choice),
+            _coalesce(network, choice),
+            _offloads(network, choice),
+            _byte_limits(network, choice),
+            _queue_length(network, choice),
+            _mtu(facts, network, choice),
         ]
     return joined(*plans)
 
 
-def _rings(facts: Facts, network: NetworkFacts, choice: Choice, wanted: Wanted) -> Plan:
+def _rings(facts: Facts, network: NetworkFacts, choice: Choice) -> Plan:
     nic = choice.nic
     knobs = {field: of_nic(knob, nic, field) for field, knob in _RINGS.items() if knob.value(choice) is not None}
     now, most = fields(network.rings, nic.place), network.rings_max.get(nic.place, {})
@@ -146,23 +146,27 @@ def _rings(facts: Facts, network: NetworkFacts, choice: Choice, wanted: Wanted) 
             *(of_nic(knob, nic).says("not_applicable", f"{driver_of(nic)} has fixed rings") for knob in knobs.values())
         )
     goal: Dict[str, int] = {}
+    reasons: Dict[str, str] = {}
     reason = "more descriptors outlast longer bursts; traffic stops for a moment"
     for field, knob in knobs.items():
         text = knob.value(choice)
         number = int(text) if text.isdigit() and text.isascii() else 0
-        if text == MAX or (wanted.stored and number > most[field]):  # an earlier run was on a host that took more
+        beyond = choice.wanted.stored and number > most[field]  # an earlier run was on a host that took more
+        if text == MAX or beyond:
             number = most[field]
         if text != MAX and not 0 < number <= most[field]:
             sentence = f"network_stack.{knob.name}: {nic.name} can't have {text}; it takes 1 to {most[field]}, or max"
-            return Plan(findings=(knob.impossible(wanted, sentence),))
+            return Plan(findings=(knob.impossible(choice.wanted, sentence),))
         number = _power_of_two(number) if nic.driver == "ena" else number
         own = facts.own("network.rings", knob.place, now[field])
-        widest, reason = widened(knob, wanted, str(number), str(own), reason)
+        widest, reasons[field] = widened(knob, choice.wanted, str(number), str(own), reason)
         goal[field] = int(widest)
-    if {**now, **goal} != now and network.carries_default(nic) and not wanted.get("allow_disruptive"):
+    if {**now, **goal} != now and network.carries_default(nic) and not choice.wanted.get("allow_disruptive"):
         reason = "it carries the default route, and new rings stop its traffic for a moment: allow_disruptive: true"
         return joined(*(knob.says("refused", reason, now[field], goal[field]) for field, knob in knobs.items()))
-    return joined(*(knob.change(wanted, now[field], goal[field], reason) for field, knob in knobs.items()))
+    return joined(
+        *(knob.change(choice.wanted, now[field], goal[field], reasons[field]) for field, knob in knobs.items())
+    )
 
 
 def _power_of_two(number: int) -> int:
@@ -170,7 +174,7 @@ def _power_of_two(number: int) -> int:
     return 1 << max(number, _ENA_LEAST_RING).bit_length() - 1
 
 
-def _coalesce(network: NetworkFacts, choice: Choice, wanted: Wanted) -> Plan:
+def _coalesce(network: NetworkFacts, choice: Choice) -> Plan:
     nic, plans = choice.nic, []
     now = fields(network.coalesce, nic.place)
     reason = "fewer interrupts save CPU, each packet waits longer (Aerospike, 2014, saw no more throughput)"
@@ -185,7 +189,7 @@ def _coalesce(network: NetworkFacts, choice: Choice, wanted: Wanted) -> Plan:
             plans.append(_lacking(knob, choice))
         else:
             goal = int(value == "enabled") if isinstance(value, str) else value
-            plans.append(of_nic(knob, nic, knob.name).change(wanted, now.get(knob.name), goal, reason))
+            plans.append(of_nic(knob, nic, knob.name).change(choice.wanted, now.get(knob.name), goal, reason))
     return joined(*plans)
 
 
@@ -193,7 +197,7 @@ def _lacking(knob: Knob, choice: Choice) -> Plan:
     return of_nic(knob, choice.nic).says("not_applicable", f"{driver_of(choice.nic)} has no such setting")
 
 
-def _offloads(network: NetworkFacts, choice: Choice, wanted: Wanted) -> Plan:
+def _offloads(network: NetworkFacts, choice: Choice) -> Plan:
     nic, plans = choice.nic, []
     now, fixed = fields(network.offloads, nic.place), network.fixed.get(nic.place, ())
     for knob in _OFFLOADS:
@@ -207,11 +211,11 @@ def _offloads(network: NetworkFacts, choice: Choice, wanted: Wanted) -> Plan:
             elif name not in now or (name in fixed and now[name] != goal):
                 plans.append(of_nic(knob, nic).says("not_applicable", f"{driver_of(nic)} can't switch {name}"))
             else:
-                plans.append(of_nic(knob, nic, name).change(wanted, now[name], goal, knob.reason))
+                plans.append(of_nic(knob, nic, name).change(choice.wanted, now[name], goal, knob.reason))
     return joined(*plans)
 
 
-def _byte_limits(network: NetworkFacts, choice: Choice, wanted: Wanted) -> Plan:
+def _byte_limits(network: NetworkFacts, choice: Choice) -> Plan:
     """Byte queue limits: off is a lower limit as large as the upper one."""
     nic, value = choice.nic, _BQL.value(choice)
     if value is None:
@@ -221,24 +225,26 @@ def _byte_limits(network: NetworkFacts, choice: Choice, wanted: Wanted) -> Plan:
     if not now or most is None:
         return knob.says("not_applicable", "this kernel shows no byte_queue_limits for it")
     goal = dict.fromkeys(now, most if value == "disabled" else 0)
-    return knob.change(wanted, now, goal, "it keeps a queue short for the latency of others; ENA Express wants it off")
+    return knob.change(
+        choice.wanted, now, goal, "it keeps a queue short for the latency of others; ENA Express wants it off"
+    )
 
 
-def _queue_length(network: NetworkFacts, choice: Choice, wanted: Wanted) -> Plan:
+def _queue_length(network: NetworkFacts, choice: Choice) -> Plan:
     """The length of the queue in front of the driver."""
     length = _LENGTH.value(choice)
     if length is None:
         return Plan()
     now = network.txqueuelen.get(choice.nic.place)
-    return of_nic(_LENGTH, choice.nic).change(wanted, now, length, "packets that wait for the driver")
+    return of_nic(_LENGTH, choice.nic).change(choice.wanted, now, length, "packets that wait for the driver")
 
 
-def _mtu(facts: Facts, network: NetworkFacts, choice: Choice, wanted: Wanted) -> Plan:
+def _mtu(facts: Facts, network: NetworkFacts, choice: Choice) -> Plan:
     mtu, nic = _MTU.value(choice), choice.nic
     if mtu is None:
         return Plan()
     knob, now, above = of_nic(_MTU, nic), network.mtu.get(nic.place), network.above(nic)
-    change = knob.change(wanted, now, mtu, "larger frames cost less CPU per byte within the VPC")
+    change = knob.change(choice.wanted, now, mtu, "larger frames cost less CPU per byte within the VPC")
     if mtu != now and above:
         # vlan_device_event() of net/8021q/vlan.c: what lies above is lowered with it, and never raised again.
         reason = (
@@ -246,13 +252,13 @@ def _mtu(facts: Facts, network: NetworkFacts, choice: Choice, wanted: Wanted) ->
             " distribution sets the network up"
         )
         change = knob.says("refused", reason, now, mtu)
-    elif mtu != now and network.carries_default(nic) and not wanted.get("allow_disruptive"):
+    elif mtu != now and network.carries_default(nic) and not choice.wanted.get("allow_disruptive"):
         reason = "it carries the default route; where ICMP is dropped connections would hang: allow_disruptive: true"
         change = knob.says("refused", reason, now, mtu)
     plans = [change]
     if mtu > _MTU_EXPRESS and ena.may_use_express(facts, nic):
         plans.append(knob.says("advice", f"ENA Express takes frames up to {_MTU_EXPRESS} bytes"))
-    if mtu > _MTU_INTERNET and network.carries_default(nic) and wanted.get("mtu_probing") in (None, "disabled"):
+    if mtu > _MTU_INTERNET and network.carries_default(nic) and choice.wanted.get("mtu_probing") in (None, "disabled"):
         reason = (
             f"an internet gateway or VPN passes {_MTU_INTERNET} bytes: let ICMP type 3 code 4 in, or set"
             " mtu_probing: on_black_hole"
