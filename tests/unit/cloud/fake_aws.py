@@ -139,7 +139,7 @@ class FakeAws:
         name = f"{operation} DryRun" if request.get("DryRun") else operation
         number = self.calls[name]
         self.calls[name] += 1
-        return next((each for each in self.faults if each.operation == name and number in each.calls), None)
+        return next((fault for fault in self.faults if fault.operation == name and number in fault.calls), None)
 
     def respond(self, operation: str, request: Raw, caller: Tuple[str, str], fault: Optional[Fault]) -> Raw:
         """The answer of an operation; `caller` is the account and the region of the request."""
@@ -165,16 +165,22 @@ class FakeAws:
             if request.get("DryRun"):
                 raise AwsError("DryRunOperation", "Request would have succeeded, but DryRun flag is set.", 412)
             if kind == "partial":
-                zones = {each: self.instances[each]["Placement"]["AvailabilityZone"] for each in request["InstanceIds"]}
+                zones = {
+                    instance_id: self.instances[instance_id]["Placement"]["AvailabilityZone"]
+                    for instance_id in request["InstanceIds"]
+                }
                 first = zones[request["InstanceIds"][0]]
-                request = {**request, "InstanceIds": [each for each in zones if zones[each] == first]}
+                request = {
+                    **request,
+                    "InstanceIds": [instance_id for instance_id in zones if zones[instance_id] == first],
+                }
             method = getattr(self, operation, None)
             if method is None:
                 raise AwsError("InvalidAction", f"the fake has no {operation}")
             before = copy.deepcopy(self.instances) if kind in DELAYS else {}
             answer: Raw = method(request, caller)
-            for each in request.get("InstanceIds", ()) if kind in ("back", *DELAYS) else ():
-                self._delay(each, kind, before)
+            for instance_id in request.get("InstanceIds", ()) if kind in ("back", *DELAYS) else ():
+                self._delay(instance_id, kind, before)
             if operation in self.forgotten:
                 self.instances.pop(self.forgotten.pop(operation))
             return answer
@@ -190,7 +196,7 @@ class FakeAws:
 
     def advance(self) -> None:
         """Let happen what was to happen by now."""
-        for when, instance_id, what in [each for each in self.due if each[0] <= self.now()]:
+        for when, instance_id, what in [change for change in self.due if change[0] <= self.now()]:
             self.due.remove((when, instance_id, what))
             if what == "failed start" and self.instances[instance_id]["State"]["Name"] == "pending":
                 self._enter(instance_id, (80, "stopped"), when)
@@ -213,14 +219,14 @@ class FakeAws:
             raw["StateTransitionReason"] = f"User initiated ({when:%Y-%m-%d %H:%M:%S} GMT)"
 
     def _visible(self, caller: Tuple[str, str]) -> Dict[str, Raw]:
-        return {each: raw for each, raw in self.instances.items() if self.owners[each] == caller}
+        return {instance_id: raw for instance_id, raw in self.instances.items() if self.owners[instance_id] == caller}
 
     def _existing(self, ids: List[str], caller: Tuple[str, str]) -> List[Raw]:
         visible = self._visible(caller)
-        missing = [each for each in ids if each not in visible]
+        missing = [instance_id for instance_id in ids if instance_id not in visible]
         if missing:
             raise AwsError("InvalidInstanceID.NotFound", f"The instance IDs '{', '.join(missing)}' do not exist")
-        return [visible[each] for each in ids]
+        return [visible[instance_id] for instance_id in ids]
 
     def _paged(self, items: List[Any], request: Raw, key: str) -> Raw:
         start = int(request.get("NextToken", 0))
@@ -301,7 +307,7 @@ class FakeAws:
         return {"StartingInstances": self._move(request, caller, "stopped", (16, "running"), (0, "pending"))}
 
     def _move(
-        self, request: Raw, caller: Tuple[str, str], must: str, to: Tuple[int, str], said: Tuple[int, str]
+        self, request: Raw, caller: Tuple[str, str], must: str, to: Tuple[int, str], interim: Tuple[int, str]
     ) -> List[Raw]:
         changes = []
         for raw in self._existing(request["InstanceIds"], caller):
@@ -309,8 +315,8 @@ class FakeAws:
                 continue
             if raw["State"]["Name"] != must:
                 raise AwsError("IncorrectInstanceState", f"{raw['InstanceId']} is {raw['State']['Name']}")
-            self._enter(raw["InstanceId"], said if raw["InstanceId"] in self.stuck else to, self.now())
-            current = {"Code": said[0], "Name": said[1]}
+            self._enter(raw["InstanceId"], interim if raw["InstanceId"] in self.stuck else to, self.now())
+            current = {"Code": interim[0], "Name": interim[1]}
             changes.append({"InstanceId": raw["InstanceId"], "CurrentState": current})
         return changes
 
@@ -361,8 +367,8 @@ def all_types() -> List[Raw]:
     """DescribeInstanceTypes as moto ships it."""
     packed = resources.files("moto").joinpath("ec2", "resources", "instance_types.json.gz").read_bytes()
     types: List[Raw] = list(json.loads(gzip.decompress(packed)).values())
-    for each in types:
-        each["ProcessorInfo"].pop("SupportedFeatures", None)  # has values that botocore's model doesn't know yet
+    for kind in types:
+        kind["ProcessorInfo"].pop("SupportedFeatures", None)  # has values that botocore's model doesn't know yet
     return types
 
 
@@ -383,6 +389,6 @@ def _values(raw: Raw, name: str) -> Iterator[Optional[str]]:
     elif name == "instance-state-name":
         yield raw["State"]["Name"]
     elif name == "attachment.instance-id":
-        yield from (each["InstanceId"] for each in raw["Attachments"])
+        yield from (attachment["InstanceId"] for attachment in raw["Attachments"])
     else:
         yield raw[{"instance-id": "InstanceId", "group-name": "GroupName", "instance-type": "InstanceType"}[name]]

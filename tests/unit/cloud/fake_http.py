@@ -36,8 +36,11 @@ class Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             return
         except AwsError as error:
-            said = (error.code, str(error))
-            content, status = wire.json_error(*said) if target else wire.xml_error(service, *said), error.status
+            code_and_message = (error.code, str(error))
+            content, status = (
+                wire.json_error(*code_and_message) if target else wire.xml_error(service, *code_and_message),
+                error.status,
+            )
         except AssertionError as error:
             self.aws.problems.append(str(error))
             content, status = b"", 500

@@ -47,9 +47,9 @@ class _Client:
             except LostAnswer:
                 raise ConnectionClosedError(endpoint_url="https://ec2.invalid") from None
             except AwsError as error:
-                said = {"Code": error.code, "Message": str(error)}
+                details = {"Code": error.code, "Message": str(error)}
                 raise ClientError(
-                    {"Error": said, "ResponseMetadata": {"HTTPStatusCode": error.status}}, operation
+                    {"Error": details, "ResponseMetadata": {"HTTPStatusCode": error.status}}, operation
                 ) from None
             date = self._aws.now().strftime("%a, %d %b %Y %H:%M:%S GMT")
             return {**_copy(answer), "ResponseMetadata": {"HTTPHeaders": {"date": date}}}
@@ -60,5 +60,5 @@ class _Client:
 def _copy(value: Any) -> Any:
     """A copy of plain data: what the fake does later must not change an answer."""
     if isinstance(value, dict):
-        return {name: _copy(each) for name, each in value.items()}
-    return [_copy(each) for each in value] if isinstance(value, list) else value
+        return {name: _copy(element) for name, element in value.items()}
+    return [_copy(element) for element in value] if isinstance(value, list) else value

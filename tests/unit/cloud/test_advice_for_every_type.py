@@ -99,7 +99,7 @@ def harm(shape: Shape, facts: Facts, actions: Sequence[Action], findings: Sequen
             statuses.setdefault((finding.concern, finding.knob, finding.where, *places), set()).add(finding.status)
         if "ENA Express" in finding.reason and (shape.driver != "ena" or shape.burstable):
             yield f"speaks of ENA Express without one: {finding.reason}"
-    yield from (f"{key} is {said}" for key, said in statuses.items() if len(said) > 1)
+    yield from (f"{key} is {statuses_of_key}" for key, statuses_of_key in statuses.items() if len(statuses_of_key) > 1)
 
 
 def _narrowed(action: Action) -> Iterator[str]:

@@ -32,7 +32,7 @@ def fleet(tmp_path: Path) -> Fleet:
 def named(report: Dict[str, Any], host: str) -> Dict[str, List[str]]:
     """concern → statuses, of a host in the report."""
     found: Dict[str, List[str]] = {}
-    (entry,) = [each for each in report["hosts"] if each["name"] == host]
+    (entry,) = [element for element in report["hosts"] if element["name"] == host]
     for finding in entry["findings"]:
         found.setdefault(finding["concern"], []).append(finding["status"])
     return found
@@ -91,7 +91,7 @@ def test_a_role_alone_registers_each_hosts_part(fleet: Fleet, aws: FakeAws) -> N
             "Attachments": [{"InstanceId": ids[1], "Device": "/dev/sda"}],
         }
     ]
-    fleet.inventory({f"host{index}": {**LOCAL, "instance_id": each} for index, each in enumerate(ids)})
+    fleet.inventory({f"host{index}": {**LOCAL, "instance_id": instance_id} for index, instance_id in enumerate(ids)})
     play = {
         "hosts": "all",
         "gather_facts": False,

@@ -142,7 +142,7 @@ def burstable(aws: FakeAws, number: int = 1, kind: str = "t3.micro", mode: str =
 
 def status_of(result: Dict[str, Any], instance_id: str) -> Dict[str, Any]:
     """knob → status of an instance's findings."""
-    return {each["knob"]: each["status"] for each in result["instances"][instance_id]["findings"]}
+    return {finding["knob"]: finding["status"] for finding in result["instances"][instance_id]["findings"]}
 
 
 def fill(
@@ -160,7 +160,7 @@ def test_an_instance_that_runs_dry_is_told_with_its_hours(run: Any, aws: FakeAws
     fill(aws, calm, 20, [0.5] * 12)
     fill(aws, costly, 0, [5.0] * 12, surplus=240, charged=3)
     result = run("cpu_credits", instance_ids=[draining, calm, costly], metrics=True)
-    seen = {each: found["credits"] for each, found in result["instances"].items()}
+    seen = {instance_id: found["credits"] for instance_id, found in result["instances"].items()}
     assert seen[draining]["hours_left"] == 2
     assert seen[calm]["hours_left"] is None
     assert seen[costly]["hours_left"] == 1
@@ -192,7 +192,7 @@ def test_the_mode_is_changed_once_with_the_opt_in(run: Any, aws: FakeAws) -> Non
     assert aws.calls["ModifyInstanceCreditSpecification"] == 0
     done = run("cpu_credits", **options)
     assert done["diff"] == checked["diff"]
-    assert done["diff"]["after"] == {each: {"credit_specification": "unlimited"} for each in ids}
+    assert done["diff"]["after"] == {instance_id: {"credit_specification": "unlimited"} for instance_id in ids}
     assert aws.calls["ModifyInstanceCreditSpecification"] == 1
     assert set(aws.credits.values()) == {"unlimited"}
     assert status_of(done, ids[0])["specification"] == "changed"
@@ -229,7 +229,7 @@ def test_without_a_word_on_what_aws_has_scheduled_the_mode_stays(run: Any, aws: 
     aws.fault(operation, "UnauthorizedOperation")
     result = run("cpu_credits", instance_ids=[instance], specification="unlimited", allow_cost=True)
     assert status_of(result, instance)["specification"] == "refused"
-    assert any(f"the permission ec2:{operation}: " in each["reason"] for each in result["findings"])
+    assert any(f"the permission ec2:{operation}: " in finding["reason"] for finding in result["findings"])
     assert aws.credits[instance] == "standard"
     looked = run("cpu_credits", instance_ids=[instance])
     assert status_of(looked, instance)["specification"] == "ok"

@@ -23,7 +23,7 @@ def attach(aws: FakeAws, instance_id: str, number: int, kind: str = "gp3", size:
 
 def findings(result: Dict[str, Any], instance_id: str) -> Dict[str, Dict[str, Any]]:
     """knob → finding of an instance."""
-    return {each["knob"]: each for each in result["instances"][instance_id]["findings"]}
+    return {finding["knob"]: finding for finding in result["instances"][instance_id]["findings"]}
 
 
 def test_small_volumes_are_the_limit_of_a_large_instance(run: Any, aws: FakeAws) -> None:
@@ -93,7 +93,9 @@ def test_balances_are_asked_only_on_request_and_in_one_call(run: Any, aws: FakeA
     result = run("ebs", instance_ids=[instance], metrics=True)
     assert aws.calls["GetMetricData"] == 1
     statuses = {
-        (each["where"], each["status"], each["now"]) for each in result["findings"] if each["knob"] == "burst_balance"
+        (finding["where"], finding["status"], finding["now"])
+        for finding in result["findings"]
+        if finding["knob"] == "burst_balance"
     }
     assert statuses == {(low, "advice", 4), (full, "ok", 100), (instance, "advice", 12)}
 
@@ -112,7 +114,9 @@ def test_what_the_host_counts_says_who_held_it_back(run: Any, aws: FakeAws) -> N
         }
     ]
     result = run("ebs", instance_ids=[instance], hosts=hosts)
-    statuses = [(each["status"], each["reason"]) for each in result["findings"] if each["knob"] == "exceeded"]
+    statuses = [
+        (finding["status"], finding["reason"]) for finding in result["findings"] if finding["knob"] == "exceeded"
+    ]
     assert statuses == [
         ("ok", "nvme0n1: never held back since it was attached"),
         ("advice", "nvme1n1: held back by the instance's limit for 2.5 s since it was attached"),
@@ -132,13 +136,13 @@ def test_a_thousand_instances_with_three_volumes_each(run: Any, aws: FakeAws) ->
     ids = [aws.add(number, "m5.large") for number in range(1, 1001)]
     number = 0
     for instance in ids:
-        for _each in range(3):
+        for _index in range(3):
             number += 1
             attachment = {"InstanceId": instance, "Device": "/dev/sda"}
             volume = {"VolumeId": f"vol-{number:017x}", "VolumeType": "gp2", "Size": 100, "Attachments": [attachment]}
             aws.volumes.append(volume)
     result = run("ebs", instance_ids=ids, metrics=True)
-    assert all(len(each["volumes"]) == 3 for each in result["instances"].values())
+    assert all(len(instance_result["volumes"]) == 3 for instance_result in result["instances"].values())
     # 3,000 volumes and 2,000 balances of instances: 5,000 metrics in calls of 500.
     assert aws.calls == {"DescribeInstances": 5, "DescribeInstanceTypes": 1, "DescribeVolumes": 5, "GetMetricData": 10}
 

@@ -32,7 +32,9 @@ def host(instance_id: str, in_use: str = "vif", available: str = "ena ixgbevf") 
 
 def status_of(result: Dict[str, Any], instance_id: str, knob: str) -> Any:
     """The status of an instance's finding about a knob."""
-    return next(each["status"] for each in result["instances"][instance_id]["findings"] if each["knob"] == knob)
+    return next(
+        finding["status"] for finding in result["instances"][instance_id]["findings"] if finding["knob"] == knob
+    )
 
 
 def calls(aws: FakeAws) -> List[str]:
@@ -116,7 +118,7 @@ def test_what_could_harm_is_refused(run: Any, aws: FakeAws, case: Any) -> None:
     result = run("enhanced_networking", **arguments)
     assert not result["changed"]
     assert status_of(result, instance, "ena") == "refused"
-    assert reason in next(each["reason"] for each in result["findings"] if each["status"] == "refused")
+    assert reason in next(finding["reason"] for finding in result["findings"] if finding["status"] == "refused")
     assert calls(aws) == []
     assert run("enhanced_networking", strict=True, **arguments)["failed"]
     assert calls(aws) == []
@@ -132,7 +134,7 @@ def test_what_aws_is_about_to_touch_is_left_alone(run: Any, aws: FakeAws, kind: 
         aws.spot_requests = [{"InstanceId": instance, "Status": {"Code": "marked-for-stop"}}]
     result = run("enhanced_networking", instance_ids=[instance], ena="enabled", allow_stop=True, hosts=[host(instance)])
     assert status_of(result, instance, "ena") == "refused"
-    assert kind in next(each["reason"] for each in result["findings"] if each["status"] == "refused")
+    assert kind in next(finding["reason"] for finding in result["findings"] if finding["status"] == "refused")
     assert calls(aws) == []
 
 
@@ -144,7 +146,9 @@ def test_without_a_word_on_what_aws_has_scheduled_nothing_is_stopped(run: Any, a
     options = {"instance_ids": [instance], "ena": "enabled", "allow_stop": True, "hosts": [host(instance)]}
     result = run("enhanced_networking", **options)
     assert status_of(result, instance, "ena") == "refused"
-    assert "ec2:DescribeInstanceStatus" in next(each["reason"] for each in result["findings"] if each["knob"] == "ena")
+    assert "ec2:DescribeInstanceStatus" in next(
+        finding["reason"] for finding in result["findings"] if finding["knob"] == "ena"
+    )
     assert calls(aws) == []
     assert run("enhanced_networking", strict=True, **options)["failed"]
     looked = run("enhanced_networking", instance_ids=[instance], hosts=[host(instance)])
@@ -171,13 +175,17 @@ def test_one_instance_after_the_other_and_none_after_a_failure(run: Any, aws: Fa
     ids = [aws.add(number, "r4.large", EnaSupport=False) for number in range(1, 4)]
     aws.fault("ModifyInstanceAttribute", "InternalFailure", first=1)
     result = run(
-        "enhanced_networking", instance_ids=ids, ena="enabled", allow_stop=True, hosts=[host(each) for each in ids]
+        "enhanced_networking",
+        instance_ids=ids,
+        ena="enabled",
+        allow_stop=True,
+        hosts=[host(instance_id) for instance_id in ids],
     )
     assert result["failed"]
     assert result["changed"]
-    assert [status_of(result, each, "ena") for each in ids] == ["changed", "unknown", "unknown"]
+    assert [status_of(result, instance_id, "ena") for instance_id in ids] == ["changed", "unknown", "unknown"]
     assert "not begun" in result["failed_instances"][ids[2]]
-    assert [aws.instances[each]["State"]["Name"] for each in ids] == ["running"] * 3
+    assert [aws.instances[instance_id]["State"]["Name"] for instance_id in ids] == ["running"] * 3
     assert stopped_ids(aws) == [
         [ids[0]],
         [ids[1]],
@@ -189,7 +197,7 @@ def test_one_instance_after_the_other_and_none_after_a_failure(run: Any, aws: Fa
 def test_a_run_that_is_told_to_end_starts_what_it_stopped(
     run: Any, aws: FakeAws, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
-    ids = [aws.add(each, "r4.large", EnaSupport=False) for each in range(1, 3)]
+    ids = [aws.add(position, "r4.large", EnaSupport=False) for position in range(1, 3)]
     stop = aws.StopInstances
 
     def told_to_end(request: Any, caller: Any) -> Any:
@@ -205,12 +213,12 @@ def test_a_run_that_is_told_to_end_starts_what_it_stopped(
                 instance_ids=ids,
                 ena="enabled",
                 allow_stop=True,
-                hosts=[host(each) for each in ids],
+                hosts=[host(instance_id) for instance_id in ids],
             )
     finally:
         signal.signal(number, before)
     assert calls(aws) == list(CHANGING), "the first one's, and nothing of the second"
-    assert [aws.instances[each]["State"]["Name"] for each in ids] == ["running"] * 2
+    assert [aws.instances[instance_id]["State"]["Name"] for instance_id in ids] == ["running"] * 2
 
 
 @pytest.mark.parametrize(("before", "meanwhile"), [("running", "stopped"), ("stopped", "running")])
@@ -226,12 +234,12 @@ def test_an_instance_that_somebody_stopped_or_started_meanwhile_is_left_alone(
         return modify(request, caller)
 
     monkeypatch.setattr(aws, "ModifyInstanceAttribute", while_the_first_is_worked_on)
-    hosts = [host(each) for each in ids]
+    hosts = [host(instance_id) for instance_id in ids]
     result = run("enhanced_networking", instance_ids=ids, ena="enabled", allow_stop=True, hosts=hosts)
     assert calls(aws) == list(CHANGING)
     assert f"it was {before} and is {meanwhile} now" in result["msg"]
     assert aws.instances[ids[1]]["State"]["Name"] == meanwhile
-    assert [status_of(result, each, "ena") for each in ids] == ["changed", "unknown", "unknown"]
+    assert [status_of(result, instance_id, "ena") for instance_id in ids] == ["changed", "unknown", "unknown"]
     assert result["left_stopped"] == []
 
 
@@ -245,10 +253,10 @@ def test_what_can_not_be_looked_at_again_is_not_stopped(run: Any, aws: FakeAws) 
 
 def test_several_at_once_are_stopped_in_one_call(run: Any, aws: FakeAws) -> None:
     ids = [aws.add(number, "r4.large", EnaSupport=False) for number in range(1, 4)]
-    hosts = [host(each) for each in ids]
+    hosts = [host(instance_id) for instance_id in ids]
     run("enhanced_networking", instance_ids=ids, ena="enabled", allow_stop=True, hosts=hosts, stop_at_once=3)
     assert calls(aws)[:2] == ["StopInstances", "ModifyInstanceAttribute"]
-    assert all(aws.instances[each]["EnaSupport"] for each in ids)
+    assert all(aws.instances[instance_id]["EnaSupport"] for instance_id in ids)
 
 
 def test_after_a_failure_no_instance_of_another_region_is_stopped(run: Any, aws: FakeAws) -> None:
@@ -364,7 +372,7 @@ def test_attribute_driver_and_type_are_three_things(kind: str, more: Any, in_use
     raw = {"InstanceId": "i-1", "InstanceType": kind, "State": {"Name": "running"}, "VirtualizationType": "hvm", **more}
     facts = instance_facts(raw, "1", "", "r", offline_types()[kind])
     findings = plan(facts, offline_types()[kind], DriverFacts(tuple(in_use.split()), ()), {}).findings
-    found = {each.knob: each.status for each in findings}
+    found = {finding.knob: finding.status for finding in findings}
     assert {knob: found[knob] for knob in wanted} == wanted
 
 

@@ -57,11 +57,11 @@ def test_an_error_of_aws_says_what_to_do(run: Any, aws: FakeAws, code: str, mess
     assert result["msg"] == f"eu-west-1: DescribeInstances: {code}: {message}"
 
 
-@pytest.mark.parametrize(("seconds_off", "said"), [(-900, "ahead of"), (900, "behind")])
-def test_a_wrong_clock_is_measured(run: Any, aws: FakeAws, seconds_off: int, said: str) -> None:
+@pytest.mark.parametrize(("seconds_off", "direction"), [(-900, "ahead of"), (900, "behind")])
+def test_a_wrong_clock_is_measured(run: Any, aws: FakeAws, seconds_off: int, direction: str) -> None:
     aws.fault("DescribeInstances", "RequestExpired", seconds_off=seconds_off)
     message = run("instance_info", instance_ids=[aws.add(1)])["msg"]
-    assert f"s {said} AWS's" in message
+    assert f"s {direction} AWS's" in message
     assert 895 <= int(message.split("(this clock is ")[1].split()[0]) <= 905
 
 
@@ -156,7 +156,7 @@ def test_types_of_the_api_when_it_refuses(run: Any, aws: FakeAws) -> None:
 
 def test_types_of_the_api(run: Any, aws: FakeAws) -> None:
     result = run("instance_type_info", instance_types=["m5.large", "f1.16xlarge"], source="api")
-    assert {name: each["source"] for name, each in result["instance_types"].items()} == {
+    assert {name: kind["source"] for name, kind in result["instance_types"].items()} == {
         "m5.large": "api",
         "f1.16xlarge": "sources",
     }

@@ -77,7 +77,7 @@ def test_a_change_calls_what_its_policy_allows_and_nothing_else(run: Any, fleet:
 
 def test_a_policy_for_tags_allows_one_key_and_no_request_without_keys() -> None:
     content = json.loads((make_iam.FOLDER / "enhanced_networking-change.json").read_text(encoding="utf-8"))
-    (remember,) = [each for each in content["Statement"] if "ec2:DeleteTags" in each["Action"]]
+    (remember,) = [statement for statement in content["Statement"] if "ec2:DeleteTags" in statement["Action"]]
     assert remember["Condition"] == {
         "ForAllValues:StringEquals": {"aws:TagKeys": ["nearmetal:start-again"]},
         "Null": {"aws:TagKeys": "false"},

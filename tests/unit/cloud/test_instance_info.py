@@ -15,7 +15,7 @@ from tests.unit.cloud.fake_aws import FakeAws
 
 def statuses(result: Dict[str, Any], instance_id: str) -> Dict[str, str]:
     """knob → status of an instance's findings."""
-    return {each["knob"]: each["status"] for each in result["instances"][instance_id]["findings"]}
+    return {finding["knob"]: finding["status"] for finding in result["instances"][instance_id]["findings"]}
 
 
 def test_the_class_is_told_by_the_type_not_by_the_hypervisor_of_the_instance(run: Any, aws: FakeAws) -> None:
@@ -27,7 +27,7 @@ def test_the_class_is_told_by_the_type_not_by_the_hypervisor_of_the_instance(run
         aws.add(5, "x99.large"): "unknown",
     }
     result = run("instance_info", instance_ids=list(kinds))
-    assert {each: found["facts"]["host_class"] for each, found in result["instances"].items()} == kinds
+    assert {instance_id: found["facts"]["host_class"] for instance_id, found in result["instances"].items()} == kinds
     assert all(raw["Hypervisor"] == "xen" for raw in aws.instances.values())
 
 
@@ -100,8 +100,8 @@ def test_scheduled_events_and_spot_notices_are_said_and_past_ones_are_not(run: A
     aws.spot_requests = [{"InstanceId": spot, "Status": {"Code": "marked-for-termination"}}]
     result = run("instance_info", instance_ids=[event, past, spot, calm])
     reasons = {
-        each: [f["reason"] for f in found["findings"] if f["knob"] == "schedule"]
-        for each, found in result["instances"].items()
+        instance_id: [finding["reason"] for finding in found["findings"] if finding["knob"] == "schedule"]
+        for instance_id, found in result["instances"].items()
     }
     assert reasons[event] == [
         "scheduled event: system-reboot not before 2026-12-24T03:00:00+00:00: every change is refused"

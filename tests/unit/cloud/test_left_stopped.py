@@ -69,7 +69,7 @@ def test_what_a_tag_means(case: Any) -> None:
     assert judge(PowerFacts(*facts), ASKED + timedelta(seconds=seconds)) == meaning
 
 
-@pytest.mark.parametrize("value", STRANGE, ids=lambda each: repr(each[:50]))
+@pytest.mark.parametrize("value", STRANGE, ids=lambda value: repr(value[:50]))
 def test_content_that_is_not_ours_starts_nothing(value: str) -> None:
     assert judge(PowerFacts("stopped", LAUNCHED, LATER, OURS, value), ASKED) == stop_mark.FOREIGN
 
@@ -80,7 +80,7 @@ def test_what_is_written_is_what_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "when"),
+    ("reason", "when"),
     [
         ("User initiated (2026-11-22 12:01:00 GMT)", LATER),
         ("User initiated (2026-11-22 12:01:00 UTC)", LATER),
@@ -89,8 +89,8 @@ def test_what_is_written_is_what_is_read() -> None:
         ("Server.InternalError: Internal error on launch", None),
     ],
 )
-def test_when_it_was_stopped_is_read_from_the_reason(said: str, when: Optional[str]) -> None:
-    assert stop_mark.power_facts({"StateTransitionReason": said}).stopped == when
+def test_when_it_was_stopped_is_read_from_the_reason(reason: str, when: Optional[str]) -> None:
+    assert stop_mark.power_facts({"StateTransitionReason": reason}).stopped == when
 
 
 @pytest.fixture
@@ -133,7 +133,7 @@ def state(aws: FakeAws, instance_id: str) -> Any:
 
 def power(result: Dict[str, Any]) -> Any:
     """The finding about the tag."""
-    return next(each for each in result["findings"] if each["knob"] == "power")
+    return next(finding for finding in result["findings"] if finding["knob"] == "power")
 
 
 def leave_stopped(run: Any, aws: FakeAws, instance_id: str) -> Dict[str, Any]:
@@ -227,7 +227,7 @@ def test_a_run_that_died_before_its_stop_starts_nothing_that_somebody_stops(
     aws.killed = False
     assert tags(aws, instance)
     at_once = turn_on(run, instance)
-    refused = next(each["reason"] for each in at_once["findings"] if each["knob"] == "ena")
+    refused = next(finding["reason"] for finding in at_once["findings"] if finding["knob"] == "ena")
     assert "wait until " in refused
     passing.wait(400)
     aws.StopInstances({"InstanceIds": [instance]}, ("111111111111", "eu-west-1"))
@@ -239,7 +239,7 @@ def test_a_strange_tag_is_neither_obeyed_nor_overwritten(run: Any, aws: FakeAws,
     aws.instances[instance]["Tags"] = [{"Key": TAG, "Value": "mine"}]
     running = turn_on(run, instance)
     assert not running["changed"]
-    assert "delete the tag" in next(each["reason"] for each in running["findings"] if each["knob"] == "ena")
+    assert "delete the tag" in next(finding["reason"] for finding in running["findings"] if finding["knob"] == "ena")
     aws.StopInstances({"InstanceIds": [instance]}, ("111111111111", "eu-west-1"))
     turn_on(run, instance)
     assert (state(aws, instance), tags(aws, instance)) == ("stopped", ["mine"])
@@ -314,8 +314,8 @@ def test_what_was_left_stopped_is_started_though_another_fails(
     run: Any, aws: FakeAws, instance: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     running, left = (aws.add(number, "r4.large", EnaSupport=False) for number in (2, 3))
-    for each in (instance, left):
-        leave_stopped(run, aws, each)
+    for instance_id in (instance, left):
+        leave_stopped(run, aws, instance_id)
     start = aws.StartInstances
 
     def not_the_first(request: Any, caller: Any) -> Any:
@@ -325,10 +325,10 @@ def test_what_was_left_stopped_is_started_though_another_fails(
 
     monkeypatch.setattr(aws, "StartInstances", not_the_first)
     ids = [running, instance, left]
-    hosts = [{"instance_id": each, "drivers_available": ["ena"]} for each in ids]
+    hosts = [{"instance_id": instance_id, "drivers_available": ["ena"]} for instance_id in ids]
     result = turn_on(run, running, instance_ids=ids, hosts=hosts, stop_timeout=60)
     assert result["left_stopped"] == [instance]
-    assert [state(aws, each) for each in ids] == ["running", "stopped", "running"]
+    assert [state(aws, instance_id) for instance_id in ids] == ["running", "stopped", "running"]
     assert "not begun" in result["failed_instances"][running]
 
 

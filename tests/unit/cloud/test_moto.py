@@ -50,7 +50,7 @@ def launch(client: Any, count: int = 1, kind: str = "m5.large", **tags: str) -> 
     given = [{"ResourceType": "instance", "Tags": [{"Key": key, "Value": value} for key, value in tags.items()]}]
     more: Dict[str, Any] = {"TagSpecifications": given} if tags else {}
     answer = client.run_instances(ImageId=IMAGE, MinCount=count, MaxCount=count, InstanceType=kind, **more)
-    return [each["InstanceId"] for each in answer["Instances"]]
+    return [instance["InstanceId"] for instance in answer["Instances"]]
 
 
 def test_instances_of_an_account(run: Any, moto: Any) -> None:
@@ -92,11 +92,11 @@ def test_volumes_and_their_balance(run: Any, moto: Any) -> None:
     stamp = datetime.now(timezone.utc) - timedelta(minutes=10)
     boto3.client("cloudwatch").put_metric_data(Namespace="AWS/EBS", MetricData=[{**metric, "Timestamp": stamp}])
     result = run("ebs", instance_ids=[instance], metrics=True)
-    shown = {each["volume_id"]: each for each in result["instances"][instance]["volumes"]}
+    shown = {shown_volume["volume_id"]: shown_volume for shown_volume in result["instances"][instance]["volumes"]}
     assert (shown[volume]["iops"], shown[volume]["device"], shown[volume]["burst_balance"]) == (300, "/dev/sdf", 11)
-    assert {(each["where"], each["status"]) for each in result["findings"] if each["knob"] == "burst_balance"} == {
-        (volume, "advice")
-    }
+    assert {
+        (finding["where"], finding["status"]) for finding in result["findings"] if finding["knob"] == "burst_balance"
+    } == {(volume, "advice")}
 
 
 def test_credits_as_cloudwatch_sums_them(run: Any, moto: Any) -> None:

@@ -25,7 +25,8 @@ def instance(kind: str, interfaces: Optional[List[Dict[str, Any]]] = None, **mor
         "VirtualizationType": "hvm",
         "EnaSupport": True,
         "NetworkInterfaces": [
-            {"NetworkInterfaceId": f"eni-{index}", "Attachment": each} for index, each in enumerate(attachments)
+            {"NetworkInterfaceId": f"eni-{index}", "Attachment": attachment}
+            for index, attachment in enumerate(attachments)
         ],
         **more,
     }
@@ -34,11 +35,11 @@ def instance(kind: str, interfaces: Optional[List[Dict[str, Any]]] = None, **mor
 
 def findings(facts: InstanceFacts) -> Dict[str, Finding]:
     """knob → finding."""
-    return {each.knob: each for each in plan(facts, offline_types()[facts.instance_type]).findings}
+    return {finding.knob: finding for finding in plan(facts, offline_types()[facts.instance_type]).findings}
 
 
 @pytest.mark.parametrize(
-    ("facts", "status", "said"),
+    ("facts", "status", "phrase"),
     [
         # 8 queues on 2 CPUs: the driver takes one per CPU.
         (instance("m5.large"), "ok", "2 queues for 2 CPUs"),
@@ -60,9 +61,9 @@ def findings(facts: InstanceFacts) -> Dict[str, Finding]:
         (instance("m6i.32xlarge", CpuOptions={"CoreCount": 4, "ThreadsPerCore": 2}), "ok", "8 queues for 8 CPUs"),
     ],
 )
-def test_queues_against_cpus(facts: InstanceFacts, status: str, said: str) -> None:
+def test_queues_against_cpus(facts: InstanceFacts, status: str, phrase: str) -> None:
     found = findings(facts)["queues"]
-    assert (found.status, said in found.reason) == (status, True), found.reason
+    assert (found.status, phrase in found.reason) == (status, True), found.reason
 
 
 def test_a_card_without_an_interface_is_bandwidth_unused() -> None:
@@ -89,7 +90,7 @@ def test_no_type_of_the_table_throws_and_no_count_is_beyond_its_cpus() -> None:
     for name, kind in offline_types().items():
         for ena in (True, False):
             facts = instance(name, EnaSupport=ena)
-            assert all(each.status in STATUSES for each in plan(facts, kind).findings)
+            assert all(finding.status in STATUSES for finding in plan(facts, kind).findings)
             for count in queue_counts(facts, kind, kind.vcpus).values():
                 assert count is None or 1 <= count <= (kind.vcpus or count), name
 

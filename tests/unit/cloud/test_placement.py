@@ -20,7 +20,7 @@ def placed(aws: FakeAws, number: int, zone: str = "a", group: str = "", kind: st
 
 def statuses(result: Dict[str, Any], instance_id: str) -> Dict[str, str]:
     """knob → status of an instance's findings."""
-    return {each["knob"]: each["status"] for each in result["instances"][instance_id]["findings"]}
+    return {finding["knob"]: finding["status"] for finding in result["instances"][instance_id]["findings"]}
 
 
 @pytest.mark.parametrize(
@@ -62,10 +62,10 @@ def test_zones_are_counted_per_workload_by_tag(run: Any, aws: FakeAws) -> None:
     fine = [tagged(5, "a", "cache"), tagged(6, "b", "cache")]
     alone = tagged(7, "c", "jvm")
     result = run("placement", filters={})
-    assert {statuses(result, each)["zones"] for each in (*spread, *together)} == {"advice"}
-    assert {statuses(result, each)["zones"] for each in fine} == {"ok"}
+    assert {statuses(result, instance_id)["zones"] for instance_id in (*spread, *together)} == {"advice"}
+    assert {statuses(result, instance_id)["zones"] for instance_id in fine} == {"ok"}
     assert "zones" not in statuses(result, alone)
-    by_knob = {each["knob"]: each for each in result["instances"][spread[0]]["findings"]}
+    by_knob = {finding["knob"]: finding for finding in result["instances"][spread[0]]["findings"]}
     assert by_knob["zones"]["now"] == {"eu-west-1a": 1, "eu-west-1b": 1}
 
 
@@ -87,5 +87,5 @@ def test_a_thousand_instances_in_three_groups(run: Any, aws: FakeAws) -> None:
     ids = [placed(aws, number, group=f"group{number % 3}") for number in range(1, 1001)]
     aws.groups = [{"GroupName": f"group{number}", "Strategy": "cluster"} for number in range(3)]
     result = run("placement", instance_ids=ids)
-    assert {each["placement"]["strategy"] for each in result["instances"].values()} == {"cluster"}
+    assert {instance_result["placement"]["strategy"] for instance_result in result["instances"].values()} == {"cluster"}
     assert aws.calls == {"DescribeInstances": 5, "DescribeInstanceTypes": 1, "DescribePlacementGroups": 1}

@@ -44,24 +44,24 @@ def reach(*names: str) -> Dict[str, Any]:
 
 
 def tags(thing: Dict[str, Any]) -> Dict[str, str]:
-    return {each["Key"]: each["Value"] for each in thing.get("Tags", [])}
+    return {tag["Key"]: tag["Value"] for tag in thing.get("Tags", [])}
 
 
 def instances(client: Any) -> List[Dict[str, Any]]:
     found = client.describe_instances()["Reservations"]
-    return [each for reservation in found for each in reservation["Instances"]]
+    return [instance for reservation in found for instance in reservation["Instances"]]
 
 
 def left(client: Any) -> List[str]:
     """All that is there and costs money or opens a door, whatever its tags, but what every account has."""
-    alive = [each["InstanceId"] for each in instances(client) if each["State"]["Name"] != "terminated"]
-    volumes = [each["VolumeId"] for each in client.describe_volumes()["Volumes"]]
-    groups = [each["GroupName"] for each in client.describe_security_groups()["SecurityGroups"]]
-    keys = [each["KeyName"] for each in client.describe_key_pairs()["KeyPairs"]]
+    alive = [instance["InstanceId"] for instance in instances(client) if instance["State"]["Name"] != "terminated"]
+    volumes = [volume["VolumeId"] for volume in client.describe_volumes()["Volumes"]]
+    groups = [group["GroupName"] for group in client.describe_security_groups()["SecurityGroups"]]
+    keys = [key["KeyName"] for key in client.describe_key_pairs()["KeyPairs"]]
     return alive + volumes + [name for name in groups if name != "default"] + keys
 
 
-def said(done: Any) -> str:
+def failure_message(done: Any) -> str:
     """The message of the last task that failed."""
     failed = re.findall(r"^(?:fatal|failed): .*? => (\{.*\})$", done.stdout, re.M)
     assert done.returncode, done.stdout
@@ -74,15 +74,15 @@ def changing(account: Account) -> List[str]:
 
 
 def test_a_run_from_create_to_destroy(account: Account, tmp_path: Path) -> None:
-    client = account.client()
     """With the file of variables of docs/real_amis.md."""
+    client = account.client()
     given = {**EXAMPLE, "ec2_caller": "", "ec2_caller_service": f"{account.address}/caller"}
     given["ec2_reach"] = reach(*PLATFORMS)
     started = time.time()
     done = play("create.yml", tmp_path, account.environment(), **given)
     assert done.returncode == 0, done.stdout
 
-    found = {tags(each)["nearmetal:platform"]: each for each in instances(client)}
+    found = {tags(instance)["nearmetal:platform"]: instance for instance in instances(client)}
     assert sorted(found) == PLATFORMS
     for platform, instance in found.items():
         assert instance["MetadataOptions"]["HttpTokens"] == "required"
@@ -99,18 +99,18 @@ def test_a_run_from_create_to_destroy(account: Account, tmp_path: Path) -> None:
         assert image["Name"] == newest
         assert instance["InstanceType"] == {"x86_64": "t3.medium", "arm64": "t4g.medium"}[image["Architecture"]]
     volumes = client.describe_volumes()["Volumes"]
-    assert [tags(each)[TAG] for each in volumes] == ["a-run", "a-run"]
-    roots = [each["BlockDeviceMappings"][0]["Ebs"]["DeleteOnTermination"] for each in found.values()]
+    assert [tags(volume)[TAG] for volume in volumes] == ["a-run", "a-run"]
+    roots = [instance["BlockDeviceMappings"][0]["Ebs"]["DeleteOnTermination"] for instance in found.values()]
     assert roots == [True, True]
     (group,) = client.describe_security_groups(GroupNames=["a-run"])["SecurityGroups"]
     (rule,) = group["IpPermissions"]
     assert (rule["FromPort"], rule["ToPort"], rule["IpRanges"]) == (22, 22, [{"CidrIp": "198.51.100.7/32"}])
-    assert [[each["GroupId"] for each in instance["SecurityGroups"]] for instance in found.values()] == [
-        [group["GroupId"]]
-    ] * 2
+    assert [
+        [attached_group["GroupId"] for attached_group in instance["SecurityGroups"]] for instance in found.values()
+    ] == [[group["GroupId"]]] * 2
     assert tags(group)[TAG] == tags(client.describe_key_pairs()["KeyPairs"][0])[TAG] == "a-run"
     hosts = yaml.safe_load((tmp_path / "hosts.yml").read_text("utf-8"))
-    assert [(each["instance"], each["address"], each["port"]) for each in sorted(hosts, key=str)] == [
+    assert [(host["instance"], host["address"], host["port"]) for host in sorted(hosts, key=str)] == [
         (name, "127.0.0.1", 2222) for name in PLATFORMS
     ]
 
@@ -129,11 +129,11 @@ def test_a_run_from_create_to_destroy(account: Account, tmp_path: Path) -> None:
 def test_a_create_that_fails_half_way_leaves_nothing(account: Account, tmp_path: Path) -> None:
     account.launches_left = 1
     done = play("create.yml", tmp_path, account.environment(), ec2_platforms=PLATFORMS)
-    assert "You have requested more vCPU capacity" in said(done)
-    assert said(done).startswith("Launch the instances: ")
-    assert said(done).endswith("; what had been created is removed.")
+    assert "You have requested more vCPU capacity" in failure_message(done)
+    assert failure_message(done).startswith("Launch the instances: ")
+    assert failure_message(done).endswith("; what had been created is removed.")
     assert account.calls.count("RunInstances") == 2
-    assert [each["State"]["Name"] for each in instances(account.client())] == ["terminated"]
+    assert [instance["State"]["Name"] for instance in instances(account.client())] == ["terminated"]
     assert left(account.client()) == []
     assert not (tmp_path / "a-run").exists()
 
@@ -146,7 +146,7 @@ def test_nothing_is_created_above_the_ceiling(account: Account, tmp_path: Path) 
     # 5 t3.medium and 5 t4g.medium, 2 of each with Red Hat's surcharge on 2 vCPUs, SUSE's as given, an address and
     # 15 GiB for each of 16.
     usd = 5 * (0.0416 + 0.0336) + 2 * (0.0416 + 0.0336 + 4 * 0.0144) + 2 * 0.2 + 16 * (0.005 + 15 * 0.00011)
-    assert said(done) == (
+    assert failure_message(done) == (
         f"This run may cost ${3 * usd:.2f} (${usd:.4f} per hour for 3 hours), more than ec2_cost_ceiling, $2.00: "
         "nothing was created."
     )
@@ -187,7 +187,7 @@ REFUSALS = {
 @pytest.mark.parametrize("why", REFUSALS)
 def test_it_refuses_in_one_sentence(account: Account, tmp_path: Path, why: str) -> None:
     given, sentence = REFUSALS[why]
-    assert re.fullmatch(sentence, said(play("create.yml", tmp_path, account.environment(), **given)))
+    assert re.fullmatch(sentence, failure_message(play("create.yml", tmp_path, account.environment(), **given)))
     assert account.calls == []
 
 
@@ -196,7 +196,7 @@ def test_an_image_that_is_not_there_is_one_sentence(account: Account, tmp_path: 
     for image in client.describe_images(Filters=[{"Name": "name", "Values": ["debian-13-arm64-*"]}])["Images"]:
         client.deregister_image(ImageId=image["ImageId"])
     account.calls.clear()
-    assert said(play("create.yml", tmp_path, account.environment(), ec2_platforms=["debian_13_arm64"])) == (
+    assert failure_message(play("create.yml", tmp_path, account.environment(), ec2_platforms=["debian_13_arm64"])) == (
         "debian_13_arm64: in us-east-1 the owner 136693071363 has no image debian-13-arm64-????????-* for arm64."
     )
     assert changing(account) == []
@@ -206,7 +206,7 @@ def test_without_credentials_it_says_so_in_one_sentence(account: Account, tmp_pa
     environment = account.environment()
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         del environment[name]
-    assert said(play("create.yml", tmp_path, environment, ec2_platforms=PLATFORMS)) == (
+    assert failure_message(play("create.yml", tmp_path, environment, ec2_platforms=PLATFORMS)) == (
         "There are no AWS credentials: set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or log in as "
         "your organisation does."
     )
@@ -216,7 +216,7 @@ def test_without_credentials_it_says_so_in_one_sentence(account: Account, tmp_pa
 @pytest.mark.parametrize("playbook", ["create.yml", "destroy.yml", "left.yml"])
 def test_it_does_nothing_unasked(account: Account, tmp_path: Path, playbook: str) -> None:
     unasked = {**account.environment(), "NEARMETAL_EC2": ""}
-    assert said(play(playbook, tmp_path, unasked)) == (
+    assert failure_message(play(playbook, tmp_path, unasked)) == (
         "molecule/ec2 launches instances that cost money: name your file of variables in NEARMETAL_EC2 "
         "(docs/real_amis.md)."
     )
@@ -233,8 +233,8 @@ def test_the_guide_names_all_that_can_be_said_and_what_its_example_costs() -> No
     assert all(f"`{system}`" in GUIDE for system in matrix["ec2_systems"])
     table = prices["ec2_price_list"]
     types = [variables["ec2_types"][name] for name in ("x86_64", "arm64")]
-    each = table["public_ipv4"] + 15 * table["volume_gib"]
-    usd = sum(table["regions"]["us-east-1"][name]["usd"] + each for name in types) * variables["ec2_hours"]
+    extra_usd = table["public_ipv4"] + 15 * table["volume_gib"]
+    usd = sum(table["regions"]["us-east-1"][name]["usd"] + extra_usd for name in types) * variables["ec2_hours"]
     assert f"comes to ${usd:.2f} with volumes of 15 GiB" in GUIDE
     assert f"of {table['as_of']} and for us-east-1" in GUIDE
 

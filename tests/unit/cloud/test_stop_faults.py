@@ -78,7 +78,7 @@ def kills() -> Iterator[Fault]:
             yield Fault(operation, "killed", range(number, number + 1))
 
 
-TYPES = [each for each in fake_aws.all_types() if each["InstanceType"] == "r4.large"]
+TYPES = [kind for kind in fake_aws.all_types() if kind["InstanceType"] == "r4.large"]
 FAULTS = tuple(faults())
 
 
@@ -105,7 +105,10 @@ class World:
 
     def run(self) -> Optional[Dict[str, Any]]:
         """The module's result; None when the process was killed or could not look at all."""
-        hosts = [{"instance_id": each, "drivers_in_use": ["vif"], "drivers_available": ["ena"]} for each in self.ids]
+        hosts = [
+            {"instance_id": instance_id, "drivers_in_use": ["vif"], "drivers_available": ["ena"]}
+            for instance_id in self.ids
+        ]
         options = {
             "instance_ids": self.ids,
             "ena": "enabled",
@@ -127,16 +130,24 @@ class World:
     def stopped(self) -> List[str]:
         """Who does not run."""
         self.aws.advance()
-        return [each for each in self.ids if self.aws.instances[each]["State"]["Name"] != "running"]
+        return [
+            instance_id for instance_id in self.ids if self.aws.instances[instance_id]["State"]["Name"] != "running"
+        ]
 
     def tagged(self) -> List[str]:
         """Who has our tag."""
-        return [each for each in self.ids if any(tag["Key"] == TAG for tag in self.aws.instances[each].get("Tags", ()))]
+        return [
+            instance_id
+            for instance_id in self.ids
+            if any(tag["Key"] == TAG for tag in self.aws.instances[instance_id].get("Tags", ()))
+        ]
 
 
-def said(result: Dict[str, Any]) -> Tuple[List[str], List[str]]:
+def named_instances(result: Dict[str, Any]) -> Tuple[List[str], List[str]]:
     """The instances that are named as left stopped, and those that may stop late."""
-    late = [each for each, reason in result["failed_instances"].items() if "should it stop late" in reason]
+    late = [
+        instance_id for instance_id, reason in result["failed_instances"].items() if "should it stop late" in reason
+    ]
     return result["left_stopped"], late
 
 
@@ -145,12 +156,12 @@ def judge(monkeypatch: pytest.MonkeyPatch, *wrong: Fault) -> World:
     world = World(monkeypatch, *wrong)
     first = world.run()
     if first is not None:
-        left, late = said(first)
+        left, late = named_instances(first)
         assert set(world.stopped()) <= set(left), (wrong, "stopped without a word", first)
         assert not left or first["failed"], (wrong, first)
         world.wait(600)
         assert set(world.stopped()) <= {*left, *late}, (wrong, "stopped late without a word", first)
-        unchanged = [each for each in world.ids if not world.aws.instances[each]["EnaSupport"]]
+        unchanged = [instance_id for instance_id in world.ids if not world.aws.instances[instance_id]["EnaSupport"]]
         assert not unchanged or first["failed"], (wrong, first)
     world.wait(600)
     world.aws.faults = []
@@ -158,7 +169,7 @@ def judge(monkeypatch: pytest.MonkeyPatch, *wrong: Fault) -> World:
     assert second is not None
     assert not second.get("failed"), (wrong, second)
     assert world.stopped() == second["left_stopped"] == [], (wrong, second)
-    assert all(world.aws.instances[each]["EnaSupport"] for each in world.ids), (wrong, second)
+    assert all(world.aws.instances[instance_id]["EnaSupport"] for instance_id in world.ids), (wrong, second)
     assert world.tagged() == [], (wrong, second)
     return world
 
@@ -171,7 +182,7 @@ def test_without_a_fault_every_call_is_made_that_the_faults_speak_of(monkeypatch
     assert {name: world.aws.calls[name] for name in KINDS} == {name: OFTEN.get(name, 1) for name in KINDS}
 
 
-@pytest.mark.parametrize("wrong", FAULTS, ids=lambda each: f"{each.operation}-{each.kind}-{each.calls}")
+@pytest.mark.parametrize("wrong", FAULTS, ids=lambda fault: f"{fault.operation}-{fault.kind}-{fault.calls}")
 def test_after_each_fault_what_ran_runs_or_is_named(monkeypatch: pytest.MonkeyPatch, wrong: Fault) -> None:
     third = judge(monkeypatch, wrong).run()
     assert third is not None
@@ -201,7 +212,7 @@ def test_the_tag_of_a_late_stop_stays_where_an_earlier_run_left_one_too(monkeypa
 
 
 def test_a_run_that_is_killed_at_any_call_is_healed_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
-    earlier = [each for each in FAULTS if each.operation in ("CreateTags", "StopInstances", "StartInstances")]
+    earlier = [fault for fault in FAULTS if fault.operation in ("CreateTags", "StopInstances", "StartInstances")]
     for kill in kills():
         judge(monkeypatch, kill)
         for wrong in earlier:

@@ -136,9 +136,9 @@ def test_every_type_has_a_host_class_that_follows_from_its_hypervisor() -> None:
             assert facts.hypervisor is None, facts.instance_type
     types = dump().values()
     # Retired: i3.metal, and five that are Xen.
-    assert counted["metal"] == sum(each["BareMetal"] for each in types) + 1
-    assert counted["nitro"] == sum(each.get("Hypervisor") == "nitro" for each in types) + 7
-    assert counted["xen_hvm"] == sum(each.get("Hypervisor") == "xen" for each in types) + 12
+    assert counted["metal"] == sum(kind["BareMetal"] for kind in types) + 1
+    assert counted["nitro"] == sum(kind.get("Hypervisor") == "nitro" for kind in types) + 7
+    assert counted["xen_hvm"] == sum(kind.get("Hypervisor") == "xen" for kind in types) + 12
 
 
 def test_packing_loses_nothing_and_stays_small() -> None:
@@ -207,7 +207,7 @@ def test_the_module_needs_no_network(run: Any) -> None:
     assert result["instance_types"]["i3.metal"]["host_class"] == "metal"
     assert result["instance_types"]["f1.16xlarge"]["reference"] == "AWS, 2017"
     assert result["instance_types"]["x99z.large"]["name"]["generation"] == 99
-    assert [(each["where"], each["status"]) for each in result["findings"]] == [("x99z.large", "unknown")]
+    assert [(finding["where"], finding["status"]) for finding in result["findings"]] == [("x99z.large", "unknown")]
 
 
 def test_the_module_names_a_type_that_is_none(run: Any) -> None:

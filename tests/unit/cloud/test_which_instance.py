@@ -45,16 +45,16 @@ def test_no_host_speaks_for_an_instance_that_the_inventory_gives_another() -> No
     hosts = {"a": says(ONE, instance_id=ONE), "liar": says(ONE), "c": says(TWO)}
     for name, module in (("host_drivers", host_drivers), ("host_volumes", host_volumes)):
         elements = module.FilterModule().filters()[name](["liar", "a", "c"], hosts)
-        assert [each["instance_id"] for each in elements] == [ONE, TWO]
+        assert [element["instance_id"] for element in elements] == [ONE, TWO]
     assert instance_ids.FilterModule().filters()["instance_ids"](["liar", "a", "c"], hosts) == [ONE, TWO]
 
 
 def test_two_words_on_one_instance_leave_it_as_it_is(run: Any, aws: FakeAws) -> None:
     instance = aws.add(1, "r4.large", EnaSupport=False)
-    words = [{"instance_id": instance, "drivers_available": each} for each in ([], ["ena"])]
+    words = [{"instance_id": instance, "drivers_available": available} for available in ([], ["ena"])]
     result = run("enhanced_networking", instance_ids=[instance], ena="enabled", allow_stop=True, hosts=words)
     assert not result["changed"]
-    assert "exactly one host" in next(each["reason"] for each in result["findings"] if each["knob"] == "ena")
+    assert "exactly one host" in next(finding["reason"] for finding in result["findings"] if finding["knob"] == "ena")
     assert "StopInstances" not in aws.calls
 
 
@@ -64,7 +64,7 @@ def test_hosts_that_name_anothers_instance_change_nothing_through_the_roles(tmp_
     aws.credits = {burst: "standard", spared: "standard"}
     local = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
     named = {"honest": own, "liar": victim, "burst": burst, "shadow": spared}
-    facts = {name: says(each)["ansible_facts"]["nearmetal"] for name, each in named.items()}
+    facts = {name: says(instance)["ansible_facts"]["nearmetal"] for name, instance in named.items()}
     fleet = Fleet(tmp_path)
     fleet.inventory(
         {
@@ -91,5 +91,5 @@ def test_hosts_that_name_anothers_instance_change_nothing_through_the_roles(tmp_
     (tmp_path / "site.yml").write_text(yaml.safe_dump([play]))
     done = fleet.run(playbook=str(tmp_path / "site.yml"), callback="default")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert [aws.instances[each]["EnaSupport"] for each in (own, victim)] == [True, False]
+    assert [aws.instances[instance]["EnaSupport"] for instance in (own, victim)] == [True, False]
     assert aws.credits == {burst: "unlimited", spared: "standard"}

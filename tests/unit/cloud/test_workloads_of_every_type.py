@@ -61,7 +61,9 @@ def test_every_workload_plans_on_every_type(stand_in: str, tmp_path: Path) -> No
                 if finding.status != "advice":
                     statuses.setdefault((finding.concern, finding.knob, finding.where), set()).add(finding.status)
             assert findings, f"{workload} on {name}"
-            assert {key: said for key, said in statuses.items() if len(said) > 1} == {}, f"{workload} on {name}"
+            assert {
+                key: statuses_of_key for key, statuses_of_key in statuses.items() if len(statuses_of_key) > 1
+            } == {}, f"{workload} on {name}"
             assert {finding.status for finding in findings} <= set(STATUSES)
             # What the unit keeps is planned with the unit, after all concerns.
             changing = {

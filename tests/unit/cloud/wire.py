@@ -111,7 +111,7 @@ def _from_json(shape: Any, value: Any, where: str) -> Any:
         assert not unknown, f"{where}: the service model has no {', '.join(sorted(unknown))}"
         return {name: _from_json(shape.members[name], value[name], f"{where}.{name}") for name in value}
     if shape.type_name == "list":
-        return [_from_json(shape.member, each, where) for each in value]
+        return [_from_json(shape.member, element, where) for element in value]
     return datetime.fromtimestamp(value, timezone.utc) if shape.type_name == "timestamp" else value
 
 
@@ -126,7 +126,7 @@ def _json(shape: Any, value: Any, where: str) -> Any:
         assert not unknown, f"{where}: the service model has no {', '.join(sorted(unknown))}"
         return {name: _json(shape.members[name], value[name], f"{where}.{name}") for name in value}
     if shape.type_name == "list":
-        return [_json(shape.member, each, where) for each in value]
+        return [_json(shape.member, element, where) for element in value]
     if shape.type_name == "timestamp":
         return value.timestamp()
     _scalar(shape, value, where)
