@@ -272,18 +272,18 @@ def main(host: WritableHost | None = None) -> None:
     module = HostModule("tune", {**_OPTIONS, **COMMON})
     params = module.options
     common = {option: params[option] for option in COMMON if params.get(option) is not None}
-    asked = {option: params[option] for option in ("prune", "exclude", "waivers")}
+    arguments = {option: params[option] for option in ("prune", "exclude", "waivers")}
     host, named, spelled_out = host or WritableHost(), params.get("workload"), params["workload_concerns"]
     try:
-        chosen = choose(host, named, params["workload_auto"], spelled_out, **asked)
+        chosen = choose(host, named, params["workload_auto"], spelled_out, **arguments)
     except NearmetalError as error:
         module.fail_json(msg=str(error), workload=named)
-    asked.update(workloads=chosen.names, findings=chosen.findings, programs=chosen.programs)
-    asked.update(concerns=params["concerns"], spelled_out=spelled_out, common=common)
+    arguments.update(workloads=chosen.names, findings=chosen.findings, programs=chosen.programs)
+    arguments.update(concerns=params["concerns"], spelled_out=spelled_out, common=common)
     run_and_exit(
         module,
         host,
-        lambda known: tune_requests(on_host=known, **asked),
+        lambda known: tune_requests(on_host=known, **arguments),
         strict=params["strict"],
         roll_back_all=params["on_failure"] == "rollback",
         origin=Origin(chosen.run),

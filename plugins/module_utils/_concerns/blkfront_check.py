@@ -140,8 +140,8 @@ def _segments(disks: BlkfrontFacts) -> Plan:
 def _queues(disks: BlkfrontFacts) -> Plan:
     if disks.refused_queues is None:
         return Plan()
-    asked, taken = disks.refused_queues
-    reason = f"max_queues={asked} is more than there are CPUs; the driver took {taken}: nothing to do"
+    requested, taken = disks.refused_queues
+    reason = f"max_queues={requested} is more than there are CPUs; the driver took {taken}: nothing to do"
     return _QUEUES.says("advice", reason, str(taken))
 
 

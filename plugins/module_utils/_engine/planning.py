@@ -142,7 +142,7 @@ class Tune(Request):
         return _named(replace(plan, findings=findings), tuned)
 
     def _dropped(self, plan: Plan, entries: Sequence[Entry]) -> List[Entry]:
-        """The journal's entries that the plan wants no longer, without what those that stay set anew."""
+        """The journal's entries that the plan no longer manages, but for places that the writes of kept ones change."""
         touched = {(action.what, action.where) for action in plan.actions}
         dropped = [entry for entry in entries if not self._managed(plan, entry) and entry.key not in touched]
         kept = {entry.what for entry in entries if entry not in dropped} | {what for what, _where in touched}

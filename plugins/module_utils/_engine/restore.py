@@ -120,7 +120,7 @@ def other_devices(entries: Iterable[Entry]) -> Tuple[Finding, ...]:
             knob=entry.knob,
             status="advice",
             where=entry.where,
-            reason="another device is there than when nearmetal set it: the new one is left as it is",
+            reason="another device has come to this place since nearmetal tuned it: the new one is left as it is",
             reference="journal",
         )
         for entry in entries

@@ -89,7 +89,7 @@ class Table(Lever):
     partial = True
 
     def same(self, present: Value, value: Value) -> bool:
-        """A table holds when each of its elements does that the place has: others may have gone since."""
+        """A table holds when its elements do that the place still has: queues and CPUs may have left since."""
         if not isinstance(present, Mapping):
             return present == value
         return all(present.get(name, part) == part for name, part in self.elements(value).items())

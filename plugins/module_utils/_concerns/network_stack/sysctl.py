@@ -23,7 +23,7 @@ _INT = 2147483647
 def _parameter(option: str, key: str, reason: str, spec: Spec, **more: Any) -> Knob:
     """A kernel parameter: numbers within a `range`, a choice, or else a name."""
     more = {"reference": "Netflix, 2014–2017; docs/ec2.md 2.10", **more}
-    return Knob(NAME, option, "sysctl", place=key, reason=reason, spec=spec, comparable=True, **more)
+    return Knob(NAME, option, "sysctl", place=key, reason=reason, spec=spec, **more)
 
 
 def _number(option: str, key: str, reason: str, least: int, most: int = _INT, **more: Any) -> Knob:
