@@ -235,7 +235,7 @@ def test_the_guide_names_all_that_can_be_said_and_what_its_example_costs() -> No
     types = [variables["ec2_types"][name] for name in ("x86_64", "arm64")]
     extra_usd = table["public_ipv4"] + 15 * table["volume_gib"]
     usd = sum(table["regions"]["us-east-1"][name]["usd"] + extra_usd for name in types) * variables["ec2_hours"]
-    assert f"comes to ${usd:.2f} with volumes of 15 GiB" in GUIDE
+    assert f"costs ${usd:.2f} with volumes of 15 GiB" in GUIDE
     assert f"of {table['as_of']} and for us-east-1" in GUIDE
 
 
