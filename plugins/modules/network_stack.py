@@ -55,8 +55,7 @@ options:
     type: int
   tx_queue:
     description:
-      - What waits to be sent.
-      - ENA Express wants O(tx_queue.bql=disabled), which is a lower limit as large as the upper one.
+      - What waits to be sent. ENA Express wants O(tx_queue.bql=disabled), a lower limit as large as the upper one.
     type: dict
     suboptions:
       length: {description: "Packets, C(txqueuelen).", type: int}
@@ -87,18 +86,16 @@ options:
     type: int
   tcp_rmem:
     description:
-      - The minimum, initial and maximum receive window (C(net.ipv4.tcp_rmem)).
-      - Three ascending numbers in one text.
+      - The minimum, initial and maximum receive window (C(net.ipv4.tcp_rmem)). Three ascending numbers in one text.
     type: str
   tcp_wmem:
     description:
-      - The minimum, initial and maximum send buffer (C(net.ipv4.tcp_wmem)).
-      - Three ascending numbers in one text.
+      - The minimum, initial and maximum send buffer (C(net.ipv4.tcp_wmem)). Three ascending numbers in one text.
     type: str
   slow_start_after_idle:
     description:
-      - Whether an idle connection forgets its window (C(net.ipv4.tcp_slow_start_after_idle)).
-      - V(disabled) is 0, V(enabled) is 1.
+      - Whether an idle connection forgets its window (C(net.ipv4.tcp_slow_start_after_idle)). V(disabled) is 0,
+        V(enabled) is 1.
     type: str
     choices: [disabled, enabled]
   mtu_probing:
@@ -127,8 +124,7 @@ options:
     type: str
   congestion_control:
     description:
-      - The algorithm by which a connection finds its speed (C(net.ipv4.tcp_congestion_control)).
-      - No workload sets it.
+      - The algorithm by which a connection finds its speed (C(net.ipv4.tcp_congestion_control)). No workload sets it.
     type: str
   min_free_kbytes:
     description:
@@ -136,8 +132,7 @@ options:
     type: int
   interfaces:
     description:
-      - Different values for single interfaces.
-      - A bond or VLAN stands for the interfaces below it.
+      - Different values for single interfaces. A bond or VLAN stands for the interfaces below it.
     type: list
     elements: dict
     suboptions:
@@ -164,9 +159,8 @@ options:
           bql: {description: "Byte queue limits.", type: str, choices: [enabled, disabled]}
   ena:
     description:
-      - Settings that only ENA has.
-      - The driver reads the first three when it is loaded, so they are kernel arguments, which V(kernel) removes.
-        An argument that the driver doesn't know is not given to it.
+      - Settings that only ENA has. The driver reads the first three when it is loaded, so they are kernel arguments,
+        which V(kernel) removes. An argument that the driver doesn't know is not given to it.
     type: dict
     suboptions:
       large_llq:
@@ -176,29 +170,22 @@ options:
         choices: [enabled, disabled, kernel]
       bql: {description: "The driver counts bytes in flight.", type: str, choices: [enabled, disabled, kernel]}
       lpc_size: {description: "Thousands of pages that the driver keeps for receiving, 0 to 32.", type: str}
-      check_express:
-        description:
-          - Whether findings say what on this host slows ENA Express down. Nothing is changed.
-        type: bool
-        default: false
+      check_express: {description: "Whether findings say what slows ENA Express down.", type: bool, default: false}
   tw_recycle:
     description:
-      - V(enabled) is refused, because it dropped connections of clients behind one address.
-      - Linux 4.12 removed it.
+      - V(enabled) is refused, because it dropped connections of clients behind one address. Linux 4.12 removed it.
     type: str
     choices: [enabled, disabled]
   allow_disruptive:
     description:
       - Allow rings and MTU to change on an interface that carries the default route, itself or below a bond, bridge or
-        VLAN.
-      - Its traffic stops for a moment.
+        VLAN. Its traffic stops for a moment.
     type: bool
     default: false
   persist:
     description:
-      - Whether all of this is set again at each boot.
-      - A file in C(/etc/sysctl.d) sets kernel parameters. C(nearmetal.service) sets interfaces, including those that
-        appear later.
+      - Whether all of this is set again at each boot. A file in C(/etc/sysctl.d) sets kernel parameters,
+        C(nearmetal.service) sets interfaces, including those that appear later.
     type: bool
     default: true
 extends_documentation_fragment:

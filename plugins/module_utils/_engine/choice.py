@@ -116,7 +116,7 @@ def _recognized(host: WritableHost, applies: bool, prune: bool, held: bool) -> C
 
 def signs(running: RunningFacts) -> Dict[str, List[Program]]:
     """Workload → the programs that are signs of it, in the order in which they are combined."""
-    programs = {found.name: found for found in running.programs}
+    programs = {program.name: program for program in running.programs}
     recognized: Dict[str, List[Program]] = {}
     for name, sign in SIGNS.items():
         if name in programs and (programs[name].ports or not sign.listens):
@@ -160,21 +160,23 @@ def _unseen_workload(workload: str, programs: Sequence[str]) -> Finding:
 
 
 def _why(workload: str, programs: Sequence[Program]) -> str:
-    seen = " and ".join(_seen(found) for found in programs)
-    reasons = dict.fromkeys(SIGNS[found.name].reason for found in programs)
+    seen = " and ".join(_seen(program) for program in programs)
+    reasons = dict.fromkeys(SIGNS[program.name].reason for program in programs)
     return f"{seen}: {'; '.join(reasons)}; {workload} is for that"
 
 
-def _seen(found: Program) -> str:
+def _seen(program: Program) -> str:
     """A program with how many processes it has, and where it listens."""
-    parts = [f"{found.processes} processes" if found.processes > 1 else "1 process"]
-    if found.contained:
-        parts.append("in a container" if found.contained == found.processes else f"{found.contained} in containers")
-    if found.ports:
-        rest = len(found.ports) - _MOST_PORTS
-        ports = ", ".join(map(str, found.ports[:_MOST_PORTS])) + (f" and {rest} more" if rest > 0 else "")
-        parts.append(f"{'ports' if len(found.ports) > 1 else 'port'} {ports}")
-    return f"{found.name} runs here ({', '.join(parts)})"
+    parts = [f"{program.processes} processes" if program.processes > 1 else "1 process"]
+    if program.contained:
+        parts.append(
+            "in a container" if program.contained == program.processes else f"{program.contained} in containers"
+        )
+    if program.ports:
+        rest = len(program.ports) - _MOST_PORTS
+        ports = ", ".join(map(str, program.ports[:_MOST_PORTS])) + (f" and {rest} more" if rest > 0 else "")
+        parts.append(f"{'ports' if len(program.ports) > 1 else 'port'} {ports}")
+    return f"{program.name} runs here ({', '.join(parts)})"
 
 
 def _named(names: Sequence[str]) -> str:

@@ -28,9 +28,11 @@ def with_learnt_type(session: Session, requests: Sequence[Request], known: Known
     typeless = [request for request in requests if _is_typeless(request)]
     if platform is None or not on_xen or not typeless or not session.learns:
         return list(requests)
-    said = _said(session.host, platform)
+    served = _from_service(session.host, platform)
     return [
-        _with(request, said, known.get(request.name)) if isinstance(request, Tune) and request in typeless else request
+        _with(request, served, known.get(request.name))
+        if isinstance(request, Tune) and request in typeless
+        else request
         for request in requests
     ]
 
@@ -39,7 +41,7 @@ def _is_typeless(request: Request) -> bool:
     return isinstance(request, Tune) and request.stored is None and not request.wanted.get(OPTION)
 
 
-def _said(host: Host, platform: PlatformFacts) -> Optional[str]:
+def _from_service(host: Host, platform: PlatformFacts) -> Optional[str]:
     if host.metadata_service is None:
         return None
     # Its imports are a third of what a small run costs, and only a run on Xen needs them.
@@ -48,8 +50,8 @@ def _said(host: Host, platform: PlatformFacts) -> Optional[str]:
     return imds.instance_type(platform, host.metadata_service)
 
 
-def _with(request: Tune, said: Optional[str], stored: Optional[Stored]) -> Request:
-    learnt = said or (stored.options.get(OPTION) if stored is not None and OPTION in stored.learnt else None)
+def _with(request: Tune, served: Optional[str], stored: Optional[Stored]) -> Request:
+    learnt = served or (stored.options.get(OPTION) if stored is not None and OPTION in stored.learnt else None)
     if not learnt:
         return request
     options, by = {**request.wanted.options, OPTION: learnt}, {**request.wanted.by, OPTION: "auto"}

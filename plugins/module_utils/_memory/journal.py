@@ -176,7 +176,9 @@ class Journal:
         """The entry with what is left of ours, and what is to be set when the way back of another place makes it."""
         lever, host = lever_of(entry.what), self._host
         makers = [
-            each.what for each in entries.values() if entry.key in disturbed_by(lever_of(each.what), host, each.where)
+            maker.what
+            for maker in entries.values()
+            if entry.key in disturbed_by(lever_of(maker.what), host, maker.where)
         ]
         taken_away = elements.TakenAway({}, {})
         if makers:
