@@ -53,8 +53,9 @@ LAYERS = {
     "_memory": {*_PLAIN, "_memory", "_levers", "_host", "_planning", "_facts", "_parse"},
     "_engine": _WRITING,
     "_agent": {*_WRITING, "_agent"},
-    "_ansible": {*_WRITING, "_agent", "_ansible"},
+    "_ansible": {*_WRITING, "_agent", "_ansible", "_prove"},
     "_cloud": {"_cloud", "_error", "_plan"},
+    "_prove": {"_prove", "_parse", "_error", "_words"},
 }
 # Folders that hold one file per format or domain, however many there are.
 ONE_FILE_EACH = ("_parse", "_facts")
@@ -179,7 +180,7 @@ def layers(copy: Copy) -> "list[str]":
 def only_the_engine_writes(copy: Copy) -> "list[str]":
     """Parsers, facts and what plans change nothing and start nothing."""
     problems = []
-    for layer in ("_parse", "_facts", "_planning", "_concerns", "_workloads"):
+    for layer in ("_parse", "_facts", "_planning", "_concerns", "_workloads", "_prove"):
         for name in copy.having(".py", below=f"{UTILS}{layer}"):
             tree = copy.tree(name)
             for node in ast.walk(tree):

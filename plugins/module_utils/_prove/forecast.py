@@ -1,0 +1,41 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a run can see and how long it takes, from its noise. For people alone: nothing is decided by it.
+
+Pure. PRIVATE to the collection.
+"""
+
+from __future__ import annotations
+
+import math
+from statistics import stdev
+from typing import Optional, Sequence
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history import Attempt
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import FEWEST_PAIRS
+
+# The squared sum of the normal distribution's quantiles of 97.5 % and 80 %: to see an effect in four runs of five.
+_POWER = 7.849
+_MORE = 3  # pairs, for looking after each one
+
+
+def noise(differences: Sequence[float]) -> Optional[float]:
+    """The standard deviation of the differences, a logarithm of a ratio; None of fewer than two."""
+    return stdev(differences) if len(differences) >= 2 else None
+
+
+def smallest_visible(deviation: float, pairs: int) -> float:
+    """The effect, a logarithm of a ratio, that so many pairs show in four runs of five."""
+    return deviation * math.sqrt(_POWER / max(1, pairs - _MORE))
+
+
+def pairs_needed(deviation: float, effect: float) -> int:
+    """How many pairs show an effect, a logarithm of a ratio, in four runs of five."""
+    return max(FEWEST_PAIRS, math.ceil(_POWER * (deviation / effect) ** 2) + _MORE)
+
+
+def seconds_of_pair(attempts: Sequence[Attempt]) -> Optional[float]:
+    """The mean time that a pair took, its repetitions and pauses included in none; None without pairs."""
+    spent = [sum(each.ended - each.began for each in attempt.measurements) for attempt in attempts if attempt.valid]
+    return sum(spent) / len(spent) if spent else None

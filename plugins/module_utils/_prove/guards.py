@@ -1,0 +1,136 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether a measurement counts: judged by the host's counters, never by what was measured.
+
+Pure. PRIVATE to the collection. A pair in which a guard fires is repeated with a new coin; nothing is dropped.
+"""
+
+from __future__ import annotations
+
+from typing import List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import Metric, same_kinds
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Measurement, Sample
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import Settings
+
+STEAL_SHARE = 0.01  # of all CPUs' time
+FOREIGN_SHARE = 0.05  # of all CPUs' time
+CLOCK_SHARE = 0.005
+CLOCK_SLACK = 0.25  # seconds: how much longer one answer may take than another
+GENERATOR_SHARE = 0.5  # beyond it the load generator may be what is measured
+
+# What each guard says of a host, after "because of".
+GUARDS: Mapping[str, str] = {
+    "load": "loads that failed",
+    "reboot": "reboots of the host",
+    "state": "knobs that somebody else set back",
+    "steal": "CPU time that the hypervisor gave to others (steal above 1 %)",
+    "throttled": "CPU time that a cgroup's limit held back (nr_throttled)",
+    "foreign_cpu": "other processes that used more than 5 % of the CPUs",
+    "swap": "swapping",
+    "clock": "a clock that differed from the controller's by more than 0.5 %",
+    "generator": "a load generator that was busy for more than half of its CPU time",
+    "allowance": "the instance's network or disk allowance, which was exceeded",
+    "pause": "a pause within a pair that was longer than abandon_after",
+}
+
+
+class Firing(NamedTuple):
+    """A guard that fired."""
+
+    guard: str  # a key of GUARDS
+    state: str  # the state in which it did; empty where it belongs to both
+    detail: str  # what was seen
+
+
+def fired(
+    measurement: Measurement, previous: Optional[Measurement], kinds: Tuple[Metric, ...], settings: Settings
+) -> Tuple[Firing, ...]:
+    """All guards that fired in a measurement. `previous` is the one before it in the record, `kinds` the metrics of
+    the run's first measurement."""
+    found: List[Tuple[str, str]] = []
+    if measurement.error:
+        found.append(("load", measurement.error))
+    elif kinds and not same_kinds(kinds, measurement.metrics):
+        found.append(("load", "the command printed other metrics than before"))
+    if measurement.state_lost:
+        found.append(("state", measurement.state_lost))
+    if measurement.generator_busy is not None and measurement.generator_busy > GENERATOR_SHARE:
+        found.append(("generator", f"{measurement.generator_busy:.0%} busy"))
+    if measurement.before is not None and measurement.after is not None:
+        found += _between(measurement.before, measurement.after)
+    found += _since(previous, measurement, settings)
+    return tuple(Firing(guard, measurement.state, detail) for guard, detail in found)
+
+
+def _between(before: Sample, after: Sample) -> List[Tuple[str, str]]:
+    """What the counters of the host say about the time of the load."""
+    if before.boot_id != after.boot_id:
+        return [("reboot", "the host has another boot id after the load")]
+    found = []
+    for guard, first, last, limit in (
+        ("steal", before.cpu_steal, after.cpu_steal, STEAL_SHARE),
+        ("foreign_cpu", before.cpu_foreign, after.cpu_foreign, FOREIGN_SHARE),
+    ):
+        share = _share(first, last, before.cpu_total, after.cpu_total)
+        if share is not None and share > limit:
+            found.append((guard, f"{share:.1%} of the CPUs' time"))
+    for guard, first_count, last_count in (
+        ("throttled", before.throttled, after.throttled),
+        ("swap", before.swapped, after.swapped),
+    ):
+        if first_count is not None and last_count is not None and last_count > first_count:
+            found.append((guard, f"{last_count - first_count} more"))
+    exceeded = [name for name, count in after.allowances.items() if count > before.allowances.get(name, count)]
+    if exceeded:
+        found.append(("allowance", ", ".join(sorted(exceeded))))
+    return found
+
+
+def _share(
+    first: Optional[float], last: Optional[float], total_first: Optional[float], total_last: Optional[float]
+) -> Optional[float]:
+    if first is None or last is None or total_first is None or total_last is None or total_last <= total_first:
+        return None
+    return (last - first) / (total_last - total_first)
+
+
+def _since(previous: Optional[Measurement], measurement: Measurement, settings: Settings) -> List[Tuple[str, str]]:
+    """What the time since the measurement before it says: of the two clocks, and within a pair of pauses and boots."""
+    if previous is None:
+        return []
+    found: List[Tuple[str, str]] = []
+    same_pair = _pair_of(previous) == _pair_of(measurement)
+    pause = measurement.began - previous.ended
+    if same_pair and not 0 <= pause <= settings.abandon_after:
+        found.append(("pause", f"{pause:.0f} s between its measurements"))
+    first, last = previous.after, measurement.after
+    if first is None or last is None:
+        return found
+    if first.boot_id != last.boot_id:
+        if same_pair and measurement.before is not None and first.boot_id != measurement.before.boot_id:
+            found.append(("reboot", "the host has another boot id than before"))
+        return found
+    seconds = measurement.ended - previous.ended
+    apart = abs((last.host_seconds - first.host_seconds) - seconds)
+    if apart > CLOCK_SHARE * abs(seconds) + CLOCK_SLACK:
+        found.append(("clock", f"{apart:.1f} s apart after {seconds:.0f} s"))
+    return found
+
+
+def _pair_of(measurement: Measurement) -> Tuple[str, int, int]:
+    return (measurement.phase, measurement.pair, measurement.attempt)
+
+
+def unwatched(measurements: Sequence[Measurement]) -> Tuple[str, ...]:
+    """The guards for which no measurement had what they need, so that they couldn't fire."""
+    samples = [measurement.after for measurement in measurements if measurement.after is not None]
+    needs: Mapping[str, Sequence[object]] = {
+        "steal": [sample.cpu_steal for sample in samples],
+        "throttled": [sample.throttled for sample in samples],
+        "foreign_cpu": [sample.cpu_foreign for sample in samples],
+        "swap": [sample.swapped for sample in samples],
+        "allowance": [sample.allowances or None for sample in samples],
+    }
+    return tuple(guard for guard, values in needs.items() if all(value is None for value in values))

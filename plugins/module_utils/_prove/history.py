@@ -1,0 +1,111 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A record as attempts at pairs, and which of them count. Pure. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.guards import Firing, fired
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import SMALLER, Metric
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import TUNED
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import (
+    PAIR,
+    SHAM,
+    WARM_UP,
+    Measurement,
+    Record,
+)
+
+
+class Attempt(NamedTuple):
+    """One try at a pair. It ends with its second measurement, or with the first guard that fires."""
+
+    phase: str
+    pair: int
+    attempt: int
+    measurements: Tuple[Measurement, ...]
+    firings: Tuple[Firing, ...]
+
+    @property
+    def valid(self) -> bool:
+        """Whether both states were measured and no guard fired."""
+        return len(self.measurements) == 2 and not self.firings
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more is measured in it."""
+        return len(self.measurements) == 2 or bool(self.firings)
+
+    def difference(self, name: str) -> float:
+        """ln(tuned / untuned) of a metric, with the sign turned where smaller is better."""
+        value = {
+            measurement.state: (metric.value, metric.better)
+            for measurement in self.measurements
+            for metric in measurement.metrics
+            if metric.name == name
+        }
+        (tuned, better), (untuned, _better) = value["tuned"], value["untuned"]
+        gain = math.log(tuned) - math.log(untuned)
+        return -gain if better == SMALLER else gain
+
+    @property
+    def tuned_second(self) -> bool:
+        """Whether the coin put the tuned state second."""
+        return self.measurements[-1].state == TUNED
+
+
+class History(NamedTuple):
+    """What a record says, in attempts."""
+
+    warm_ups: Tuple[Attempt, ...]  # of one measurement each
+    shams: Tuple[Attempt, ...]
+    pairs: Tuple[Attempt, ...]
+    kinds: Tuple[Metric, ...]  # the metrics of the first measurement that didn't fail
+    primary: str  # the metric that decides; empty as long as nothing was measured
+
+    @property
+    def tries(self) -> Tuple[Attempt, ...]:
+        """The attempts at sham pairs and pairs that are over."""
+        return tuple(attempt for attempt in (*self.shams, *self.pairs) if attempt.over)
+
+    @property
+    def repeated(self) -> Tuple[Attempt, ...]:
+        """Those of them that don't count."""
+        return tuple(attempt for attempt in self.tries if not attempt.valid)
+
+    @property
+    def guards(self) -> "Counter[str]":
+        """How many attempts each guard voided."""
+        return Counter(guard for attempt in self.repeated for guard in {firing.guard for firing in attempt.firings})
+
+
+def history_of(record: Record) -> History:
+    """The attempts of a record, with the guards that fired in them."""
+    found: Dict[str, List[Attempt]] = {WARM_UP: [], SHAM: [], PAIR: []}
+    kinds: Tuple[Metric, ...] = ()
+    previous: Optional[Measurement] = None
+    for measurement in record.measurements:
+        kinds = kinds or measurement.metrics
+        firings = fired(measurement, previous, kinds, record.start.settings)
+        _put(found[measurement.phase], measurement, firings)
+        previous = measurement
+    primary = record.start.settings.primary or (kinds[0].name if kinds else "")
+    return History(tuple(found[WARM_UP]), tuple(found[SHAM]), tuple(found[PAIR]), kinds, primary)
+
+
+def _put(attempts: List[Attempt], measurement: Measurement, firings: Tuple[Firing, ...]) -> None:
+    key = (measurement.phase, measurement.pair, measurement.attempt)
+    if attempts and attempts[-1][:3] == key:
+        last = attempts[-1]
+        attempts[-1] = Attempt(*key, (*last.measurements, measurement), (*last.firings, *firings))
+    else:
+        attempts.append(Attempt(*key, (measurement,), firings))
+
+
+def differences(attempts: Sequence[Attempt], name: str) -> List[float]:
+    """The differences of a metric in the pairs that count, in their order."""
+    return [attempt.difference(name) for attempt in attempts if attempt.valid]

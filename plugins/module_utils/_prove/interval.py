@@ -1,0 +1,63 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How large an effect is: an estimate and the interval around it. Pure. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import math
+from statistics import median
+from typing import Callable, NamedTuple, Sequence
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.evidence import LAMBDAS, NEEDED, most
+
+# Beyond every difference by so much, each factor of the evidence is as good as two, or as good as none.
+_BEYOND = 40 / min(LAMBDAS)
+_HALVINGS = 64
+
+
+class Interval(NamedTuple):
+    """Logarithms of ratios; -inf and inf where too few pairs were measured to exclude anything."""
+
+    low: float
+    high: float
+
+
+def estimate(differences: Sequence[float]) -> float:
+    """The median of the means of all pairs of differences, each with itself too; nan without differences.
+
+    Hodges and Lehmann, Annals of Mathematical Statistics 34 (1963). Outliers count, but they can't carry it away.
+    """
+    if not differences:
+        return math.nan
+    count = len(differences)
+    means = [(differences[i] + differences[j]) / 2 for i in range(count) for j in range(i, count)]
+    return median(means)
+
+
+def interval(differences: Sequence[float], needed: float = NEEDED) -> Interval:
+    """All shifts against which the evidence never reached `needed`, at whichever pair that was looked at.
+
+    With NEEDED it holds the truth in 95 % of runs, however they were stopped (Howard et al., Annals of Statistics 49,
+    2021). If low is above high, no single effect explains the run: it changed on the way.
+    """
+    threshold = math.log(needed)
+    if not differences:
+        return Interval(-math.inf, math.inf)
+    start, end = min(differences) - _BEYOND, max(differences) + _BEYOND
+    low = _last(lambda shift: most(differences, shift).above >= threshold, start, end)
+    high = -_last(lambda shift: most(differences, -shift).below >= threshold, -end, -start)
+    return Interval(low, high)
+
+
+def _last(excluded: Callable[[float], bool], start: float, end: float) -> float:
+    """Where a condition that holds from `start` on ceases to hold; -inf if it doesn't even hold there."""
+    if not excluded(start):
+        return -math.inf
+    for _halving in range(_HALVINGS):
+        middle = (start + end) / 2
+        if excluded(middle):
+            start = middle
+        else:
+            end = middle
+    return start

@@ -1,0 +1,256 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A record as bytes: one JSON object a line. Pure. PRIVATE to the collection.
+
+A line that was being written when the controller was killed has no line feed: it is dropped, and its step is done
+again. Anything else that isn't ours ends the reading with one sentence.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any, Callable, Dict, Mapping, Optional, Type, TypeVar
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import json_text
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import (
+    LARGER,
+    MOST_METRICS,
+    NAME,
+    SMALLER,
+    UNIT,
+    Metric,
+)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import TUNED, UNTUNED
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import (
+    FORMAT,
+    PHASES,
+    End,
+    Entry,
+    Measurement,
+    Record,
+    Sample,
+    Start,
+    Unsafe,
+    with_entry,
+)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import settings_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import plain, shown
+
+MOST_BYTES = 8 * 1024 * 1024
+MOST_LINES = 5000
+LONGEST_TEXT = 4000
+MOST_TEXTS = 1000
+
+_KINDS: Mapping[str, type] = {"start": Start, "measurement": Measurement, "unsafe": Unsafe, "end": End}
+_COUNTER = r"[a-z][a-z0-9_]{0,63}"
+_BOOT_ID = r"[0-9a-f-]{1,64}"
+_NONE = type(None)
+_Made = TypeVar("_Made")
+
+
+def line_of(entry: Entry) -> str:
+    """The entry as one line with its line feed, to be appended and synced before the next step."""
+    kind = next(name for name, form in _KINDS.items() if isinstance(entry, form))
+    content: Dict[str, Any] = {"kind": kind, **_plain(entry)}
+    if kind == "start":
+        content["format"] = FORMAT
+    return json.dumps(content, allow_nan=False, separators=(",", ":")) + "\n"
+
+
+def read(data: bytes) -> Record:
+    """The record that the bytes hold. Raises NearmetalError, in one sentence, for what isn't a record of ours."""
+    if len(data) > MOST_BYTES:
+        raise NearmetalError(f"the record has {len(data)} bytes; no run of prove writes more than {MOST_BYTES}")
+    lines = data.split(b"\n")[:-1]  # what follows the last line feed was never whole
+    if not lines:
+        raise NearmetalError("the record has no whole line: the run ended before it began; start a new one")
+    if len(lines) > MOST_LINES:
+        raise NearmetalError(f"the record has {len(lines)} lines; no run of prove writes more than {MOST_LINES}")
+    record: Optional[Record] = None
+    for number, line in enumerate(lines, 1):
+        try:
+            record = _extended(record, _entry(line))
+        except (ValueError, TypeError, KeyError, NearmetalError) as error:
+            reason = f"{shown(error.args[0])} is absent" if isinstance(error, KeyError) else plain(str(error))
+            raise NearmetalError(f"line {number} of the record isn't of nearmetal: {reason}; start a new run") from None
+    assert record is not None
+    return record
+
+
+def _extended(record: Optional[Record], entry: Entry) -> Record:
+    if record is None:
+        if not isinstance(entry, Start):
+            raise NearmetalError("a record begins with its start")
+        return Record(entry)
+    if isinstance(entry, Start):
+        raise NearmetalError("a second start")
+    if record.end is not None or (record.unsafe is not None and not isinstance(entry, End)):
+        raise NearmetalError("an entry after the end of the run")
+    return with_entry(record, entry)
+
+
+def _plain(entry: Any) -> Dict[str, Any]:
+    content: Dict[str, Any] = entry._asdict()
+    for name, value in content.items():
+        if isinstance(value, tuple):
+            content[name] = _plain(value) if hasattr(value, "_asdict") else [_plain_item(item) for item in value]
+    return content
+
+
+def _plain_item(item: Any) -> Any:
+    return _plain(item) if hasattr(item, "_asdict") else item
+
+
+def _entry(line: bytes) -> Entry:
+    content = json_text.parse(line.decode("utf-8"))
+    if not isinstance(content, dict):
+        raise NearmetalError("no JSON object")
+    kind = content.pop("kind")
+    if kind == "start":
+        number = content.pop("format")
+        if number != FORMAT or isinstance(number, bool):
+            raise NearmetalError(f"format {shown(number)}, where this nearmetal reads {FORMAT}")
+        return _made(Start, content, _START)
+    if kind == "measurement":
+        return _made(Measurement, content, _MEASUREMENT)
+    if kind == "unsafe":
+        return _made(Unsafe, content, {"reason": _text, "at": _seconds})
+    if kind == "end":
+        return _made(End, content, {"outcome": _choice("kept", "restored"), "verdict": _text, "at": _seconds})
+    raise NearmetalError(f"an entry of the kind {shown(kind)}")
+
+
+def _made(form: Type[_Made], content: Any, checks: "Mapping[str, Callable[[Any], Any]]") -> _Made:
+    """The entry, all of its fields there and checked, and none else."""
+    if not isinstance(content, dict):
+        raise NearmetalError(f"{shown(content)} where an object must be")
+    unknown = sorted(set(content) - set(checks))
+    if unknown:
+        raise NearmetalError(f"the unknown field {shown(unknown[0])}")
+    return form(**{name: check(content[name]) for name, check in checks.items()})
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or len(value) > LONGEST_TEXT:
+        raise NearmetalError(f"{shown(value)} where a text must be")
+    return value
+
+
+def _matching(pattern: str) -> "Callable[[Any], str]":
+    def check(value: Any) -> str:
+        if not isinstance(value, str) or not re.fullmatch(pattern, value):
+            raise NearmetalError(f"{shown(value)} where a name must be")
+        return value
+
+    return check
+
+
+def _choice(*allowed: str) -> "Callable[[Any], str]":
+    def check(value: Any) -> str:
+        if value not in allowed or not isinstance(value, str):
+            raise NearmetalError(f"{shown(value)} where {' or '.join(allowed)} must be")
+        return value
+
+    return check
+
+
+def _number(least: float, most: float) -> "Callable[[Any], float]":
+    def check(value: Any) -> float:
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= most:
+            raise NearmetalError(f"{shown(value)} where a number from {least:.10g} to {most:.10g} must be")
+        return float(value)
+
+    return check
+
+
+def _whole(least: int, most: int) -> "Callable[[Any], int]":
+    def check(value: Any) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+            raise NearmetalError(f"{shown(value)} where a whole number from {least} to {most} must be")
+        return value
+
+    return check
+
+
+def _or_null(check: "Callable[[Any], Any]") -> "Callable[[Any], Any]":
+    return lambda value: None if value is None else check(value)
+
+
+def _texts(value: Any) -> "tuple[str, ...]":
+    if not isinstance(value, list) or len(value) > MOST_TEXTS:
+        raise NearmetalError(f"{shown(value)} where a list of texts must be")
+    return tuple(_text(item) for item in value)
+
+
+def _metrics(value: Any) -> "tuple[Metric, ...]":
+    if not isinstance(value, list) or len(value) > MOST_METRICS:
+        raise NearmetalError(f"{shown(value)} where a list of metrics must be")
+    found = tuple(_made(Metric, item, _METRIC) for item in value)
+    if len({metric.name for metric in found}) != len(found):
+        raise NearmetalError("a metric that is named twice")
+    return found
+
+
+def _value(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:
+        raise NearmetalError(f"{shown(value)} where a value above zero must be")
+    return float(value)
+
+
+def _allowances(value: Any) -> Dict[str, int]:
+    if not isinstance(value, dict) or len(value) > MOST_TEXTS:
+        raise NearmetalError(f"{shown(value)} where counters must be")
+    return {_matching(_COUNTER)(name): _COUNT(count) for name, count in value.items()}
+
+
+def _sample(value: Any) -> Sample:
+    return _made(Sample, value, _SAMPLE)
+
+
+_seconds = _number(0, 1e12)
+_COUNT = _whole(0, 2**64 - 1)
+_METRIC: "Mapping[str, Callable[[Any], Any]]" = {
+    "name": _matching(NAME),
+    "value": _value,
+    "unit": _matching(f"({UNIT})?"),
+    "better": _choice(LARGER, SMALLER),
+}
+_SAMPLE: "Mapping[str, Callable[[Any], Any]]" = {
+    "boot_id": _matching(_BOOT_ID),
+    "host_seconds": _seconds,
+    "cpu_total": _or_null(_seconds),
+    "cpu_steal": _or_null(_seconds),
+    "cpu_foreign": _or_null(_seconds),
+    "throttled": _or_null(_COUNT),
+    "swapped": _or_null(_COUNT),
+    "allowances": _allowances,
+}
+_START: "Mapping[str, Callable[[Any], Any]]" = {
+    "settings": settings_of,
+    "host": _text,
+    "began": _seconds,
+    "load": _text,
+    "load_on": _text,
+    "version": _text,
+    "tested": _texts,
+    "not_tested": _texts,
+}
+_MEASUREMENT: "Mapping[str, Callable[[Any], Any]]" = {
+    "phase": _choice(*PHASES),
+    "pair": _whole(1, 1000),
+    "attempt": _whole(1, 1000),
+    "state": _choice(UNTUNED, TUNED),
+    "began": _seconds,
+    "ended": _seconds,
+    "metrics": _metrics,
+    "error": _text,
+    "state_lost": _text,
+    "generator_busy": _or_null(_number(0, 1)),
+    "switch_seconds": _seconds,
+    "before": _or_null(_sample),
+    "after": _or_null(_sample),
+}

@@ -1,0 +1,97 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a load's command printed: its metrics, or what is wrong with them. Pure. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import List, NamedTuple, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
+
+LARGER, SMALLER = "larger", "smaller"
+NAME = r"[A-Za-z][A-Za-z0-9_.%/-]{0,39}"
+NAME_WORDS = "a letter, then at most 39 letters, digits or _ . % / -"
+UNIT = r"[A-Za-z0-9µ%/._*-]{1,20}"
+MOST_METRICS = 8  # each one that guards against harm makes it harder to see the harm of another
+MOST_BYTES = 64 * 1024
+FORM = "`name value [unit] [smaller|larger]`"
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
+_LONGEST_NUMBER = 40
+
+
+class Metric(NamedTuple):
+    """One figure of one measurement."""
+
+    name: str
+    value: float  # finite and above zero
+    unit: str = ""
+    better: str = LARGER  # or SMALLER
+
+
+def metrics_of(output: bytes) -> Tuple[Metric, ...]:
+    """The metrics that a command printed, one a line, in its order. The first one is the primary by default.
+
+    Raises NearmetalError that names the line and what is wrong with it.
+    """
+    if len(output) > MOST_BYTES:
+        raise NearmetalError(f"the command printed {len(output)} bytes; at most {MOST_BYTES} are read")
+    found: List[Metric] = []
+    for number, raw in enumerate(output.split(b"\n"), 1):
+        try:
+            line = raw.decode("utf-8").strip(" \t\r")
+        except UnicodeDecodeError:
+            raise NearmetalError(f"line {number} of the command's output isn't UTF-8") from None
+        if line:
+            found.append(_metric(line, number))
+            _check_last(found, number)
+    if not found:
+        raise NearmetalError(f"the command printed nothing; it must print one metric a line: {FORM}")
+    return tuple(found)
+
+
+def same_kinds(first: Tuple[Metric, ...], second: Tuple[Metric, ...]) -> bool:
+    """Whether two measurements have the same metrics, with the same units and directions."""
+    return [metric._replace(value=0) for metric in first] == [metric._replace(value=0) for metric in second]
+
+
+def _metric(line: str, number: int) -> Metric:
+    place = f"line {number} of the command's output"
+    if not line.replace("\t", " ").isprintable():
+        raise NearmetalError(f"{place} has control characters: {shown(line)}")
+    words = line.split()
+    if len(words) < 2 or len(words) > 4:
+        raise NearmetalError(f"{place} is {shown(line)}, which isn't {FORM}")
+    name, text, rest = words[0], words[1], words[2:]
+    better = rest.pop() if rest and rest[-1] in (LARGER, SMALLER) else LARGER
+    if len(rest) > 1:
+        raise NearmetalError(f"{place} ends with {shown(words[-1])}; allowed is {SMALLER} or {LARGER}, after one unit")
+    if not re.fullmatch(NAME, name, re.ASCII):
+        raise NearmetalError(f"{place} names its metric {shown(name)}; allowed is {NAME_WORDS}")
+    if rest and not re.fullmatch(UNIT, rest[0]):
+        raise NearmetalError(f"{place} has the unit {shown(rest[0])}; allowed are 20 letters, digits or % / . _ * - µ")
+    return Metric(name, _value(text, place), rest[0] if rest else "", better)
+
+
+def _value(text: str, place: str) -> float:
+    if len(text) > _LONGEST_NUMBER or not _NUMBER.fullmatch(text):
+        raise NearmetalError(f"{place} has the value {shown(text)}; it must be a number above zero, like 1234.5")
+    value = float(text)
+    if not (math.isfinite(value) and value > 0):
+        raise NearmetalError(
+            f"{place} has the value {shown(text)}; it must be above zero and finite, as states are compared by ratio"
+        )
+    return value
+
+
+def _check_last(found: List[Metric], number: int) -> None:
+    if len(found) > MOST_METRICS:
+        raise NearmetalError(
+            f"line {number} of the command's output is its metric {len(found)}; at most {MOST_METRICS}"
+        )
+    if found[-1].name in [metric.name for metric in found[:-1]]:
+        raise NearmetalError(f"line {number} of the command's output names {found[-1].name} a second time")

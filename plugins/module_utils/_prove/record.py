@@ -1,0 +1,103 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The record of one run on one host: JSON lines that are only ever appended. Pure. PRIVATE to the collection.
+
+The first line is a Start, then come Measurements, at last an End. Everything that is decided follows from them,
+so that a run can be resumed, replayed and doubted.
+"""
+
+from __future__ import annotations
+
+from typing import Mapping, NamedTuple, Optional, Tuple, Union
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import Metric
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import Settings
+
+FORMAT = 1
+
+# The phases of a run, in their order. Until the pairs begin, the host stays untuned.
+WARM_UP, SHAM, PAIR = "warm_up", "sham", "pair"
+PHASES = (WARM_UP, SHAM, PAIR)
+
+
+class Start(NamedTuple):
+    """What the run is about. Only `settings` and `host` influence what is decided."""
+
+    settings: Settings
+    host: str  # as the inventory names it; part of the coin
+    began: float  # seconds since 1970, by the controller's clock
+    load: str = ""  # the command
+    load_on: str = ""  # where it runs: the host itself, the controller, another host
+    version: str = ""  # of nearmetal
+    tested: Tuple[str, ...] = ()  # the knobs that differ between the states: "network_stack.backlog"
+    not_tested: Tuple[str, ...] = ()  # sentences: which knobs were left out, and why
+
+
+class Sample(NamedTuple):
+    """Counters of a host at one moment. None or {}: the host doesn't say, so that guard can't watch."""
+
+    boot_id: str
+    host_seconds: float  # seconds since 1970 by the host's own clock
+    cpu_total: Optional[float] = None  # seconds of all CPUs since boot, idle ones too (/proc/stat)
+    cpu_steal: Optional[float] = None  # of them, those that the hypervisor gave to others
+    cpu_foreign: Optional[float] = None  # of them, used by processes that aren't part of the load
+    throttled: Optional[int] = None  # nr_throttled of the load's cgroup
+    swapped: Optional[int] = None  # pages swapped in and out since boot
+    allowances: Mapping[str, int] = {}  # ENA's and EBS's "exceeded" counters by name
+
+
+class Measurement(NamedTuple):
+    """One run of the load in one state; written down when it has ended, whatever came of it."""
+
+    phase: str  # one of PHASES
+    pair: int  # from 1; in WARM_UP the number of the measurement
+    attempt: int  # from 1; a pair that is repeated has the next one
+    state: str  # untuned | tuned; in SHAM the label of the sham switch
+    began: float  # seconds since 1970 by the controller's clock, before the switch
+    ended: float  # the same when the answer with `after` was there
+    metrics: Tuple[Metric, ...] = ()  # empty when the load failed
+    error: str = ""  # why the load failed or its output can't be read: one sentence
+    state_lost: str = ""  # which knob wasn't in force after the load, and what it was: one sentence
+    generator_busy: Optional[float] = None  # 0 to 1: CPU share in use where the load runs; None on the host itself
+    switch_seconds: float = 0.0  # what the switch cost, without settling
+    before: Optional[Sample] = None  # right before the load
+    after: Optional[Sample] = None  # right after it
+
+
+class Unsafe(NamedTuple):
+    """The host must not stay tuned: its health command failed, or a service restarted. Ends the run."""
+
+    reason: str  # one sentence
+    at: float  # seconds since 1970
+
+
+class End(NamedTuple):
+    """What was done after the verdict. A record with an End isn't resumed."""
+
+    outcome: str  # kept | restored
+    verdict: str
+    at: float  # seconds since 1970
+
+
+Entry = Union[Start, Measurement, Unsafe, End]
+
+
+class Record(NamedTuple):
+    """All entries of one run, in their order."""
+
+    start: Start
+    measurements: Tuple[Measurement, ...] = ()
+    unsafe: Optional[Unsafe] = None
+    end: Optional[End] = None
+
+
+def with_entry(record: Record, entry: Entry) -> Record:
+    """The record after one more entry."""
+    if isinstance(entry, Measurement):
+        return record._replace(measurements=(*record.measurements, entry))
+    if isinstance(entry, Unsafe):
+        return record._replace(unsafe=entry)
+    if isinstance(entry, End):
+        return record._replace(end=entry)
+    return Record(entry)

@@ -1,0 +1,161 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The rules by which a run goes on, ends early, or has its answer. Pure. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import math
+from typing import List, NamedTuple, Optional, Sequence
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.evidence import NEEDED, most
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.guards import GUARDS
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history import Attempt, History, differences
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import TUNED, UNTUNED
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Record
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import Settings
+
+BETTER, WORSE, SAME, UNCLEAR = "better", "worse", "same", "unclear"
+CAPPED, NOT_QUIET, UNSAFE = "capped", "not_quiet", "unsafe"
+VERDICTS = (BETTER, WORSE, SAME, UNCLEAR, CAPPED, NOT_QUIET, UNSAFE)
+
+WINDOW, MOST_WARM_UPS = 3, 5
+FEWEST_SHAMS, MOST_SHAMS = 3, 6
+# A host isn't quiet when so many attempts don't count, and they are more than a third.
+MANY_REPEATED, REPEATED_SHARE = 4, 1 / 3
+# Guards that fire in one state more often than a fair coin does in 1 of 20 runs make its pairs a selection.
+LOPSIDED = 0.05
+
+
+class Answer(NamedTuple):
+    """A verdict, and why; one sentence."""
+
+    verdict: str  # one of VERDICTS
+    reason: str
+    undecided: bool = False  # all pairs were measured, and show neither a change nor the lack of one
+
+
+def obstacle(record: Record, history: History) -> Optional[Answer]:
+    """What ends a run whatever was measured; None while nothing does."""
+    if record.unsafe is not None:
+        return Answer(UNSAFE, record.unsafe.reason)
+    failed = [firing.detail for attempt in history.warm_ups for firing in attempt.firings if firing.guard == "load"]
+    if failed:
+        return Answer(UNCLEAR, f"the load failed before any pair was measured: {failed[0]}")
+    names = [metric.name for metric in history.kinds]
+    if names and history.primary not in names:
+        return Answer(UNCLEAR, f"primary is {history.primary}, but the command prints {', '.join(names)}")
+    if len(history.warm_ups) >= MOST_WARM_UPS and not settled(record.start.settings, history):
+        return _unsettled(history)
+    repeated, tries = len(history.repeated), len(history.tries)
+    if repeated >= MANY_REPEATED and repeated > tries * REPEATED_SHARE:
+        guard = history.guards.most_common(1)[0][0]
+        return Answer(
+            CAPPED if guard == "allowance" else NOT_QUIET,
+            f"{repeated} of {tries} pairs had to be repeated, most because of {GUARDS[guard]}",
+        )
+    return None
+
+
+def _unsettled(history: History) -> Answer:
+    disturbed = [firing.guard for attempt in history.warm_ups for firing in attempt.firings]
+    if disturbed:
+        return Answer(NOT_QUIET, f"the warm-up was disturbed by {GUARDS[disturbed[0]]}")
+    return Answer(
+        NOT_QUIET,
+        f"the load doesn't settle: the last {WINDOW} of {MOST_WARM_UPS} measurements before the pairs still rose or"
+        " fell throughout; let it run longer before, or measure longer",
+    )
+
+
+def settled(settings: Settings, history: History) -> bool:
+    """Whether the load has warmed up: its last three measurements neither only rise nor only fall, or hardly.
+
+    Noise goes up and down, whatever its size: five values in a row rise or fall by chance in 1 of 60 runs. A load
+    that warms up goes one way. The spread of three values, compared with their own deviation, can't tell a steady
+    rise from agreement.
+    """
+    undisturbed = [attempt.measurements[0] for attempt in history.warm_ups if not attempt.firings]
+    values = [metric.value for each in undisturbed for metric in each.metrics if metric.name == history.primary]
+    last = values[-WINDOW:]
+    if len(last) < WINDOW:
+        return False
+    one_way = last in (sorted(last), sorted(last, reverse=True))
+    return not one_way or math.log(max(last) / min(last)) <= margin_of(settings)
+
+
+def margin_of(settings: Settings) -> float:
+    """The margin as a logarithm of a ratio."""
+    return math.log1p(settings.margin / 100)
+
+
+def shams_done(history: History) -> bool:
+    """Whether enough sham pairs were measured: three, or up to six while all of their differences have one sign.
+
+    Three can't exclude anything: a coin gives them one sign in 1 of 4 runs. Six of one sign come in 1 of 32 runs.
+    """
+    found = differences(history.shams, history.primary)
+    return len(found) >= (MOST_SHAMS if _one_sign(found) else FEWEST_SHAMS)
+
+
+def sham_differs(history: History) -> bool:
+    """Whether untuned differs from untuned: then the way of measuring does, and no verdict can be trusted."""
+    found = differences(history.shams, history.primary)
+    return len(found) >= MOST_SHAMS and _one_sign(found)
+
+
+def _one_sign(values: Sequence[float]) -> bool:
+    return all(value > 0 for value in values) or all(value < 0 for value in values)
+
+
+def harmed(history: History) -> List[str]:
+    """The other metrics that are shown to be worse, each at its share of the 5 %."""
+    others = [metric.name for metric in history.kinds if metric.name != history.primary]
+    threshold = math.log(NEEDED * max(1, len(others)))
+    return [name for name in others if most(differences(history.pairs, name)).below >= threshold]
+
+
+def decision(settings: Settings, history: History) -> str:
+    """What the pairs so far show: BETTER, WORSE or SAME; UNCLEAR if they contradict each other; "" to go on."""
+    found = differences(history.pairs, history.primary)
+    threshold, margin = math.log(NEEDED), margin_of(settings)
+    nothing = most(found)
+    better, worse = nothing.above >= threshold, nothing.below >= threshold
+    if better and worse:
+        return UNCLEAR
+    if better or worse:
+        return BETTER if better else WORSE
+    same = most(found, -margin).above >= threshold and most(found, margin).below >= threshold
+    return SAME if same else ""
+
+
+def lopsided(attempts: Sequence[Attempt]) -> str:
+    """The state in which guards fired more often than chance explains; "" where none is.
+
+    Under chance each firing belongs to either state by our coin, so their number is binomial.
+    """
+    states = [firing_state(attempt) for attempt in attempts]
+    tuned, untuned = states.count(TUNED), states.count(UNTUNED)
+    if binomial(min(tuned, untuned), tuned + untuned) >= LOPSIDED:
+        return ""
+    return TUNED if tuned > untuned else UNTUNED
+
+
+def firing_state(attempt: Attempt) -> str:
+    """The state whose measurement voided the attempt."""
+    return attempt.firings[0].state if attempt.firings else ""
+
+
+def binomial(fewer: int, count: int) -> float:
+    """The probability that a fair coin shows its rarer side at most `fewer` times in `count`; two-sided, exact."""
+    tail: int = sum(math.comb(count, hits) for hits in range(fewer + 1))
+    return min(1.0, tail / 2 ** (count - 1)) if count else 1.0
+
+
+def ends(record: Record, history: History) -> bool:
+    """Whether nothing more is to be measured."""
+    if obstacle(record, history) is not None or sham_differs(history):
+        return True
+    settings = record.start.settings
+    enough = sum(attempt.valid for attempt in history.pairs) >= settings.pairs
+    return enough or bool(decision(settings, history)) or bool(harmed(history))

@@ -1,0 +1,89 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a user may set of a proof, checked. Pure. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any, Dict, Mapping, NamedTuple, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import NAME, NAME_WORDS
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
+
+FEWEST_PAIRS = 6  # with fewer, not even differences that all point one way are evidence of 20:1
+KEEP = ("better", "not_worse")
+
+
+class Settings(NamedTuple):
+    """The settings of one run. They are in the record, so that a run that is resumed keeps them."""
+
+    seed: int  # of the coin that orders the pairs
+    pairs: int = 40  # at most so many pairs, those that are repeated not counted
+    effect: float = 5.0  # percent; the change that the user would like to see, for the forecast alone
+    margin: float = 2.0  # percent; a smaller change counts as the same
+    primary: str = ""  # the metric that decides; empty: the first one that the command prints
+    keep: str = "better"  # one of KEEP: which verdicts keep the tuning
+    seconds: float = 10.0  # that one measurement takes, as the user expects it
+    settle: float = 10.0  # seconds between a switch and the load
+    abandon_after: float = 900.0  # seconds without a step, after which the host restores itself
+
+
+# The least and the most of each number, and whether it is a whole one.
+_BOUNDS: Mapping[str, Tuple[float, float, bool]] = {
+    "seed": (0, 2**32 - 1, True),
+    "pairs": (FEWEST_PAIRS, 200, True),
+    "effect": (0.1, 100, False),
+    "margin": (0.1, 50, False),
+    "seconds": (0.1, 3600, False),
+    "settle": (0, 600, False),
+    "abandon_after": (60, 86400, False),
+}
+
+
+def settings_of(options: Mapping[str, Any]) -> Settings:
+    """The settings out of options of any origin; an option that is absent has its default, but for `seed`.
+
+    Raises NearmetalError that names the option, its value and what is allowed.
+    """
+    unknown = sorted(str(name) for name in options if name not in Settings._fields)
+    if unknown:
+        raise NearmetalError(f"{shown(unknown[0])} is no setting of prove; there are {', '.join(Settings._fields)}")
+    if "seed" not in options:
+        raise NearmetalError("seed is absent: a whole number from 0 to 4294967295")
+    checked: Dict[str, Any] = {name: _number(name, options[name]) for name in _BOUNDS if name in options}
+    if "keep" in options:
+        if options["keep"] not in KEEP:
+            raise NearmetalError(f"keep is {shown(options['keep'])}; allowed are {' and '.join(KEEP)}")
+        checked["keep"] = options["keep"]
+    if "primary" in options:
+        checked["primary"] = _primary(options["primary"])
+    settings = Settings(**checked)
+    if settings.abandon_after <= settings.settle + settings.seconds:
+        raise NearmetalError(
+            f"abandon_after is {settings.abandon_after:g} s, but one step takes settle and seconds together"
+            f" ({settings.settle + settings.seconds:g} s): the host would restore itself in each step; allowed is more"
+        )
+    return settings
+
+
+def _number(name: str, value: Any) -> float:
+    least, most, whole = _BOUNDS[name]
+    kinds = int if whole else (int, float)
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, kinds)
+        or not least <= value <= most
+        or not math.isfinite(value)
+    ):
+        kind = "a whole number" if whole else "a number"
+        raise NearmetalError(f"{name} is {shown(value)}; allowed is {kind} from {least:.10g} to {most:.10g}")
+    return value if whole else float(value)
+
+
+def _primary(value: Any) -> str:
+    if not isinstance(value, str) or (value and not re.fullmatch(NAME, value, re.ASCII)):
+        raise NearmetalError(f"primary is {shown(value)}; allowed is the name of a metric: {NAME_WORDS}")
+    return value

@@ -1,0 +1,67 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is to be done next in a run. Pure. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Sequence
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove import rules
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history import Attempt, history_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import UNTUNED, order
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import PAIR, SHAM, WARM_UP, Record
+
+MEASURE, DECIDE = "measure", "decide"
+
+
+class Step(NamedTuple):
+    """One step, as data: run the load in a state, or decide.
+
+    phase, pair, attempt and state belong into the Measurement as they are. `switch_to` is the state in which the
+    host must be: in warm-up and sham pairs always untuned, but through the same code as a real switch.
+    """
+
+    action: str  # MEASURE | DECIDE
+    phase: str = ""
+    pair: int = 0
+    attempt: int = 0
+    state: str = ""
+    switch_to: str = ""
+
+
+def next_step(record: Record) -> Step:
+    """What follows from the record alone: the same after a crash as without it."""
+    history = history_of(record)
+    if rules.ends(record, history):
+        return Step(DECIDE)
+    if not rules.settled(record.start.settings, history):
+        return Step(MEASURE, WARM_UP, len(history.warm_ups) + 1, 1, UNTUNED, UNTUNED)
+    if not rules.shams_done(history):
+        return _in_pair(record, SHAM, history.shams)
+    return _in_pair(record, PAIR, history.pairs)
+
+
+def _in_pair(record: Record, phase: str, attempts: Sequence[Attempt]) -> Step:
+    pair, attempt, position = 1, 1, 0
+    if attempts:
+        last = attempts[-1]
+        if not last.over:
+            pair, attempt, position = last.pair, last.attempt, 1
+        elif last.valid:
+            pair = last.pair + 1
+        else:
+            pair, attempt = last.pair, last.attempt + 1
+    state = order(record.start.settings.seed, record.start.host, phase, pair, attempt)[position]
+    return Step(MEASURE, phase, pair, attempt, state, state if phase == PAIR else UNTUNED)
+
+
+def check(record: Record) -> None:
+    """Raises NearmetalError when a measurement isn't the one that the seed and the lines before it ask for."""
+    for index, measurement in enumerate(record.measurements):
+        before = record._replace(measurements=record.measurements[:index], unsafe=None, end=None)
+        if measurement[:4] != next_step(before)[1:5]:
+            raise NearmetalError(
+                f"line {index + 2} of the record isn't what its seed and the lines before it ask for; start a new run"
+            )
