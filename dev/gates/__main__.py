@@ -29,6 +29,7 @@ GATES: "dict[str, Gate]" = {
     "nothing-ignored": files.nothing_ignored,
     "citations": files.citations,
     "ids-stay-inside": files.ids_stay_inside,
+    "sources-in-words": files.sources_in_words,
 }
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from typing import Any, Iterator
 
@@ -18,7 +19,7 @@ SPDX = "SPDX-License-Identifier: GPL-3.0-or-later"
 GENERATED = ("changelogs/changelog.yaml",)
 # Traces of a machine or a way of working that mean nothing to a reader. Written so that they don't match themselves.
 TRACES = re.compile(r"/[w]ork/|/[r]oot/\.(cache|pyenv|ansible|local)|\.[l]ibrary\b|/tmp/[t]eam|\b[f]arm-|\b[s]ubagent")
-# Where the concerns' facts come from, and how a finding cites one of its sections.
+# Where the concerns' facts come from, and how a comment cites one of its sections.
 SOURCES = "docs/ec2.md"
 CITED = re.compile(r"\bec2\.md ((?:[a-z]+ )?[0-9]+(?:\.[0-9]+)*)")
 EVIDENCE = "docs/evidence.md"
@@ -90,7 +91,7 @@ def _look_away(value: Any, path: str = "") -> "Iterator[str]":
 
 
 def citations(copy: Copy) -> "list[str]":
-    """A section of docs/ec2.md that is cited as a source is there to be read."""
+    """A section of docs/ec2.md that a comment cites is there to be read."""
     guide = copy.text(SOURCES) if SOURCES in copy.names else ""
     sections = set(re.findall(r"^#+ ([0-9.]+) ", guide, re.MULTILINE))
     problems = []
@@ -109,4 +110,22 @@ def ids_stay_inside(copy: Copy) -> "list[str]":
         for name in read
         for number, line in enumerate(copy.text(name).splitlines(), 1)
         if EVIDENCE_ID.search(line)
+    ]
+
+
+def sources_in_words(copy: Copy) -> "list[str]":
+    """A finding, a message and a playbook name the source itself: only comments send a reader to docs/ec2.md."""
+    return [
+        *(
+            f"{name}:{node.lineno}: {node.value.strip()[:80]}"
+            for name in copy.having(".py", below="plugins/")
+            for node in ast.walk(copy.tree(name))
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and CITED.search(node.value)
+        ),
+        *(
+            f"{name}:{number}: {line.strip()[:80]}"
+            for name in copy.having(".yml", below="playbooks/")
+            for number, line in enumerate(copy.text(name).splitlines(), 1)
+            if CITED.search(line)
+        ),
     ]

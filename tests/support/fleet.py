@@ -94,7 +94,7 @@ SLOW_CLOCK = finding(
     now="xen",
     wanted="tsc",
     reason="tsc is read in user space by the vDSO, without a system call",
-    reference="docs/ec2.md 2.1; AWS, 2017",
+    reference="AWS, 2017",
     gain="AWS, 2017: one program took 12.00 s on xen, 2.00 s on tsc",
 )
 GOOD_CLOCK = finding("clocksource", "ok", now="tsc", wanted="tsc", reason="tsc is in use")

@@ -28,7 +28,7 @@ PAGES = finding(
     now="always",
     wanted="madvise",
     reason="the database asks for huge pages itself; always gives them to all and compacts memory meanwhile",
-    reference="docs/ec2.md 2.5; AWS, 2017",
+    reference="AWS, 2017",
 )
 THREADS = finding(
     "smt",
@@ -37,7 +37,7 @@ THREADS = finding(
     now="enabled",
     wanted="disabled",
     reason="a T3 has 2 vCPUs on one core: without the second thread it has half its credits' worth",
-    reference="ec2.md 2.3",
+    reference="AWS, 2017",
 )
 
 

@@ -99,7 +99,7 @@ class InstanceFacts:
 
 
 def host_class(virtualization: Optional[str], kind: Optional[TypeFacts]) -> str:
-    """The class by the type: DescribeInstances says xen for Nitro too (ec2.md 2.0)."""
+    """The class by the type: DescribeInstances says xen for Nitro too."""
     if virtualization == "paravirtual":
         return "xen_pv"
     return kind.host_class if kind else "unknown"

@@ -21,10 +21,12 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob impor
 
 NAME = "blkfront_check"
 _GRANTS = Knob(NAME, "persistent_grants", reference="AWS, 2017")
-_INDIRECT = Knob(NAME, "indirect_descriptors", reference="docs/ec2.md 2.6")
+_INDIRECT = Knob(NAME, "indirect_descriptors", reference="Linux kernel, xen-blkfront")
 _KERNEL = Knob(NAME, "kernel", reference="AWS, 2017")
-_SEGMENTS = Knob(NAME, "max_indirect_segments", reference="docs/ec2.md 2.6")
-_QUEUES = Knob(NAME, "max_queues", reference="docs/ec2.md 2.6")
+_SEGMENTS = Knob(
+    NAME, "max_indirect_segments", reference="EC2 User Guide, EBS volume performance; Linux kernel, xen-blkfront"
+)
+_QUEUES = Knob(NAME, "max_queues", reference="Linux kernel, xen-blkfront")
 
 OPTIONS: Mapping[str, Mapping[str, Any]] = {}
 

@@ -39,7 +39,11 @@ _SOURCE = Knob(
     comparable=True,
 )
 _RELIABLE = boot_argument(
-    NAME, "tsc_reliable", "tsc", "docs/ec2.md 2.1", spec={"type": "str", "choices": ["enabled", "kernel"]}
+    NAME,
+    "tsc_reliable",
+    "tsc",
+    "Linux kernel, kernel-parameters",
+    spec={"type": "str", "choices": ["enabled", "kernel"]},
 )
 KNOBS = (_SOURCE, _RELIABLE)
 OPTIONS: Mapping[str, Mapping[str, Any]] = {**options_of(KNOBS), "persist": PERSIST, "allow_unverified": CONSENT}

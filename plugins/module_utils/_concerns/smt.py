@@ -109,7 +109,7 @@ def _single(facts: Facts, threads: SmtFacts, cpus: TopologyFacts) -> Optional[Fi
         return None
     if threads.control is None and (threads.offline or seconds(cpus)):
         return None
-    why = "no Graviton has SMT" if _is_arm(facts) else "each vCPU here is a core of its own (docs/ec2.md 2.3)"
+    why = "no Graviton has SMT" if _is_arm(facts) else "each vCPU here is a core of its own"
     return _finding("not_applicable", f"one thread per core already: {why}", threads)
 
 

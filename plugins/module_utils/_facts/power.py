@@ -4,7 +4,7 @@
 """Facts about idle states and frequencies. PRIVATE to the collection.
 
 Which instance types let their guest choose either is no list here: the files are
-there or they aren't (ec2.md 2.2).
+there or they aren't.
 """
 
 from __future__ import annotations

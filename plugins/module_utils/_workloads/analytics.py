@@ -12,7 +12,7 @@ OWN: Workload = {
         "idle": Choice(
             "kernel",
             "idle cores that sleep deeply leave their power to the busy ones: 3.44 instead of 3.20 GHz on c4.8xlarge",
-            "AWS, 2017; docs/ec2.md 2.2",
+            "AWS, 2017; EC2 User Guide, processor state control",
         ),
         "turbo": Choice(
             "kernel",
@@ -24,43 +24,43 @@ OWN: Workload = {
         "balancing": Choice(
             "enabled",
             "these threads aren't bound, so the kernel moves their memory to them",
-            "AWS, 2017; docs/ec2.md 4",
+            "AWS, 2017",
         ),
     },
     "hugepages": {
         "thp": Choice(
             "always",
             "large columns are walked from end to end: fewer misses of the TLB",
-            "docs/ec2.md 4",
+            "tuned, throughput-performance",
         ),
     },
     "network_stack": {
         "rx_ring": Choice(
             "4096",
             "a shuffle comes as one long burst from many hosts; more descriptors outlast it",
-            "Netflix, 2014–2017; docs/ec2.md 4",
+            "Netflix, 2014–2017",
         ),
         "adaptive_rx": Choice(
             "enabled",
             "fewer interrupts while data streams",
-            "Netflix, 2014–2017; docs/ec2.md 4",
+            "Netflix, 2014–2017",
         ),
         "mtu": Choice(
             9001,
             "large frames cost less CPU per byte within the VPC",
-            "Netflix, 2014–2017; docs/ec2.md 2.10",
+            "Netflix, 2014–2017; EC2 User Guide, network MTU",
         ),
         "mtu_probing": Choice(
             "on_black_hole",
             "this detects a path that silently drops larger frames",
-            "docs/ec2.md 2.10",
+            "EC2 User Guide, network MTU",
         ),
     },
     "block_storage": {
         "read_ahead_kb": Choice(
             1024,
             "scans read in order; AWS asks for 1 MiB on st1 and sc1, which earn by large requests",
-            "docs/ec2.md 2.11; docs/ec2.md 4",
+            "EC2 User Guide, EBS volume performance",
         ),
     },
 }

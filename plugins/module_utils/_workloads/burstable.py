@@ -12,7 +12,7 @@ OWN: Workload = {
         "thp": Choice(
             "madvise",
             "memory is small: programs that profit from huge pages ask for them",
-            "docs/ec2.md 4",
+            "our choice, unmeasured",
         ),
     },
 }

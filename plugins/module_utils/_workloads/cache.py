@@ -12,14 +12,14 @@ OWN: Workload = {
         "idle": Choice(
             "c1",
             "one request in a hundred would wait for a core that sleeps deeply",
-            "AWS, 2017; docs/ec2.md 4",
+            "AWS, 2017",
         ),
     },
     "hugepages": {
         "thp": Choice(
             "madvise",
             "slabs are allocated in pages; programs that profit from huge pages ask for them",
-            "docs/ec2.md 4",
+            "our choice, unmeasured",
         ),
     },
     "network_irq": {
@@ -31,7 +31,7 @@ OWN: Workload = {
         "rps": Choice(
             "auto",
             "8 queues are few for 32 CPUs and more: free ones on their node help",
-            "Netflix, 2014–2017; docs/ec2.md 2.9",
+            "Netflix, 2014–2017; EC2 API, DescribeInstanceTypes",
         ),
         "rfs": Choice(
             "auto",
@@ -43,7 +43,7 @@ OWN: Workload = {
         "busy_poll": Choice(
             50,
             "a thread that waits looks at the queue for 50 µs before it sleeps: latency for CPU time",
-            "docs/ec2.md 4; docs/ec2.md 2.8",
+            "tuned, network-latency",
         ),
         "somaxconn": Choice(
             4096,

@@ -10,7 +10,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.workload 
 OWN: Workload = {
     "network_stack": {
         "keepalive_time": Choice(
-            300, "the newest types forget a connection that is idle for 350 s", "docs/ec2.md 2.10"
+            300, "the newest types forget a connection that is idle for 350 s", "EC2 API, DescribeInstanceTypes"
         ),
     },
 }

@@ -12,52 +12,52 @@ OWN: Workload = {
         "threads": Choice(
             "disabled",
             "one thread fills a core's floating-point units; the second one only makes ranks uneven",
-            "AWS, 2017; docs/ec2.md 4",
+            "AWS, 2017",
         ),
     },
     "cpu_power": {
         "turbo": Choice(
             "disabled",
             "the slowest rank sets the pace, and AVX heats some cores out of their turbo; left alone since Ice Lake",
-            "AWS, 2017; docs/ec2.md 4",
+            "AWS, 2017",
         ),
     },
     "numa": {
         "balancing": Choice(
             "disabled",
             "ranks are bound to their cores; moving their pages costs time at every barrier",
-            "AWS, 2017; docs/ec2.md 2.4",
+            "AWS, 2017; tuned, hpc-compute",
         ),
         "zone_reclaim_mode": Choice(
             1,
             "a rank drops file cache before it takes memory of another node, as tuned's hpc profile does",
-            "docs/ec2.md 4; AWS, 2017",
+            "tuned, hpc-compute",
         ),
     },
     "hugepages": {
         "thp": Choice(
             "always",
             "large arrays are walked from end to end: fewer misses of the TLB",
-            "docs/ec2.md 2.5",
+            "tuned, hpc-compute",
         ),
     },
     "network_stack": {
         "mtu": Choice(
             9001,
             "large frames carry a message in fewer packets within the cluster's placement group",
-            "Netflix, 2014–2017; docs/ec2.md 2.10",
+            "Netflix, 2014–2017; EC2 User Guide, network MTU",
         ),
         "mtu_probing": Choice(
             "on_black_hole",
             "this detects a path that silently drops larger frames",
-            "docs/ec2.md 2.10",
+            "EC2 User Guide, network MTU",
         ),
     },
     "kernel_check": {
         "workload": Choice(
             ["hpc"],
             "burstable and flex types or one core can't keep up with other ranks; a finding names another type",
-            "docs/ec2.md 2.12; AWS, 2017",
+            "EC2 User Guide, CPU credits; AWS, 2017",
         ),
     },
 }

@@ -19,17 +19,15 @@ OWN: Workload = {
         "idle": Choice(
             "c1",
             "a request that finds its CPU in a deep idle state waits until it has woken up; AWS names Redis for C1",
-            "AWS, 2017; docs/ec2.md 4",
+            "AWS, 2017; EC2 User Guide, processor state control",
         ),
-        "turbo": Choice(
-            "kernel", "one thread serves most requests: its core may run at a higher clock", "AWS, 2017; docs/ec2.md 4"
-        ),
+        "turbo": Choice("kernel", "one thread serves most requests: its core may run at a higher clock", "AWS, 2017"),
     },
     "hugepages": {
         "thp": Choice(
             "never",
             "saving forks the process, and each huge page that is written to afterwards is copied whole",
-            "AWS, 2017; docs/ec2.md 2.5",
+            "AWS, 2017; the guides of Redis and Aerospike",
         ),
     },
     "network_irq": {
@@ -43,7 +41,9 @@ OWN: Workload = {
         ),
         "rfs": Choice("auto", "a packet is handled on the CPU whose service thread reads it", "Netflix, 2014–2017"),
         "xps": Choice(
-            "auto", "an answer leaves by the queue whose interrupt is nearest to its thread", "docs/ec2.md 2.9"
+            "auto",
+            "an answer leaves by the queue whose interrupt is nearest to its thread",
+            "Linux kernel, networking/scaling",
         ),
     },
     "network_stack": {

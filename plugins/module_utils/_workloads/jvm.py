@@ -12,14 +12,14 @@ OWN: Workload = {
         "source": Choice(
             "auto",
             "logs and metrics read the clock all the time: on Xen each reading is a system call",
-            "AWS, 2017; docs/ec2.md 4",
+            "AWS, 2017",
         ),
     },
     "hugepages": {
         "thp": Choice(
             "madvise",
             "the heap asks for huge pages by -XX:+UseTransparentHugePages; other programs get none unasked",
-            "docs/ec2.md 2.5",
+            "Graviton guide",
         ),
     },
 }

@@ -12,20 +12,20 @@ OWN: Workload = {
         "idle": Choice(
             "c1",
             "the interrupt that ends a read finds its CPU awake; AWS asks for it before benchmarks",
-            "docs/ec2.md 2.2; docs/ec2.md 4",
+            "EC2 User Guide, EBS benchmarks",
         ),
     },
     "block_storage": {
         "io_timeout": Choice(
             "aws",
             "90 s for instance store, where a disk that is silent is broken, and no end for EBS, as AWS's own rules",
-            "docs/ec2.md 2.11; docs/ec2.md 4",
+            "amazon-ec2-utils",
         ),
         "disks": Choice(
             [{"kind": "instance_store", "scheduler": "none", "nomerges": 2}],
             "instance store alone: it orders requests itself, and random requests hardly ever touch, so a scheduler and"
             " the search for requests to merge cost CPU for each of a million; an EBS volume merges small writes",
-            "StorageReview, 2018; docs/ec2.md 4",
+            "StorageReview, 2018; SAP note 1656250; unmeasured",
         ),
     },
 }

@@ -12,46 +12,46 @@ OWN: Workload = {
         "idle": Choice(
             "c1",
             "a queue's CPU that sleeps deeply lets its ring fill",
-            "AWS, 2017; docs/ec2.md 4",
+            "AWS, 2017",
         ),
     },
     "network_irq": {
         "policy": Choice(
             "auto",
             "each queue on a CPU of its own, cores of its node first",
-            "Netflix, 2014–2017; docs/ec2.md 4",
+            "Netflix, 2014–2017",
         ),
         "queues": Choice(
             "max",
             "packets per second grow with the queues; on the default route it needs allow_disruptive",
-            "Netflix, 2014–2017; docs/ec2.md 2.8",
+            "Netflix, 2014–2017; ENA driver guide",
         ),
         "rps": Choice(
             "kernel",
             "off: a packet that is passed on has no reader on another CPU",
-            "docs/ec2.md 2.9; docs/ec2.md 4",
+            "ENA driver guide",
         ),
     },
     "network_stack": {
         "rx_ring": Choice(
             "max",
             "more descriptors outlast longer bursts; on the default route it needs allow_disruptive",
-            "Netflix, 2014–2017; docs/ec2.md 4",
+            "Netflix, 2014–2017; ENA driver guide",
         ),
         "adaptive_rx": Choice(
             "enabled",
             "interrupts wait a little when packets come by the million, and not when they are few",
-            "Netflix, 2014–2017; docs/ec2.md 4",
+            "Netflix, 2014–2017; ENA driver guide",
         ),
         "netdev_budget": Choice(
             600,
             "twice as many packets per round of NAPI",
-            "Netflix, 2014–2017; docs/ec2.md 4",
+            "Netflix, 2014–2017; the number is ours, unmeasured",
         ),
         "min_free_kbytes": Choice(
             131072,
             "128 MiB, 1 % of 12 GiB, so that a burst finds pages; refused where it is above 5 %",
-            "docs/ec2.md 2.8",
+            "ENA driver guide",
         ),
     },
 }

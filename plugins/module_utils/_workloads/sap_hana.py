@@ -12,62 +12,62 @@ OWN: Workload = {
         "idle": Choice(
             "c1",
             "SAP asks for C1 on AWS: a thread that answers a query doesn't first wait for its core",
-            "SAP 1656250; docs/ec2.md 4",
+            "SAP note 1656250",
         ),
         "governor": Choice(
             "performance",
             "SAP asks for it; types that choose no frequency have no governor",
-            "SAP 2684254; docs/ec2.md 4",
+            "SAP note 2684254",
         ),
     },
     "numa": {
         "balancing": Choice(
             "disabled",
             "HANA binds its threads and memory itself; the kernel's moves only cost time",
-            "SAP 2684254; AWS, 2017",
+            "SAP note 2684254; AWS, 2017",
         ),
     },
     "hugepages": {
         "thp": Choice(
             "madvise",
             "HANA asks for huge pages itself; SLES 12 and 15 up to SP4 want never: set that in tune_concerns",
-            "SAP 2205917; docs/ec2.md 2.5",
+            "SAP note 2205917",
         ),
     },
     "network_stack": {
         "somaxconn": Choice(
             4096,
             "there is room for clients that reconnect all at once",
-            "SAP 2382421; docs/ec2.md 4",
+            "SAP note 2382421",
         ),
         "max_syn_backlog": Choice(
             8192,
             "the same for connections that are half open",
-            "SAP 2382421; docs/ec2.md 4",
+            "SAP note 2382421",
         ),
         "slow_start_after_idle": Choice(
             "disabled",
             "connections between hosts of one system pause and needn't begin small again",
-            "SAP 2382421; Netflix, 2014–2017",
+            "SAP note 2382421; Netflix, 2014–2017",
         ),
     },
     "block_storage": {
         "io_timeout": Choice(
             "aws",
             "a volume that answers late is waited for: after 30 s the file system would be read-only",
-            "SAP 1656250; docs/ec2.md 2.11",
+            "SAP note 1656250",
         ),
         "scheduler": Choice(
             "none",
             "the device orders requests itself; a scheduler of the kernel's costs CPU per request",
-            "SAP 1656250; docs/ec2.md 2.11",
+            "SAP note 1656250",
         ),
     },
     "kernel_check": {
         "workload": Choice(
             ["sap_hana"],
             "SAP supports HANA on neither Graviton nor burstable types; a finding names another type",
-            "SAP 1656250; docs/ec2.md 4",
+            "SAP note 1656250",
         ),
     },
 }

@@ -12,7 +12,7 @@ OWN: Workload = {
         "thp": Choice(
             "madvise",
             "programs that profit from huge pages ask for them; many small allocations only get larger",
-            "docs/ec2.md 4",
+            "our choice, unmeasured",
         ),
     },
     "network_irq": {
@@ -26,22 +26,22 @@ OWN: Workload = {
         "adaptive_rx": Choice(
             "enabled",
             "interrupts wait a little when requests come by the hundred thousand, and not when they are few",
-            "Netflix, 2014–2017; docs/ec2.md 4",
+            "Netflix, 2014–2017",
         ),
         "somaxconn": Choice(
             4096,
             "a burst of new connections waits instead of being dropped",
-            "Netflix, 2014–2017; docs/ec2.md 4",
+            "Netflix, 2014–2017",
         ),
         "max_syn_backlog": Choice(
             8192,
             "the same for connections that are half open",
-            "docs/ec2.md 2.10",
+            "our choice, unmeasured",
         ),
         "port_range": Choice(
             "10240 65535",
             "a proxy opens a connection per request to few backends: 55,296 ports instead of 28,232",
-            "docs/ec2.md 4",
+            "our choice, unmeasured",
         ),
         "slow_start_after_idle": Choice(
             "disabled",

@@ -7,7 +7,7 @@ A host reports samples of `ethtool -S`, two or more per interface, as
   {interface: ens5, seconds: 1234.5, packets: 7, counters: {pps_allowance_exceeded: 0, …}}
 which `of_network_facts` makes from the facts of the module network_facts.
 `seconds` is any clock that runs on through all samples of a host; `packets`, sent and received in
-all queues, may be absent. The counters start at 0 when the driver resets (ec2.md 2.8): only
+all queues, may be absent. The counters start at 0 when the driver resets: only
 differences mean anything.
 """
 

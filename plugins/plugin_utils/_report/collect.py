@@ -221,7 +221,7 @@ def _limits(samples: Iterable[Mapping[str, Any]]) -> List[ReportedFinding]:
             status="advice",
             where=found["interface"],
             reason=found["sentence"],
-            reference="docs/ec2.md 2.8; Netflix, 2014–2017",
+            reference="ENA driver guide; Netflix, 2014–2017",
         )
         for found in allowances.verdicts(samples)
         if found["sentence"]

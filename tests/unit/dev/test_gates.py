@@ -124,6 +124,22 @@ def test_a_role_without_one_of_its_files_is_named(tmp_path: Path, name: str) -> 
 )
 def test_a_section_that_is_cited_and_is_not_there_is_named(tmp_path: Path, cited: str, known: bool) -> None:
     guide = {"docs/ec2.md": "# True\n\n## 2.1 Clock\n\n## 4 Workloads\n"}
-    code = {"plugins/a.py": 'REFERENCE = "Netflix; docs/ec2' + f'.md {cited}, AWS"\n'}
+    code = {"plugins/a.py": "# As Netflix does, docs/ec2" + f".md {cited}, and AWS.\n"}
     said = [] if known else [f"plugins/a.py:1: docs/ec2.md has no section {cited}"]
     assert GATES["citations"](copy_with(tmp_path, **guide, **code)) == said
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "named"),
+    [
+        ("plugins/a.py", "# docs/ec2{}\nREFERENCE = 'AWS, 2017'\n", []),
+        ("plugins/a.py", "REFERENCE = 'AWS, 2017; docs/ec2{}'\n", ["plugins/a.py:1: AWS, 2017; docs/ec2{}"]),
+        ("playbooks/web.yml", "# docs/ec2{}\n", ["playbooks/web.yml:1: # docs/ec2{}"]),
+    ],
+)
+def test_a_pointer_where_an_operator_wants_the_source_is_named(
+    tmp_path: Path, name: str, text: str, named: "list[str]"
+) -> None:
+    section = ".md 2.1"
+    copy = copy_with(tmp_path, **{name: text.format(section)})
+    assert GATES["sources-in-words"](copy) == [problem.format(section) for problem in named]

@@ -31,10 +31,11 @@ def test_playbook_spells_the_workload_out(name: str) -> None:
     assert play["strategy"] == "linear", "another one doesn't stop at the first host that fails"
     assert play["serial"] == "{{ tune_serial | default('10%') }}"
     assert variables == {"tune_workload": name, "tune_workload_concerns": values(WORKLOADS[name])}
+    comments = text.replace("\n            # ", " ")
     for choices in WORKLOADS[name].values():
         for choice in choices.values():
             for words in choice.source.split("; "):
-                assert words in text, f"{name}.yml doesn't say that its reason is {words}"
+                assert words in comments, f"{name}.yml doesn't say that its reason is {words}"
     spelled_out = tune_requests([name], {}, {}, spelled_out=variables["tune_workload_concerns"])
     assert spelled_out == tune_requests([name], {}, {})
 
@@ -70,11 +71,9 @@ def test_every_choice_has_a_reason_and_a_source() -> None:
                 assert choice.source
 
 
-def test_the_section_that_a_workload_cites_speaks_of_it() -> None:
+def test_the_guide_says_what_each_workload_rests_on() -> None:
     section = (ROOT / "docs/ec2.md").read_text(encoding="utf-8").split("\n## 4 ")[1].split("\n## ")[0]
-    for name, workload in OWN.items():
-        sources = ", ".join(choice.source for choices in workload.values() for choice in choices.values())
-        assert f"| `{name}` |" in section or "ec2.md 4" not in sources, name
+    assert [name for name in OWN if f"| `{name}` |" not in section] == []
 
 
 def test_what_all_have_in_common_is_written_once() -> None:

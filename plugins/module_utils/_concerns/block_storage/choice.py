@@ -24,7 +24,9 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 NAME = "block_storage"
 
 
-def _of_queue(name: str, reason: str, spec: Spec, reference: str = "docs/ec2.md 2.11", **more: Any) -> Knob:
+def _of_queue(
+    name: str, reason: str, spec: Spec, reference: str = "Linux kernel, sysfs-block; unmeasured", **more: Any
+) -> Knob:
     """A file of a disk's queue."""
     return Knob(NAME, name, f"block.{name}", reference, spec, within="disks", reason=reason, **more)
 
@@ -33,18 +35,24 @@ READ_AHEAD = _of_queue(
     "read_ahead_kb",
     "how far files that are read in order are read ahead",
     {"type": "int", "range": (0, 1 << 20)},
+    "EC2 User Guide, EBS volume performance",
     tuned=("disk.readahead",),
     comparable=True,
     bound=LEAST,
 )
 # In the order in which they are written.
 OF_QUEUE = (
-    _of_queue("io_timeout", "how long a request may take before the kernel gives it up", {"type": "str"}),
+    _of_queue(
+        "io_timeout",
+        "how long a request may take before the kernel gives it up",
+        {"type": "str"},
+        "amazon-ec2-utils, udev rules of AWS",
+    ),
     _of_queue(
         "scheduler",
         "who orders requests: NVMe does it itself, one of the kernel's costs CPU",
         {"type": "str"},
-        "docs/ec2.md 2.11; StorageReview, 2018",
+        "Linux kernel, sysfs-block; SAP note 1656250; StorageReview, 2018",
         tuned=("disk.elevator",),
         comparable=True,
     ),
@@ -54,7 +62,7 @@ OF_QUEUE = (
         "nomerges",
         "how hard the kernel looks for requests to merge: 2 is not at all",
         {"type": "int", "choices": [0, 1, 2]},
-        "docs/ec2.md 2.11; StorageReview, 2018",
+        "Linux kernel, sysfs-block; StorageReview, 2018",
     ),
     _of_queue(
         "rq_affinity", "which CPU ends a request: 2 is the one that began it", {"type": "int", "choices": [0, 1, 2]}

@@ -18,9 +18,9 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join impor
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import boot_argument
 
 # Under a knob of its own: a run with another method then takes the driver's own timeout back.
-_TIMEOUT = boot_argument(NAME, "method", "nvme_core.io_timeout", "docs/ec2.md 2.11", option="io_timeout")
+_TIMEOUT = boot_argument(NAME, "method", "nvme_core.io_timeout", "amazon-ec2-utils", option="io_timeout")
 _POLL = boot_argument(
-    NAME, "poll_queues", "nvme.poll_queues", "docs/ec2.md 2.11", spec={"type": "int", "range": (0, 8192)}
+    NAME, "poll_queues", "nvme.poll_queues", "Linux kernel, nvme; unmeasured", spec={"type": "int", "range": (0, 8192)}
 )
 KNOBS = (_TIMEOUT, _POLL)
 # nvme became nvme_core in Linux 4.6; the parameter grew from 8 to 32 bits in 4.15.

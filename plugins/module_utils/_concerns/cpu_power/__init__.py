@@ -65,7 +65,7 @@ def _decided_elsewhere(facts: Facts, wanted: Wanted) -> Optional[Tuple[str, str]
     if platform is not None and platform.burstable:
         return "refused", "a burstable type shares its core: its host alone decides over power"
     if platform is not None and platform.architecture == "aarch64":
-        return "not_applicable", "Graviton has one frequency and shows no C-states (docs/ec2.md 2.2)"
+        return "not_applicable", "Graviton has one frequency and shows no C-states (Graviton guide)"
     if host_class(facts, wanted) == "xen_pv":
         return "not_applicable", "a Xen PV guest idles by a hypercall: the hypervisor decides over power"
     return None

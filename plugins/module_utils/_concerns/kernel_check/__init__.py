@@ -32,10 +32,10 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 NAME = "kernel_check"
 
 _KERNEL = Knob(NAME, "kernel", reference="AWS, 2017")
-_DISTRIBUTION = Knob(NAME, "distribution", reference="docs/ec2.md 2.0")
+_DISTRIBUTION = Knob(NAME, "distribution", reference="the distributions' own dates of support")
 _VIRTUALIZATION = Knob(NAME, "virtualization", reference="UnixBench on PV and HVM, 2014")
 _NETWORK_DRIVER = Knob(NAME, "network_driver", reference="AWS, 2017; Aerospike, 2014")
-_ENA_DRIVER = Knob(NAME, "ena_driver", reference="docs/ec2.md 2.0")
+_ENA_DRIVER = Knob(NAME, "ena_driver", reference="ENA driver guide")
 _STEAL = Knob(NAME, "steal", reference="AWS, 2017; Aerospike, 2014")
 _WORKLOAD = Knob(
     NAME, "workload", spec={"type": "list", "elements": "str", "choices": list(WORKLOADS), "default": []}, bound=EVERY

@@ -12,7 +12,7 @@ import re
 from typing import NamedTuple, Optional
 
 WORKLOADS = ("hpc", "low_latency", "sap_hana")
-SAP = "SAP 1656250; docs/ec2.md 4"
+SAP = "SAP note 1656250"
 
 # t3a.large, m7i-flex.xlarge, u-6tb1.56xlarge
 _NAME = re.compile(r"([a-z]+)([0-9]*)([a-z]*)(-[a-z0-9]+)?\.([a-z0-9-]+)", re.ASCII)
@@ -53,7 +53,7 @@ def unsuited(workload: str, instance_type: str, cores: Optional[int]) -> Optiona
         return Unsuited(reason, _for_hana(family, generation, size), SAP)
     if series == "t":
         reason = "a burstable type earns its CPU time, and falls to its baseline when the credits are gone"
-        return Unsuited(reason, _fixed(workload, family, generation, size), "docs/ec2.md 2.12")
+        return Unsuited(reason, _fixed(workload, family, generation, size), "EC2 User Guide, CPU credits")
     if workload == "sap_hana":
         return None
     if variant == "-flex":
@@ -61,7 +61,7 @@ def unsuited(workload: str, instance_type: str, cores: Optional[int]) -> Optiona
         return Unsuited(reason, f"{family}.{_at_least_xlarge(size)}", "EC2 instance types guide, flex instances")
     if size in _SMALL and cores is not None and cores < 2:
         reason = "one core: with one thread per core a single CPU is left for the workload, the kernel and interrupts"
-        return Unsuited(reason, f"{family}{variant or ''}.xlarge", "AWS, 2017; docs/ec2.md 4")
+        return Unsuited(reason, f"{family}{variant or ''}.xlarge", "AWS, 2017")
     return None
 
 

@@ -44,7 +44,7 @@ _POLICY = Knob(
     NAME,
     "policy",
     "network.affinity",
-    "Aerospike, 2014; Netflix, 2014–2017; docs/ec2.md 2.9",
+    "Aerospike, 2014; Netflix, 2014–2017; Graviton guide",
     {"type": "str", "choices": POLICIES},
     within="interfaces",
 )
@@ -52,7 +52,7 @@ _QUEUES = Knob(
     NAME,
     "queues",
     "network.queues",
-    "Netflix, 2014–2017; docs/ec2.md 2.8",
+    "Netflix, 2014–2017; ENA driver guide",
     {"type": "str"},
     within="interfaces",
     disruptive=True,

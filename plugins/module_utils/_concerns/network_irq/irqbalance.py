@@ -22,7 +22,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action,
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import plan_file
 
-KNOB = Knob("network_irq", "irqbalance", "irqbalance.arguments", "irqbalance(1); docs/ec2.md 2.9", scope="boot")
+KNOB = Knob("network_irq", "irqbalance", "irqbalance.arguments", "irqbalance(1); Graviton guide", scope="boot")
 _ASKED = "irqbalance asks it about each device"
 SCRIPT_WORD = f"--policyscript={IRQBALANCE_POLICY}"
 

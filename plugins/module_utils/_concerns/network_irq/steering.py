@@ -27,10 +27,12 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 _NAME = "network_irq"
 _TEXT = {"type": "str"}
 _RPS = Knob(
-    _NAME, "rps", "network.rps", "Aerospike, 2014; Netflix, 2014–2017; docs/ec2.md 2.9", _TEXT, within="interfaces"
+    _NAME, "rps", "network.rps", "Aerospike, 2014; Netflix, 2014–2017; Graviton guide", _TEXT, within="interfaces"
 )
-_RFS = Knob(_NAME, "rfs", "network.rfs", "Netflix, 2014–2017; docs/ec2.md 2.9", _TEXT, within="interfaces")
-_XPS = Knob(_NAME, "xps", "network.xps", "docs/ec2.md 2.9; networking/scaling.rst", _TEXT, within="interfaces")
+_RFS = Knob(
+    _NAME, "rfs", "network.rfs", "Netflix, 2014–2017; Linux kernel, networking/scaling", _TEXT, within="interfaces"
+)
+_XPS = Knob(_NAME, "xps", "network.xps", "Linux kernel, networking/scaling; unmeasured", _TEXT, within="interfaces")
 # One table for the whole host.
 _ENTRIES = Knob(_NAME, "rfs", "sysctl", _RFS.reference, within="interfaces", place=RPS_ENTRIES)
 PER_NIC = (_RPS, _RFS, _XPS)
@@ -109,7 +111,7 @@ def _helpers(facts: Facts, scene: Scene, choice: Choice) -> Tuple[Dict[int, Tupl
     if queues >= online:
         return {}, "each CPU has a queue: sharing would only add interrupts between CPUs"
     if platform is not None and platform.architecture == "aarch64":
-        return {}, "AWS's Graviton guide wants it off (docs/ec2.md 2.9)"
+        return {}, "AWS's Graviton guide wants it off"
     if nic.driver == "ena" and queues * CPUS_PER_QUEUE > online:
         return {}, f"{queues} queues are enough for {online} CPUs"
     found = {queue: tuple(sorted(scene.near(nic, queue) - scene.busy())) for queue in range(queues)}

@@ -38,7 +38,7 @@ def _of_nic(name: str, fact: str, tuned: str, reference: str, spec: Spec, **more
 
 def _offload(name: str, reason: str) -> Knob:
     more = {"option": f"offloads.{name}", "reason": reason, "comparable": False}
-    return _of_nic(name, "offloads", "net.features", "AWS, 2017; docs/ec2.md 2.8", SWITCH, **more)
+    return _of_nic(name, "offloads", "net.features", "AWS, 2017; what it gains is unmeasured", SWITCH, **more)
 
 
 _RINGS = {
@@ -46,7 +46,7 @@ _RINGS = {
         f"{field}_ring",
         "rings",
         "net.ring",
-        "Netflix, 2014–2017; docs/ec2.md 2.8",
+        "Netflix, 2014–2017; ENA driver guide",
         {"type": "str"},
         bound=LEAST,
         disruptive=True,
@@ -55,7 +55,7 @@ _RINGS = {
 }
 _MICROSECONDS: Spec = {"type": "int", "range": (0, 100000)}
 _COALESCE = tuple(
-    _of_nic(name, "coalesce", "net.coalesce", "Aerospike, 2014; Netflix, 2014–2017; docs/ec2.md 2.8", spec)
+    _of_nic(name, "coalesce", "net.coalesce", "Aerospike, 2014; Netflix, 2014–2017; ENA driver guide", spec)
     for name, spec in (("adaptive_rx", SWITCH), ("rx_usecs", _MICROSECONDS), ("tx_usecs", _MICROSECONDS))
 )
 _OFFLOADS = (
@@ -73,10 +73,10 @@ _FEATURES = {
 }
 _BYTES: Spec = {"type": "int", "range": (1280, 9001)}
 _PACKETS: Spec = {"type": "int", "range": (1, 100000)}
-_MTU = _of_nic("mtu", "mtu", "net.mtu", "Netflix, 2014–2017; docs/ec2.md 2.10", _BYTES, disruptive=True)
-_LENGTH = _of_nic("txqueuelen", "txqueuelen", "net.txqueuelen", "docs/ec2.md 2.10", _PACKETS, option="tx_queue.length")
-_BQL = Knob(NAME, "bql", "network.bql", "Netflix, 2014–2017; docs/ec2.md 2.8", SWITCH, "tx_queue.bql", "interfaces")
-_TW_RECYCLE = Knob(NAME, "tw_recycle", reference="docs/ec2.md 2.10", spec=SWITCH)
+_MTU = _of_nic("mtu", "mtu", "net.mtu", "Netflix, 2014–2017; EC2 User Guide, network MTU", _BYTES, disruptive=True)
+_LENGTH = _of_nic("txqueuelen", "txqueuelen", "net.txqueuelen", "unmeasured", _PACKETS, option="tx_queue.length")
+_BQL = Knob(NAME, "bql", "network.bql", "Netflix, 2014–2017", SWITCH, "tx_queue.bql", "interfaces")
+_TW_RECYCLE = Knob(NAME, "tw_recycle", reference="Linux kernel, 4.12", spec=SWITCH)
 
 _PER_NIC = (*_RINGS.values(), *_COALESCE, *_OFFLOADS, _MTU, _LENGTH, _BQL)
 KNOBS = (*_PER_NIC, *sysctl.KNOBS, *ena.KNOBS, _TW_RECYCLE)

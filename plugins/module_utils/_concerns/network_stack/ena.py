@@ -30,7 +30,7 @@ _MOST_PAGES = 32  # thousands, as the driver counts them
 
 def _parameter(name: str, parameter: str, reason: str, spec: Mapping[str, Any]) -> Knob:
     return boot_argument(
-        NAME, f"ena_{name}", f"ena.{parameter}", "docs/ec2.md 2.8", option=f"ena.{name}", reason=reason, spec=spec
+        NAME, f"ena_{name}", f"ena.{parameter}", "ENA driver guide", option=f"ena.{name}", reason=reason, spec=spec
     )
 
 
@@ -47,7 +47,7 @@ _PARAMETERS = (
         "lpc_size", "lpc_size", "thousands of pages that the driver keeps for receiving; 0 keeps none", {"type": "str"}
     ),
 )
-_EXPRESS = Knob(NAME, "ena_express", reference="docs/ec2.md 2.8; ENA Express", spec=CONSENT, option="ena.check_express")
+_EXPRESS = Knob(NAME, "ena_express", reference="EC2 User Guide, ENA Express", spec=CONSENT, option="ena.check_express")
 KNOBS = (*_PARAMETERS, _EXPRESS)
 
 

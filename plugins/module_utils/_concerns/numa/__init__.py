@@ -36,7 +36,12 @@ _BALANCING = Knob(
     place=NUMA_BALANCING,
 )
 _RECLAIM = Knob(
-    NAME, "zone_reclaim_mode", "sysctl", "docs/ec2.md 2.4", {"type": "int", "range": (0, 7)}, place=ZONE_RECLAIM
+    NAME,
+    "zone_reclaim_mode",
+    "sysctl",
+    "Linux kernel, sysctl/vm; tuned, hpc-compute",
+    {"type": "int", "range": (0, 7)},
+    place=ZONE_RECLAIM,
 )
 _NODES = boot_argument(NAME, "nodes", "numa", "AWS, 2017", spec={"type": "str", "choices": ["kernel", "hidden"]})
 KNOBS = (_BALANCING, _RECLAIM, _NODES, services.SERVICES)

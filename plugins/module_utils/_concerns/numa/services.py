@@ -55,7 +55,7 @@ _NUMACTL = {"bind": "membind", "preferred": "preferred", "interleave": "interlea
 _SCRIPT = f"""#!/bin/sh
 {MARK} (concern numa): restore with state: restored, don't edit
 # systemd runs this at each boot and each reload. A node that isn't there, or has no memory, binds nothing: the
-# service starts as it did. A node without CPUs binds memory albinding.
+# service starts as it did. A node without CPUs binds memory alone.
 out=$1
 memory() {{
     [ "${{4:-0}}" != 0 ]  # Node 1 MemTotal: 8388608 kB
@@ -65,7 +65,7 @@ bind() {{
     for number in $3; do
         [ -r "/sys/devices/system/node/node$number/cpulist" ] || return 0
         memory $(/bin/cat "/sys/devices/system/node/node$number/meminfo") || return 0
-        # Not by read: dash asks for single bytes, to which the kernel answers that there are nbinding.
+        # Not by read: dash asks for single bytes, to which the kernel answers that there are none.
         mask="$mask $number" cpus="$cpus $(/bin/cat "/sys/devices/system/node/node$number/cpulist")"
     done
     cpus=$(echo $cpus)
