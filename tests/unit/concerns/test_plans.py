@@ -1,11 +1,15 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Plans as data: one file per case under plan/<concern>/, {host, changes, wanted, by, plan | error}.
+"""Plans as data: one file per case under plan/<concern>/. Adding a case needs no Python.
 
-A case lists every action (as far as it names keys) and every finding by knob and
-status; `says` is a part of the reason that a reader must find. Adding a case
-needs no Python.
+  host      a file of tests/hosts
+  changes   path → text of the host's files that differ; null removes one
+  wanted    the concern's options; `by` names those that a workload or `auto` wants instead of a user
+  about     the knobs that the case is about; without it the case is about all of the concern
+  plan      each action and finding about these knobs, in order, with the keys that matter: `says` is a part of the
+            reason that a reader must find, the others are fields of an action or a finding
+  error     instead of a plan: parts of the sentence with which planning ends
 """
 
 from __future__ import annotations
@@ -45,8 +49,12 @@ def test_plan(path: Path, tmp_path: Path) -> None:
         return
     wanted = Wanted(validate(concern.name, spec, case["wanted"]), by)
     plan = concern.plan(facts, wanted)
-    compare([action.as_dict() for action in plan.actions], case["plan"]["actions"])
-    compare([finding.as_dict() for finding in plan.findings], case["plan"]["findings"])
+    about = case.get("about")
+    assert set(about or ()) <= set(knobs_of(concern)), "the concern has no such knob"
+    actions = [action.as_dict() for action in plan.actions if about is None or action.knob in about]
+    findings = [finding.as_dict() for finding in plan.findings if about is None or finding.knob in about]
+    compare(actions, case["plan"]["actions"])
+    compare(findings, case["plan"]["findings"])
     assert all(finding.status in STATUSES and finding.reason for finding in plan.findings)
     assert {finding.knob for finding in plan.findings} <= set(knobs_of(concern)), (
         "a waiver of it would be called misspelt"
