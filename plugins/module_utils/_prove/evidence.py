@@ -44,8 +44,10 @@ def path(differences: Sequence[float], shift: float = 0.0) -> List[Evidence]:
     for difference in differences:
         for index, strength in enumerate(LAMBDAS):
             wager = strength * (difference - shift)
-            above[index] += _log_factor(wager)
-            below[index] += _log_factor(-wager)
+            winning = _log_factor(abs(wager))
+            losing = winning - 2 * abs(wager)
+            above[index] += winning if wager > 0 else losing
+            below[index] += losing if wager > 0 else winning
         found.append(Evidence(_log_sum(above), _log_sum(below)))
     return found
 
@@ -66,11 +68,8 @@ def p_value(differences: Sequence[float]) -> float:
 
 
 def _log_factor(wager: float) -> float:
-    """ln(exp(w) / cosh(w)), which is ln 2 - ln(1 + exp(-2 w)), for any w."""
-    power = -2 * wager
-    if power > 30:  # ln(1 + exp(p)) is p but for less than 1e-13
-        return _LOG_2 - power
-    return _LOG_2 - math.log1p(math.exp(power))
+    """ln(exp(w) / cosh(w)), which is ln 2 - ln(1 + exp(-2 w)), of w above zero; of -w it is 2 w less."""
+    return _LOG_2 - math.log1p(math.exp(-2 * wager))
 
 
 def _log_sum(logs: Sequence[float]) -> float:

@@ -4,7 +4,7 @@
 """A record as bytes: one JSON object a line. Pure. PRIVATE to the collection.
 
 A line that was being written when the controller was killed has no line feed: it is dropped, and its step is done
-again. Anything else that isn't ours ends the reading with one sentence.
+again. Anything else that isn't ours, or that the lines before it didn't ask for, ends the reading in one sentence.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import
     with_entry,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import settings_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import plain, shown
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.step import check
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import clipped, plain, shown
 
 MOST_BYTES = 8 * 1024 * 1024
 MOST_LINES = 5000
@@ -66,8 +67,6 @@ def read(data: bytes) -> Record:
     if len(data) > MOST_BYTES:
         raise NearmetalError(f"the record has {len(data)} bytes; no run of prove writes more than {MOST_BYTES}")
     lines = data.split(b"\n")[:-1]  # what follows the last line feed was never whole
-    if not lines:
-        raise NearmetalError("the record has no whole line: the run ended before it began; start a new one")
     if len(lines) > MOST_LINES:
         raise NearmetalError(f"the record has {len(lines)} lines; no run of prove writes more than {MOST_LINES}")
     record: Optional[Record] = None
@@ -77,7 +76,9 @@ def read(data: bytes) -> Record:
         except (ValueError, TypeError, KeyError, NearmetalError) as error:
             reason = f"{shown(error.args[0])} is absent" if isinstance(error, KeyError) else plain(str(error))
             raise NearmetalError(f"line {number} of the record isn't of nearmetal: {reason}; start a new run") from None
-    assert record is not None
+    if record is None:
+        raise NearmetalError("the record has no whole line: the run ended before it began; start a new one")
+    check(record)
     return record
 
 
@@ -113,37 +114,44 @@ def _entry(line: bytes) -> Entry:
     if kind == "start":
         number = content.pop("format")
         if number != FORMAT or isinstance(number, bool):
-            raise NearmetalError(f"format {shown(number)}, where this nearmetal reads {FORMAT}")
+            raise NearmetalError(f"format {_brief(number)}, where this nearmetal reads {FORMAT}")
         return _made(Start, content, _START)
     if kind == "measurement":
-        return _made(Measurement, content, _MEASUREMENT)
+        measurement = _made(Measurement, content, _MEASUREMENT)
+        if bool(measurement.metrics) == bool(measurement.error):
+            raise NearmetalError("a measurement must have either metrics or an error")
+        return measurement
     if kind == "unsafe":
         return _made(Unsafe, content, {"reason": _text, "at": _seconds})
     if kind == "end":
         return _made(End, content, {"outcome": _choice("kept", "restored"), "verdict": _text, "at": _seconds})
-    raise NearmetalError(f"an entry of the kind {shown(kind)}")
+    raise NearmetalError(f"an entry of the kind {_brief(kind)}")
 
 
 def _made(form: Type[_Made], content: Any, checks: "Mapping[str, Callable[[Any], Any]]") -> _Made:
     """The entry, all of its fields there and checked, and none else."""
     if not isinstance(content, dict):
-        raise NearmetalError(f"{shown(content)} where an object must be")
+        raise NearmetalError(f"{_brief(content)} where an object must be")
     unknown = sorted(set(content) - set(checks))
     if unknown:
-        raise NearmetalError(f"the unknown field {shown(unknown[0])}")
+        raise NearmetalError(f"the unknown field {_brief(unknown[0])}")
     return form(**{name: check(content[name]) for name, check in checks.items()})
+
+
+def _brief(value: Any) -> str:
+    return clipped(shown(value), 80)
 
 
 def _text(value: Any) -> str:
     if not isinstance(value, str) or len(value) > LONGEST_TEXT:
-        raise NearmetalError(f"{shown(value)} where a text must be")
+        raise NearmetalError(f"{_brief(value)} where a text must be")
     return value
 
 
 def _matching(pattern: str) -> "Callable[[Any], str]":
     def check(value: Any) -> str:
         if not isinstance(value, str) or not re.fullmatch(pattern, value):
-            raise NearmetalError(f"{shown(value)} where a name must be")
+            raise NearmetalError(f"{_brief(value)} where a name must be")
         return value
 
     return check
@@ -152,7 +160,7 @@ def _matching(pattern: str) -> "Callable[[Any], str]":
 def _choice(*allowed: str) -> "Callable[[Any], str]":
     def check(value: Any) -> str:
         if value not in allowed or not isinstance(value, str):
-            raise NearmetalError(f"{shown(value)} where {' or '.join(allowed)} must be")
+            raise NearmetalError(f"{_brief(value)} where {' or '.join(allowed)} must be")
         return value
 
     return check
@@ -161,7 +169,7 @@ def _choice(*allowed: str) -> "Callable[[Any], str]":
 def _number(least: float, most: float) -> "Callable[[Any], float]":
     def check(value: Any) -> float:
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= most:
-            raise NearmetalError(f"{shown(value)} where a number from {least:.10g} to {most:.10g} must be")
+            raise NearmetalError(f"{_brief(value)} where a number from {least:.10g} to {most:.10g} must be")
         return float(value)
 
     return check
@@ -170,7 +178,7 @@ def _number(least: float, most: float) -> "Callable[[Any], float]":
 def _whole(least: int, most: int) -> "Callable[[Any], int]":
     def check(value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            raise NearmetalError(f"{shown(value)} where a whole number from {least} to {most} must be")
+            raise NearmetalError(f"{_brief(value)} where a whole number from {least} to {most} must be")
         return value
 
     return check
@@ -182,13 +190,13 @@ def _or_null(check: "Callable[[Any], Any]") -> "Callable[[Any], Any]":
 
 def _texts(value: Any) -> "tuple[str, ...]":
     if not isinstance(value, list) or len(value) > MOST_TEXTS:
-        raise NearmetalError(f"{shown(value)} where a list of texts must be")
+        raise NearmetalError(f"{_brief(value)} where a list of texts must be")
     return tuple(_text(item) for item in value)
 
 
 def _metrics(value: Any) -> "tuple[Metric, ...]":
     if not isinstance(value, list) or len(value) > MOST_METRICS:
-        raise NearmetalError(f"{shown(value)} where a list of metrics must be")
+        raise NearmetalError(f"{_brief(value)} where a list of metrics must be")
     found = tuple(_made(Metric, item, _METRIC) for item in value)
     if len({metric.name for metric in found}) != len(found):
         raise NearmetalError("a metric that is named twice")
@@ -197,13 +205,13 @@ def _metrics(value: Any) -> "tuple[Metric, ...]":
 
 def _value(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:
-        raise NearmetalError(f"{shown(value)} where a value above zero must be")
+        raise NearmetalError(f"{_brief(value)} where a value above zero must be")
     return float(value)
 
 
 def _allowances(value: Any) -> Dict[str, int]:
     if not isinstance(value, dict) or len(value) > MOST_TEXTS:
-        raise NearmetalError(f"{shown(value)} where counters must be")
+        raise NearmetalError(f"{_brief(value)} where counters must be")
     return {_matching(_COUNTER)(name): _COUNT(count) for name, count in value.items()}
 
 

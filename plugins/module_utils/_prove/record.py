@@ -14,7 +14,7 @@ from typing import Mapping, NamedTuple, Optional, Tuple, Union
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import Metric
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import Settings
 
-FORMAT = 1
+FORMAT = 1  # of the lines, and of the rules by which one step follows from those before it
 
 # The phases of a run, in their order. Until the pairs begin, the host stays untuned.
 WARM_UP, SHAM, PAIR = "warm_up", "sham", "pair"

@@ -50,10 +50,11 @@ def obstacle(record: Record, history: History) -> Optional[Answer]:
     repeated, tries = len(history.repeated), len(history.tries)
     if repeated >= MANY_REPEATED and repeated > tries * REPEATED_SHARE:
         guard = history.guards.most_common(1)[0][0]
-        return Answer(
-            CAPPED if guard == "allowance" else NOT_QUIET,
-            f"{repeated} of {tries} pairs had to be repeated, most because of {GUARDS[guard]}",
-        )
+        reason = f"{repeated} of {tries} pairs had to be repeated, most because of {GUARDS[guard]}"
+        states = {firing_state(attempt) for attempt in history.repeated}
+        if len(states) == 1:
+            reason += f", each time in the {states.pop()} state"
+        return Answer(CAPPED if guard == "allowance" else NOT_QUIET, reason)
     return None
 
 

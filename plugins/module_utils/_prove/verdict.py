@@ -191,12 +191,14 @@ def _comparison(record: Record, history: History, metric: Metric, others: int) -
     span = interval(found, needed)
     sign = -1 if metric.better == SMALLER else 1
     low, high = (span.low, span.high) if sign > 0 else (-span.high, -span.low)
+    # After an effect that changed during the run, the interval of all pairs may exclude their middle.
+    middle = max(low, min(high, sign * estimate(found)))
     return Comparison(
         name=metric.name,
         unit=metric.unit,
         better=metric.better,
         primary=primary,
-        change=_percent(sign * estimate(found)) if found else None,
+        change=_percent(middle) if found else None,
         low=_percent(low) if math.isfinite(low) else None,
         high=_percent(high) if math.isfinite(high) else None,
         evidence=math.exp(max(most(found))),

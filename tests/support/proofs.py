@@ -1,0 +1,97 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs of `prove` on hosts that are functions: a load per step, and what disturbs it."""
+
+from __future__ import annotations
+
+import random
+from typing import Any, Callable, Optional, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import Metric
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import (
+    Measurement,
+    Record,
+    Sample,
+    Start,
+    with_entry,
+)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import settings_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.step import DECIDE, Step, next_step
+
+Load = Callable[[Step], Tuple[Metric, ...]]
+Disturb = Callable[[Step, Measurement], Measurement]
+
+SECONDS = 10.0  # of a load
+PAUSE = 2.0  # between two
+CPUS = 2
+BOOT = "5c1b9d0e-0000-4000-8000-000000000001"
+
+
+def refusal(reader: Callable[[bytes], Any], data: bytes) -> str:
+    """The sentence with which a reader refuses the data; empty if it takes them. Any other error is one."""
+    try:
+        reader(data)
+    except NearmetalError as error:
+        return str(error)
+    return ""
+
+
+def start(seed: int = 1, host: str = "db-1", **settings: Any) -> Record:
+    """The record of a run that has just begun."""
+    return Record(Start(settings_of({"seed": seed, **settings}), host, 1_790_000_000.0, load="bench", load_on=host))
+
+
+def noisy(effect: float, deviation: float, seed: int = 1, name: str = "requests") -> Load:
+    """A load with white noise that is `effect` faster when tuned; both as shares. Each step has its own noise,
+    whatever came before it, so that a run that is resumed meets the same host."""
+
+    def load(step: Step) -> Tuple[Metric, ...]:
+        generator = random.Random(f"{seed} {step}")
+        value = 1000 * (1 + generator.gauss(0, deviation)) * (1 + effect * (step.switch_to == "tuned"))
+        return (Metric(name, value, "requests/s"),)
+
+    return load
+
+
+def quiet(seconds: float) -> Sample:
+    """What a host that does nothing else counts after so many seconds of the run."""
+    return Sample(
+        boot_id=BOOT,
+        host_seconds=1_790_000_000.0 + seconds,
+        cpu_total=CPUS * seconds,
+        cpu_steal=0.001 * seconds,
+        cpu_foreign=0.01 * seconds,
+        throttled=7,
+        swapped=120,
+        allowances={"bw_in_allowance_exceeded": 3, "pps_allowance_exceeded": 0},
+    )
+
+
+def measured(step: Step, index: int, metrics: Tuple[Metric, ...]) -> Measurement:
+    """A measurement without any disturbance, the index-th of its run."""
+    began = index * (SECONDS + PAUSE)
+    return Measurement(
+        *step[1:5],
+        began=1_790_000_000.0 + began,
+        ended=1_790_000_000.0 + began + SECONDS,
+        metrics=metrics,
+        switch_seconds=0.25,
+        before=quiet(began),
+        after=quiet(began + SECONDS),
+    )
+
+
+def run(
+    load: Load, disturb: Optional[Disturb] = None, record: Optional[Record] = None, most: int = 1000, **settings: Any
+) -> Record:
+    """A whole run, or the rest of one; at most so many further measurements."""
+    record = record or start(**settings)
+    for _index in range(most):
+        step = next_step(record)
+        if step.action == DECIDE:
+            return record
+        measurement = measured(step, len(record.measurements), load(step))
+        record = with_entry(record, disturb(step, measurement) if disturb else measurement)
+    return record

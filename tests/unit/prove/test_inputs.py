@@ -1,0 +1,100 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The output of a load's command, and the settings of a run: what is taken, and what is refused in which words."""
+
+from __future__ import annotations
+
+from typing import Any, Dict
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import Metric, metrics_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import Settings, settings_of
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.proofs import refusal
+
+
+def test_metrics_with_and_without_unit_and_direction() -> None:
+    output = b"requests 1234.5\n\np99 3.2 ms smaller\n seconds\t1e-3 smaller\r\ncpu% .5 %\n"
+    assert metrics_of(output) == (
+        Metric("requests", 1234.5, "", "larger"),
+        Metric("p99", 3.2, "ms", "smaller"),
+        Metric("seconds", 0.001, "", "smaller"),
+        Metric("cpu%", 0.5, "%", "larger"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("output", "words"),
+    [
+        (b"", "printed nothing"),
+        (b"\n \n", "printed nothing"),
+        (b"a 1\na b\n", "line 2 .* the value 'b'.* must be a number above zero"),
+        (b"a nan", "line 1 .* the value 'nan'"),
+        (b"a inf", "line 1 .* the value 'inf'"),
+        (b"a 1e999", "line 1 .* the value '1e999'.* finite"),
+        (b"a 0", "line 1 .* the value '0'.* above zero"),
+        (b"a 1e-999", "line 1 .* the value '1e-999'.* above zero"),
+        (b"a -3", "line 1 .* the value '-3'.* above zero"),
+        (b"a 1_000", "line 1 .* the value '1_000'"),
+        ("a ١٢".encode(), "line 1 .* the value"),
+        (b"a " + b"9" * 5000, "line 1 .* the value '999"),
+        (b"a", "line 1 .* isn't `name value"),
+        (b"requests per second: 12 a b c", "line 1 .* isn't `name value"),
+        (b"a 1 ms slower", "line 1 .* ends with 'slower'; allowed is smaller or larger"),
+        (b"a 1 m\xc2\xb2", "line 1 .* the unit 'm²'"),
+        (b"$(reboot) 1", r"line 1 .* names its metric '\$\(reboot\)'"),
+        (b"9a 1", "line 1 .* names its metric '9a'"),
+        (b"a" * 41 + b" 1", "line 1 .* names its metric"),
+        (b"a 1\nb \x1b[31m1", "line 2 .* control characters"),
+        (b"a 1\nb \xff1", "line 2 .* isn't UTF-8"),
+        (b"a 1\na 2", "line 2 .* names a a second time"),
+        (b"".join(b"m%d 1\n" % number for number in range(10)), "line 9 .* metric 9; at most 8"),
+        (b"a 1\n" * 20000, "printed 80000 bytes; at most 65536"),
+    ],
+)
+def test_output_that_is_refused(output: bytes, words: str) -> None:
+    with pytest.raises(NearmetalError, match=words) as refused:
+        metrics_of(output)
+    assert str(refused.value).isprintable()
+    assert len(str(refused.value)) < 500
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_are_metrics_or_one_sentence(output: bytes) -> None:
+    assert refusal(metrics_of, output).isprintable()
+
+
+def test_settings_have_defaults_but_for_the_seed() -> None:
+    assert settings_of({"seed": 4711}) == Settings(4711, 40, 5.0, 2.0, "", "better", 10.0, 10.0, 900.0)
+    assert settings_of({"seed": 0, "pairs": 6, "effect": 3}).effect == 3.0
+    with pytest.raises(NearmetalError, match="seed is absent"):
+        settings_of({})
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"pairs": 5}, "pairs is 5; allowed is a whole number from 6 to 200"),
+        ({"pairs": 201}, "pairs is 201"),
+        ({"pairs": 12.0}, "pairs is 12.0; allowed is a whole number"),
+        ({"pairs": True}, "pairs is true; allowed is a whole number"),
+        ({"pairs": "40"}, "pairs is '40'"),
+        ({"margin": float("nan")}, "margin is nan; allowed is a number from 0.1 to 50"),
+        ({"margin": 0}, "margin is 0"),
+        ({"effect": -5}, "effect is -5"),
+        ({"settle": 601}, "settle is 601"),
+        ({"seconds": float("inf")}, "seconds is inf"),
+        ({"seed": -1}, "seed is -1; allowed is a whole number from 0 to 4294967295"),
+        ({"keep": "always"}, "keep is 'always'; allowed are better and not_worse"),
+        ({"primary": "a b"}, "primary is 'a b'; allowed is the name of a metric"),
+        ({"seconds": 100, "settle": 30, "abandon_after": 120}, r"abandon_after is 120 s, but .* \(130 s\)"),
+        ({"peeks": 3}, "'peeks' is no setting"),
+    ],
+)
+def test_settings_that_are_refused(options: Dict[str, Any], words: str) -> None:
+    with pytest.raises(NearmetalError, match=words):
+        settings_of({"seed": 1, **options})

@@ -1,0 +1,127 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The record as lines: what is written is read again, and nothing else is."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Callable, Dict, List
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.lines import line_of, read
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import End, Entry, Record, Unsafe, with_entry
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.step import next_step
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.proofs import noisy, refusal, run, start
+
+
+def entries(record: Record) -> "List[Entry]":
+    """All entries of a record, in their order."""
+    ends = [entry for entry in (record.unsafe, record.end) if entry is not None]
+    return [record.start, *record.measurements, *ends]
+
+
+def written(record: Record) -> bytes:
+    """The record as the bytes of its file."""
+    return "".join(line_of(entry) for entry in entries(record)).encode()
+
+
+def changed(line: bytes, **fields: Any) -> bytes:
+    """A line with some of its fields replaced."""
+    return json.dumps({**json.loads(line), **fields}).encode() + b"\n"
+
+
+RECORD = run(noisy(0.05, 0.02), seed=5)
+LINES = written(RECORD).splitlines(keepends=True)
+
+
+def test_what_is_written_is_read_again() -> None:
+    failed = RECORD.measurements[-1]._replace(metrics=(), error="exit status 1", before=None, after=None)
+    for record in (
+        RECORD,
+        RECORD._replace(measurements=(*RECORD.measurements[:-1], failed)),
+        with_entry(with_entry(RECORD, Unsafe("the health command failed", 5.0)), End("restored", "unsafe", 6.0)),
+        with_entry(start(), Unsafe("a service restarted", 5.0)),
+    ):
+        assert read(written(record)) == record
+
+
+def test_a_run_that_is_killed_at_any_byte_goes_on_as_if_nothing_had_happened() -> None:
+    for index in range(1, len(LINES) + 1):
+        whole = read(b"".join(LINES[:index]))
+        assert next_step(whole) == next_step(RECORD._replace(measurements=RECORD.measurements[: index - 1]))
+        if index < len(LINES):
+            for cut in (1, len(LINES[index]) // 2, len(LINES[index]) - 1):
+                assert read(b"".join(LINES[:index]) + LINES[index][:cut]) == whole
+        if index % 5 == 0:
+            assert run(noisy(0.05, 0.02), record=whole) == RECORD
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda lines: [], "no whole line"),
+        (lambda lines: [lines[0].rstrip()], "no whole line"),
+        (lambda lines: lines[1:], "line 1 .* begins with its start"),
+        (lambda lines: [lines[0], *lines], "line 2 .* a second start"),
+        (lambda lines: [*lines[:3], b"\n", *lines[3:]], "line 4 "),
+        (lambda lines: [*lines[:3], lines[3][:40] + b"\n", *lines[4:]], "line 4 "),
+        (lambda lines: [lines[0], b"[1]\n"], "line 2 .* no JSON object"),
+        (lambda lines: [lines[0], b'{"kind":"pair"}\n'], "line 2 .* an entry of the kind 'pair'"),
+        (lambda lines: [lines[0], b"{}\n"], "line 2 .* 'kind' is absent"),
+        (lambda lines: [lines[0], b"[" * 100000 + b"\n"], "line 2 .* nested deeper"),
+        (lambda lines: [changed(lines[0], format=2), *lines[1:]], "line 1 .* format 2, where this nearmetal reads 1"),
+        (lambda lines: [changed(lines[0], settings={"seed": 5, "pairs": 3})], "line 1 .* pairs is 3"),
+        (lambda lines: [changed(lines[0], settings=[])], "line 1 "),
+        (lambda lines: [changed(lines[0], host=7)], "line 1 .* 7 where a text must be"),
+        (lambda lines: [changed(lines[0], tested=["a"] * 2000)], "line 1 .* a list of texts"),
+        (lambda lines: [lines[0], changed(lines[1], peek=1)], "line 2 .* unknown field 'peek'"),
+        (lambda lines: [lines[0], changed(lines[1], state="faster")], "line 2 .* 'faster' where untuned or tuned"),
+        (lambda lines: [lines[0], changed(lines[1], metrics=[])], "line 2 .* either metrics or an error"),
+        (lambda lines: [lines[0], lines[1].replace(b'"pair":1', b'"pair":NaN')], "line 2 .* NaN is no JSON"),
+        (lambda lines: [lines[0], changed(lines[1], pair=True)], "line 2 .* true where a whole number"),
+        (lambda lines: [lines[0], changed(lines[1], generator_busy=1.5)], "line 2 .* 1.5 where a number from 0 to 1"),
+        (lambda lines: [lines[0], changed(lines[1], after={"boot_id": "x"})], "line 2 "),
+        (lambda lines: [lines[0], changed(lines[1], pair=2)], "line 2 .* isn't what its seed"),
+        (lambda lines: [*lines[:5], lines[6]], "line 6 .* isn't what its seed"),
+        (lambda lines: [*lines, lines[-1]], "isn't what its seed"),
+        (lambda lines: [changed(lines[0], settings={"seed": 6}), *lines[1:]], "isn't what its seed"),
+        (lambda lines: [changed(lines[0], host="db-2"), *lines[1:]], "isn't what its seed"),
+        (lambda lines: [lines[0], line_of(End("kept", "better", 1.0)).encode(), lines[1]], "after the end of the run"),
+        (lambda lines: [b"\xff" + lines[0]], "line 1 "),
+        (lambda lines: [b" " * 9_000_000], "9000000 bytes"),
+        (lambda lines: [lines[0], *[b"{}\n"] * 6000], "6001 lines"),
+    ],
+)
+def test_a_record_that_is_not_ours_is_refused_in_one_sentence(
+    spoil: "Callable[[List[bytes]], List[bytes]]", words: str
+) -> None:
+    with pytest.raises(NearmetalError, match=words) as refused:
+        read(b"".join(spoil(list(LINES))))
+    assert str(refused.value).isprintable()
+    assert len(str(refused.value)) < 700
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(st.sampled_from(range(8)), st.data(), JSON)
+def test_any_value_in_any_field_is_refused_in_one_sentence_or_read(index: int, data: Any, value: Any) -> None:
+    content: Dict[str, Any] = json.loads(LINES[index])
+    place = content
+    while True:
+        name = data.draw(st.sampled_from(sorted(place)))
+        if not isinstance(place[name], dict) or not place[name] or data.draw(st.booleans()):
+            break
+        place = place[name]
+    place[name] = value
+    lines = [*LINES[:index], json.dumps(content).encode() + b"\n", *LINES[index + 1 :]]
+    assert refusal(read, b"".join(lines)).isprintable()
