@@ -3,13 +3,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Plans as data: one file per case under plan/<concern>/. Adding a case needs no Python.
 
-  host      a file of tests/hosts
-  changes   path → text of the host's files that differ; null removes one
-  wanted    the concern's options; `by` names those that a workload or `auto` wants instead of a user
-  about     the knobs that the case is about; without it the case is about all of the concern
-  plan      each action and finding about these knobs, in order, with the keys that matter: `says` is a part of the
-            reason that a reader must find, the others are fields of an action or a finding
-  error     instead of a plan: parts of the sentence with which planning ends
+host      a file of tests/hosts
+changes   path → text of the host's files that differ; null removes one
+wanted    the concern's options; `by` names those that a workload or `auto` wants instead of a user
+about     the knobs that the case is about; without it the case is about all of the concern
+plan      each action and finding about these knobs, in order, with the keys that matter: `says` is a part of the
+          reason that a reader must find, the others are fields of an action or a finding
+error     instead of a plan: parts of the sentence with which planning ends
 """
 
 from __future__ import annotations
