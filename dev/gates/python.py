@@ -39,12 +39,12 @@ LEFT_OUT = {
 LEFT_OUT |= {"deselect", "collect_ignore", "collect_ignore_glob"}
 # What each folder of module_utils may import from the others: parsers know no facts, facts no concerns, concerns no
 # engine, and only the edges know Ansible.
-_PLAIN = {"_error", "_plan", "_version", "_words"}
+_PLAIN = {"_error", "_parameters", "_plan", "_version", "_words"}
 _PURE = {*_PLAIN, "_parse", "_facts", "_planning", "_concerns", "_workloads"}
 _WRITING = {*_PURE, "_host", "_levers", "_memory", "_engine"}
 LAYERS = {
     "_parse": {"_parse", "_error"},
-    "_facts": {"_facts", "_parse", "_error", "_plan"},
+    "_facts": {"_facts", "_parse", "_error", "_parameters", "_plan"},
     "_planning": {*_PLAIN, "_planning", "_facts"},
     "_concerns": {*_PLAIN, "_concerns", "_planning", "_facts"},
     "_workloads": {*_PLAIN, "_workloads", "_planning"},

@@ -11,10 +11,12 @@ PRIVATE to the collection.
 from __future__ import annotations
 
 import re
-from typing import Callable, List, Optional, Pattern, Tuple
+from typing import Callable, Iterable, List, Optional, Pattern, Tuple
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files import MARK
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.sysctl import KEYS
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.owners import ABOUT
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.sysctl import OBSERVED
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import listening, program
 
 Filter = Callable[[str], str]
@@ -25,12 +27,21 @@ _IDS = re.compile(r"\b(i|vol|eni|ami|snap|vpc|subnet|sg|r|h)-[0-9a-f]{8,17}\b", 
 _MAC = re.compile(r"\b(?:[0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}\b", re.ASCII)
 _ADDRESS = re.compile(r"\b[0-9]{1,3}(?:\.[0-9]{1,3}){3}\b", re.ASCII)
 
+
+def _any(names: Iterable[str]) -> str:
+    """An expression for one of these names."""
+    return "|".join(sorted(map(re.escape, set(names))))
+
+
+_KNOBS = tuple(knob for concern in CONCERNS.values() for knob in concern.knobs)
+# tuned's options that set them, without their plugin: governor, readahead.
+_TUNED_OPTIONS = [setting.partition(".")[2] for knob in _KNOBS for setting in knob.tuned]
 # Kernel arguments that decide over what is tuned, or how it is read; all others may hold anything.
+_SET = _any(knob.place for knob in _KNOBS if knob.lever == "boot.arguments")
 _ARGUMENT = re.compile(
-    r"(?:clocksource|tsc|nosmt|maxcpus|nr_cpus|idle|intel_idle\.max_cstate|processor\.max_cstate|intel_pstate|amd_pstate"
-    r"|numa|numa_balancing|transparent_hugepage|hugepages|hugepagesz|default_hugepagesz|isolcpus|nohz_full|rcu_nocbs"
-    r"|irqaffinity|nvme\.[a-z_]+|nvme_core\.[a-z_]+|ena\.[a-z_]+|xen[-_]blkfront\.[a-z_]+|xen_nopvspin|mitigations"
-    r"|elevator|skew_tick|nearmetal|ro|rw|quiet)(?:=[A-Za-z0-9_.,:@+-]{0,64})?",
+    rf"(?:{_SET}|clocksource|maxcpus|nr_cpus|intel_pstate|amd_pstate|numa_balancing|hugepagesz|default_hugepagesz"
+    r"|isolcpus|nohz_full|rcu_nocbs|irqaffinity|nvme\.[a-z_]+|nvme_core\.[a-z_]+|ena\.[a-z_]+|xen[-_]blkfront\.[a-z_]+"
+    r"|xen_nopvspin|mitigations|elevator|skew_tick|nearmetal|ro|rw|quiet)(?:=[A-Za-z0-9_.,:@+-]{0,64})?",
     re.ASCII,
 )
 _CPUINFO = re.compile(
@@ -48,14 +59,13 @@ _KMSG = re.compile(
     re.ASCII,
 )
 _VALUE = r"[A-Za-z0-9_.,:|=/+ \t-]{0,120}"
-_SYSCTL = re.compile(rf"\s*-?({'|'.join(re.escape(key) for key in KEYS)})\s*=\s*{_VALUE}", re.ASCII)
+_SYSCTL = re.compile(rf"\s*-?({_any(OBSERVED)})\s*=\s*{_VALUE}", re.ASCII)
 _OURS = re.compile(
     rf"{re.escape(MARK)} \(concern [a-z_]+\): [ -~]{{0,60}}|w!? /(?:sys|proc)/[A-Za-z0-9_./*:-]+ - - - - {_VALUE}"
 )
 _TUNED = re.compile(
-    rf"\[[A-Za-z0-9_.-]{{1,40}}\]|(?:include|type|enabled|replace|priority|governor|energy_[a-z_]+|force_latency|no_turbo"
-    rf"|channels|ring|coalesce|features|transparent_hugepages?|uname_regex|readahead)\s*=\s*{_VALUE}"
-    rf"|/sys/devices/system/[A-Za-z0-9_./*-]+\s*=\s*{_VALUE}",
+    rf"\[[A-Za-z0-9_.-]{{1,40}}\]|(?:include|drop|{_any(ABOUT)}|{_any(_TUNED_OPTIONS)})"
+    rf"\s*=\s*{_VALUE}|/sys/devices/system/[A-Za-z0-9_./*-]+\s*=\s*{_VALUE}",
     re.ASCII,
 )
 
@@ -142,7 +152,7 @@ def _rule(path: str, keep: Filter = words) -> Tuple[Pattern[str], Filter]:
 
 
 _NAME = r"[A-Za-z0-9_.:@-]{1,64}"
-_KEY_FILES = "|".join(re.escape(key.replace(".", "/")) for key in KEYS)
+_KEY_FILES = _any(key.replace(".", "/") for key in OBSERVED)
 RULES: Tuple[Tuple[Pattern[str], Filter], ...] = (
     _rule(rf"/sys/devices/system/(?:cpu|node|clocksource)(?:/{_NAME})*"),
     _rule(rf"/sys/kernel/mm(?:/(?:transparent_hugepage|hugepages)(?:/{_NAME})*)?"),

@@ -28,7 +28,7 @@ _CGROUPS = ("/sys/fs/cgroup/system.slice", "/sys/fs/cgroup/systemd/system.slice"
 _SYSCTL = ("/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d", "/lib/sysctl.d")
 _OURS = "99-nearmetal"
 # Options that say when and for what a section counts, not what it sets.
-_ABOUT = ("type", "enabled", "replace", "devices", "priority", "uname_regex", "cpuinfo_regex")
+ABOUT = ("type", "enabled", "replace", "devices", "priority", "uname_regex", "cpuinfo_regex")
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 _QUOTED = re.compile(r'"(.*)"')
 _REPEATED_GROUP = re.compile(r"\)[*+{]")
@@ -107,7 +107,7 @@ def _settings(host: Host, names: "list[str]") -> Dict[str, str]:
             value = _QUOTED.sub(r"\1", _expanded(raw, variables))
             if plugin == "bootloader" and option.startswith("cmdline"):
                 found.update({f"cmdline.{token.partition('=')[0]}": token for token in value.lstrip("+-").split()})
-            elif option not in _ABOUT:
+            elif option not in ABOUT:
                 name = option.replace("/", ".") if plugin == "sysctl" else option
                 found[f"{plugin}.{name}"] = value
     return found

@@ -8,38 +8,17 @@ from __future__ import annotations
 from typing import Dict, Mapping
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parameters import NETWORK_STACK
 
 NUMA_BALANCING = "kernel.numa_balancing"
 ZONE_RECLAIM = "vm.zone_reclaim_mode"
 HUGETLB_GROUP = "vm.hugetlb_shm_group"
 RPS_ENTRIES = "net.core.rps_sock_flow_entries"
 
-# The only keys that can be read or written. None has a dot in one of its parts.
-KEYS = (
-    RPS_ENTRIES,
-    "net.core.somaxconn",
-    "net.core.netdev_max_backlog",
-    "net.core.netdev_budget",
-    "net.core.rmem_max",
-    "net.core.wmem_max",
-    "net.core.busy_poll",
-    "net.core.busy_read",
-    "net.core.default_qdisc",
-    "net.ipv4.tcp_max_syn_backlog",
-    "net.ipv4.tcp_rmem",
-    "net.ipv4.tcp_wmem",
-    "net.ipv4.tcp_slow_start_after_idle",
-    "net.ipv4.tcp_mtu_probing",
-    "net.ipv4.tcp_keepalive_time",
-    "net.ipv4.tcp_limit_output_bytes",
-    "net.ipv4.tcp_autocorking",
-    "net.ipv4.tcp_congestion_control",
-    "net.ipv4.ip_local_port_range",
-    "vm.min_free_kbytes",
-    NUMA_BALANCING,
-    ZONE_RECLAIM,
-    HUGETLB_GROUP,
-)
+# The only keys that can be written. None has a dot in one of its parts.
+KEYS = (*(parameter.key for parameter in NETWORK_STACK), RPS_ENTRIES, NUMA_BALANCING, ZONE_RECLAIM, HUGETLB_GROUP)
+# Those, and what is only looked at.
+OBSERVED = (*KEYS, "net.ipv4.tcp_limit_output_bytes", "net.ipv4.tcp_autocorking")
 
 
 def path(key: str) -> str:
@@ -50,7 +29,7 @@ def path(key: str) -> str:
 def observe(host: Host) -> Mapping[str, str]:
     """Key → value, words separated by one blank; without the keys that this kernel lacks."""
     found: Dict[str, str] = {}
-    for key in KEYS:
+    for key in OBSERVED:
         text = host.text(path(key), 4096)
         if text is not None:
             found[key] = " ".join(text.split())

@@ -16,6 +16,7 @@ from typing import Any, Callable, Dict, List
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import command
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.allowed import rule_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.registry import WORKLOADS
 from ansible_collections.nearmetal.ec2.plugins.modules import capture, tune
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils import _plays
@@ -23,6 +24,7 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils import _plays
 from tests.support import hosts
 from tests.support.fake_kernel import FakeKernel
 from tests.support.fresh_host import fresh
+from tests.support.knobs import every_knob
 
 Call = Callable[..., Dict[str, Any]]
 Run = Callable[..., str]
@@ -148,6 +150,19 @@ def test_a_plan_from_a_capture_is_the_hosts_own(name: str, tmp_path: Path, say: 
         plan = planned(say(None, "plan", "--from", str(place), "--workload", workload, "--json"))
         assert plan == planned(json.dumps(own)), workload
     assert "instance_id" in json.loads(say(None, "plan", "--from", str(place), "--json"))["platform"]
+
+
+def test_a_capture_keeps_what_tuned_and_the_boot_loader_set_of_each_knob() -> None:
+    of_tuned, arguments = rule_of("/etc/tuned/site/tuned.conf"), rule_of("/proc/cmdline")
+    assert of_tuned is not None
+    assert arguments is not None
+    for knob in every_knob():
+        if knob.lever == "boot.arguments":
+            assert arguments(f"{knob.place}=1 token=1") == f"{knob.place}=1\n"
+        for setting in knob.tuned:
+            kind, _dot, option = setting.partition(".")
+            line = f"cmdline_site={option}" if kind == "cmdline" else f"{option}=1"
+            assert of_tuned(f"{line}\nsecret=1\n") == f"{line}\n", setting
 
 
 @pytest.mark.parametrize(("masked", "owner"), [(False, "tuned"), (True, "")])

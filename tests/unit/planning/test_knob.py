@@ -11,6 +11,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Nearme
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import sysctl
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.bounds import EVERY, LEAST, MOST, WIDEST
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob, options_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import SWITCH, validate
@@ -64,6 +65,5 @@ def test_a_declaration_names_an_option_and_a_lever_that_exist(knob: Knob) -> Non
     if knob.lever and knob.lever != "files":
         assert lever_of(knob.lever)
     if knob.lever == "sysctl":
-        assert knob.place in sysctl.KEYS, (
-            "add it to KEYS in _facts/sysctl.py, the parameters that may be read and written"
-        )
+        assert knob.place in sysctl.KEYS, "declare its key where the lever finds it"
+    assert knob.bound in ("", LEAST, MOST, WIDEST, EVERY)

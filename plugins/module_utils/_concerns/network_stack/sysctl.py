@@ -9,129 +9,30 @@ from typing import Any, Dict, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parameters import NETWORK_STACK
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.bounds import LEAST, MOST, WIDEST, widened
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.bounds import widened
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import may_be_burstable
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob, Spec
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
 NAME = "network_stack"
-_INT = 2147483647
-
-
-def _parameter(option: str, key: str, reference: str, reason: str, spec: Spec, bound: str = "") -> Knob:
-    """A kernel parameter: numbers within a `range`, a choice, or else a name."""
-    return Knob(NAME, option, "sysctl", reference, spec, place=key, reason=reason, bound=bound)
-
-
-def _number(option: str, key: str, reference: str, reason: str, least: int, most: int = _INT, bound: str = "") -> Knob:
-    return _parameter(option, key, reference, reason, {"type": "int", "range": (least, most)}, bound)
-
-
-def _numbers(option: str, key: str, reference: str, reason: str, spec: Spec, bound: str) -> Knob:
-    return _parameter(option, key, reference, reason, {"type": "str", **spec}, bound)
-
-
-_NAME: Spec = {"type": "str"}
-_WINDOW: Spec = {"numbers": 3, "range": (1, _INT)}
-_NETFLIX = "Netflix, 2014–2017; Linux kernel, sysctl/net"
-_POLL = "microseconds of polling in poll() and read(), latency for CPU"
-_MIN_FREE = _number(
-    "min_free_kbytes",
-    "vm.min_free_kbytes",
-    "ENA driver guide",
-    "memory kept free so that packets find a page",
-    1024,
-    bound=LEAST,
+KNOBS = tuple(
+    Knob(
+        NAME,
+        parameter.option,
+        "sysctl",
+        parameter.reference,
+        parameter.spec,
+        place=parameter.key,
+        reason=parameter.reason,
+        bound=parameter.bound,
+    )
+    for parameter in NETWORK_STACK
 )
-_KEEP_ALIVE = _number(
-    "keepalive_time",
-    "net.ipv4.tcp_keepalive_time",
-    "EC2 API, DescribeInstanceTypes",
-    "the newest types forget a connection that is idle for 350 s",
-    1,
-    32767,
-    bound=MOST,
-)
-KNOBS = (
-    _number("somaxconn", "net.core.somaxconn", _NETFLIX, "how many connections wait to be accepted", 1, bound=LEAST),
-    _number(
-        "max_syn_backlog",
-        "net.ipv4.tcp_max_syn_backlog",
-        "SAP note 2382421; Linux kernel, ip-sysctl",
-        "how many connections are half open",
-        1,
-        bound=LEAST,
-    ),
-    _number(
-        "netdev_max_backlog",
-        "net.core.netdev_max_backlog",
-        _NETFLIX,
-        "packets that wait for a CPU when RPS is on",
-        1,
-        bound=LEAST,
-    ),
-    _number("netdev_budget", "net.core.netdev_budget", _NETFLIX, "packets per round of NAPI", 1, 10000, bound=LEAST),
-    _number(
-        "rmem_max",
-        "net.core.rmem_max",
-        _NETFLIX,
-        "the largest receive buffer that a program may ask for",
-        2304,
-        bound=LEAST,
-    ),
-    _number(
-        "wmem_max",
-        "net.core.wmem_max",
-        _NETFLIX,
-        "the largest send buffer that a program may ask for",
-        4608,
-        bound=LEAST,
-    ),
-    _numbers("tcp_rmem", "net.ipv4.tcp_rmem", _NETFLIX, "the receive window, least first and most", _WINDOW, LEAST),
-    _numbers("tcp_wmem", "net.ipv4.tcp_wmem", _NETFLIX, "the send buffer, least first and most", _WINDOW, LEAST),
-    _parameter(
-        "slow_start_after_idle",
-        "net.ipv4.tcp_slow_start_after_idle",
-        "Netflix, 2014–2017; SAP note 2382421",
-        "whether a connection forgets its window when idle",
-        {"type": "str", "choices": ["disabled", "enabled"]},
-    ),
-    _parameter(
-        "mtu_probing",
-        "net.ipv4.tcp_mtu_probing",
-        "EC2 User Guide, network MTU",
-        "finds the path's MTU where ICMP is dropped",
-        {"type": "str", "choices": ["disabled", "on_black_hole", "enabled"]},
-    ),
-    _KEEP_ALIVE,
-    _numbers(
-        "port_range",
-        "net.ipv4.ip_local_port_range",
-        "Linux kernel, ip-sysctl; unmeasured",
-        "ports for connections to elsewhere",
-        {"numbers": 2, "range": (1024, 65535)},
-        WIDEST,
-    ),
-    _number("busy_poll", "net.core.busy_poll", "ENA driver guide; tuned, network-latency", _POLL, 0, 1000),
-    _number("busy_poll", "net.core.busy_read", "ENA driver guide; tuned, network-latency", _POLL, 0, 1000),
-    _parameter(
-        "qdisc",
-        "net.core.default_qdisc",
-        "Linux kernel, sysctl/net; unmeasured",
-        "the queueing discipline of interfaces that come up",
-        _NAME,
-    ),
-    _parameter(
-        "congestion_control",
-        "net.ipv4.tcp_congestion_control",
-        "Linux kernel, ip-sysctl; unmeasured",
-        "how a connection finds its speed; opt-in",
-        _NAME,
-    ),
-    _MIN_FREE,
-)
+(_KEEP_ALIVE,) = (knob for knob in KNOBS if knob.name == "keepalive_time")
+(_MIN_FREE,) = (knob for knob in KNOBS if knob.name == "min_free_kbytes")
 # At most this share of the memory is kept free for packets: more is missing elsewhere.
 _MOST_FREE = 0.05
 
