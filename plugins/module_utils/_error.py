@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The one error class. PRIVATE to the collection."""
+"""The errors that an operator reads. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -11,3 +11,7 @@ class NearmetalError(Exception):
 
     Every layer raises only this class; a module's main() turns it into fail_json once.
     """
+
+
+class Damaged(NearmetalError):
+    """A file of ours isn't as nearmetal wrote it: the concerns that need it can't be done, the others go on."""

@@ -59,6 +59,7 @@ def collect(host: WritableHost) -> Dict[str, Any]:
         "concerns": concerns,
         "drift": [f"{name}.{knob['knob']}" for name, knob in knobs if knob["status"] == "would_change"],
         "needs_reboot": [f"{name}.{knob['knob']}" for name, knob in knobs if knob["status"] == "needs_reboot"],
+        "damaged": [outcome.error for outcome in seen.outcomes if outcome.name in ("journal", "wanted")],
         "others": _others(facts),
         "unit": {**(facts.unit.as_dict() if facts.unit else {}), "planned": _planned(host)},
     }
@@ -110,6 +111,8 @@ def _by_unit(finding: Finding, originals: Dict[Any, Entry]) -> Finding:
 def _unplanned(stored: Optional[Stored]) -> str:
     if stored is None:
         return "nothing is stored of what is wanted: only restore can take it back"
+    if stored.damage:
+        return stored.damage
     return f"nearmetal {VERSION} doesn't know it, {stored.version} did: only restore can take it back"
 
 
@@ -146,12 +149,13 @@ def _planned(host: WritableHost) -> Optional[str]:
 def as_wanted(found: Dict[str, Any]) -> bool:
     """Whether all that was wanted could be planned, holds, and waits for no boot."""
     failed = any(concern["error"] for concern in found["concerns"])
-    return not (failed or found["drift"] or found["needs_reboot"])
+    return not (failed or found["damaged"] or found["drift"] or found["needs_reboot"])
 
 
 def render(found: Dict[str, Any], colour: bool = False) -> str:
     """At most 80 columns; what is long is cut, never wrapped."""
     lines = [_title(found), _summary(found), ""]
+    lines += [line for sentence in found["damaged"] for line in (*_folded("Damaged ", sentence), "")]
     for concern in found["concerns"]:
         lines += [*_drawn(concern, colour), ""]
     lines += list(_footer(found))
@@ -167,6 +171,8 @@ def _title(found: Dict[str, Any]) -> str:
 
 def _summary(found: Dict[str, Any]) -> str:
     concerns = found["concerns"]
+    if found["damaged"]:
+        return "A file of nearmetal can't be read."
     if not concerns:
         return "Nothing is tuned here, and nothing is left to take back."
     broken = [concern["name"] for concern in concerns if concern["error"]]

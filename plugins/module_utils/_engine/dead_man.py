@@ -19,14 +19,19 @@ from typing import Any, Iterable, List, Mapping, Optional, Sequence
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import ending
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.apply import roll_back
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Damaged, NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import observe
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import bundle, store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import detached
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal import Journal
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import Stored, StoredWanted, stored_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import (
+    Stored,
+    StoredWanted,
+    as_data,
+    stored_of,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import json_text
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action
 from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
@@ -39,10 +44,6 @@ STOP = ("systemctl", "stop", TIMER)
 PATIENCE = 60  # seconds in which a confirmation waits for the run that it confirms
 RETRY = 15  # seconds between two tries to put it back, in which somebody can confirm
 SHORTEST, LONGEST = 30, 3600
-
-
-class Damaged(NearmetalError):
-    """The file that says what is armed isn't as nearmetal wrote it."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ class Guard:
         armed = {
             "boot_id": self._host.boot_id(),
             "actions": [asdict(action) for action in self._actions],
-            "wanted": {concern: asdict(stored) if stored else None for concern, stored in self._wanted.items()},
+            "wanted": {concern: _as_data(stored) for concern, stored in self._wanted.items()},
         }
         store.replace_file(self._host, AGENT, bundle.build(VERSION), mode=0o600, folder_mode=0o755)
         when = (f"--on-active={self._seconds}", f"--timer-property=OnUnitInactiveSec={RETRY}")
@@ -187,7 +188,7 @@ def unconfirmed(host: WritableHost) -> List[str]:
 def expire(host: WritableHost, stored: StoredWanted) -> None:
     """After a reboot, which ended the timer, store again what was confirmed last; the caller holds the lock."""
     concerns = unconfirmed(host)
-    armed = _armed(host) if concerns else None
+    armed = _armed(host) if concerns and not stored.damage else None
     if armed is not None:
         _want_again(stored, armed, concerns)
         _forget(host)
@@ -213,13 +214,20 @@ def fire(host: WritableHost) -> List[Action]:
             platform = observe(host, ("platform",)).platform
             journal = Journal(host, platform.instance_id if platform else None)
             # First, so that the unit doesn't set it again in between.
-            _want_again(StoredWanted(host), armed, {action.concern for action in changed})
+            stored = StoredWanted(host)
+            if not stored.damage:  # from which the unit plans nothing
+                _want_again(stored, armed, {action.concern for action in changed})
             trouble = roll_back(host, changed)
             if trouble:
                 raise NearmetalError(f"the dead-man timer could not put everything back: {trouble}")
-            journal.settle([replace(action, after=action.before) for action in changed])
+            if not journal.damage:
+                journal.settle([replace(action, after=action.before) for action in changed])
         disarm(host)
         return changed
+
+
+def _as_data(stored: Optional[Stored]) -> Any:
+    return as_data(stored) if stored and not stored.damage else None
 
 
 def _changed(host: WritableHost, action: Action) -> bool:

@@ -19,7 +19,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.restore impo
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Outcome, Session, places_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.together import demand_agreement
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Damaged, NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts, project
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.owners import OwnersFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import Disturbing
@@ -178,14 +178,17 @@ def domains(requests: Iterable[Request]) -> Tuple[str, ...]:
 
 
 def plan_all(session: Session, facts: Facts, requests: Sequence[Request], strict: bool, lenient: bool) -> List[Outcome]:
-    """An outcome per request; what stands in the way of a concern is that concern's error, and it has no actions."""
+    """An outcome per request; what stands in the way of a concern is that concern's error, and it has no actions.
+
+    So is a damaged file of ours that the concern needs.
+    """
     outcomes = []
     for request in requests:
         try:
             outcome = request.plan(session, facts)
             in_the_way = obstacles(session.host, outcome.plan.actions)
         except NearmetalError as error:
-            if not lenient:
+            if not lenient and not isinstance(error, Damaged):
                 raise
             outcomes.append(session.failed(request.name, str(error), Plan()))
             continue

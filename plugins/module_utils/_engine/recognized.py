@@ -35,6 +35,8 @@ def with_choice() -> Dict[str, Concern]:
 def recognized_before(host: WritableHost) -> Tuple[str, ...]:
     """The programs by which earlier runs chose workloads, in the order of SIGNS. Raises NearmetalError for others."""
     stored = StoredWanted(host).get(CHOICE)
+    if stored is not None and stored.damage:
+        raise NearmetalError(stored.damage)
     programs = stored.options.get(_PROGRAMS) if stored is not None else ()
     if not isinstance(programs, (list, tuple)) or any(program not in SIGNS for program in programs):
         raise NearmetalError(

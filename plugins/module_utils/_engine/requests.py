@@ -133,7 +133,7 @@ def _options(name: str, concern: Concern, given: Any) -> Mapping[str, Any]:
 
 
 def _stays(stored: Optional[Stored]) -> str:
-    who = f"the run of {stored.said}" if stored else "an earlier run"
+    who = f"the run of {stored.said}" if stored and not stored.damage else "an earlier run"
     return f"not in this run, so it stays as {who} left it; prune: true takes it back"
 
 

@@ -91,6 +91,7 @@ def run(
         return _plan(kind(host, origin), ask, strict, lenient, confirm_within).run
     with kind.locked(host):
         session = kind(host, origin)
+        session.demand_memory()
         dead_man.expire(host, session.stored)
         store.remove_temporary(host)
         return _carry_out(_plan(session, ask, strict, lenient, confirm_within), roll_back_all)
@@ -109,7 +110,7 @@ def _plan(session: Session, ask: Ask, strict: bool, lenient: bool, confirm_withi
             wanted[outcome.name] = outcome.keep
     plan, _forget = _plan_unit(session, tuple(wanted.values()))
     last = [Outcome(UNIT, plan)] if plan.findings else []
-    planned = Planned(session, facts, requests, outcomes, last, confirm_within)
+    planned = Planned(session, facts, requests, outcomes, last + session.damaged(), confirm_within)
     return planned if planned.cuts_off or dead_man.waits(session.host) else replace(planned, confirm_within=0)
 
 
@@ -124,7 +125,7 @@ def _carry_out(planned: Planned, roll_back_all: bool) -> Run:
         waits = 0  # each of them failed, and was taken back
         if guard.armed:
             dead_man.disarm(session.host)
-    return Run(planned.facts, (*outcomes, *last), waits)
+    return Run(planned.facts, (*outcomes, *last, *session.damaged()), waits)
 
 
 def _plan_unit(session: Session, wanted: Sequence[Stored]) -> Tuple[Plan, Tuple[Entry, ...]]:
@@ -132,6 +133,8 @@ def _plan_unit(session: Session, wanted: Sequence[Stored]) -> Tuple[Plan, Tuple[
     if not session.has_unit:
         return Plan(), ()
     if not any(stored.replan for stored in wanted):
+        if session.stored.damaged:
+            return Plan(), ()  # nobody knows whether it is needed
         entries = session.journal.entries(UNIT)
         back = plan_restore(session.host, entries, "nothing is left to plan at boot any more")
         return back.plan, back.forget

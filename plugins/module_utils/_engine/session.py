@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ContextManager, Dict, Iterable, Mapping, Optional, Sequence, Tuple
+from typing import ContextManager, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Damaged
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts, observe
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import IMAGE, RUNNING, SANDBOX, WritableHost
@@ -72,6 +73,16 @@ class Session:
     def _journal(self) -> Journal:
         return Journal(self.host, self.platform.instance_id if self.platform else None)
 
+    def demand_memory(self) -> None:
+        """Raise Damaged when nothing can be changed: without the journal nobody would know the originals."""
+        if self.journal.damage:
+            raise Damaged(self.journal.damage)
+
+    def damaged(self) -> List[Outcome]:
+        """An outcome for each file of ours that can't be read."""
+        files = {"journal": self.journal.damage, "wanted": self.stored.damage}
+        return [Outcome(name, Plan(), error=damage) for name, damage in files.items() if damage]
+
     def known(self) -> Dict[str, Optional[Stored]]:
         """The concerns that can be taken back."""
         names = [name for name in self.journal.concerns() if name != UNIT] + self.stored.names()[::-1]
@@ -90,6 +101,9 @@ class Session:
 
     def outcome(self, name: str, plan: Plan, forget: Tuple[Entry, ...], keep: Optional[Stored]) -> Outcome:
         """The outcome of a plan; `keep` is stored when it is done."""
+        if self.stored.damage and keep is not None:
+            error = "not started: what is wanted of it can't be stored"
+            return self.failed(name, error, Plan(findings=plan.findings))
         return Outcome(name, plan, forget, self._memory(name, keep), keep)
 
     def failed(self, name: str, error: str, plan: Plan) -> Outcome:
@@ -163,6 +177,11 @@ class UnitSession(Session):
     @classmethod
     def locked(cls, host: WritableHost) -> ContextManager[None]:
         return store.lock(host, PATIENCE, store.UNIT)
+
+    def demand_memory(self) -> None:
+        super().demand_memory()
+        if self.stored.damage:
+            raise Damaged(self.stored.damage)
 
     def observed(self, domains: Iterable[str]) -> Facts:
         """The host's facts; a read-only /etc, which its sandbox shows on every host, says nothing of the host."""

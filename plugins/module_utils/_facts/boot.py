@@ -8,7 +8,7 @@ from __future__ import annotations
 import posixpath
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Damaged, NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import platform
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import (
@@ -64,6 +64,7 @@ class BootFacts(NamedTuple):
     configured: Optional[Tuple[str, ...]]  # what kernels get that are installed later; None: not written down anywhere
     # Ours that the next boot brings whichever kernel it takes; a mapping where that is only half true.
     arguments: Mapping[str, Value] = {}
+    damage: str = ""  # why our record can't be read: then nobody knows which arguments are ours
 
     def by_hand(self, text: str) -> str:
         """What an operator does where we can't."""
@@ -91,28 +92,32 @@ class BootFacts(NamedTuple):
 
     def as_dict(self) -> Dict[str, Any]:
         """Plain JSON. Of the command lines only ours: others' may hold secrets."""
-        return {"loader": self.loader, "provider": self.provider, "arguments": dict(self.arguments)}
+        arguments = None if self.damage else dict(self.arguments)
+        return {"loader": self.loader, "provider": self.provider, "arguments": arguments}
 
 
 def read_record(host: Host) -> boot_record.Record:
-    """Our own record. Raises NearmetalError when it isn't ours, or no file, which isn't the same as none."""
+    """Our own record. Raises Damaged when it isn't ours, or no file, which isn't the same as none."""
     text = host.text(boot_record.PATH, limit=65536)
     if host.link(boot_record.PATH) is not None or (text is None and host.exists(boot_record.PATH)):
-        raise NearmetalError(f"{boot_record.PATH} is no regular file: look at it, move it away, and run again")
-    return boot_record.parse(text)
+        raise Damaged(f"{boot_record.PATH} is no regular file: look at it, move it away, and run again")
+    try:
+        return boot_record.parse(text)
+    except NearmetalError as error:
+        raise Damaged(str(error)) from None
 
 
 def observe(host: Host) -> BootFacts:
-    """Read the running command line, the boot loader's files and our own record.
-
-    Raises NearmetalError when the record isn't ours.
-    """
+    """Read the running command line, the boot loader's files and our own record."""
     line = host.text("/proc/cmdline", cmdline.LONGEST)
     loader = _loader(host)
     provider = _provider(host, loader)
     entries = read_entries(host, provider) if provider else None
     configured = _configured(host, provider)
-    record = read_record(host)
+    try:
+        record, damage = read_record(host), ""
+    except Damaged as error:
+        record, damage = boot_record.Record(), str(error)
     return BootFacts(
         loader=loader,
         provider=provider,
@@ -120,6 +125,7 @@ def observe(host: Host) -> BootFacts:
         entries=entries,
         configured=configured,
         arguments=_arguments(record, entries or (), configured),
+        damage=damage,
     )
 
 

@@ -13,7 +13,7 @@ import json
 from dataclasses import dataclass, replace
 from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Damaged, NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import BAKED
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
@@ -62,7 +62,10 @@ class Content:
 
 
 class Journal:
-    """The entries of one host, in the order in which they were made."""
+    """The entries of one host, in the order in which they were made.
+
+    When its file is damaged, `damage` says so: then it has no entries, and nothing can be written.
+    """
 
     def __init__(self, host: WritableHost, instance: Optional[str]) -> None:
         self._host = host
@@ -72,7 +75,11 @@ class Journal:
         self._aside = Content()
         self._at_boot: Set[Tuple[str, str]] = set()
         self._earlier: Dict[Tuple[str, str], Entry] = {}  # before the changes that were begun
-        self._load()
+        self.damage = ""
+        try:
+            self._load()
+        except Damaged as error:
+            self.damage = str(error)
 
     def entries(self, concern: Optional[str] = None) -> List[Entry]:
         """All entries, or those of one concern."""
@@ -213,6 +220,8 @@ class Journal:
 
         Temporary files of a run that was killed go with the entry of their place.
         """
+        if self.damage:
+            raise Damaged(self.damage)
         for key in self._entries.keys() - entries.keys():
             lever = lever_of(key[0])
             for path in lever.temporary(self._host, key[1]) if isinstance(lever, OnDisk) else ():
@@ -265,7 +274,11 @@ def write(host: WritableHost, path: str, content: Content, folder_mode: int) -> 
 
 
 def read(host: WritableHost, path: str) -> Content:
-    data = store.read_file(host, path)
+    """What the file holds. Raises Damaged, or _Newer."""
+    try:
+        data = store.read_file(host, path)
+    except NearmetalError as error:
+        raise Damaged(str(error)) from None
     if data is None:
         return Content()
     try:
@@ -273,7 +286,7 @@ def read(host: WritableHost, path: str) -> Content:
     except _Newer:
         raise
     except _DAMAGE as error:
-        raise NearmetalError(
+        raise Damaged(
             f"{path} isn't a journal that nearmetal wrote ({_reason(error)}): nothing was changed; look at it, and"
             " move it away to start anew, which gives up the originals it holds"
         ) from None

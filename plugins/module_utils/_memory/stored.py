@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Damaged, NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import json_text
@@ -31,6 +31,8 @@ PATH = f"{store.DATA}/wanted.json"
 FORMAT = 1
 CHOICE = "tune"  # beside the concerns: what `auto` recognized
 
+# What reading something else than what nearmetal stored may raise.
+_DAMAGE = (ValueError, KeyError, TypeError, AttributeError, NearmetalError)
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,31}", re.ASCII)
 _RUN = re.compile(r"[a-z0-9_ ,:.-]{1,200}", re.ASCII)
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z", re.ASCII)
@@ -47,6 +49,8 @@ class Stored:
     version: str = ""  # of the nearmetal that stored it
     at: str = ""  # UTC, when it was stored
     learnt: Tuple[str, ...] = ()  # options that nobody named: nearmetal asked the host's platform
+    damage: str = ""  # why it can't be read
+    raw: Any = None  # then it is kept as it was found
 
     @property
     def outlives_boots(self) -> bool:
@@ -60,6 +64,8 @@ class Stored:
 
     def wanted(self, concern: Concern) -> Wanted:
         """The options, checked as if they were given now. Raises NearmetalError naming the one that is wrong."""
+        if self.damage:
+            raise Damaged(self.damage)
         try:
             options = validate(concern.name, {**COMMON, **waivers.OPTIONS, **concern.options}, self.options)
         except NearmetalError as error:
@@ -74,14 +80,24 @@ def to_store(wanted: Wanted, replan: bool) -> Stored:
 
 
 class StoredWanted:
-    """The stored wanted of one host, by concern."""
+    """The stored wanted of one host, by concern.
+
+    When the whole file is damaged, `damage` says so: then it has no concerns, and nothing can be stored.
+    """
 
     def __init__(self, host: WritableHost) -> None:
         self._host = host
         self._concerns: Dict[str, Stored] = {}
-        data = store.read_file(host, PATH)
-        if data is not None:
-            self._concerns = _parsed(data)
+        self.damage = ""
+        try:
+            self._concerns = _read(host)
+        except Damaged as error:
+            self.damage = str(error)
+
+    @property
+    def damaged(self) -> bool:
+        """Whether all of it or something of a concern can't be read."""
+        return bool(self.damage) or any(stored.damage for stored in self._concerns.values())
 
     def names(self) -> List[str]:
         """The concerns, in the order in which they were first stored."""
@@ -121,6 +137,8 @@ class StoredWanted:
         """Put exactly these on disk, unless they are there."""
         if concerns == self._concerns:
             return
+        if self.damage:
+            raise Damaged(self.damage)
         try:
             self._write(concerns)
         except NearmetalError:
@@ -131,7 +149,7 @@ class StoredWanted:
 
     def _write(self, concerns: Dict[str, Stored]) -> None:
         if concerns:
-            content = {"version": FORMAT, "concerns": {name: asdict(stored) for name, stored in concerns.items()}}
+            content = {"version": FORMAT, "concerns": {name: as_data(stored) for name, stored in concerns.items()}}
             data = json.dumps(content, indent=1).encode() + b"\n"
             store.replace_file(self._host, PATH, data, mode=0o600, folder_mode=0o700)
         else:
@@ -139,15 +157,21 @@ class StoredWanted:
             store.remove_empty_data(self._host)
 
 
+def _read(host: WritableHost) -> Dict[str, Stored]:
+    try:
+        data = store.read_file(host, PATH)
+    except NearmetalError as error:
+        raise Damaged(str(error)) from None
+    return _parsed(data) if data is not None else {}
+
+
 def _parsed(data: bytes) -> Dict[str, Stored]:
     try:
         content = json_text.parse(data.decode("utf-8"))
-        version = content["version"]
-        concerns = {_text(name, _NAME): stored_of(raw) for name, raw in content["concerns"].items()}
-    except (ValueError, KeyError, TypeError, AttributeError, NearmetalError) as error:
-        reason = f"no {error}" if isinstance(error, KeyError) else str(error).splitlines()[0]
-        raise NearmetalError(
-            f"{PATH} isn't what nearmetal stored ({reason}): nothing was changed;"
+        version, concerns = content["version"], {_text(name, _NAME): raw for name, raw in content["concerns"].items()}
+    except _DAMAGE as error:
+        raise Damaged(
+            f"{PATH} isn't what nearmetal stored ({_reason(error)}), so nothing can be stored there:"
             " look at it, move it away, and run tune again"
         ) from None
     if version != FORMAT:
@@ -155,7 +179,29 @@ def _parsed(data: bytes) -> Dict[str, Stored]:
             f"{PATH} has version {shown(version)}, this nearmetal writes version {FORMAT}: nothing was changed;"
             " use the newer one"
         )
-    return concerns
+    return {name: _stored(name, raw) for name, raw in concerns.items()}
+
+
+def _stored(name: str, raw: Any) -> Stored:
+    try:
+        return stored_of(raw)
+    except _DAMAGE as error:
+        damage = (
+            f"{PATH}: what is stored of {name} isn't what nearmetal stored ({_reason(error)}); run tune with it again,"
+            " or restore it"
+        )
+        return Stored({}, damage=damage, raw=raw)
+
+
+def _reason(error: Exception) -> str:
+    return f"no {error}" if isinstance(error, KeyError) else str(error).splitlines()[0]
+
+
+def as_data(stored: Stored) -> Any:
+    """What is written of it."""
+    data = asdict(stored)
+    del data["damage"], data["raw"]
+    return stored.raw if stored.damage else data
 
 
 def stored_of(raw: Any) -> Stored:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Optional, Tuple
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Damaged
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.boot import BootFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Value, Wanted
@@ -22,11 +23,13 @@ def plan_argument(facts: Facts, wanted: Wanted, knob: Knob, text: Optional[str],
 
     The text is `tsc=reliable`, or several tokens when their order matters; None asks for the kernel's own choice, so
     that ours is removed. Nothing is done about an argument that is present as wanted, whoever set it. Arguments that
-    others set are never removed: they are reported.
+    others set are never removed: they are reported. Raises Damaged when nobody knows which are ours.
     """
     boot = facts.boot
     if boot is None or boot.running is None:
         return knob.says("unknown", "the kernel's command line can't be read", None, text)
+    if boot.damage:
+        raise Damaged(boot.damage)
     now = boot.arguments.get(knob.place)
     if text is None:
         return _give_back(boot, wanted, knob, now, reason)

@@ -184,7 +184,8 @@ def test_a_broken_file_is_one_sentence(host: FakeKernel, call: Call, capsys: pyt
     call(clocksource.main, host, source="tsc")
     (Path(host.root) / "var/lib/nearmetal/wanted.json").write_text("{")
     assert command(["status"], host) == 1
-    assert "/var/lib/nearmetal/wanted.json isn't what nearmetal stored" in capsys.readouterr().err
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "Damaged /var/lib/nearmetal/wanted.json isn't what nearmetal stored" in shown
 
 
 def test_a_reboot_away_and_switched_off(host: FakeKernel, call: Call, status: Callable[..., str]) -> None:
@@ -234,6 +235,7 @@ def test_no_value_breaks_the_picture(found: Any, name: str) -> None:
             "concerns": found,
             "drift": [name] * 3,
             "needs_reboot": [],
+            "damaged": [name],
             "others": [name],
             "unit": {"agent": "x", "enabled": True, "switched_off": name, "planned": None},
         }

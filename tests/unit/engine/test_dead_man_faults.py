@@ -119,6 +119,16 @@ def test_a_timer_that_does_not_start_leaves_nothing(host: Systemd, call: Call) -
 
 
 @pytest.mark.usefixtures("cutting")
+@pytest.mark.parametrize("path", ["var/lib/nearmetal/journal.json", WANTED])
+def test_a_damaged_memory_keeps_no_host_cut_off(host: Systemd, call: Call, path: str) -> None:
+    tuned(call, host, "tsc")
+    (Path(host.root) / path).write_text("{")
+    assert command(["dead-man"], host) == 0
+    assert (current(host), traces(host)) == ("xen", [])
+    assert (Path(host.root) / path).read_text() == "{"
+
+
+@pytest.mark.usefixtures("cutting")
 @pytest.mark.parametrize("path", [dead_man.AGENT, dead_man.ARMED])
 def test_a_full_file_system_leaves_nothing(
     host: Systemd, call: Call, path: str, monkeypatch: pytest.MonkeyPatch

@@ -25,8 +25,9 @@ RECORD, ARMED = "/var/lib/nearmetal/boot_arguments.json", "/var/lib/nearmetal/de
 AGENT, BAKED = "/usr/local/lib/nearmetal/nearmetal.pyz", "/run/nearmetal/baked"
 PLANNED = {"clocksource": {"source": "auto"}, "hugepages": {"thp": "never"}}
 ARGUMENTS = {"clocksource": {"tsc_reliable": "enabled"}, "hugepages": {"thp": "never"}}
-# Without these nobody knows what to bring back or what is wanted.
-MEMORY = (JOURNAL, WANTED, ASIDE, RECORD)
+# Without these nobody knows what to bring back.
+ORIGINALS = (JOURNAL, ASIDE)
+MEMORY = (*ORIGINALS, WANTED, RECORD)
 OTHERS = (ARMED, FINGERPRINT, BAKED, AGENT)
 
 
@@ -116,18 +117,12 @@ def damaged(host: FakeKernel, path: str) -> Iterator[str]:
             place.write_bytes(original)
 
 
-def refusals(host: FakeKernel, path: str, call: Call, capsys: pytest.CaptureFixture[str]) -> Iterator[str]:
-    """What each run that fails says; no run ends otherwise."""
-    for main, options in ((tune.main, {"concerns": concerns(path)}), (restore.main, {"concerns": ["hugepages"]})):
-        result = call(main, host, check=True, **options)
-        yield result["msg"] if result.get("failed") else ""
-        result = call(main, host, **options) if main is tune.main else result
-        yield result["msg"] if result.get("failed") else ""
-    for word in ("status", "plan", "reapply"):
-        capsys.readouterr()
-        failed = command.main([word], host)
-        said = capsys.readouterr()
-        yield said.err.strip() if failed else ""
+def commanded(host: FakeKernel, word: str, capsys: pytest.CaptureFixture[str]) -> str:
+    """What a command on the host that fails says; empty when it does what it is for."""
+    capsys.readouterr()
+    failed = command.main([word], host)
+    said = capsys.readouterr()
+    return f"{said.out} {said.err}" if failed else ""
 
 
 def helps(sentence: str, path: str) -> bool:
@@ -135,22 +130,133 @@ def helps(sentence: str, path: str) -> bool:
     return path in sentence and len(sentence) <= 300 and any(word in sentence for word in ("move", "remove", "use the"))
 
 
-@pytest.mark.parametrize("path", MEMORY)
-def test_a_damaged_memory_stops_everything_and_loses_nothing(
+def thp(host: FakeKernel) -> str:
+    return place_of(host, "/sys/kernel/mm/transparent_hugepage/enabled").read_text().strip()
+
+
+def memory(host: FakeKernel) -> Dict[str, bytes]:
+    places = {path: place_of(host, path) for path in MEMORY}
+    return {path: place.read_bytes() for path, place in places.items() if place.is_file()}
+
+
+def taken_back(host: FakeKernel, call: Call) -> None:
+    assert "failed" not in call(restore.main, host)
+    assert "[madvise]" in thp(host)
+    assert not place_of(host, JOURNAL).exists()
+
+
+@pytest.mark.parametrize("path", ORIGINALS)
+def test_with_damaged_originals_nothing_is_changed_and_an_audit_works(
     path: str, tmp_path: Path, call: Call, capsys: pytest.CaptureFixture[str]
 ) -> None:
     host = tuned(tmp_path, path, call)
-    before = {name: place_of(host, name).read_bytes() for name in MEMORY if place_of(host, name).exists()}
+    other = {**PLANNED, "hugepages": {"thp": "always"}}
     for damage in damaged(host, path):
-        place = place_of(host, path)
-        content = place.read_bytes() if place.is_file() else b""
-        for sentence in refusals(host, path, call, capsys):
-            assert helps(sentence, path), f"{damage}: {sentence!r}"
-        assert (place.read_bytes() if place.is_file() else b"") == content, damage
-    assert before == {name: place_of(host, name).read_bytes() for name in MEMORY if place_of(host, name).exists()}
-    assert "failed" not in call(restore.main, host)
-    assert "[madvise]" in place_of(host, "/sys/kernel/mm/transparent_hugepage/enabled").read_text()
-    assert not place_of(host, JOURNAL).exists()
+        before = memory(host)
+        for main, options in ((tune.main, {"concerns": other}), (restore.main, {}), (restore.main, {"concerns": []})):
+            assert helps(call(main, host, **options)["msg"], path), damage
+        assert helps(commanded(host, "reapply", capsys), path), damage
+        for word in ("status", "plan"):
+            assert path in " ".join(commanded(host, word, capsys).split()), damage
+        audited = call(tune.main, host, check=True, concerns=other)
+        if damage == "of_the_future":
+            assert helps(audited["msg"], path)
+        else:
+            assert helps(audited["errors"]["journal"], path), damage
+            statuses = {finding["knob"]: finding["status"] for finding in audited["findings"]}
+            assert (statuses["thp"], statuses["source"]) == ("would_change", "ok"), damage
+        assert "[never]" in thp(host)
+        assert memory(host) == before, damage
+    taken_back(host, call)
+
+
+def test_what_is_wanted_and_damaged_stops_what_would_be_stored_there_alone(
+    tmp_path: Path, call: Call, capsys: pytest.CaptureFixture[str]
+) -> None:
+    host = tuned(tmp_path, WANTED, call)
+    for damage in damaged(host, WANTED):
+        before = memory(host)
+        wanted = {**PLANNED, "hugepages": {"thp": "always"}, "kernel_check": {"minimum_kernel": "3.10"}}
+        for check in (True, False):
+            result = call(tune.main, host, check=check, concerns=wanted)
+            if damage == "of_the_future":
+                assert helps(result["msg"], WANTED)
+                continue
+            assert list(result["errors"]) == ["clocksource", "hugepages", "wanted"], damage
+            assert helps(result["errors"]["wanted"], WANTED), damage
+            found = {(finding["concern"], finding["status"]) for finding in result["findings"]}
+            assert ("hugepages", "would_change") in found, damage
+            assert "kernel_check" in dict(found), damage
+        assert memory(host) == before, damage
+        for word in ("status", "plan", "reapply"):
+            assert WANTED in " ".join(commanded(host, word, capsys).split()), damage
+    a_list(place_of(host, WANTED))
+    back = call(restore.main, host)
+    assert "[madvise]" in thp(host), "the way back needs the journal alone"
+    assert list(back["errors"]) == ["wanted"]
+    assert place_of(host, AGENT).exists(), "nobody knows whether something still needs the unit"
+    place_of(host, WANTED).unlink()
+    taken_back(host, call)
+    assert not place_of(host, AGENT).exists()
+
+
+GOOD = {"options": {}, "by": {}, "replan": True, "run": "tune", "version": "0.1.0", "at": "2026-01-02T03:04:05Z"}
+NO_CONCERN: Dict[str, Any] = {
+    "null": None,
+    "a list": [],
+    "no options": {"by": {}},
+    "options that are a list": {**GOOD, "options": []},
+    "a run that draws": {**GOOD, "run": "\u001b[2J"},
+    "wanted by nobody": {**GOOD, "by": {"source": "me"}},
+    "a version that is none": {**GOOD, "version": 3},
+    "no time": {**GOOD, "at": "yesterday"},
+    "learnt and not there": {**GOOD, "learnt": ["source"]},
+}
+
+
+@pytest.mark.parametrize("content", NO_CONCERN.values(), ids=NO_CONCERN)
+def test_what_is_wanted_of_a_concern_and_damaged_stops_that_concern_alone(
+    content: object, tmp_path: Path, call: Call, capsys: pytest.CaptureFixture[str]
+) -> None:
+    host = tuned(tmp_path, WANTED, call)
+    place = place_of(host, WANTED)
+    stored = json.loads(place.read_text())
+    stored["concerns"]["clocksource"] = content
+    place.write_text(json.dumps(stored))
+    host.write_value("/sys/kernel/mm/transparent_hugepage/enabled", "always\n")
+    said = commanded(host, "reapply", capsys)
+    assert "[never]" in thp(host)
+    assert f"{WANTED}: what is stored of clocksource" in said
+    assert "hugepages: as wanted" not in said
+    assert f"{WANTED}:" in commanded(host, "status", capsys)
+    done = call(tune.main, host, concerns={"hugepages": {"thp": "always"}})
+    assert "failed" not in done, done["msg"]
+    assert json.loads(place.read_text())["concerns"]["clocksource"] == content, "it is kept for whoever can read it"
+    done = call(tune.main, host, concerns=PLANNED)
+    assert "failed" not in done, done["msg"]
+    assert commanded(host, "status", capsys) == "", "what is asked for anew is stored anew"
+    taken_back(host, call)
+    assert not place.exists()
+
+
+def test_a_damaged_record_of_kernel_arguments_stops_those_that_ask_for_them_alone(
+    tmp_path: Path, call: Call, capsys: pytest.CaptureFixture[str]
+) -> None:
+    host = tuned(tmp_path, RECORD, call)
+    before = memory(host)
+    other = {**ARGUMENTS, "hugepages": {"thp": "always"}}
+    for damage in damaged(host, RECORD):
+        for main, options in ((tune.main, {"concerns": other}), (restore.main, {}), (tune.main, {"concerns": other})):
+            for check in (True, False):
+                result = call(main, host, check=check, **options)
+                assert list(result["errors"]) == ["clocksource"], f"{damage}: {result['msg']}"
+                assert helps(result["errors"]["clocksource"], RECORD), damage
+            assert ("[always]" if main is tune.main else "[madvise]") in thp(host)
+        for word in ("status", "plan", "reapply"):
+            assert RECORD in " ".join(commanded(host, word, capsys).split()), damage
+    assert memory(host)[RECORD] == before[RECORD]
+    taken_back(host, call)
+    assert "tsc=reliable" not in place_of(host, "/boot/grub/grub.cfg").read_text()
 
 
 @pytest.mark.parametrize("path", OTHERS)
@@ -159,7 +265,11 @@ def test_another_damaged_file_is_made_anew_or_named(
 ) -> None:
     host = tuned(tmp_path, path, call)
     for damage in damaged(host, path):
-        for sentence in refusals(host, path, call, capsys):
-            assert not sentence or helps(sentence, path), f"{damage}: {sentence!r}"
-    assert "failed" not in call(restore.main, host)
-    assert "[madvise]" in place_of(host, "/sys/kernel/mm/transparent_hugepage/enabled").read_text()
+        for main, options in ((tune.main, {"concerns": PLANNED}), (restore.main, {"concerns": ["clocksource"]})):
+            for check in (True, False):
+                result = call(main, host, check=check, **options)
+                assert not result.get("failed") or helps(result["msg"], path), f"{damage}: {result['msg']}"
+        for word in ("status", "plan", "reapply"):
+            said = commanded(host, word, capsys).strip()
+            assert not said or helps(said, path), f"{damage}: {said}"
+    taken_back(host, call)

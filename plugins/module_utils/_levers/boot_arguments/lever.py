@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Dict, Iterable, Mapping
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Damaged, NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import boot
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
@@ -42,7 +42,10 @@ class BootArguments(Shared, OnDisk):
             raise impossible(self, value, where)
 
     def read(self, host: WritableHost, where: str) -> Value:
-        return boot.observe(host).arguments.get(where)
+        facts = boot.observe(host)
+        if facts.damage:
+            raise Damaged(facts.damage)
+        return facts.arguments.get(where)
 
     def write_all(self, host: WritableHost, values: Mapping[str, Value]) -> None:
         if not values:
