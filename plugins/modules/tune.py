@@ -29,8 +29,8 @@ options:
     elements: str
   workload_auto:
     description:
-      - V(advise) reports the workloads that V(auto) recognized and applies V(base), V(apply) applies those workloads.
-      - V(apply) applies V(base) if no workload was recognized.
+      - V(advise) reports the workloads that V(auto) recognized and applies V(base), V(apply) applies those workloads,
+        or V(base) if there are none.
       - What was applied is kept on the host and applied again until a run names a workload or has O(prune), so a
         program that doesn't run at the next boot or run changes nothing.
     type: str
@@ -42,6 +42,10 @@ options:
       - What isn't in it isn't wanted, whatever O(workload) has. O(concerns) win over both.
     type: dict
     default: {}
+  workload_concerns_of:
+    description: The workload that O(workload_concerns) spell out. Another one in O(workload) is refused.
+    type: str
+    default: ""
   concerns:
     description:
       - Concerns and their options, as in the module of each concern's name; they win over the workload's.
@@ -68,8 +72,7 @@ options:
     suboptions:
       knob:
         description:
-          - The option as C(concern.option), or a check, such as V(kernel_check.distribution), or V(tune.workload), the
-            choice of V(auto).
+          - The option as C(concern.option), a check, such as V(kernel_check.distribution), or V(tune.workload).
         type: str
         required: true
       reason:
@@ -81,8 +84,7 @@ options:
         type: str
         required: true
   on_failure:
-    description:
-      - When a concern fails, V(keep) leaves the concerns that worked, V(rollback) takes the whole run back.
+    description: When a concern fails, V(keep) leaves the concerns that worked, V(rollback) takes the whole run back.
     type: str
     choices: [keep, rollback]
     default: keep
@@ -256,6 +258,7 @@ _OPTIONS: dict[str, Any] = {
     "workload": {"type": "list", "elements": "str"},
     "workload_auto": {"type": "str", "choices": ["advise", "apply"], "default": "advise"},
     "workload_concerns": {"type": "dict", "default": {}},
+    "workload_concerns_of": {"type": "str", "default": ""},
     "concerns": {"type": "dict", "default": {}},
     "exclude": {"type": "list", "elements": "str", "default": []},
     "waivers": {**OPTIONS["waivers"], "default": []},
@@ -275,7 +278,7 @@ def main(host: WritableHost | None = None) -> None:
     arguments = {option: params[option] for option in ("prune", "exclude", "waivers")}
     host, named, spelled_out = host or WritableHost(), params.get("workload"), params["workload_concerns"]
     try:
-        chosen = choose(host, named, params["workload_auto"], spelled_out, **arguments)
+        chosen = choose(host, named, params["workload_auto"], spelled_out, params["workload_concerns_of"], **arguments)
     except NearmetalError as error:
         module.fail_json(msg=str(error), workload=named)
     arguments.update(workloads=chosen.names, findings=chosen.findings, programs=chosen.programs)

@@ -53,6 +53,7 @@ def choose(
     named: Optional[Sequence[str]],
     auto: str,
     spelled_out: Mapping[str, Any],
+    spelled_out_name: str = "",
     prune: bool = False,
     exclude: Sequence[Any] = (),
     waivers: Sequence[Any] = (),
@@ -67,10 +68,11 @@ def choose(
         return Chosen((), "tune", programs=() if prune else None)
     if AUTO not in named:
         demand_known(named)
-        if spelled_out and len(named) > 1:
+        if spelled_out and (len(named) > 1 or (spelled_out_name and spelled_out_name != named[0])):
             raise NearmetalError(
-                f"several workloads ({', '.join(named)}) are combined from their names, and workload_concerns spell one"
-                " out, which decides: run the playbook tune for several, or name one"
+                f"{_named(named)} {'are' if len(named) > 1 else 'is'} named, but workload_concerns spell"
+                f" {spelled_out_name or 'one'} out, which decides: run the playbook nearmetal.ec2.tune for"
+                f" {', '.join(named)}"
             )
         return Chosen(tuple(named), f"tune, {_named(named)}", programs=())
     others = [name for name in named if name != AUTO]

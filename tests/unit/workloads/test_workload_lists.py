@@ -121,13 +121,31 @@ def test_auto_beside_a_workload_that_is_spelled_out_is_refused(tmp_path: Path, c
     assert "workload_concerns spell a workload out, which decides: ask for one of them" in result["msg"]
 
 
-def test_several_beside_a_workload_that_is_spelled_out_are_refused(tmp_path: Path, call: Call) -> None:
+# names beside a playbook that spells in_memory_database out, what the refusal begins and ends with
+BESIDE = [
+    (["web", "cache"], "workloads web, cache are named", "run the playbook nearmetal.ec2.tune for web, cache"),
+    (["cache"], "workload cache is named", "run the playbook nearmetal.ec2.tune for cache"),
+]
+
+
+@pytest.mark.parametrize(("given", "begins", "ends"), BESIDE)
+def test_others_beside_a_workload_that_is_spelled_out_are_refused(
+    given: List[str], begins: str, ends: str, tmp_path: Path, call: Call
+) -> None:
+    spelled_out = {"workload_concerns": {"hugepages": {"thp": "never"}}, "workload_concerns_of": "in_memory_database"}
+    result = call(tune.main, running(tmp_path), workload=given, **spelled_out)
+    assert result["failed"]
+    assert result["msg"] == f"{begins}, but workload_concerns spell in_memory_database out, which decides: {ends}"
+    assert call(tune.main, running(tmp_path), check=True, workload=["in_memory_database"], **spelled_out)["changed"]
+
+
+def test_beside_concerns_that_name_no_workload_one_name_is_a_label_and_several_are_refused(
+    tmp_path: Path, call: Call
+) -> None:
     spelled_out = {"hugepages": {"thp": "never"}}
     result = call(tune.main, running(tmp_path), workload=["web", "cache"], workload_concerns=spelled_out)
-    assert result["failed"]
-    assert result["msg"] == (
-        "several workloads (web, cache) are combined from their names, and workload_concerns spell one out, which"
-        " decides: run the playbook tune for several, or name one"
+    assert result["msg"].startswith(
+        "workloads web, cache are named, but workload_concerns spell one out, which decides"
     )
     assert call(tune.main, running(tmp_path), check=True, workload=["web"], workload_concerns=spelled_out)["changed"]
 
@@ -253,12 +271,13 @@ def test_the_role_takes_lists_and_auto_and_the_report_names_all(tmp_path: Path) 
     assert [(root / "core/busy_poll").read_text().strip() for root in roots] == ["50", "50", "0"]
 
 
-def test_a_playbook_that_spells_its_workload_out_refuses_several(tmp_path: Path) -> None:
+def test_a_playbook_that_spells_its_workload_out_refuses_another(tmp_path: Path) -> None:
     hosts = {"host": simulate(tmp_path / "host", "nitro")}
     (tmp_path / "hosts.json").write_text(json.dumps({"all": {"hosts": hosts}}))
-    done = play(tmp_path, "nearmetal.ec2.web", "-e", '{"tune_workload": ["web", "cache"]}')
+    done = play(tmp_path, "nearmetal.ec2.web", "-e", "tune_workload=cache")
     assert done.returncode != 0
-    assert "run the playbook tune for several, or name one" in " ".join(done.stdout.split())
+    refusal = "workload cache is named, but workload_concerns spell web out, which decides: run the playbook"
+    assert f"{refusal} nearmetal.ec2.tune for cache" in " ".join(done.stdout.split())
 
 
 def test_after_its_reboot_a_run_asks_for_what_it_recognized_before(tmp_path: Path) -> None:

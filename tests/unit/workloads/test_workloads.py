@@ -30,7 +30,11 @@ def test_playbook_spells_the_workload_out(name: str) -> None:
     )
     assert play["strategy"] == "linear", "another one doesn't stop at the first host that fails"
     assert play["serial"] == "{{ tune_serial | default('10%') }}"
-    assert variables == {"tune_workload": name, "tune_workload_concerns": values(WORKLOADS[name])}
+    assert variables == {
+        "tune_workload": name,
+        "tune_workload_concerns_of": name,
+        "tune_workload_concerns": values(WORKLOADS[name]),
+    }
     comments = text.replace("\n            # ", " ")
     for choices in WORKLOADS[name].values():
         for choice in choices.values():
