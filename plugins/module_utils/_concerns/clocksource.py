@@ -15,13 +15,12 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.clock import 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.boot_argument import plan_argument
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import host_class
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob, boot_argument, options_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import tmpfiles
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import CONSENT, PERSIST
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import Decision, plan_concern
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import Decision, tuning
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import plain
 
 NAME = "clocksource"
@@ -62,15 +61,8 @@ class _Target(NamedTuple):
     refusal: Optional[Finding] = None
 
 
-def plan(facts: Facts, wanted: Wanted) -> Plan:
-    """The plan for the clock source.
-
-    Raises NearmetalError when a source is forced that the kernel doesn't offer.
-    """
-    return plan_concern(NAME, OPTIONS, facts, wanted, _decide, tmpfiles)
-
-
 def _decide(facts: Facts, wanted: Wanted) -> Decision:
+    """Raises NearmetalError when a source is forced that the kernel doesn't offer."""
     source, lasting = _source(facts, wanted)
     return joined(source, _reliable(facts, wanted)), {tmpfiles: lasting}
 
@@ -219,10 +211,4 @@ def _mark(clock: ClockFacts) -> str:
     return f" (kernel log: {clock.unstable_marks[-1]})" if clock.unstable_marks else ""
 
 
-CONCERN = Concern(
-    name=NAME,
-    options=OPTIONS,
-    domains=("platform", "topology", "clock", "boot", "files", "unit"),
-    plan=plan,
-    knobs=KNOBS,
-)
+CONCERN = tuning(NAME, OPTIONS, KNOBS, ("platform", "topology", "clock", "boot", "files", "unit"), _decide, tmpfiles)

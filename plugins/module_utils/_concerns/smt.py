@@ -17,13 +17,12 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.smt import CO
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import TopologyFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.boot_argument import plan_argument
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import host_class
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob, boot_argument, options_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import tmpfiles
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import CONSENT, METHOD, PERSIST
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import Decision, plan_concern
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import Decision, tuning
 
 NAME = "smt"
 REFERENCE = "AWS, 2017"
@@ -67,18 +66,11 @@ _SHOWN = {"on": "enabled", "off": "disabled"}
 _SWITCHES = ("on", "off", "forceoff")  # the words of a kernel whose smt/control has a say
 
 
-def plan(facts: Facts, wanted: Wanted) -> Plan:
-    """The plan for SMT.
-
-    Raises NearmetalError when threads are forced that the host can't switch.
-    """
-    return plan_concern(NAME, OPTIONS, facts, wanted, _decide, tmpfiles)
-
-
 def _decide(facts: Facts, wanted: Wanted) -> Decision:
     """The plan, and what makes `disabled` last: a file that names no CPU, or the unit where the kernel has CPUs named.
 
     The unit also serves a host without SMT: the same disk may start as another type, but neither leaves arm64 nor PV.
+    Raises NearmetalError when threads are forced that the host can't switch.
     """
     requested = _THREADS.value(wanted)
     threads, cpus = facts.smt, facts.topology
@@ -251,6 +243,4 @@ def _now(threads: Optional[SmtFacts]) -> Optional[str]:
     return f"offline: {threads.offline}" if threads.offline else "all CPUs online"
 
 
-CONCERN = Concern(
-    name=NAME, options=OPTIONS, domains=("platform", "topology", "smt", "boot", "unit", "files"), plan=plan, knobs=KNOBS
-)
+CONCERN = tuning(NAME, OPTIONS, KNOBS, ("platform", "topology", "smt", "boot", "unit", "files"), _decide, tmpfiles)

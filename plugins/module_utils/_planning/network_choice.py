@@ -11,7 +11,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Nearme
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.network import NetworkFacts, cpus
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import Nic
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import TopologyFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob, options_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import Claims
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
@@ -62,7 +63,12 @@ def lost(concern: str, network: NetworkFacts, wanted: Wanted) -> Plan:
     """The findings for interfaces that an earlier run named, and that this host doesn't have any more."""
     names = [entry["name"] for entry in wanted.get("interfaces") or () if not network.below(entry["name"])]
     reason = "{} isn't here any more: left out"
-    return Plan(findings=tuple(Finding(concern, "interfaces", "not_applicable", reason.format(name)) for name in names))
+    return joined(*(interfaces(concern).says("not_applicable", reason.format(name)) for name in names))
+
+
+def interfaces(concern: str, place: str = "") -> Knob:
+    """What is said of a NIC as such, or of none."""
+    return Knob(concern, "interfaces", reference="/sys/class/net of this host", place=place)
 
 
 def options_per_nic(knobs: Iterable[Knob]) -> Dict[str, Dict[str, Any]]:

@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Callable, List, Mapping, Tuple
+from typing import Any, Callable, Iterable, List, Mapping, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import closed
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import by_unit, plan_file
 
 # Path and text of the file of a concern that sets these values at boot: tmpfiles, sysctl_d, udev_rules.
@@ -19,14 +21,33 @@ Writer = Callable[[str, Any], Tuple[str, str]]
 # What is planned, with `replan` where the unit is to plan it again at boot, and the values for each file.
 Decision = Tuple[Plan, Mapping[Writer, Any]]
 
-
 Options = Mapping[str, Mapping[str, Any]]
 
 
-def unobserved(concern: str, options: Options, wanted: Wanted, reason: str) -> Decision:
+def tuning(
+    name: str,
+    options: Options,
+    knobs: Tuple[Knob, ...],
+    domains: Tuple[str, ...],
+    decide: Callable[[Facts, Wanted], Decision],
+    *writers: Writer,
+    by_place: bool = False,
+) -> Concern:
+    """A concern whose plan takes the usual steps and no others."""
+
+    def plan(facts: Facts, wanted: Wanted) -> Plan:
+        return plan_concern(name, options, facts, wanted, decide, *writers)
+
+    return Concern(name, options, domains, plan, by_place=by_place, knobs=knobs)
+
+
+def unobserved(knobs: Iterable[Knob], options: Options, wanted: Wanted, reason: str) -> Decision:
     """The decision on a host that doesn't show what the concern needs to know."""
-    findings = (Finding(concern, option, "unknown", reason) for option in _managed(options, wanted))
-    return Plan(findings=tuple(findings)), {}
+    plans = []
+    for option in _managed(options, wanted):
+        knob = next(knob for knob in knobs if option in (knob.name, knob.option.partition(".")[0], knob.within))
+        plans.append(knob._replace(name=option, place="").says("unknown", reason))
+    return joined(*plans), {}
 
 
 def plan_concern(

@@ -26,17 +26,20 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.workload 
 
 # What each named workload says itself; the rest it inherits.
 OWN: Dict[str, Workload] = {
-    "analytics": analytics.OWN,
-    "burstable": burstable.OWN,
-    "cache": cache.OWN,
-    "hpc": hpc.OWN,
-    "in_memory_database": in_memory_database.OWN,
-    "jvm": jvm.OWN,
-    "low_latency": low_latency.OWN,
-    "nvme_storage": nvme_storage.OWN,
-    "packet_appliance": packet_appliance.OWN,
-    "sap_hana": sap_hana.OWN,
-    "web": web.OWN,
+    module.__name__.rpartition(".")[2]: module.OWN
+    for module in (
+        analytics,
+        burstable,
+        cache,
+        hpc,
+        in_memory_database,
+        jvm,
+        low_latency,
+        nvme_storage,
+        packet_appliance,
+        sap_hana,
+        web,
+    )
 }
 
 WORKLOADS: Dict[str, Workload] = {

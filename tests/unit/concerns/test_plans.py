@@ -55,7 +55,7 @@ def test_plan(path: Path, tmp_path: Path) -> None:
     findings = [finding.as_dict() for finding in plan.findings if about is None or finding.knob in about]
     compare(actions, case["plan"]["actions"])
     compare(findings, case["plan"]["findings"])
-    assert all(finding.status in STATUSES and finding.reason for finding in plan.findings)
+    assert all(finding.status in STATUSES and finding.reason and finding.reference for finding in plan.findings)
     assert {finding.knob for finding in plan.findings} <= set(knobs_of(concern)), (
         "a waiver of it would be called misspelt"
     )

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from typing import Dict, Tuple
+
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
@@ -53,6 +55,15 @@ def test_checks_and_bounds_follow_from_the_declarations() -> None:
         "some", options_of(knobs), ("platform",), lambda _facts, _wanted: LIMITS.says("ok", ""), knobs=knobs
     )
     assert (concern.checks, concern.bounds) == (("limits", "state"), {"load": "least"})
+
+
+@pytest.mark.parametrize("name", CONCERNS)
+def test_the_knobs_of_a_lever_have_the_same_owners(name: str) -> None:
+    """Who owns what an action changes is looked up by its lever."""
+    owners: Dict[str, Tuple[object, ...]] = {}
+    for knob in CONCERNS[name].knobs:
+        found = (knob.tuned, knob.tuned_words, knob.kubelet)
+        assert owners.setdefault(knob.lever, found) == found, f"{knob.name} and another knob of {knob.lever}"
 
 
 @pytest.mark.parametrize("knob", every_knob(), ids=lambda knob: f"{knob.concern}.{knob.name}")

@@ -229,7 +229,8 @@ def test_the_file_keeps_the_keys_that_nobody_else_owns(tmp_path: Path) -> None:
     sysctl = {"net.core.busy_poll": "50", "net.core.busy_read": "50", "net.core.somaxconn": "1"}
     facts = observe_facts(Host(str(root)), ("platform",))._replace(files={}, sysctl=sysctl)
     wanted = Wanted({"busy_poll": 0, "somaxconn": 8192, "persist": True})
-    plan = guarded(network_stack.CONCERN.knobs, found, lambda options: network_stack.plan(facts, options), wanted)
+    concern = network_stack.CONCERN
+    plan = guarded(concern.knobs, found, lambda options: concern.plan(facts, options), wanted)
     assert {
         (finding.knob, finding.status)
         for finding in plan.findings

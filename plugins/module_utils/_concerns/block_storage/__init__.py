@@ -19,13 +19,13 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.block import 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.disk import KINDS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import options_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import udev_rules
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import METHOD, PERSIST
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import Decision, plan_concern, unobserved
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import Decision, tuning, unobserved
 
+KNOBS = (*OF_QUEUE, *driver.KNOBS)
 _PER_DISK = options_of(OF_QUEUE)
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
     **_PER_DISK,
@@ -45,18 +45,14 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-def plan(facts: Facts, wanted: Wanted) -> Plan:
-    """The plan for every disk's queue, for the rules that set up new disks, and for the driver.
+def _decide(facts: Facts, wanted: Wanted) -> Decision:
+    """The plan for every disk's queue and for the driver, and the rules that set up new disks.
 
     Raises NearmetalError for a disk that this host doesn't have, and for a value that a disk can't take.
     """
-    return plan_concern(NAME, OPTIONS, facts, wanted, _decide, udev_rules)
-
-
-def _decide(facts: Facts, wanted: Wanted) -> Decision:
     block = facts.block
     if block is None or not block.disks:
-        return unobserved(NAME, OPTIONS, wanted, "this host shows no disk")
+        return unobserved(KNOBS, OPTIONS, wanted, "this host shows no disk")
     wish = wishes(block, wanted)
     at_boot = driver.plan_timeout(facts, block, wish, wanted)
     wish = _of_method(wish, wanted)
@@ -100,11 +96,6 @@ def _without_timeout(table: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Map
     }
 
 
-CONCERN = Concern(
-    name=NAME,
-    options=OPTIONS,
-    domains=("platform", "topology", "block", "boot", "unit", "files"),
-    plan=plan,
-    by_place=True,
-    knobs=(*OF_QUEUE, *driver.KNOBS),
+CONCERN = tuning(
+    NAME, OPTIONS, KNOBS, ("platform", "topology", "block", "boot", "unit", "files"), _decide, udev_rules, by_place=True
 )

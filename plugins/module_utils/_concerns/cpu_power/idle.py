@@ -28,15 +28,9 @@ GAIN = "waking up takes {0} µs instead of up to {1} (the kernel's table)"
 PRICE = "busy cores lose turbo headroom: 3.44 → 3.20 GHz on c4.8xlarge (AWS)"
 
 
-_IDLE = Knob(
-    NAME,
-    "idle",
-    "power.idle_disabled",
-    REFERENCE,
-    {"type": "str", "choices": ["kernel", "c1", "poll"]},
-    tuned=("cpu.force_latency",),
-)
-_LATENCY = Knob(NAME, "max_exit_latency_us", "power.idle_disabled", REFERENCE, {"type": "int", "range": (0, 1000000)})
+_LEVER, _TUNED = "power.idle_disabled", ("cpu.force_latency",)
+_IDLE = Knob(NAME, "idle", _LEVER, REFERENCE, {"type": "str", "choices": ["kernel", "c1", "poll"]}, tuned=_TUNED)
+_LATENCY = Knob(NAME, "max_exit_latency_us", _LEVER, REFERENCE, {"type": "int", "range": (0, 1000000)}, tuned=_TUNED)
 # Under a knob of their own: a run with another method then takes them back.
 _AT_BOOT = {
     name: boot_argument(NAME, "method", name, REFERENCE, option="idle")

@@ -10,12 +10,11 @@ from typing import Any, Mapping
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.hugepages import access, reserved, transparent
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import options_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import sysctl_d, tmpfiles
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import CONSENT, METHOD, PERSIST
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import Decision, plan_concern
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import Decision, tuning
 
 NAME = "hugepages"
 KNOBS = (*transparent.KNOBS, *reserved.KNOBS, *access.KNOBS)
@@ -27,15 +26,8 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-def plan(facts: Facts, wanted: Wanted) -> Plan:
-    """The plan for transparent and reserved huge pages.
-
-    Raises NearmetalError when a value is forced that the host can't take.
-    """
-    return plan_concern(NAME, OPTIONS, facts, wanted, _decide, tmpfiles, sysctl_d)
-
-
 def _decide(facts: Facts, wanted: Wanted) -> Decision:
+    """Raises NearmetalError when a value is forced that the host can't take."""
     chosen, words = transparent.plan(facts, wanted)
     opened, parameters = access.plan(facts, wanted)
     plan_of_all = joined(chosen, reserved.plan(facts, wanted), opened, _morecore(facts))
@@ -54,11 +46,13 @@ def _morecore(facts: Facts) -> Plan:
     return reserved.PAGES.says("advice", reason)
 
 
-CONCERN = Concern(
-    name=NAME,
-    options=OPTIONS,
-    domains=("platform", "topology", "hugepages", "sysctl", "boot", "unit", "files"),
-    plan=plan,
+CONCERN = tuning(
+    NAME,
+    OPTIONS,
+    KNOBS,
+    ("platform", "topology", "hugepages", "sysctl", "boot", "unit", "files"),
+    _decide,
+    tmpfiles,
+    sysctl_d,
     by_place=True,
-    knobs=KNOBS,
 )

@@ -29,6 +29,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.network_ch
     choices,
     cpu_list,
     driver_of,
+    interfaces,
     lost,
     of_nic,
     options_per_nic,
@@ -94,7 +95,7 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
 def _decide(facts: Facts, wanted: Wanted) -> Decision:
     network, topology = facts.network, facts.topology
     if network is None or topology is None or not topology.cpus_online or not network.nics:
-        return unobserved(NAME, _MANAGED, wanted, "this host shows no NIC, or not which CPUs are online")
+        return unobserved(KNOBS, _MANAGED, wanted, "this host shows no NIC, or not which CPUs are online")
     everyone = choices(NAME, network, wanted, PER_NIC)
     chosen = tuple(choice for choice in everyone if choice.nic.up)
     down = [choice.nic for choice in everyone if choice.options and not choice.nic.up]
@@ -104,10 +105,7 @@ def _decide(facts: Facts, wanted: Wanted) -> Decision:
     steered = steering.plan_steering(facts, steering.Scene(placed, topology, counts, assigned), chosen, wanted)
     plan = joined(queues, pinned, steered)
     again = Plan(replan=any(finding.status != "advice" for finding in plan.findings))
-    downs = [
-        Knob(NAME, "interfaces", place=nic.place).says("advice", f"{nic.name} is down: nothing to place")
-        for nic in down
-    ]
+    downs = [interfaces(NAME, nic.place).says("advice", f"{nic.name} is down: nothing to place") for nic in down]
     return joined(plan, again, lost(NAME, network, wanted), *downs, _hotspot(network)), {}
 
 

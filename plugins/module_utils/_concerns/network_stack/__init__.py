@@ -12,7 +12,6 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.network import NetworkFacts, fields
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.bounds import LEAST, MAX, widened
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob, Spec, options_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import sysctl_d
@@ -20,12 +19,13 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.network_ch
     Choice,
     choices,
     driver_of,
+    interfaces,
     lost,
     of_nic,
     options_per_nic,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import CONSENT, PERSIST, SWITCH
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import Decision, plan_concern
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import Decision, tuning
 
 NAME = "network_stack"
 
@@ -95,15 +95,8 @@ _ENA_LEAST_RING = 256
 _MTU_EXPRESS, _MTU_INTERNET = 8900, 1500
 
 
-def plan(facts: Facts, wanted: Wanted) -> Plan:
-    """The plan for the settings of each NIC and for the kernel parameters.
-
-    Raises NearmetalError for values that no driver or kernel takes.
-    """
-    return plan_concern(NAME, OPTIONS, facts, wanted, _decide, sysctl_d)
-
-
 def _decide(facts: Facts, wanted: Wanted) -> Decision:
+    """Raises NearmetalError for values that no driver or kernel takes."""
     interfaces = _interfaces(facts, wanted)
     parameters, lasting = sysctl.plan_parameters(facts, wanted)
     again = Plan(replan=bool(interfaces.findings))
@@ -123,7 +116,7 @@ def _interfaces(facts: Facts, wanted: Wanted) -> Plan:
     if not any(wanted.get(name) is not None for name in (*PER_NIC, "interfaces")):
         return Plan()
     if network is None or not network.nics:
-        return Knob(NAME, "interfaces").says("unknown", "this host shows no NIC")
+        return interfaces(NAME).says("unknown", "this host shows no NIC")
     plans: List[Plan] = [lost(NAME, network, wanted)]
     for choice in choices(NAME, network, wanted, PER_NIC):
         plans += [
@@ -278,11 +271,12 @@ def _tw_recycle(wanted: Wanted) -> Plan:
     )
 
 
-CONCERN = Concern(
-    name=NAME,
-    options=OPTIONS,
-    domains=("platform", "topology", "kernel", "network", "sysctl", "boot", "files", "unit"),
-    plan=plan,
+CONCERN = tuning(
+    NAME,
+    OPTIONS,
+    KNOBS,
+    ("platform", "topology", "kernel", "network", "sysctl", "boot", "files", "unit"),
+    _decide,
+    sysctl_d,
     by_place=True,
-    knobs=KNOBS,
 )
