@@ -17,24 +17,19 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import tomllib
 
-from dev import ROOT, junit, tree
+from dev import ROOT, forked, junit, tree
 
 FAULTS = ROOT / "tests" / "mutations"
-# A test with parameters stands for all of them.
-FAILED = re.compile(r"^(?:FAILED|ERROR) (?P<test>[^\s\[]+)", re.M)
 KEYS = {"file", "find", "replace", "why", "tests"}
 
 
@@ -70,87 +65,126 @@ def faults(word: str) -> "list[Fault]":
 
 
 def working_copy(folder: Path) -> Path:
-    """A copy of the project, with its own symlink tree, in which a fault may be seeded."""
+    """A copy of the project, with its own symlink tree, in which faults may be seeded."""
     copy = folder / "project"
     for name in tree.files():
         target = copy / name
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, target)
-    link = copy / ".ansible/collections/ansible_collections/nearmetal/ec2"
+    link = copy / forked.COLLECTIONS / "ansible_collections/nearmetal/ec2"
     link.parent.mkdir(parents=True)
     link.symlink_to("../../../..")
     return copy
 
 
-def suite(copy: Path, tests: "list[str]") -> "subprocess.CompletedProcess[str]":
-    """The tests in the copy, up to the first failure."""
-    absent = [name for name in tests if not (copy / name.partition("::")[0]).exists()]
-    if absent:
-        raise FaultError(f"no such tests: {', '.join(absent)}")
-    shared = tree.shared()
-    variables = {
-        **os.environ,
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "PYTHONPATH": str(copy / ".ansible/collections"),
-        "ANSIBLE_COLLECTIONS_PATH": str(copy / ".ansible/collections"),
-        "NEARMETAL_SHARED": str(shared or copy / "absent"),
-    }
-    # Of its own: pytest clears a folder that several runs share, and stumbles over another that does so too.
-    with tempfile.TemporaryDirectory(prefix="nm-mutate-") as own:
-        return subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", f"--basetemp={own}/tests", *tests],
-            cwd=copy,
-            env=variables,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
+class Slot:
+    """A copy of the project, and the run of tests that is under way in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.copy = working_copy(folder)
+        self._folder = folder
+        self._runs = 0
+
+    def start(self, tests: "list[str]") -> forked.Run:
+        """Start the tests, up to the first failure."""
+        collections = str(self.copy / forked.COLLECTIONS)
+        variables = {
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTHONPATH": collections,
+            "ANSIBLE_COLLECTIONS_PATH": collections,
+            "NEARMETAL_SHARED": str(tree.shared() or self.copy / "absent"),
+        }
+        self._runs += 1
+        folder = self._folder / str(self._runs)
+        folder.mkdir()
+        return forked.start(self.copy, tests, folder, variables)
 
 
-def caught(fault: Fault) -> str:
-    """Which test caught it. FaultError when none did, or when it could not be seeded."""
-    with tempfile.TemporaryDirectory(prefix="nm-mutate-") as folder:
-        copy = working_copy(Path(folder))
-        path = copy / fault.file
-        text = path.read_text(encoding="utf-8") if path.exists() else ""
-        if text.count(fault.find) != 1:
-            found = f"occurs {text.count(fault.find)} times in {fault.file}, must be once"
+class Seeded:
+    """A fault in a copy, and the tests that are to catch it."""
+
+    def __init__(self, fault: Fault, slot: Slot, number: int) -> None:
+        self.fault = fault
+        self.started = time.monotonic()
+        self._path = slot.copy / fault.file
+        self._text = self._path.read_text(encoding="utf-8") if self._path.exists() else ""
+        if self._text.count(fault.find) != 1:
+            found = f"occurs {self._text.count(fault.find)} times in {fault.file}, must be once"
             raise FaultError(f"`{fault.find.strip()}` {found}")
-        path.write_text(text.replace(fault.find, fault.replace), encoding="utf-8")
-        done = suite(copy, fault.tests)
-    if done.returncode == 0:
-        raise FaultError(f"not caught: {fault.why}")
-    if done.returncode != 1:  # 1: tests failed; anything else: pytest itself could not run them
-        raise FaultError(f"the tests could not run:\n{done.stdout[-2000:]}")
-    failed = FAILED.search(done.stdout)
-    if failed is None:
-        raise FaultError(f"pytest doesn't say what failed:\n{done.stdout[-2000:]}")
-    return failed["test"]
+        absent = [name for name in fault.tests if not (slot.copy / name.partition("::")[0]).exists()]
+        if absent:
+            raise FaultError(f"no such tests: {', '.join(absent)}")
+        self._times = self._path.stat()
+        self._write(self._text.replace(fault.find, fault.replace), 2 * number + 2)
+        self.run = slot.start(fault.tests)
+
+    def _write(self, text: str, seconds: int) -> None:
+        """Each version has a time of its own, because Python knows by time and size to what bytecode belongs."""
+        self._path.write_text(text, encoding="utf-8")
+        os.utime(self._path, (self._times.st_atime, int(self._times.st_mtime) + seconds))
+
+    def caught(self) -> str:
+        """Which test caught it. FaultError when none did."""
+        self._write(self._text, 0)
+        outcome = self.run.end()
+        if outcome.code == 0:
+            raise FaultError(f"not caught: {self.fault.why}")
+        if outcome.code != 1 or not outcome.failed:  # 1: tests failed; anything else: pytest could not run them
+            raise FaultError(f"the tests could not run:\n{outcome.output[-2000:]}")
+        return outcome.failed[0]
 
 
-def intact(tests: "set[str]") -> None:
+def intact(tests: "list[str]", slots: "list[Slot]") -> None:
     """The tests that caught a fault must pass without it: else their failure would prove nothing."""
-    with tempfile.TemporaryDirectory(prefix="nm-mutate-") as folder:
-        done = suite(working_copy(Path(folder)), sorted(tests))
-    if done.returncode:
-        raise FaultError(f"the tests fail without any fault:\n{done.stdout[-4000:]}")
+    shares = [tests[number :: len(slots)] for number in range(len(slots))]
+    runs = [slot.start(share) for slot, share in zip(slots, shares) if share]
+    for run in runs:
+        os.waitpid(run.pid, 0)
+    failed = [run.end() for run in runs if run.end().code]
+    if failed:
+        raise FaultError(f"the tests fail without any fault:\n{failed[0].output[-4000:]}")
 
 
-def judge(fault: Fault, killers: "set[str]") -> junit.Case:
-    """Seed the fault and report the outcome; the test that caught it is added to `killers`."""
-    started = time.monotonic()
-    try:
-        by = caught(fault)
-    except FaultError as error:
-        case = junit.Case("mutations", fault.name, "failed", time.monotonic() - started, str(error))
+class Judge:
+    """Seeds faults, as many at a time as there are slots, and keeps how each ended."""
+
+    def __init__(self, slots: "list[Slot]") -> None:
+        self.cases: "list[junit.Case]" = []
+        self.killers: "set[str]" = set()  # the tests that caught a fault
+        self._free = list(slots)
+        self._running: "dict[int, tuple[Slot, Seeded]]" = {}
+
+    def judge(self, chosen: "list[Fault]") -> None:
+        """Seed each."""
+        for number, fault in enumerate(chosen):
+            if not self._free:
+                self._end_of_a_run()
+            try:
+                seeded = Seeded(fault, self._free[-1], number)
+            except FaultError as error:
+                self._missed(fault, 0.0, error)
+            else:
+                self._running[seeded.run.pid] = (self._free.pop(), seeded)
+        while self._running:
+            self._end_of_a_run()
+
+    def _end_of_a_run(self) -> None:
+        pid, _status = os.wait()
+        slot, seeded = self._running.pop(pid)
+        self._free.append(slot)
+        seconds = time.monotonic() - seeded.started
+        try:
+            killer = seeded.caught()
+        except FaultError as error:
+            self._missed(seeded.fault, seconds, error)
+        else:
+            self.killers.add(killer)
+            self.cases.append(junit.Case("mutations", seeded.fault.name, "passed", seconds))
+            print(f"  ✓ {seeded.fault.name:<32} {seconds:4.1f} s  {killer}", flush=True)
+
+    def _missed(self, fault: Fault, seconds: float, error: FaultError) -> None:
+        self.cases.append(junit.Case("mutations", fault.name, "failed", seconds, str(error)))
         print(f"  ✗ {fault.name:<32} {error}", flush=True)
-    else:
-        killers.add(by)
-        case = junit.Case("mutations", fault.name, "passed", time.monotonic() - started)
-        print(f"  ✓ {fault.name:<32} {case.seconds:4.1f} s  {by}", flush=True)
-    return case
 
 
 def main(arguments: "list[str]") -> int:
@@ -159,13 +193,14 @@ def main(arguments: "list[str]") -> int:
     parser.add_argument("--junit", type=Path)
     parser.add_argument("word", nargs="?", default="")
     options = parser.parse_args(arguments)
-    killers: "set[str]" = set()
     try:
         chosen = faults(options.word)
-        with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
-            cases = list(pool.map(lambda fault: judge(fault, killers), chosen))
-        if killers:
-            intact(killers)
+        with tempfile.TemporaryDirectory(prefix="nm-mutate-") as folder:
+            slots = [Slot(Path(folder) / str(number)) for number in range(min(os.cpu_count() or 1, len(chosen)))]
+            judge = Judge(slots)
+            judge.judge(chosen)
+            intact(sorted(judge.killers), slots)
+        cases = judge.cases
     except FaultError as error:
         print(error, file=sys.stderr)
         return 1

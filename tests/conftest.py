@@ -11,4 +11,7 @@ import hypothesis
 hypothesis.settings.register_profile("project", deadline=None, derandomize=True, print_blob=True)
 # To look for new counterexamples: pytest --hypothesis-profile=explore
 hypothesis.settings.register_profile("explore", deadline=None, max_examples=5000, print_blob=True)
+# Whether a seeded fault is caught, and not with which smallest input (dev/mutate.py).
+caught = (hypothesis.Phase.explicit, hypothesis.Phase.generate)
+hypothesis.settings.register_profile("caught", deadline=None, derandomize=True, phases=caught)
 hypothesis.settings.load_profile("project")

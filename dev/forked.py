@@ -1,0 +1,103 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""pytest on a copy of the project, in a fork of this process: the libraries are loaded once, not once per run.
+
+Nothing of the project may be taken over from this process, because the copy has another version of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import ansible.module_utils.basic
+import boto3
+import hypothesis.strategies
+import pytest
+import yaml
+
+from dev import ROOT
+
+# What each run takes over from this process, if its tests need it.
+LOADED = (ansible.module_utils.basic, boto3, hypothesis.strategies, pytest, yaml)
+PACKAGES = ("ansible_collections", "dev", "lab", "tests")
+COLLECTIONS = Path(".ansible/collections")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run of pytest ended."""
+
+    code: int  # pytest's exit code
+    failed: "list[str]"  # the tests that failed, in their order
+    output: str
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run of pytest in a process of its own."""
+
+    pid: int
+    folder: Path
+
+    def end(self) -> Outcome:
+        """What came of it, once the process was waited for. A process that died has no result."""
+        result = self.folder / "result.json"
+        code, failed = json.loads(result.read_text("utf-8")) if result.exists() else (-1, [])
+        return Outcome(code, failed, (self.folder / "output").read_text("utf-8", errors="replace"))
+
+
+class _Failed:
+    """A plugin of pytest: which tests failed."""
+
+    def __init__(self) -> None:
+        self.names: "list[str]" = []
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Called by pytest after the set-up, the call and the end of each test."""
+        if report.failed:
+            self.names.append(report.nodeid)
+
+
+def start(copy: Path, tests: "list[str]", folder: Path, variables: "dict[str, str]") -> Run:
+    """Start the tests of the copy, up to the first failure; the folder takes what pytest writes."""
+    sys.stdout.flush()
+    pid = os.fork()
+    if not pid:
+        with contextlib.ExitStack() as stack:
+            stack.callback(os._exit, 1)
+            stack.callback(sys.stderr.flush)
+            stack.push(lambda *error: error[0] and sys.excepthook(*error))
+            _child(copy, tests, folder, variables)
+    return Run(pid, folder)
+
+
+def _child(copy: Path, tests: "list[str]", folder: Path, variables: "dict[str, str]") -> None:
+    output = os.open(folder / "output", os.O_WRONLY | os.O_CREAT, 0o600)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    for source, target in ((nothing, 0), (output, 1), (output, 2)):
+        os.dup2(source, target)
+    os.chdir(copy)
+    os.environ.update(variables)
+    _exchange_the_project(copy)
+    failed = _Failed()
+    # pytest would rewrite the assertions of a library that it loads itself.
+    rewriting = ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
+    words = ["-q", "-x", "-p", "no:cacheprovider", "--hypothesis-profile=caught", *rewriting]
+    code = int(pytest.main([*words, f"--basetemp={folder}/tests", *tests], plugins=[failed]))
+    sys.stdout.flush()
+    (folder / "result.json").write_text(json.dumps([code, failed.names]), encoding="utf-8")
+
+
+def _exchange_the_project(copy: Path) -> None:
+    ours = ("", str(ROOT), str(ROOT / COLLECTIONS))
+    sys.path[:] = [str(copy), *(entry for entry in sys.path if entry not in ours)]
+    for name in [name for name in sys.modules if name.partition(".")[0] in PACKAGES]:
+        del sys.modules[name]
+    # What this run compiles is there for the next run in this copy.
+    sys.dont_write_bytecode = False
