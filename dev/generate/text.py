@@ -19,7 +19,8 @@ WIDTH = 120
 # What ends a sentence: a full stop before a capital letter or markup such as V(…); net.core.somaxconn has none.
 FIRST = re.compile(r"(.*?[.!?])(?= [A-Z0-9])")
 MARKUP = re.compile(r"\b(O|V|C|E|RV|I|M|P)\(([^()]*(?:\([^()]*\))?[^()]*)\)")
-TYPES = {"bool": "`true`, `false`", "int": "number", "raw": "text", "dict": "mapping", "str": "text", "list": "list"}
+TYPES = {"bool": "`true`, `false`", "int": "number", "float": "number", "dict": "mapping", "list": "list"}
+TYPES |= dict.fromkeys(("raw", "str", "path"), "text")
 
 
 def as_yaml(value: Any) -> str:

@@ -242,51 +242,35 @@ platform:
 # End of the generated part
 """
 
-from typing import Any
-
 from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import HostModule
 from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.module import run_and_exit
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.choice import choose
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import tune_requests
+from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.tuning import WANTED, asked
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import BakeSession, Origin, Session
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import COMMON
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.waivers import OPTIONS
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import Spec
 
-_OPTIONS: dict[str, Any] = {
-    "workload": {"type": "list", "elements": "str"},
-    "workload_auto": {"type": "str", "choices": ["advise", "apply"], "default": "advise"},
-    "workload_concerns": {"type": "dict", "default": {}},
-    "workload_concerns_of": {"type": "str", "default": ""},
-    "concerns": {"type": "dict", "default": {}},
-    "exclude": {"type": "list", "elements": "str", "default": []},
-    "waivers": {**OPTIONS["waivers"], "default": []},
+_OPTIONS: Spec = {
+    **WANTED,
     "on_failure": {"type": "str", "choices": ["keep", "rollback"], "default": "keep"},
-    "prune": {"type": "bool", "default": False},
     "bake": {"type": "bool", "default": False},
     "confirm_within": {"type": "int", "default": 0},
-    "strict": {"type": "bool", "default": False},
 }
 
 
 def main(host: WritableHost | None = None) -> None:
     """Plan and do the concerns on `host`, by default this machine."""
-    module = HostModule("tune", {**_OPTIONS, **COMMON})
+    module = HostModule("tune", _OPTIONS)
     params = module.options
-    common = {option: params[option] for option in COMMON if params.get(option) is not None}
-    arguments = {option: params[option] for option in ("prune", "exclude", "waivers")}
-    host, named, spelled_out = host or WritableHost(), params.get("workload"), params["workload_concerns"]
+    host = host or WritableHost()
     try:
-        chosen = choose(host, named, params["workload_auto"], spelled_out, params["workload_concerns_of"], **arguments)
+        chosen, ask = asked(host, params)
     except NearmetalError as error:
-        module.fail_json(msg=str(error), workload=named)
-    arguments.update(workloads=chosen.names, findings=chosen.findings, programs=chosen.programs)
-    arguments.update(concerns=params["concerns"], spelled_out=spelled_out, common=common)
+        module.fail_json(msg=str(error), workload=params.get("workload"))
     run_and_exit(
         module,
         host,
-        lambda known: tune_requests(on_host=known, **arguments),
+        ask,
         strict=params["strict"],
         roll_back_all=params["on_failure"] == "rollback",
         origin=Origin(chosen.run),

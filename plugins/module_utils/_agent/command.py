@@ -57,6 +57,8 @@ def main(arguments: list[str], host: WritableHost | None = None) -> int:
             return tell.confirm(host)
         if options.command == "dead-man":
             return tell.dead_man(host)
+        if options.command == "abandoned":
+            return tell.abandoned(host)
         return tell.restore(host, options.concern or None)
     except NearmetalError as error:
         complain(f"nearmetal: {error}")

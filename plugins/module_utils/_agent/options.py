@@ -25,6 +25,7 @@ def parser() -> argparse.ArgumentParser:
     reapply.add_argument("--if-changed", action="store_true", help="only when queues, interrupts, CPUs or disks did")
     commands.add_parser("confirm", help="the network change that waits for it may stay")
     commands.add_parser("dead-man", help="what the timer runs: put back a network change that nobody confirmed")
+    commands.add_parser("abandoned", help="what the timer of prove runs: bring back what was before the experiment")
     commands.add_parser("capture", help="print what a plan asks of this host as one JSON file, for a bug report")
     restore = commands.add_parser("restore", help="take back one concern, or everything")
     restore.add_argument("concern", nargs="*", help="all of them when none is named")

@@ -13,6 +13,7 @@ from typing import List, Optional, Sequence, Tuple
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.say import say
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import dead_man as engine_dead_man
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import ending
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import states
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Tune
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import restore_requests, stored_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import contract, described
@@ -93,6 +94,15 @@ def dead_man(host: WritableHost) -> int:
         done = engine_dead_man.fire(host)
     for action in done:
         say(f"<4>{action.concern}.{action.knob}: nobody confirmed, so {action.what} {action.where} is as before again")
+    return 0
+
+
+def abandoned(host: WritableHost) -> int:
+    """Take back an experiment of prove whose controller made no step."""
+    with ending.heeded():
+        found = states.fire(host)
+    if found is not None:
+        say(f"<4>prove made no step for {found.abandon_after} s: the host is as it was before run {found.run}")
     return 0
 
 

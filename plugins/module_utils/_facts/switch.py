@@ -10,12 +10,13 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.cmdline impor
 
 DISABLED = "/etc/nearmetal/disabled"
 BAKED = "/run/nearmetal/baked"  # an image is being made of this host: only its next boot is tuned
+EXPERIMENT = "/run/nearmetal/prove.json"  # `prove` compares two states of this host: nobody else tunes it meanwhile
 ARGUMENT = "nearmetal=off"
 
 
 def switched_off(host: Host) -> str | None:
     """What keeps the unit from running, as the operator wrote it; None when nothing does."""
-    for path in (DISABLED, BAKED):
+    for path in (DISABLED, BAKED, EXPERIMENT):
         if host.exists(path):
             return path
     return ARGUMENT if ARGUMENT in (host.text("/proc/cmdline", LONGEST) or "").split() else None

@@ -37,6 +37,8 @@ LONGEST_TEXT, LONGEST_LIST = 4096, 1000
 _TRUE = ("yes", "true", "1", "y", "t", "on")
 _FALSE = ("no", "false", "0", "n", "f", "off")
 _WHOLE = re.compile(r"-?[0-9]{1,40}", re.ASCII)
+_DECIMAL = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?", re.ASCII)
+_LARGEST = 1e15
 _SURROGATE = re.compile("[\ud800-\udfff]")  # what Python makes of such bytes
 _NAME = re.compile(r"\w{1,64}", re.ASCII)
 
@@ -121,6 +123,8 @@ def _scalar(name: str, kind: str, rule: Mapping[str, Any], value: Any) -> Any:
         return _truth(name, value)
     if kind == "int":
         return _number(name, rule, value)
+    if kind == "float":
+        return _decimal(name, value)
     if isinstance(value, bool):
         word = "true" if value else "false"
         raise NearmetalError(f"{name} is a word, not a YAML boolean: put {word} in quotes if you mean the word")
@@ -157,3 +161,12 @@ def _number(name: str, rule: Mapping[str, Any], value: Any) -> int:
         within = f" from {low} to {high}" if low is not None else ""
         raise NearmetalError(f"{name} is a whole number{within}, not {shown(value)}")
     return number
+
+
+def _decimal(name: str, value: Any) -> float:
+    """A number as people write it; who takes it says how large it may be."""
+    if isinstance(value, str) and _DECIMAL.fullmatch(value.strip()):
+        return float(value)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value or abs(value) > _LARGEST:
+        raise NearmetalError(f"{name} is a number, such as 2.5, not {shown(value)}")
+    return float(value)

@@ -18,6 +18,7 @@ STEAL_SHARE = 0.01  # of all CPUs' time
 FOREIGN_SHARE = 0.05  # of all CPUs' time
 CLOCK_SHARE = 0.005
 CLOCK_SLACK = 0.25  # seconds: how much longer one answer may take than another
+LONGEST_PAUSE = 900.0  # seconds, where abandon_after sets none
 GENERATOR_SHARE = 0.5  # beyond it the load generator may be what is measured
 
 # What each guard says of a host, after "because of".
@@ -103,7 +104,7 @@ def _since(previous: Optional[Measurement], measurement: Measurement, settings: 
     found: List[Tuple[str, str]] = []
     same_pair = _pair_of(previous) == _pair_of(measurement)
     pause = measurement.began - previous.ended
-    if same_pair and not 0 <= pause <= settings.abandon_after:
+    if same_pair and not 0 <= pause <= (settings.abandon_after or LONGEST_PAUSE):
         found.append(("pause", f"{pause:.0f} s between its measurements"))
     first, last = previous.after, measurement.after
     if first is None or last is None:

@@ -13,6 +13,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Nearme
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import NAME, NAME_WORDS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
+SHORTEST_ABANDONED = 60  # seconds
 FEWEST_PAIRS = 6  # with fewer, not even differences that all point one way are evidence of 20:1
 KEEP = ("better", "not_worse")
 
@@ -28,7 +29,7 @@ class Settings(NamedTuple):
     keep: str = "better"  # one of KEEP: which verdicts keep the tuning
     seconds: float = 10.0  # that one measurement takes, as the user expects it
     settle: float = 10.0  # seconds between a switch and the load
-    abandon_after: float = 900.0  # seconds without a step, after which the host restores itself
+    abandon_after: float = 900.0  # seconds without a step, after which the host restores itself; 0: it never does
 
 
 # The least and the most of each number, and whether it is a whole one.
@@ -39,7 +40,7 @@ _BOUNDS: Mapping[str, Tuple[float, float, bool]] = {
     "margin": (0.1, 50, False),
     "seconds": (0.1, 3600, False),
     "settle": (0, 600, False),
-    "abandon_after": (60, 86400, False),
+    "abandon_after": (0, 86400, False),
 }
 
 
@@ -61,7 +62,12 @@ def settings_of(options: Mapping[str, Any]) -> Settings:
     if "primary" in options:
         checked["primary"] = _primary(options["primary"])
     settings = Settings(**checked)
-    if settings.abandon_after <= settings.settle + settings.seconds:
+    if 0 < settings.abandon_after < SHORTEST_ABANDONED:
+        raise NearmetalError(
+            f"abandon_after is {settings.abandon_after:g}; allowed are {SHORTEST_ABANDONED} to 86400 seconds, or 0 for"
+            " a host that can't have a timer"
+        )
+    if 0 < settings.abandon_after <= settings.settle + settings.seconds:
         raise NearmetalError(
             f"abandon_after is {settings.abandon_after:g} s, but one step takes settle and seconds together"
             f" ({settings.settle + settings.seconds:g} s): the host would restore itself in each step; allowed is more"

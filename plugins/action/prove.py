@@ -1,0 +1,260 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The controller's side of prove: it asks the host step by step, decides, and keeps or takes back."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import signal
+import time
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import Any, Iterator, Mapping, NoReturn, Optional
+
+from ansible.errors import AnsibleError
+from ansible.plugins.action import ActionBase
+from ansible.plugins.loader import callback_loader
+from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.proving import OPTIONS, longest_load
+from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.tuning import WANTED
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import load
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import load_sample
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import validate
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Measurement, Start
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import Settings, settings_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import sentence
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils import _plays as plays
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import document, loop, words
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import log as record_log
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import clean
+
+_MODULE = "nearmetal.ec2.prove"
+_ANSWER_SECONDS = 30  # that one answer may take beside settling and the load
+_UNSAFE_IN_A_NAME = re.compile(r"[^A-Za-z0-9_.-]")
+
+
+class Interrupted(BaseException):
+    """Somebody ends the run: Ctrl-C, a signal, or the end of Ansible."""
+
+
+class ActionModule(ActionBase):
+    """Runs the loop; every step on the host is one call of the module."""
+
+    _supports_check_mode = False
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """The module's result, with verdict, record and reports."""
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        if result.get("skipped"):
+            return result
+        if "step" in self._task.args:
+            return {**result, **self._execute_module(task_vars=task_vars)}
+        try:
+            run = _Run(self, dict(self._task.args), task_vars or {})
+            return {**result, **run.result()}
+        except NearmetalError as error:
+            return {**result, "failed": True, "msg": sentence(str(error))}
+        finally:
+            self._remove_tmp_path(self._connection._shell.tmpdir)
+
+    def step(self, arguments: Mapping[str, Any], task_vars: Mapping[str, Any]) -> dict[str, Any]:
+        """One step on the host. Raises NearmetalError when it can't be reached or doesn't do it."""
+        try:
+            answered = self._execute_module(module_name=_MODULE, module_args=dict(arguments), task_vars=task_vars)
+        except AnsibleError as error:
+            raise NearmetalError(sentence(str(error))) from None
+        answer = answered.get("answer")
+        if answered.get("failed") or answered.get("unreachable") or not isinstance(answer, dict):
+            raise NearmetalError(sentence(str(answered.get("msg") or "the host gave no answer")))
+        return answer
+
+    def show(self, line: str) -> None:
+        """A line on the terminal, while the task runs."""
+        self._display.display(line)
+
+
+class _Run(loop.Hands):
+    """One run: its options, its record, and what it does to the host."""
+
+    def __init__(self, action: ActionModule, given: Mapping[str, Any], task_vars: Mapping[str, Any]) -> None:
+        self._action, self._task_vars = action, task_vars
+        self._parent = os.getppid()
+        self._others: Any = None  # programs that used CPU time beside the load, the busiest first
+        self._host = str(task_vars.get("inventory_hostname", ""))
+        self._options = validate("prove", OPTIONS, given)
+        self._options["tune"] = validate("prove.tune", WANTED, self._options["tune"])
+        self._log = record_log.resume(self._options["resume"], self._host) if self._options["resume"] else None
+        self._settings = self._log.record.start.settings if self._log else _settings(self._options)
+        if self._log is not None:
+            self._options.update(command=self._log.record.start.load, load_on=self._log.record.start.load_on)
+        if not self._options.get("command"):
+            raise NearmetalError("prove.command is required: the load of one measurement, such as a benchmark")
+        path = self._log.path if self._log else self._new_path()
+        self._base = path[: -len(".jsonl")] if path.endswith(".jsonl") else path
+        self._arguments = {
+            **{name: self._options[name] for name in ("command", "load_on", "programs", "only", "tune")},
+            **{name: getattr(self._settings, name) for name in ("seconds", "settle")},
+            "abandon_after": int(self._settings.abandon_after),
+            "run": os.path.basename(self._base),
+        }
+
+    def result(self) -> dict[str, Any]:
+        """Measure, decide, act; what the task returns. Whatever ends it early takes the host back."""
+        with _interruptible():
+            try:
+                begun = self._step("begin")
+                tested, untested = [list(map(str, begun[name])) for name in ("tested", "untested")]
+                log = self._log_of(tested, untested)
+                self._announce(log, tested)
+                found = loop.go_on(log, self, self._tell, longest_load(self._settings.seconds))
+            except (NearmetalError, OSError, Interrupted) as error:
+                self._give_up(str(error))
+            except BaseException:
+                with suppress(NearmetalError):
+                    self.back()
+                raise
+        kept = log.record.end is not None and log.record.end.outcome == "kept"
+        reports = document.write(self._base, log.record, found, kept, tested, untested)
+        for line in words.block(log.record, found, kept, tested, untested):
+            self._action.show(line)
+        return {
+            "changed": kept,
+            "msg": words.summary(found, kept),
+            "verdict": found.as_dict(),
+            "kept": kept,
+            "tested": tested,
+            "untested": untested,
+            "record": log.path,
+            "reports": reports,
+        }
+
+    def measure(self, state: str) -> loop.Answer:
+        if os.getppid() != self._parent:
+            raise Interrupted("Ansible ended")
+        found = self._step("measure", state=state)
+        self._others = found.get("others")
+        if self._options["load_on"] == "host":
+            return _answer(found)
+        host = Host()
+        before = load_sample.ticks(host)
+        limit = longest_load(self._settings.seconds)
+        ran = load.run(self._options["command"], limit, lambda: os.getppid() == self._parent)
+        busy = load_sample.busy(before, load_sample.ticks(host))
+        return _answer({**found, **self._step("look", state=state), "load": ran._asdict()}, busy)
+
+    def keep(self) -> None:
+        self._step("keep")
+
+    def back(self) -> None:
+        self._step("back")
+
+    def _step(self, name: str, **arguments: Any) -> dict[str, Any]:
+        return self._action.step({**self._arguments, **arguments, "step": name}, self._task_vars)
+
+    def _log_of(self, tested: list[str], untested: list[str]) -> record_log.Log:
+        """The record of this run: a new one, or the one that is resumed, if the states are still the same."""
+        if self._log is None:
+            start = Start(
+                settings=self._settings,
+                host=self._host,
+                began=time.time(),
+                load=self._options["command"],
+                load_on=self._options["load_on"],
+                version=VERSION,
+                tested=tuple(tested),
+                not_tested=tuple(untested),
+            )
+            return record_log.begin(f"{self._base}.jsonl", start)
+        if sorted(self._log.record.start.tested) != sorted(tested):
+            raise NearmetalError(
+                f"resume names a run that compared {', '.join(self._log.record.start.tested)}; now the states differ in"
+                f" {', '.join(tested)}: start a new run"
+            )
+        return self._log
+
+    def _announce(self, log: record_log.Log, tested: list[str]) -> None:
+        settings = self._settings
+        self._action.show(
+            f"{self._host}  untuned against tuned ({', '.join(tested)}), at most {settings.pairs} pairs, seed"
+            f" {settings.seed}, record {plays.near(log.path)}"
+        )
+
+    def _tell(self, log: record_log.Log, _measurement: Measurement) -> None:
+        self._action.show(words.progress(log.record, _busiest(self._others)))
+
+    def _give_up(self, why: str) -> NoReturn:
+        """Take the host back, and say whether that could be done. Raises NearmetalError."""
+        try:
+            self.back()
+        except NearmetalError as error:
+            after = int(self._settings.abandon_after)
+            hope = f"its timer does within {after} s" if after else "run the module prove with step: back"
+            raise NearmetalError(f"{why}; the host could not be taken back ({error}): {hope}") from None
+        record = f"{self._base}.jsonl"
+        again = f"; go on with prove_resume: {plays.near(record)}" if os.path.exists(record) else ""
+        raise NearmetalError(f"{why}: the host is as it was before{again}")
+
+    def _new_path(self) -> str:
+        callback = callback_loader.get(plays.CALLBACK)
+        callback.set_options()
+        name = _UNSAFE_IN_A_NAME.sub("_", self._host)[:100]
+        when = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+        directory = os.path.join(str(callback.get_option("report_directory")), "prove")
+        return os.path.join(directory, f"{name}-{when}-{self._settings.seed}.jsonl")
+
+
+def _settings(options: Mapping[str, Any]) -> Settings:
+    """The settings, with a seed. Raises NearmetalError that names the option, its value and what is allowed."""
+    given = {name: options[name] for name in Settings._fields if name in options}
+    given.setdefault("seed", secrets.randbelow(2**32))
+    try:
+        settings = settings_of(given)
+    except NearmetalError as error:
+        raise NearmetalError(f"prove.{error}") from None
+    step = settings.settle + longest_load(settings.seconds) + _ANSWER_SECONDS
+    if 0 < settings.abandon_after < step:
+        raise NearmetalError(
+            f"prove.abandon_after is {settings.abandon_after:g}; a measurement of {settings.seconds:g} s may take"
+            f" {step:g} s with settling, so at least that is allowed, or 0"
+        )
+    return settings
+
+
+def _busiest(others: Any) -> str:
+    """The program that used the most CPU time beside the load; untrusted."""
+    first = others[0] if isinstance(others, list) and others else None
+    return clean.text(first.get("name"), 16) if isinstance(first, dict) else ""
+
+
+def _answer(found: Mapping[str, Any], busy: Optional[float] = None) -> loop.Answer:
+    ran, lost, switched = found.get("load"), found.get("taken_back"), found.get("switch_seconds")
+    return loop.Answer(
+        load=ran if isinstance(ran, dict) else {},
+        before=found.get("before"),
+        after=found.get("after"),
+        taken_back=tuple(map(str, lost)) if isinstance(lost, list) else (),
+        switch_seconds=float(switched) if isinstance(switched, (int, float)) else 0.0,
+        generator_busy=busy,
+    )
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """A signal ends what runs, once: the way back that follows isn't interrupted again."""
+
+    def arrives(number: int, _frame: Optional[FrameType]) -> None:
+        for each in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(each, signal.SIG_IGN)
+        raise Interrupted(f"the run was ended by {signal.Signals(number).name}")
+
+    before = {number: signal.signal(number, arrives) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

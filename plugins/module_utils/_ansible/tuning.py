@@ -1,0 +1,47 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What `tune` is asked for, by its own options: `prove` compares the same. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Mapping, NamedTuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.choice import Chosen, choose
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import tune_requests
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Ask
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import COMMON, Spec
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.waivers import OPTIONS as WAIVERS
+
+WANTED: Spec = {
+    "workload": {"type": "list", "elements": "str"},
+    "workload_auto": {"type": "str", "choices": ["advise", "apply"], "default": "advise"},
+    "workload_concerns": {"type": "dict", "default": {}},
+    "workload_concerns_of": {"type": "str", "default": ""},
+    "concerns": {"type": "dict", "default": {}},
+    "exclude": {"type": "list", "elements": "str", "default": []},
+    "waivers": {**WAIVERS["waivers"], "default": []},
+    "prune": {"type": "bool", "default": False},
+    "strict": {"type": "bool", "default": False},
+    **COMMON,
+}
+
+
+class Asked(NamedTuple):
+    """The workloads that were chosen, and how a run asks for them."""
+
+    chosen: Chosen
+    ask: Ask
+
+
+def asked(host: WritableHost, options: Mapping[str, Any]) -> Asked:
+    """What these options of `tune`, checked, ask of the host. Raises NearmetalError for what can't be meant."""
+    common = {option: options[option] for option in COMMON if options.get(option) is not None}
+    arguments: Dict[str, Any] = {option: options[option] for option in ("prune", "exclude", "waivers")}
+    spelled_out = options["workload_concerns"]
+    named, of = options.get("workload"), options["workload_concerns_of"]
+    chosen = choose(host, named, options["workload_auto"], spelled_out, of, **arguments)
+    arguments.update(workloads=chosen.names, findings=chosen.findings, programs=chosen.programs)
+    arguments.update(concerns=options["concerns"], spelled_out=spelled_out, common=common)
+    return Asked(chosen, lambda known: tune_requests(on_host=known, **arguments))

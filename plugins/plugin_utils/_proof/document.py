@@ -1,0 +1,66 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The report of a run as files. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any, Dict, List, Sequence
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Record
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import Verdict
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import words
+
+SCHEMA = "nearmetal.ec2/prove"
+VERSION = 1
+
+
+def content(
+    record: Record, found: Verdict, kept: bool, tested: Sequence[str], untested: Sequence[str]
+) -> Dict[str, Any]:
+    """The report as plain JSON data."""
+    start = record.start
+    return {
+        "schema": SCHEMA,
+        "version": VERSION,
+        "nearmetal": start.version,
+        "host": start.host,
+        "began": start.began,
+        "ended": record.measurements[-1].ended if record.measurements else start.began,
+        "load": {"command": start.load, "on": start.load_on},
+        "settings": start.settings._asdict(),
+        "tested": list(tested),
+        "not_tested": list(untested),
+        "kept": kept,
+        "verdict": found.as_dict(),
+        "measurements": [
+            {
+                **{name: getattr(each, name) for name in ("phase", "pair", "attempt", "state", "error")},
+                "metrics": [metric._asdict() for metric in each.metrics],
+                "seconds": each.ended - each.began,
+                "switch_seconds": each.switch_seconds,
+            }
+            for each in record.measurements
+        ],
+    }
+
+
+def write(
+    base: str, record: Record, found: Verdict, kept: bool, tested: Sequence[str], untested: Sequence[str]
+) -> List[str]:
+    """Write `base`.json and `base`.md; the paths. Raises NearmetalError when one can't be written."""
+    forms = {
+        f"{base}.json": json.dumps(content(record, found, kept, tested, untested), indent=1, allow_nan=False) + "\n",
+        f"{base}.md": words.markdown(record, found, kept, tested, untested),
+    }
+    for path, text in forms.items():
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+            with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as stream:
+                stream.write(text)
+        except OSError as error:
+            raise NearmetalError(f"the report {path} can't be written: {error.strerror}") from None
+    return list(forms)

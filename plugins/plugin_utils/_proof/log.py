@@ -1,0 +1,90 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The file of a run's record: every entry is on disk before the next step. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import os
+from typing import Optional
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove import lines, step
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Entry, Record, Start, with_entry
+
+
+class Log:
+    """A record that grows on disk."""
+
+    def __init__(self, path: str, record: Record) -> None:
+        self.path = path
+        self.record = record
+
+    def append(self, entry: Entry) -> None:
+        """Add an entry, and sync it. Raises NearmetalError when it isn't one that could be read again."""
+        line = lines.line_of(entry).encode()
+        lines.read(lines.line_of(self.record.start).encode() + line)
+        _write(self.path, line, os.O_APPEND)
+        self.record = with_entry(self.record, entry)
+
+
+def begin(path: str, start: Start) -> Log:
+    """A new record. Raises NearmetalError when the file can't be made."""
+    line = lines.line_of(start).encode()
+    try:
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise _unwritten(path, error) from None
+    record = lines.read(line)
+    _write(path, line, os.O_CREAT | os.O_EXCL)
+    return Log(path, record)
+
+
+def resume(path: str, host: str) -> Log:
+    """The record of a run that was interrupted. Raises NearmetalError for one that isn't, or is of another host."""
+    try:
+        with open(path, "rb") as stream:
+            data = stream.read(lines.MOST_BYTES + 1)
+    except OSError as error:
+        raise NearmetalError(f"resume names {path}, which can't be read: {error.strerror}") from None
+    try:
+        record = lines.read(data)
+        step.check(record)
+    except NearmetalError as error:
+        raise NearmetalError(f"resume names {path}: {error}") from None
+    if record.end is not None:
+        raise NearmetalError(f"resume names {path}, a run that ended ({record.end.verdict}, {record.end.outcome})")
+    if record.start.host != host:
+        raise NearmetalError(f"resume names {path}, a run on {record.start.host}, not on {host}")
+    whole = data.rfind(b"\n") + 1
+    if whole < len(data):
+        _cut(path, whole)
+    return Log(path, record)
+
+
+def _cut(path: str, size: int) -> None:
+    """Drop a line that was being written when the run was killed."""
+    try:
+        os.truncate(path, size)
+    except OSError as error:
+        raise _unwritten(path, error) from None
+
+
+def _write(path: str, data: bytes, flags: int) -> None:
+    descriptor: Optional[int] = None
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW | flags, 0o600)
+        if os.write(descriptor, data) != len(data):
+            raise OSError(28, "No space left on device")
+        os.fsync(descriptor)
+    except OSError as error:
+        raise _unwritten(path, error) from None
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def _unwritten(path: str, error: OSError) -> NearmetalError:
+    return NearmetalError(
+        f"the record {path} can't be written: {error.strerror}; name another directory with NEARMETAL_REPORT_DIRECTORY"
+    )

@@ -1,0 +1,121 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A run from its first measurement to its end: what is next follows from the record. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from typing import Any, Callable, List, Mapping, NamedTuple, Optional, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove import metrics
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import End, Measurement, Sample
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.step import DECIDE, Step, next_step
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import Verdict, verdict
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import clipped, sentence
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof.log import Log
+
+_LONGEST = 1000  # characters of an error in the record
+
+
+class Answer(NamedTuple):
+    """What a host answered to one measurement; untrusted."""
+
+    load: Mapping[str, Any]
+    before: Optional[Mapping[str, Any]]
+    after: Optional[Mapping[str, Any]]
+    taken_back: Tuple[str, ...] = ()
+    switch_seconds: float = 0.0
+    generator_busy: Optional[float] = None
+
+
+class Hands(ABC):
+    """What a run does to a host. Each raises NearmetalError when the host can't be reached or doesn't do it."""
+
+    @abstractmethod
+    def measure(self, state: str) -> Answer:
+        """Bring the host to the state, let it settle, and run the load once."""
+
+    @abstractmethod
+    def keep(self) -> None:
+        """End the experiment with the host tuned."""
+
+    @abstractmethod
+    def back(self) -> None:
+        """End the experiment with the host as it was before."""
+
+
+def go_on(log: Log, hands: Hands, tell: Callable[[Log, Measurement], None], limit: float) -> Verdict:
+    """Measure until there is a verdict, act on it, and write down what was done; a load may take `limit` seconds."""
+    while True:
+        step = next_step(log.record)
+        if step.action == DECIDE:
+            return _decide(log, hands)
+        log.append(_measured(step, hands, limit))
+        tell(log, log.record.measurements[-1])
+
+
+def _decide(log: Log, hands: Hands) -> Verdict:
+    found = verdict(log.record)
+    if found.keep:
+        hands.keep()
+    else:
+        hands.back()
+    log.append(End("kept" if found.keep else "restored", found.verdict, time.time()))
+    return found
+
+
+def _measured(step: Step, hands: Hands, limit: float) -> Measurement:
+    began = time.time()
+    answer = hands.measure(step.switch_to)
+    ended = time.time()
+    found, error = _metrics(answer.load, limit)
+    return Measurement(
+        phase=step.phase,
+        pair=step.pair,
+        attempt=step.attempt,
+        state=step.state,
+        began=began,
+        ended=ended,
+        metrics=found,
+        error=error,
+        state_lost=clipped("; ".join(answer.taken_back), _LONGEST),
+        generator_busy=answer.generator_busy,
+        switch_seconds=answer.switch_seconds,
+        before=_sample(answer.before),
+        after=_sample(answer.after),
+    )
+
+
+def _metrics(load: Mapping[str, Any], limit: float) -> "Tuple[Tuple[metrics.Metric, ...], str]":
+    """What the command printed, or the time it took where it printed nothing; or why it failed, as a sentence."""
+    code, end, message = load.get("code"), load.get("end"), str(load.get("message") or "").strip().splitlines()
+    if end == "time":
+        return (), f"the command was ended after {limit:g} s: measurements are expected to take a third of that"
+    if end or not isinstance(code, int):
+        return (), "the command was ended because the experiment was"
+    if code:
+        how = f"ended with code {code}" if code > 0 else f"was ended by signal {-code}"
+        return (), sentence(f"the command {how}: {message[-1] if message else 'no message'}")
+    output = str(load.get("output") or "")
+    if not output.strip():
+        seconds = load.get("seconds")
+        if not isinstance(seconds, float) or not seconds > 0:
+            return (), "the time that the command took isn't known"
+        return (metrics.Metric("time", seconds, "s", metrics.SMALLER),), ""
+    try:
+        return metrics.metrics_of(output.encode("utf-8", "replace")), ""
+    except NearmetalError as error:
+        return (), sentence(str(error))
+
+
+def _sample(raw: Optional[Mapping[str, Any]]) -> Optional[Sample]:
+    """The sample as it came: the record checks it before it is written."""
+    if raw is None:
+        return None
+    unknown: List[str] = [name for name in raw if name not in Sample._fields]
+    if unknown or "boot_id" not in raw or "host_seconds" not in raw:
+        raise NearmetalError("the host's answer isn't one of this version of nearmetal")
+    return Sample(**{str(name): value for name, value in raw.items()})

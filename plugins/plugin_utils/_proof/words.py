@@ -1,0 +1,195 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What people read of a run: its progress, its block at the end, and Markdown. Pure. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from typing import List, Optional, Sequence
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.guards import GUARDS
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history import history_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import PAIR, SHAM, Measurement, Record
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import Comparison, Verdict, verdict
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import clipped, printable
+
+_SCOPE = "this load, this host, this hour"
+_LONGEST = 100  # characters of a command
+
+
+def progress(record: Record, busiest: str = "") -> str:
+    """One line after a measurement; `busiest` is the program that used the most CPU time beside the load."""
+    last = record.measurements[-1]
+    found = verdict(record)
+    place = f"{record.start.host}  {_place(last, found.pairs_at_most)}"
+    return f"{place}: {_figure(last)}{_so_far(record, last, found, busiest)}"
+
+
+def _place(last: Measurement, most: int) -> str:
+    again = f", attempt {last.attempt}" if last.attempt > 1 else ""
+    if last.phase == PAIR:
+        return f"pair {last.pair} of at most {most}{again}, {last.state}"
+    if last.phase == SHAM:
+        return f"sham pair {last.pair}{again}, untuned"
+    return f"warm-up {last.pair}, untuned"
+
+
+def _figure(last: Measurement) -> str:
+    if last.error:
+        return last.error
+    metric = last.metrics[0]
+    return " ".join(filter(None, (metric.name, f"{metric.value:.6g}", metric.unit)))
+
+
+def _so_far(record: Record, last: Measurement, found: Verdict, busiest: str) -> str:
+    """What the run says so far: the guard that made this measurement void, or the evidence."""
+    history = history_of(record)
+    attempts = [*history.warm_ups, *history.shams, *history.pairs]
+    firings = [firing for attempt in attempts for firing in attempt.firings if last in attempt.measurements]
+    if firings:
+        program = f", most by {busiest}: is it a part of the load, name it in prove_programs" if busiest else ""
+        why = f"{firings[0].detail}{program if firings[0].guard == 'foreign_cpu' else ''}"
+        return f"; void: {GUARDS[firings[0].guard]} ({why})"
+    if not found.metrics or not found.pairs or last.phase != PAIR:
+        return ""
+    first = found.metrics[0]
+    left = "" if found.seconds_left is None else f"; at most {duration(found.seconds_left)} left"
+    return f"; so far {_change(first)}, evidence {_evidence(first)}{left}"
+
+
+def block(record: Record, found: Verdict, kept: bool, tested: Sequence[str], untested: Sequence[str]) -> List[str]:
+    """The lines at the end of a run."""
+    lines = [f"PROVE  {record.start.host}  {headline(found, kept)}"]
+    lines += [f"  {reason}" for reason in found.reasons]
+    lines += [f"  {_named(metric)}  {_change(metric)}   evidence {_evidence(metric)}" for metric in found.metrics]
+    lines += [f"  {line}" for line in _quality(found)]
+    lines.append(f"  {_cost(record)}")
+    lines.append(f"  tested: {', '.join(tested)}")
+    if untested:
+        lines.append(f"  not tested: {clipped('; '.join(map(printable, untested)), 400)}")
+    lines.append(f"  seed {found.seed}   {_SCOPE}")
+    return lines
+
+
+def headline(found: Verdict, kept: bool) -> str:
+    """The verdict and what was done."""
+    return f"{found.verdict.replace('_', ' ')}, {'kept' if kept else 'restored'}"
+
+
+def summary(found: Verdict, kept: bool) -> str:
+    """The whole in one line."""
+    first = found.metrics[0] if found.metrics else None
+    figures = f"{_named(first)} {_change(first)}, evidence {_evidence(first)}" if first and found.pairs else ""
+    return f"{headline(found, kept)}: {figures or found.reasons[0]}"
+
+
+def _named(metric: Comparison) -> str:
+    return f"{metric.name} in {metric.unit}" if metric.unit else metric.name
+
+
+def _change(metric: Comparison) -> str:
+    if metric.change is None:
+        return "no pairs"
+    return f"{percent(metric.change)} ({interval(metric.low, metric.high)})"
+
+
+def interval(low: Optional[float], high: Optional[float]) -> str:
+    """What the figures exclude so far."""
+    if low is None and high is None:
+        return "nothing is excluded yet"
+    if low is None:
+        return f"below {percent(high or 0.0)}"
+    if high is None:
+        return f"above {percent(low)}"
+    return f"{signed(low)} to {signed(high)}"
+
+
+def _evidence(metric: Comparison) -> str:
+    ratio = f"{metric.evidence:.0f}" if metric.evidence >= 10 else f"{metric.evidence:.1f}"
+    ratio = "more than 100000" if metric.evidence > 100000 else ratio
+    return f"{ratio}:1 ({metric.needed:.0f}:1 is needed)"
+
+
+def _quality(found: Verdict) -> List[str]:
+    repeated = sum(found.repeated.values())
+    why = f", {repeated} repeated ({', '.join(found.repeated)})" if repeated else ""
+    parts = [f"{found.pairs} pairs of at most {found.pairs_at_most}{why}"]
+    if found.noise is not None:
+        parts.append(f"noise {found.noise:.1f} % within a pair")
+    sham = found.sham
+    if sham.change is not None:
+        parts.append(f"A/A {percent(sham.change)} ({interval(sham.low, sham.high)})")
+    lines = [", ".join(parts)]
+    parts = []
+    if found.smallest_visible is not None:
+        parts.append(f"could have seen {found.smallest_visible:.1f} %")
+    if found.carry_over is not None:
+        parts.append(f"carry-over {percent(found.carry_over)}")
+    guarded = [metric.name for metric in found.metrics[1:] if metric.not_worse]
+    if guarded:
+        parts.append(f"{', '.join(guarded)} not worse than the margin")
+    if found.unwatched:
+        parts.append(f"not watched: {', '.join(found.unwatched)}")
+    return [*lines, *(["; ".join(parts)] if parts else [])]
+
+
+def _cost(record: Record) -> str:
+    """What switching cost, and how long the run took."""
+    switches = sorted(each.switch_seconds for each in record.measurements)
+    if not switches:
+        return "nothing was measured"
+    typical = switches[len(switches) // 2]
+    seconds = record.measurements[-1].ended - record.start.began
+    return f"a switch took {typical:.2f} s, the whole run {duration(seconds)}; load: {command(record)}"
+
+
+def command(record: Record) -> str:
+    """The load, and where it ran."""
+    where = f" (on {record.start.load_on})" if record.start.load_on else ""
+    return clipped(printable(record.start.load), _LONGEST) + where
+
+
+def percent(value: float) -> str:
+    """A change in percent, with its sign."""
+    return f"{signed(value)} %"
+
+
+def signed(value: float) -> str:
+    """A number with its sign, and a true minus."""
+    text = f"{value:+.1f}"
+    return ("0.0" if text in ("+0.0", "-0.0") else text).replace("-", "−")
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def markdown(record: Record, found: Verdict, kept: bool, tested: Sequence[str], untested: Sequence[str]) -> str:
+    """The report as Markdown, with every measurement."""
+    lines = [f"# Prove: {cell(record.start.host)}: {headline(found, kept)}", ""]
+    lines += [f"{cell(reason)}.\n" for reason in found.reasons]
+    lines += ["| figure | change | interval | evidence |", "|---|---|---|---|"]
+    lines += [_row(metric) for metric in found.metrics]
+    lines += ["", *(f"- {cell(line)}" for line in _quality(found)), f"- {cell(_cost(record))}"]
+    lines += [f"- tested: {cell(', '.join(tested))}", *(f"- not tested: {cell(each)}" for each in untested)]
+    lines += [f"- seed {found.seed}, nearmetal {cell(record.start.version)}; {_SCOPE}", ""]
+    lines += ["| phase | pair | attempt | state | figures |", "|---|---|---|---|---|"]
+    for each in record.measurements:
+        figures = each.error or ", ".join(f"{metric.name} {metric.value:.6g}" for metric in each.metrics)
+        phase = each.phase.replace("_", " ")
+        lines.append(f"| {phase} | {each.pair} | {each.attempt} | {each.state} | {cell(figures)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _row(metric: Comparison) -> str:
+    change = "no pairs" if metric.change is None else percent(metric.change)
+    return f"| {cell(_named(metric))} | {change} | {interval(metric.low, metric.high)} | {_evidence(metric)} |"
+
+
+def cell(text: str) -> str:
+    """A text that stays within a cell of a table, and is no markup."""
+    return "".join(f"\\{char}" if char in "\\`*_{}[]<>#|!" else char for char in printable(text))

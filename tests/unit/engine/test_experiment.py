@@ -1,0 +1,203 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A host goes between untuned and tuned, and back to how it was, whatever ends the experiment."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Callable, Dict
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
+from ansible_collections.nearmetal.ec2.plugins.modules import prove, restore, tune
+
+from tests.support.fake_kernel import CLOCK, FakeKernel
+from tests.support.hosts import files_of
+
+Call = Callable[..., Dict[str, Any]]
+CURRENT = f"{CLOCK}/current_clocksource"
+WANTED = {"concerns": {"clocksource": {"source": "tsc"}}}
+STATE = "/run/nearmetal/prove.json"
+JOURNAL = "var/lib/nearmetal/journal.json"
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> FakeKernel:
+    return FakeKernel(tmp_path, files_of("xen_hvm"))
+
+
+def current(host: FakeKernel) -> str:
+    return (Path(host.root) / CURRENT.lstrip("/")).read_text().strip()
+
+
+def files(host: FakeKernel) -> Dict[str, str]:
+    """Everything but the kernel's own files, by path."""
+    found = sorted(path for folder in ("etc", "var", "run", "usr") for path in (Path(host.root) / folder).rglob("*"))
+    return {
+        str(path.relative_to(host.root)): path.read_text("utf-8", "replace")
+        for path in found
+        if path.is_file() and path.name != "lock"
+    }
+
+
+def settled(found: Dict[str, str]) -> Dict[str, Any]:
+    """The files, with the journal as places and what is known of them, in whatever order they were set."""
+    entries = json.loads(found[JOURNAL])["entries"]
+    return {**found, JOURNAL: {(entry["what"], entry["where"]): entry for entry in entries}}
+
+
+class Steps:
+    """The steps of one run."""
+
+    def __init__(self, call: Call, host: FakeKernel) -> None:
+        self._call, self._host = call, host
+
+    def __call__(self, step: str, **options: Any) -> Dict[str, Any]:
+        given = {"tune": WANTED, "run": "r1", "settle": 0, "seconds": 1, "command": "true", **options}
+        return self._call(prove.main, self._host, step=step, **given)
+
+
+@pytest.fixture
+def steps(call: Call, host: FakeKernel) -> Steps:
+    return Steps(call, host)
+
+
+def test_only_what_runs_is_switched_and_nothing_is_left(host: FakeKernel, steps: Steps) -> None:
+    before = files(host)
+    begun = steps("begin")["answer"]
+    assert begun["tested"] == ["clocksource.source"]
+    assert current(host) == "xen"
+    for state, source in (("tuned", "tsc"), ("untuned", "xen"), ("untuned", "xen"), ("tuned", "tsc")):
+        answer = steps("measure", state=state, command="echo ops 12 1/s")["answer"]
+        assert (current(host), answer["load"]["output"], answer["taken_back"]) == (source, "ops 12 1/s\n", [])
+    assert set(files(host)) - set(before) == {STATE[1:], "run/nearmetal/prove.pyz", JOURNAL}
+    assert steps("back")["answer"] == {"ended": True}
+    assert current(host) == "xen"
+    assert files(host) == before
+
+
+def test_a_sham_goes_through_the_same_two_writes(host: FakeKernel, steps: Steps) -> None:
+    steps("begin")
+    steps("measure", state="untuned")
+    host.written.clear()
+    steps("measure", state="untuned")
+    assert [text.strip() for path, text in host.written if path == CURRENT] == ["tsc", "xen"]
+
+
+def test_a_host_that_nearmetal_tuned_is_untuned_meanwhile_and_tuned_as_before_afterwards(
+    host: FakeKernel, steps: Steps, call: Call
+) -> None:
+    call(tune.main, host, **WANTED)
+    before = files(host)
+    assert steps("begin")["answer"]["tested"] == ["clocksource.source"]
+    assert current(host) == "xen"
+    assert command(["reapply"], host) == 0
+    assert current(host) == "xen", "the unit sets nothing while prove compares"
+    steps("measure", state="tuned")
+    steps("measure", state="untuned")
+    steps("back")
+    assert current(host) == "tsc"
+    assert settled(files(host)) == settled(before)
+    call(restore.main, host)
+    assert current(host) == "xen"
+
+
+def test_the_timer_is_wound_up_by_each_step_and_takes_the_host_back(host: FakeKernel, steps: Steps) -> None:
+    before = files(host)
+    steps("begin", abandon_after=300)
+    steps("measure", state="tuned")
+    timers = [line for line in host.commands if line.startswith("systemd-run")]
+    assert len(timers) == 2
+    assert all("--on-active=300" in line for line in timers)
+    assert timers[-1].endswith("/usr/bin/python3 -I /run/nearmetal/prove.pyz abandoned")
+    assert command(["abandoned"], host) == 0
+    assert current(host) == "xen"
+    assert files(host) == before
+    late = steps("measure", state="tuned")
+    assert late["failed"]
+    assert "the experiment ended on the host" in late["msg"]
+    assert current(host) == "xen", "a controller that comes back late changes nothing"
+
+
+def test_a_run_that_begins_again_goes_on_and_another_run_is_refused(host: FakeKernel, steps: Steps) -> None:
+    steps("begin")
+    steps("measure", state="tuned")
+    refused = steps("begin", run="r2")
+    assert "another run of prove" in refused["msg"]
+    assert "r1" in refused["msg"]
+    assert current(host) == "tsc"
+    assert steps("begin")["answer"]["tested"] == ["clocksource.source"]
+    assert current(host) == "xen"
+
+
+def test_what_somebody_sets_meanwhile_is_seen(host: FakeKernel, steps: Steps) -> None:
+    steps("begin")
+    path = f"{host.root}{CURRENT}"
+    answer = steps("measure", state="tuned", command=f"echo xen > {path}")["answer"]
+    assert answer["taken_back"] == ["clock.current is xen, not tsc"]
+
+
+def test_a_load_whose_experiment_ends_is_ended(host: FakeKernel, steps: Steps) -> None:
+    steps("begin")
+    load = steps("measure", state="tuned", command=f"rm {host.root}{STATE}; exec sleep 60")["answer"]["load"]
+    assert load["end"] == "gone"
+    assert load["seconds"] < 30
+
+
+def test_restore_takes_back_in_the_middle(host: FakeKernel, steps: Steps, call: Call) -> None:
+    steps("begin")
+    steps("measure", state="tuned")
+    call(restore.main, host)
+    assert current(host) == "xen"
+
+
+def test_keeping_does_what_tune_does(host: FakeKernel, steps: Steps, call: Call, tmp_path: Path) -> None:
+    steps("begin")
+    steps("measure", state="untuned")
+    assert steps("keep")["changed"]
+    assert current(host) == "tsc"
+    kept = files(host)
+    assert not any("prove" in name for name in kept)
+    other = FakeKernel(tmp_path / "other", files_of("xen_hvm"))
+    call(tune.main, other, **WANTED)
+    tuned = files(other)
+    assert sorted(kept) == sorted(tuned)
+    assert settled(kept)[JOURNAL] == settled(tuned)[JOURNAL]
+
+
+def test_a_tuning_that_cannot_be_kept_is_taken_back(host: FakeKernel, steps: Steps) -> None:
+    steps("begin")
+    (Path(host.root) / "etc").mkdir(exist_ok=True)
+    host.moods[CURRENT] = "ignores"
+    failed = steps("keep")
+    assert failed["failed"]
+    assert current(host) == "xen"
+
+
+def test_states_that_are_the_same_are_refused_and_leave_no_trace(host: FakeKernel, steps: Steps) -> None:
+    before = files(host)
+    same = steps("begin", tune={"concerns": {"clocksource": {"source": "xen"}}})
+    assert same["failed"]
+    assert "there is nothing to compare" in same["msg"]
+    assert files(host) == before
+
+
+def test_only_the_named_knobs_are_switched(host: FakeKernel, steps: Steps) -> None:
+    refused = steps("begin", only=["clocksource.vdso"])
+    assert refused["failed"]
+    assert refused["msg"] == "prove.only has 'clocksource.vdso'; the settings of clocksource are source, tsc_reliable"
+    assert current(host) == "xen"
+
+
+def test_without_a_timer_nothing_begins(host: FakeKernel, steps: Steps) -> None:
+    before = files(host)
+    line = (
+        "systemd-run --quiet --collect --unit=nearmetal-prove --on-active=900 --timer-property=OnUnitInactiveSec=15"
+        " --timer-property=AccuracySec=1 /usr/bin/python3 -I /run/nearmetal/prove.pyz abandoned"
+    )
+    host.moods[line] = "no"
+    failed = steps("begin")
+    assert "no timer could be armed, so nothing was changed" in failed["msg"]
+    assert files(host) == before
