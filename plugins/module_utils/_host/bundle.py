@@ -16,7 +16,7 @@ import re
 import sys
 import zipimport
 from functools import lru_cache
-from typing import Dict, Iterator, List, Optional, Tuple
+from typing import Dict, Iterator, List, Optional, Set, Tuple
 
 UTILS = ("ansible_collections", "nearmetal", "ec2", "plugins", "module_utils")
 _COMMAND = ("_agent", "command")
@@ -58,13 +58,17 @@ def build(version: str) -> bytes:
     own = _own()
     if own is not None:
         return own
-    head = f"#!/usr/bin/python3 -I\n# nearmetal.ec2 agent {identity(version)}\n".encode()
-    return _archive(head, _sources(), packed=True)
+    return _archive(b"#!/usr/bin/python3 -I\n" + mark(version), _sources(), packed=True)
 
 
-@lru_cache(maxsize=1)
-def compiled() -> bytes:
-    """The cache for the Python that runs this: with it a plan costs half the time."""
+def mark(version: str) -> bytes:
+    """A line of the agent, and of its cache: what they are made of."""
+    return f"# nearmetal.ec2 agent {identity(version)}\n".encode()
+
+
+@lru_cache(maxsize=2)
+def compiled(version: str) -> bytes:
+    """The cache for the Python that runs this: with it a plan costs half the time. It begins with its mark."""
     import importlib.util
     import marshal
 
@@ -74,7 +78,7 @@ def compiled() -> bytes:
     for name, data in _sources().items():
         code = compile(data, name, "exec", dont_inherit=True, optimize=2)
         files[f"{name}c"] = head + marshal.dumps(code)
-    return _archive(b"", files, packed=False)  # Python reads each module twice, and would unpack it twice
+    return _archive(mark(version), files, packed=False)  # Python reads each module twice, and would unpack it twice
 
 
 def cache_name() -> str:
@@ -103,10 +107,12 @@ def _sources() -> Dict[str, bytes]:
     """Name in the archive → content, sorted."""
     found: Dict[Tuple[str, ...], bytes] = {}
     todo: List[Tuple[str, ...]] = [_COMMAND]
+    seen: Set[Tuple[str, ...]] = set()
     while todo:
         module = todo.pop()
-        if module in found:
+        if module in seen:
             continue
+        seen.add(module)
         data = _read((*module[:-1], f"{module[-1]}.py"))
         if data is None:
             data = _read((*module, "__init__.py"))

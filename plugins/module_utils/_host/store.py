@@ -47,6 +47,12 @@ def explain(path: str, error: OSError) -> NearmetalError:
     return NearmetalError(f"{path}: {os.strerror(error.errno or 0)}")
 
 
+def is_closed(descriptor: int) -> bool:
+    """Whether it belongs to root (or to the user of a test root), and nobody else may write to it."""
+    state = os.fstat(descriptor)
+    return state.st_uid in (0, os.geteuid()) and not state.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
 def _enter(parent: int, name: str, path: str, create: int | None) -> int:
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
@@ -60,8 +66,7 @@ def _enter(parent: int, name: str, path: str, create: int | None) -> int:
                 f"{path} is a symbolic link or no directory: nearmetal doesn't follow it; remove it and run again"
             ) from None
         raise
-    state = os.fstat(descriptor)
-    if state.st_uid not in (0, os.geteuid()) or state.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+    if not is_closed(descriptor):
         os.close(descriptor)
         raise NearmetalError(f"{path} can be written by others than root: chown root and chmod go-w it, then run again")
     return descriptor
@@ -91,26 +96,38 @@ def directory(host: WritableHost, path: str, create: int | None = None) -> Itera
         os.close(descriptor)
 
 
-def read_file(host: WritableHost, path: str) -> bytes | None:
-    """The bytes of a file of ours; None when it doesn't exist."""
+def open_file(host: WritableHost, path: str) -> int | None:
+    """A descriptor of a regular file of ours; None when it doesn't exist."""
     folder, name = os.path.split(path)
     try:
         with directory(host, folder) as parent:
-            try:
-                descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=parent)
-            except OSError as error:
-                if error.errno == errno.ELOOP:
-                    raise NearmetalError(
-                        f"{path} is a symbolic link, which nearmetal doesn't follow: put the file there or move the"
-                        " link away, and run again"
-                    ) from None
-                raise
-            with os.fdopen(descriptor, "rb") as stream:
-                if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                    raise NearmetalError(f"{path} is no regular file: remove it and run again")
-                data = stream.read(MAX_BYTES + 1)
+            descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=parent)
     except FileNotFoundError:
         return None
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise NearmetalError(
+                f"{path} is a symbolic link, which nearmetal doesn't follow: put the file there or move the link away,"
+                " and run again"
+            ) from None
+        raise explain(path, error) from None
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return descriptor
+    os.close(descriptor)
+    if stat.S_ISDIR(mode):
+        raise explain(path, IsADirectoryError(errno.EISDIR, ""))
+    raise NearmetalError(f"{path} is no regular file: remove it and run again")
+
+
+def read_file(host: WritableHost, path: str) -> bytes | None:
+    """The bytes of a file of ours; None when it doesn't exist."""
+    descriptor = open_file(host, path)
+    if descriptor is None:
+        return None
+    try:
+        with os.fdopen(descriptor, "rb") as stream:
+            data = stream.read(MAX_BYTES + 1)
     except OSError as error:
         raise explain(path, error) from None
     if len(data) > MAX_BYTES:

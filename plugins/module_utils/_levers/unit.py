@@ -56,7 +56,7 @@ class Agent(OnDisk):
             raise NearmetalError(f"the agent {value} can't be made of these sources")
         store.replace_file(host, AGENT, data, mode=0o644, folder_mode=0o755)
         cache = f"{folder}/{bundle.cache_name()}"
-        store.replace_file(host, cache, bundle.compiled(), mode=0o644, folder_mode=0o755)
+        store.replace_file(host, cache, bundle.compiled(version), mode=0o644, folder_mode=0o755)
 
     def obstacle(self, host: WritableHost, where: str) -> str:
         if host.exists(AGENT) and identity(host) is None:

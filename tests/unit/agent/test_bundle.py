@@ -50,7 +50,7 @@ def test_the_agent_runs_by_itself_and_is_made_of_what_it_holds(tmp_path: Path) -
     assert shown.stdout == f"nearmetal.ec2 {VERSION}\n"
     # What it would install in its own place is itself, from its sources and from its cache.
     cache = tmp_path / bundle.cache_name()
-    cache.write_bytes(bundle.compiled())
+    cache.write_bytes(bundle.compiled(VERSION))
     for place in (agent, cache):
         code = (
             f"import sys, zipimport; __loader__ = zipimport.zipimporter({str(agent)!r})\n"
@@ -70,7 +70,7 @@ def test_the_cache_is_used_and_may_be_missing_or_of_another_python(tmp_path: Pat
     (tmp_path / "nearmetal.cpython-36.zip").write_bytes(b"of another time")
     show = [sys.executable, "-I", "-v", agent, "--version"]
     cold = subprocess.run(show, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=True, text=True)
-    (tmp_path / bundle.cache_name()).write_bytes(bundle.compiled())
+    (tmp_path / bundle.cache_name()).write_bytes(bundle.compiled(VERSION))
     warm = subprocess.run(show, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=True, text=True)
     assert cold.stdout == warm.stdout
     assert f"_agent.command' # <zipimporter object \"{agent}/" in cold.stderr

@@ -1,0 +1,44 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The code that Ansible sent, where the host has it already: compiled, beside the agent. PRIVATE to the collection.
+
+Ansible sends sources, which Python compiles in each run anew. On a host with the unit they lie compiled beside the
+agent. Only when those were made of the very sources that were sent, by the same version of Python, and nobody but root
+can have changed them, they are imported; in all other cases the sources are.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import zipimport
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.unit import AGENT
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host import bundle, store
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
+
+
+def prefer(host: WritableHost) -> bool:
+    """Import what isn't imported yet from beside the agent of `host`, if that is the code that was sent."""
+    ours = ".".join(bundle.UTILS)
+    if not isinstance(sys.modules[ours].__loader__, zipimport.zipimporter):
+        return False  # nothing was sent: these are files, which Python itself keeps compiled
+    try:
+        descriptor = store.open_file(host, f"{os.path.dirname(AGENT)}/{bundle.cache_name()}")
+    except NearmetalError:
+        return False
+    if descriptor is None:
+        return False
+    mark = bundle.mark(VERSION)
+    if not store.is_closed(descriptor) or os.pread(descriptor, len(mark), 0) != mark:
+        os.close(descriptor)
+        return False
+    # The file that was looked at, open until the end: another run may put its own in its place meanwhile.
+    archive = f"/proc/self/fd/{descriptor}"
+    for name, module in list(sys.modules.items()):
+        if f"{name}.".startswith(f"{ours}.") and hasattr(module, "__path__"):
+            module.__path__ = [f"{archive}/{name.replace('.', '/')}", *module.__path__]
+    return True
