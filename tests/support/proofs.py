@@ -44,12 +44,16 @@ def start(seed: int = 1, host: str = "db-1", **settings: Any) -> Record:
 
 
 def noisy(effect: float, deviation: float, seed: int = 1, name: str = "requests") -> Load:
-    """A load with white noise that is `effect` faster when tuned; both as shares. Each step has its own noise,
-    whatever came before it, so that a run that is resumed meets the same host."""
+    """A load with white noise that is `effect` faster when tuned; both as shares.
+
+    Each step has its own noise, whatever came before it, so that a run that is resumed meets the same host. The
+    warm-up has none, so that no run ends in it by chance.
+    """
 
     def load(step: Step) -> Tuple[Metric, ...]:
         generator = random.Random(f"{seed} {step}")
-        value = 1000 * (1 + generator.gauss(0, deviation)) * (1 + effect * (step.switch_to == "tuned"))
+        noise = 0.0 if step.phase == "warm_up" else generator.gauss(0, deviation)
+        value = 1000 * (1 + noise) * (1 + effect * (step.switch_to == "tuned"))
         return (Metric(name, value, "requests/s"),)
 
     return load

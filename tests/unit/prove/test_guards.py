@@ -1,0 +1,243 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Guards: what voids a pair, what comes of pairs that are voided, and that no result has a say in it."""
+
+from __future__ import annotations
+
+import random
+from typing import Any, Callable, Dict, Optional
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.guards import GUARDS, fired
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history import history_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import Metric
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import order
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Measurement, Sample
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.step import Step, next_step
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import verdict
+
+from tests.support.proofs import CPUS, SECONDS, measured, noisy, run, start
+
+Change = Callable[[Measurement], Measurement]
+
+
+def later(**more: Any) -> Change:
+    """Counters after the load that are so much higher than on a quiet host; a text replaces its field."""
+
+    def change(measurement: Measurement) -> Measurement:
+        after = measurement.after
+        assert after is not None
+        fields: Dict[str, Any] = {
+            name: value if isinstance(value, (str, dict)) else getattr(after, name) + value
+            for name, value in more.items()
+        }
+        return measurement._replace(after=after._replace(**fields))
+
+    return change
+
+
+ALL = CPUS * SECONDS
+# One disturbance per guard, just beyond its limit, and one just within it.
+BEYOND: "Dict[str, Change]" = {
+    "steal": later(cpu_steal=0.0101 * ALL - 0.001 * SECONDS),
+    "foreign_cpu": later(cpu_foreign=0.0501 * ALL - 0.01 * SECONDS),
+    "throttled": later(throttled=1),
+    "swap": later(swapped=1),
+    "clock": later(host_seconds=0.32),
+    "reboot": later(boot_id="5c1b9d0e-0000-4000-8000-000000000002"),
+    "allowance": later(allowances={"bw_in_allowance_exceeded": 3, "pps_allowance_exceeded": 1}),
+    "state": lambda measurement: measurement._replace(state_lost="vm.swappiness is 60 where 1 was set"),
+    "generator": lambda measurement: measurement._replace(generator_busy=0.51),
+    "load": lambda measurement: measurement._replace(metrics=(), error="exit status 1: connection refused"),
+}
+WITHIN: "Dict[str, Change]" = {
+    "steal": later(cpu_steal=0.0099 * ALL - 0.001 * SECONDS),
+    "foreign_cpu": later(cpu_foreign=0.0499 * ALL - 0.01 * SECONDS),
+    "clock": later(host_seconds=0.30),
+    "clock that lags": later(host_seconds=-0.30),
+    "generator": lambda measurement: measurement._replace(generator_busy=0.5),
+    "nothing known": lambda measurement: measurement._replace(before=None, after=None),
+    "counters that fell": later(cpu_steal=-5.0, throttled=-3, swapped=-9),
+    "a counter that is new": later(allowances={"conntrack_allowance_exceeded": 9}),
+}
+
+
+def judged(change: Change) -> "list[str]":
+    """The guards that fire in the second of two measurements, which is changed."""
+    first, second = (
+        measured(Step("measure", "pair", 1, 1, state, state), index, (Metric("requests", 1000.0),))
+        for index, state in enumerate(("untuned", "tuned"))
+    )
+    settings = start().start.settings
+    return [firing.guard for firing in fired(change(second), first, first.metrics, settings)]
+
+
+@pytest.mark.parametrize("guard", sorted(BEYOND))
+def test_a_guard_fires_beyond_its_limit(guard: str) -> None:
+    assert judged(BEYOND[guard]) == [guard]
+
+
+@pytest.mark.parametrize("name", sorted(WITHIN))
+def test_no_guard_fires_within_its_limit(name: str) -> None:
+    assert judged(WITHIN[name]) == []
+
+
+def test_guards_between_two_measurements() -> None:
+    def shifted(seconds: float) -> Change:
+        def change(measurement: Measurement) -> Measurement:
+            moved = measurement._replace(began=measurement.began + seconds, ended=measurement.ended + seconds)
+            assert moved.after is not None
+            return moved._replace(after=moved.after._replace(host_seconds=moved.after.host_seconds + seconds))
+
+        return change
+
+    def rebooted(measurement: Measurement) -> Measurement:
+        assert measurement.before is not None
+        before = measurement.before._replace(boot_id="5c1b9d0e-0000-4000-8000-000000000002")
+        return later(boot_id=before.boot_id)(measurement)._replace(before=before)
+
+    assert judged(shifted(890)) == []
+    assert judged(shifted(900)) == ["pause"]
+    assert judged(shifted(-3)) == ["pause"]  # the controller's clock was set back
+    assert judged(rebooted) == ["reboot"]
+    other = (Metric("requests", 5.0), Metric("p99", 1.0))
+    assert judged(lambda measurement: measurement._replace(metrics=other)) == ["load"]
+    assert judged(lambda measurement: measurement._replace(metrics=(Metric("requests", 1.0, "kB"),))) == ["load"]
+    assert set(BEYOND) | {"pause"} == set(GUARDS)
+
+
+@pytest.mark.parametrize("guard", sorted(set(BEYOND) - {"clock"}))  # it fires again when the clock is right again
+def test_a_pair_in_which_a_guard_fires_is_repeated_with_a_coin_of_its_own(guard: str) -> None:
+    def disturb(step: Step, measurement: Measurement) -> Measurement:
+        return BEYOND[guard](measurement) if step[1:4] in (("sham", 2, 1), ("pair", 3, 1)) else measurement
+
+    record = run(noisy(0.05, 0.02), disturb, seed=8)
+    found = verdict(record)
+    assert (found.verdict, dict(found.repeated)) == ("better", {guard: 2})
+    assert sum(found.repeated_in.values()) == 2
+    tries = [(each.attempt, each.state) for each in record.measurements if each[:2] == ("pair", 3)]
+    # The first attempt ends with the measurement that was voided; the second one has both states.
+    assert tries == [
+        (1, order(8, "db-1", "pair", 3, 1)[0]),
+        *((2, state) for state in order(8, "db-1", "pair", 3, 2)),
+    ]
+
+
+@pytest.mark.parametrize("guard", sorted(BEYOND))
+def test_a_guard_that_fires_always_ends_the_run_by_its_name(guard: str) -> None:
+    def disturb(step: Step, measurement: Measurement) -> Measurement:
+        if step.phase != "pair":
+            return measurement
+        if guard == "clock":  # that runs too fast, by 5 %
+            return later(host_seconds=0.05 * (measurement.began - 1_790_000_000.0))(measurement)
+        return BEYOND[guard](measurement)
+
+    found = verdict(run(noisy(0.05, 0.02), disturb, seed=8))
+    assert found.verdict == ("capped" if guard == "allowance" else "not_quiet")
+    assert "4 of 7 pairs had to be repeated" in found.reasons[0]
+    assert GUARDS[guard] in found.reasons[0]
+    assert (found.over, found.keep, found.pairs) == (True, False, 0)
+
+
+def test_a_host_that_is_not_quiet_from_the_start() -> None:
+    found = verdict(run(noisy(0.05, 0.02), lambda step, measurement: BEYOND["steal"](measurement), seed=8))
+    assert found.verdict == "not_quiet"
+    assert found.reasons == (f"the warm-up was disturbed by {GUARDS['steal']}",)
+
+
+def test_a_guard_that_fires_in_the_tuned_state_alone() -> None:
+    def always(step: Step, measurement: Measurement) -> Measurement:
+        return BEYOND["swap"](measurement) if step.switch_to == "tuned" else measurement
+
+    found = verdict(run(noisy(0.05, 0.02), always, seed=8))
+    assert found.verdict == "not_quiet"
+    assert found.reasons[0].endswith("swapping, each time in the tuned state")
+
+
+@pytest.mark.parametrize(("effect", "looks"), [(0.025, "better"), (-0.025, "worse"), (0.0, "the same")])
+def test_pairs_that_are_a_selection_give_no_verdict(effect: float, looks: str) -> None:
+    # Six attempts voided in the tuned state, none in the other: a fair coin does so in 1 of 32 runs.
+    def often(step: Step, measurement: Measurement) -> Measurement:
+        voided = step.switch_to == "tuned" and step.phase == "pair" and step.pair % 2 and step.attempt == 1
+        return BEYOND["throttled"](measurement) if voided and step.pair < 12 else measurement
+
+    record = run(noisy(effect, 0.03, 4), often, seed=21, pairs=200)
+    found = verdict(record)
+    assert found.repeated_in == {"untuned": 0, "tuned": 6}
+    assert found.verdict == "unclear"
+    assert f"(they look {looks})" in found.reasons[0]
+    assert "guards voided more attempts in the tuned state than chance explains" in found.reasons[0]
+    assert not found.keep
+
+
+def test_an_exceeded_allowance_is_never_no_effect() -> None:
+    def once(step: Step, measurement: Measurement) -> Measurement:
+        return BEYOND["allowance"](measurement) if step[1:4] == ("pair", 2, 1) else measurement
+
+    assert verdict(run(noisy(0.0, 0.01), seed=3)).verdict == "same"
+    found = verdict(run(noisy(0.0, 0.01), once, seed=3))
+    assert found.verdict == "capped"
+    assert "allowance was exceeded" in found.reasons[0]
+    assert verdict(run(noisy(0.05, 0.01), once, seed=3)).verdict == "better"
+    assert verdict(run(noisy(-0.05, 0.01), once, seed=3)).verdict == "worse"
+
+
+def test_a_clock_that_steps_and_a_host_that_reboots_cost_a_pair_each() -> None:
+    def disturb(step: Step, measurement: Measurement) -> Measurement:
+        if len_of(measurement) >= 9:  # the host's clock is set forward by a minute, for good
+            measurement = later(host_seconds=60.0)(measurement)
+        if len_of(measurement) >= 13:  # and later the host boots again
+            assert measurement.before is not None
+            boot = "5c1b9d0e-0000-4000-8000-000000000002"
+            measurement = later(boot_id=boot)(measurement)._replace(before=measurement.before._replace(boot_id=boot))
+        return measurement
+
+    def len_of(measurement: Measurement) -> int:
+        return round((measurement.began - 1_790_000_000.0) / 12)
+
+    found = verdict(run(noisy(0.05, 0.02), disturb, seed=8))
+    assert found.verdict == "better"
+    assert sum(found.repeated.values()) <= 2
+    assert "clock" in found.repeated
+
+
+@pytest.mark.parametrize("seed", range(10, 18))
+def test_no_result_has_a_say_in_what_counts(seed: int) -> None:
+    # The same disturbances with all values different: the same attempts are voided, as long as both runs go on.
+    generator = random.Random(seed)
+    voided = {
+        (pair, attempt): generator.choice(sorted(BEYOND))
+        for pair in range(41)
+        for attempt in (1, 2)
+        if generator.random() < 0.15
+    }
+
+    def disturb(step: Step, measurement: Measurement) -> Measurement:
+        guard: Optional[str] = voided.get((step.pair, step.attempt)) if step.phase == "pair" else None
+        return BEYOND[guard](measurement) if guard else measurement
+
+    def wild(step: Step) -> "tuple[Metric, ...]":
+        (metric,) = noisy(0.0, 0.02, seed)(step)
+        outlier = step.phase == "pair" and random.Random(f"{seed} {step}").random() < 0.2
+        return (metric._replace(value=metric.value * (1e4 if outlier else 1)),)
+
+    calm, other = (history_of(run(load, disturb, seed=seed)) for load in (noisy(0.0, 0.02, seed), wild))
+    counts = [[(each[1:3], each.valid) for each in history.pairs if each.over] for history in (calm, other)]
+    shorter = min(map(len, counts))
+    assert shorter >= 4
+    assert counts[0][:shorter] == counts[1][:shorter]
+
+
+def test_guards_without_counters_are_named() -> None:
+    def blind(step: Step, measurement: Measurement) -> Measurement:
+        sample = Sample(boot_id="1", host_seconds=1.0, throttled=0)
+        return (
+            measurement._replace(before=None, after=None)
+            if step.phase == "pair"
+            else measurement._replace(before=sample, after=sample._replace(host_seconds=measurement.ended))
+        )
+
+    assert verdict(run(noisy(0.05, 0.02), blind, seed=8)).unwatched == ("steal", "foreign_cpu", "swap", "allowance")
+    assert verdict(run(noisy(0.05, 0.02), seed=8)).unwatched == ()
+    assert next_step(start()).phase == "warm_up"

@@ -1,0 +1,183 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What prove promises, over thousands of simulated runs: it is wrong in at most one of twenty, whatever the noise."""
+
+from __future__ import annotations
+
+import math
+import random
+from typing import Callable, Dict, Iterator, List
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.evidence import NEEDED, most, path
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.interval import interval
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import Metric
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import order
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import SHAM
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.step import Step
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import verdict
+
+from tests.support.proofs import noisy, run
+
+RUNS, PAIRS = 2000, 40
+THREE_DEVIATIONS = 3 * math.sqrt(0.05 * 0.95 / RUNS)
+
+
+def white(generator: random.Random) -> "Iterator[float]":
+    """Each slot by itself."""
+    while True:
+        yield generator.gauss(0, 0.05)
+
+
+def drift(generator: random.Random) -> "Iterator[float]":
+    """Slow waves: each slot is much like the one before it."""
+    level = generator.gauss(0, 0.05)
+    while True:
+        yield level
+        level = 0.95 * level + generator.gauss(0, 0.05 * math.sqrt(1 - 0.95**2))
+
+
+def neighbour(generator: random.Random) -> "Iterator[float]":
+    """Another guest takes 12 % for spells."""
+    busy = generator.random() < 0.3
+    while True:
+        yield math.log(0.88) * busy + generator.gauss(0, 0.01)
+        busy = generator.random() > 0.15 if busy else generator.random() < 0.07
+
+
+def trend(generator: random.Random) -> "Iterator[float]":
+    """A tenth less at the end of the run, as credits run out."""
+    for slot in range(2 * PAIRS):
+        yield math.log(1 - 0.1 * slot / (2 * PAIRS)) + generator.gauss(0, 0.02)
+
+
+def spikes(generator: random.Random) -> "Iterator[float]":
+    """A tenth of the slots lose 5 to 40 %."""
+    while True:
+        lost = generator.uniform(0.05, 0.4) if generator.random() < 0.1 else 0.0
+        yield math.log(1 - lost) + generator.gauss(0, 0.02)
+
+
+def every_second(generator: random.Random) -> "Iterator[float]":
+    """Something recurs at every second slot: fatal to a fixed order."""
+    slot = 0
+    while True:
+        slot += 1
+        yield (0.05 if slot % 2 else -0.05) + generator.gauss(0, 0.02)
+
+
+NOISES: "Dict[str, Callable[[random.Random], Iterator[float]]]" = {
+    function.__name__: function for function in (white, drift, neighbour, trend, spikes, every_second)
+}
+
+
+def differences(noise: "Iterator[float]", seed: int, effect: float, pairs: int) -> "List[float]":
+    """The pairs of one run, in the order of its coins."""
+    found = []
+    for pair in range(1, pairs + 1):
+        values = {state: next(noise) for state in order(seed, "db-1", "pair", pair, 1)}
+        found.append(values["tuned"] - values["untuned"] + effect)
+    return found
+
+
+@pytest.mark.parametrize("name", sorted(NOISES))
+def test_without_effect_a_run_is_wrong_in_at_most_one_of_twenty_whatever_the_noise(name: str) -> None:
+    # 'better' needs the evidence above zero to reach 20, 'worse' that below; the interval misses the truth at no other
+    # time. It is looked at after each pair, and never stopped early: what a run could do wrong at most.
+    wrong = {"better": 0, "worse": 0}
+    for seed in range(RUNS):
+        found = differences(NOISES[name](random.Random(f"{name} {seed}")), seed, 0.0, PAIRS)
+        above, below = most(found)
+        wrong["better"] += above >= math.log(NEEDED)
+        wrong["worse"] += below >= math.log(NEEDED)
+        if seed < 20:
+            assert all(math.isfinite(side) for step in path(found) for side in step)
+            span = interval(found)
+            assert (span.low < 0 < span.high) == (max(above, below) < math.log(NEEDED))
+    assert sum(wrong.values()) <= (0.05 + THREE_DEVIATIONS) * RUNS
+    # Each direction has half of it.
+    assert max(wrong.values()) <= (0.025 + THREE_DEVIATIONS) * RUNS
+
+
+def test_an_effect_of_five_percent_is_found_in_nine_of_ten_runs() -> None:
+    seen = missed = 0
+    for seed in range(RUNS):
+        generator = random.Random(f"effect {seed}")
+        noise = (generator.gauss(0, 0.02) for _slot in range(2 * PAIRS))
+        found = differences(noise, seed, math.log(1.05), PAIRS)
+        above, below = most(found)
+        seen += above >= math.log(NEEDED)
+        missed += below >= math.log(NEEDED)
+    assert seen >= 0.9 * RUNS
+    assert missed == 0
+
+
+def test_whole_runs_find_what_is_there() -> None:
+    # Through the record, as the caller goes: warm-up, sham pairs, pairs, verdict.
+    words = {
+        effect: [verdict(run(noisy(effect, 0.02, seed), seed=seed)) for seed in range(12)]
+        for effect in (0.0, 0.06, -0.06)
+    }
+    assert [each.verdict for each in words[0.06]].count("better") >= 11
+    assert [each.verdict for each in words[-0.06]].count("worse") >= 11
+    assert {each.verdict for each in words[0.0]} <= {"same", "unclear", "better", "worse"}
+    assert [each.verdict for each in words[0.0]].count("same") >= 6
+    for effect, found in words.items():
+        spans = [(each.metrics[0].low, each.metrics[0].high) for each in found if each.pairs >= 6]
+        assert len(spans) >= 11
+        assert sum(low < 100 * effect < high for low, high in spans) >= len(spans) - 1
+
+
+def test_swapped_labels_turn_every_sign() -> None:
+    def swapped(step: Step) -> "tuple[Metric, ...]":
+        turned = {"tuned": "untuned", "untuned": "tuned"}
+        other = step._replace(state=turned[step.state])
+        return noisy(0.04, 0.02, 9)(other._replace(switch_to=other.state) if step.phase == "pair" else other)
+
+    straight = verdict(run(noisy(0.04, 0.02, 9), seed=9))
+    turned = verdict(run(swapped, seed=9))
+    assert (straight.verdict, turned.verdict) == ("better", "worse")
+    assert straight.pairs == turned.pairs
+    first, second = straight.metrics[0], turned.metrics[0]
+    for name, counterpart in (("change", "change"), ("low", "high"), ("high", "low")):
+        ratio = (1 + getattr(first, name) / 100) * (1 + getattr(second, counterpart) / 100)
+        assert ratio == pytest.approx(1)
+    assert first.evidence == pytest.approx(second.evidence)
+
+
+def test_a_metric_of_which_less_is_better_has_the_same_verdict_and_its_own_sign() -> None:
+    def latency(step: Step) -> "tuple[Metric, ...]":
+        (metric,) = noisy(0.04, 0.02, 9)(step)
+        return (Metric("p99", 1e6 / metric.value, "ms", "smaller"),)
+
+    larger = verdict(run(noisy(0.04, 0.02, 9), seed=9))
+    smaller = verdict(run(latency, seed=9))
+    assert (larger.verdict, smaller.verdict) == ("better", "better")
+    assert smaller.metrics[0].high < 0 < larger.metrics[0].low
+    assert smaller.metrics[0].low < smaller.metrics[0].change < smaller.metrics[0].high
+    assert larger.metrics[0].evidence == pytest.approx(smaller.metrics[0].evidence)
+
+
+def test_no_difference_at_all_is_the_same() -> None:
+    found = verdict(run(lambda step: (Metric("requests", 1000.0),), seed=3))
+    assert found.verdict == "same"
+    assert (found.metrics[0].change, found.noise, found.smallest_visible) == (0.0, 0.0, 0.0)
+
+
+def test_a_load_that_knows_its_label_in_sham_pairs_gets_no_verdict() -> None:
+    def biased(step: Step) -> "tuple[Metric, ...]":
+        (metric,) = noisy(0.0, 0.001, 4)(step)
+        return (metric._replace(value=metric.value * (1.03 if step.state == "tuned" else 1)),)
+
+    record = run(biased, seed=4)
+    found = verdict(record)
+    assert found.verdict == "unclear"
+    assert "sham pairs, in which nothing was changed, differ" in found.reasons[0]
+    assert (found.sham.pairs, found.pairs, found.over, found.keep) == (6, 0, True, False)
+    assert found.sham.low > 0
+    # By chance alone that happens to 1 of 32 runs, and most need no more than three sham pairs.
+    shams = [verdict(run(noisy(0.0, 0.02, seed), seed=seed, most=20)).sham.pairs for seed in range(100)]
+    assert shams.count(3) == pytest.approx(75, abs=3 * math.sqrt(100 * 0.75 * 0.25))
+    assert shams.count(6) <= 100 / 16 + 3 * math.sqrt(100 / 16)
+    assert SHAM in {measurement.phase for measurement in record.measurements}
