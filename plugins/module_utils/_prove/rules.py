@@ -20,7 +20,7 @@ CAPPED, NOT_QUIET, UNSAFE = "capped", "not_quiet", "unsafe"
 VERDICTS = (BETTER, WORSE, SAME, UNCLEAR, CAPPED, NOT_QUIET, UNSAFE)
 
 WINDOW, MOST_WARM_UPS = 3, 5
-FEWEST_SHAMS, MOST_SHAMS = 3, 6
+FEWEST_SHAMS, MOST_SHAMS = 3, 8
 # A host isn't quiet when so many attempts don't count, and they are more than a third.
 MANY_REPEATED, REPEATED_SHARE = 4, 1 / 3
 # Guards that fire in one state more often than a fair coin does in 1 of 20 runs make its pairs a selection.
@@ -91,9 +91,9 @@ def margin_of(settings: Settings) -> float:
 
 
 def shams_done(history: History) -> bool:
-    """Whether enough sham pairs were measured: three, or up to six while all of their differences have one sign.
+    """Whether enough sham pairs were measured: three, or up to eight while all of their differences have one sign.
 
-    Three can't exclude anything: a coin gives them one sign in 1 of 4 runs. Six of one sign come in 1 of 32 runs.
+    Three can't exclude anything: a coin gives them one sign in 1 of 4 runs. Eight of one sign come in 1 of 128 runs.
     """
     found = differences(history.shams, history.primary)
     return len(found) >= (MOST_SHAMS if _one_sign(found) else FEWEST_SHAMS)

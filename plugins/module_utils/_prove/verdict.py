@@ -22,6 +22,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics impor
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import TUNED, UNTUNED
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Record
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.rules import BETTER, CAPPED, SAME, UNCLEAR, WORSE
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import FEWEST_PAIRS
 
 _WORDS = {BETTER: "better", WORSE: "worse", SAME: "the same"}
 
@@ -86,7 +87,7 @@ def verdict(record: Record) -> Verdict:
     answer, others = _answer(record, history)
     found = differences(history.pairs, history.primary) if _measured(history) else []
     shams = differences(history.shams, history.primary) if _measured(history) else []
-    deviation = forecast.noise(found if len(found) >= rules.MOST_SHAMS else [*shams, *found])
+    deviation = forecast.noise(found if len(found) >= FEWEST_PAIRS else [*shams, *found])
     seconds = forecast.seconds_of_pair([*history.shams, *history.pairs])
     over = rules.ends(record, history)
     metrics = _comparisons(record, history)

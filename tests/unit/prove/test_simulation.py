@@ -174,10 +174,10 @@ def test_a_load_that_knows_its_label_in_sham_pairs_gets_no_verdict() -> None:
     found = verdict(record)
     assert found.verdict == "unclear"
     assert "sham pairs, in which nothing was changed, differ" in found.reasons[0]
-    assert (found.sham.pairs, found.pairs, found.over, found.keep) == (6, 0, True, False)
+    assert (found.sham.pairs, found.pairs, found.over, found.keep) == (8, 0, True, False)
     assert found.sham.low > 0
-    # By chance alone that happens to 1 of 32 runs, and most need no more than three sham pairs.
+    # By chance alone that happens to 1 of 128 runs, and most need no more than three sham pairs.
     shams = [verdict(run(noisy(0.0, 0.02, seed), seed=seed, most=20)).sham.pairs for seed in range(100)]
     assert shams.count(3) == pytest.approx(75, abs=3 * math.sqrt(100 * 0.75 * 0.25))
-    assert shams.count(6) <= 100 / 16 + 3 * math.sqrt(100 / 16)
+    assert shams.count(8) <= 100 / 64 + 3 * math.sqrt(100 / 64)
     assert SHAM in {measurement.phase for measurement in record.measurements}
