@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Iterable, Mapping, Tuple, Union
+from typing import Any, Mapping, Tuple, Union
 
 # A value of a knob: None means "absent". A mapping is a table (queue -> CPUs, cpu -> state).
 Value = Union[None, bool, int, str, Mapping[str, Any]]
@@ -104,6 +104,7 @@ class Wanted:
             return "auto"
         return self.by.get(option, "user")
 
-    def of_entry(self, within: str, names: Iterable[str]) -> Wanted:
-        """What is wanted of one device: `names` are the options that an entry of the list option `within` gives it."""
-        return replace(self, by={**self.by, **dict.fromkeys(names, self.wanted_by(within))})
+    def of_entry(self, within: str, given: Mapping[str, Any]) -> Wanted:
+        """What is wanted of one device, to which an entry of the list option `within` gives these options."""
+        by = {**self.by, **dict.fromkeys(given, self.wanted_by(within))}
+        return replace(self, options={**self.options, **given}, by=by)

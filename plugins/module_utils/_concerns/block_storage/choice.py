@@ -117,7 +117,7 @@ def wishes(block: BlockFacts, wanted: Wanted) -> Wishes:
         texts = {**(kinds[disk.kind] if disk.layer != STACKED else {}), **own.get(disk.name, {})}
         found[disk.name] = {name: text for name, text in texts.items() if _belongs(disk, name)}
     by_disk = {
-        disk.name: wanted.of_entry("disks", (*of_kind.get(disk.kind, ()), *own.get(disk.name, ())))
+        disk.name: wanted.of_entry("disks", {**of_kind.get(disk.kind, {}), **own.get(disk.name, {})})
         for disk in block.disks
     }
     hidden = any(disk.layer == PATH and found[disk.name] for disk in block.disks)

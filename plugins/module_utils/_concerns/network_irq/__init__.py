@@ -102,7 +102,7 @@ def _decide(facts: Facts, wanted: Wanted) -> Decision:
     queues, counts = _queues(network, chosen)
     pinned, assigned = _policy(facts, network, topology, chosen, counts, wanted)
     placed = project(facts, pinned.actions).network or network
-    steered = steering.plan_steering(facts, steering.Scene(placed, topology, counts, assigned), chosen, wanted)
+    steered = steering.plan_steering(facts, steering.Scene(placed, topology, counts, assigned), chosen)
     plan = joined(queues, pinned, steered)
     again = Plan(replan=any(finding.status != "advice" for finding in plan.findings))
     downs = [interfaces(NAME, nic.place).says("advice", f"{nic.name} is down: nothing to place") for nic in down]
@@ -162,32 +162,33 @@ def _policy(
 ) -> Tuple[Plan, Dict[str, Tuple[int, ...]]]:
     """The plan for affinities, and per place the CPU of each queue as it will be."""
     plans: List[Plan] = []
-    ours: List[Tuple[Nic, str]] = []
+    ours: List[Choice] = []
     for choice in chosen:
         policy = _POLICY.value(choice)
         refusal = _refusal(facts, network, topology, choice, counts, wanted)
         if refusal is not None:
             plans.append(refusal)
         elif policy == "kernel":
-            plans.append(_to_kernel(network, choice.nic, counts, wanted))
+            plans.append(_to_kernel(network, choice, counts))
         elif policy is not None:
-            ours.append((choice.nic, policy))
+            ours.append(choice)
     every = wanted.get("policy") not in (None, "irqbalance", "kernel")
-    placed = [nic for nic, _policy in ours]
+    placed = [choice.nic for choice in ours]
     banned, free = irqbalance.plan_ban(facts, placed, [nic for nic in network.nics if nic not in placed], every, wanted)
     if not free:
-        return joined(*plans, _waiting(network, ours, banned)), {}
+        return joined(*plans, _waiting(network, placed, banned)), {}
     plans.append(banned)
     found = _assign(network, topology, ours, counts, wanted)
-    for nic, policy in ours:
+    for choice in ours:
+        nic = choice.nic
         now = dict(network.affinity.get(nic.place, {}))
         goal = table(nic, found[nic.place])
         reason = "a CPU for each queue, cores of its node first; of a mask of several the kernel would use only one"
-        if policy == "dedicated":
+        if _POLICY.value(choice) == "dedicated":
             reason = "the interrupts of all queues on a few cores, the others are for the application"
         present = {label: now[label] for label in goal if label in now}
-        plans.append(of_nic(_POLICY, nic).change(wanted, present, goal, reason))
-    if any(policy == "dedicated" for _nic, policy in ours):
+        plans.append(of_nic(_POLICY, nic).change(choice.wanted, present, goal, reason))
+    if any(_POLICY.value(choice) == "dedicated" for choice in ours):
         plans.append(compute.plan_compute(facts, topology, found, wanted))
     return joined(*plans), {place: tuple(cpus_of.values()) for place, cpus_of in found.items()}
 
@@ -228,41 +229,43 @@ def _refusal(
     return None
 
 
-def _waiting(network: NetworkFacts, ours: List[Tuple[Nic, str]], banned: Plan) -> Plan:
+def _waiting(network: NetworkFacts, nics: List[Nic], banned: Plan) -> Plan:
     """What to say of NICs that irqbalance doesn't leave alone yet."""
     last = banned.findings[-1]
     findings = []
-    for nic, _policy in ours:
+    for nic in nics:
         now = dict(network.affinity.get(nic.place, {}))
         findings.append(replace(of_nic(_POLICY, nic).finding(last.status, last.reason, now), owner="irqbalance"))
     return joined(banned if last.status != "refused" else Plan(), Plan(findings=tuple(findings)))
 
 
-def _to_kernel(network: NetworkFacts, nic: Nic, counts: Mapping[str, int], wanted: Wanted) -> Plan:
-    default, knob = network.default_affinity, of_nic(_POLICY, nic)
+def _to_kernel(network: NetworkFacts, choice: Choice, counts: Mapping[str, int]) -> Plan:
+    nic, default = choice.nic, network.default_affinity
+    knob = of_nic(_POLICY, nic)
     if default is None:
         return knob.says("unknown", "the kernel's own choice can't be read")
     now = dict(network.affinity.get(nic.place, {}))
     goal = dict.fromkeys(labels(nic, counts[nic.place]), default)
-    return knob.change(wanted, {label: now[label] for label in goal if label in now}, goal, "the kernel's own choice")
+    present = {label: now[label] for label in goal if label in now}
+    return knob.change(choice.wanted, present, goal, "the kernel's own choice")
 
 
 def _assign(
     network: NetworkFacts,
     topology: TopologyFacts,
-    ours: List[Tuple[Nic, str]],
+    ours: List[Choice],
     counts: Mapping[str, int],
     wanted: Wanted,
 ) -> Dict[str, Dict[int, int]]:
     few = allowed = _allowed(network, topology, wanted)
     if wanted.get("irq_cpus") is None:
-        few = dedicated(topology, allowed, [nic.node for nic, policy in ours if policy == "dedicated"])
+        nodes = [choice.nic.node for choice in ours if _POLICY.value(choice) == "dedicated"]
+        few = dedicated(topology, allowed, nodes)
     found: Dict[str, Dict[int, int]] = {}
-    for policy, usable in (("dedicated", few), ("", allowed)):
+    for apart, usable in ((True, few), (False, allowed)):
+        nics = [choice.nic for choice in ours if (_POLICY.value(choice) == "dedicated") is apart]
         demands = [
-            Demand(nic.place, nic.node, counts[nic.place], _pinned(network, nic, counts[nic.place]))
-            for nic, name in ours
-            if (name == "dedicated") == bool(policy)
+            Demand(nic.place, nic.node, counts[nic.place], _pinned(network, nic, counts[nic.place])) for nic in nics
         ]
         found.update(spread(topology, usable, demands))
     return found

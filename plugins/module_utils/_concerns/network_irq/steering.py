@@ -84,22 +84,22 @@ class Scene(NamedTuple):
         return usable & frozenset(cpu for node in nodes for cpu in node.cpus) if nodes else usable
 
 
-def plan_steering(facts: Facts, scene: Scene, chosen: Tuple[Choice, ...], wanted: Wanted) -> Plan:
+def plan_steering(facts: Facts, scene: Scene, chosen: Tuple[Choice, ...]) -> Plan:
     """The plan for RPS, RFS and XPS of each NIC."""
     plans: List[Plan] = []
-    entries: List[int] = []
+    entries: List[Tuple[int, Wanted]] = []
     for choice in chosen:
         helpers, why = _helpers(facts, scene, choice)
         if choice.get("rps") is not None:
-            plans.append(_rps(scene, choice, helpers, why, wanted))
+            plans.append(_rps(scene, choice, helpers, why))
         if choice.get("rfs") is not None:
-            change, number = _rfs(scene, choice, any(helpers.values()), why, wanted)
+            change, number = _rfs(scene, choice, any(helpers.values()), why)
             plans.append(change)
-            entries.append(number)
+            entries.append((number, choice.wanted))
         if choice.get("xps") is not None:
-            plans.append(_xps(scene, choice, wanted))
+            plans.append(_xps(scene, choice))
     if entries:
-        plans.append(_entries(facts, max(entries), wanted))
+        plans.append(_entries(facts, *max(entries, key=lambda entry: entry[0])))
     return joined(*plans)
 
 
@@ -123,7 +123,7 @@ def _helpers(facts: Facts, scene: Scene, choice: Choice) -> Tuple[Dict[int, Tupl
     return found, f"{queues} queue{'s' * (queues != 1)} for {online} CPUs: those without interrupts{where} help"
 
 
-def _rps(scene: Scene, choice: Choice, helpers: Dict[int, Tuple[int, ...]], why: str, wanted: Wanted) -> Plan:
+def _rps(scene: Scene, choice: Choice, helpers: Dict[int, Tuple[int, ...]], why: str) -> Plan:
     knob, requested = of_nic(_RPS, choice.nic), _RPS.value(choice)
     queues = scene.counts.get(knob.place, 0)
     present = scene.network.rps.get(knob.place, {})
@@ -132,7 +132,7 @@ def _rps(scene: Scene, choice: Choice, helpers: Dict[int, Tuple[int, ...]], why:
     if requested == "kernel":
         helpers, why = {}, "the kernel's own choice: off"
     elif requested != "auto":
-        named = cpu_list("network_irq.rps", requested, scene.topology, wanted.stored)
+        named = cpu_list("network_irq.rps", requested, scene.topology, choice.wanted.stored)
         helpers = dict.fromkeys(range(queues), named)
         why = "the CPUs that were asked for" if named else f"off: none of {requested} is online any more"
         if queues >= len(scene.topology.cpus_online or ()):
@@ -143,10 +143,10 @@ def _rps(scene: Scene, choice: Choice, helpers: Dict[int, Tuple[int, ...]], why:
             reason = f"isolcpus= or nohz_full= keeps CPU {idle} free of work: the kernel gives it no packets"
             return knob.says("refused", reason, dict(present), requested)
     goal = {f"rx-{queue}": listed(helpers.get(queue, ())) for queue in range(queues)}
-    return knob.change(wanted, _of(present, goal), goal, why)
+    return knob.change(choice.wanted, _of(present, goal), goal, why)
 
 
-def _rfs(scene: Scene, choice: Choice, helped: bool, why: str, wanted: Wanted) -> Tuple[Plan, int]:
+def _rfs(scene: Scene, choice: Choice, helped: bool, why: str) -> Tuple[Plan, int]:
     """The plan for a NIC's flow tables, and the size that the host's table needs for it."""
     knob, requested = of_nic(_RFS, choice.nic), _RFS.value(choice)
     queues = scene.counts.get(knob.place, 0)
@@ -159,7 +159,7 @@ def _rfs(scene: Scene, choice: Choice, helped: bool, why: str, wanted: Wanted) -
     else:
         total, reason = _count(requested), "the number of flows that was asked for"
     goal = {f"rx-{queue}": rounded(total // queues) for queue in range(queues)}
-    return knob.change(wanted, _of(present, goal), goal, reason), rounded(total)
+    return knob.change(choice.wanted, _of(present, goal), goal, reason), rounded(total)
 
 
 def _entries(facts: Facts, number: int, wanted: Wanted) -> Plan:
@@ -170,7 +170,7 @@ def _entries(facts: Facts, number: int, wanted: Wanted) -> Plan:
     return _ENTRIES.change(wanted, present, str(number), reason)
 
 
-def _xps(scene: Scene, choice: Choice, wanted: Wanted) -> Plan:
+def _xps(scene: Scene, choice: Choice) -> Plan:
     knob, requested = of_nic(_XPS, choice.nic), _XPS.value(choice)
     queues = scene.counts.get(knob.place, 0)
     online = tuple(scene.topology.cpus_online or ())
@@ -180,7 +180,7 @@ def _xps(scene: Scene, choice: Choice, wanted: Wanted) -> Plan:
         return knob.says(status, "one transmit queue: nothing to choose")
     if requested == "kernel":
         goal = {f"tx-{queue}": "" for queue in range(queues)}
-        return knob.change(wanted, _of(present, goal), goal, "the kernel's own choice: by the hash of the flow")
+        return knob.change(choice.wanted, _of(present, goal), goal, "the kernel's own choice: by the hash of the flow")
     if requested == "auto" and queues >= len(online):
         reason = "each CPU has a queue: the driver's choice stays"
         return knob.says("ok", reason, dict(present), dict(present))
@@ -189,11 +189,11 @@ def _xps(scene: Scene, choice: Choice, wanted: Wanted) -> Plan:
         reason = "a CPU sends through the queue whose interrupt is nearest to it"
     else:
         shares = dict.fromkeys(range(queues), ())
-        for position, cpu in enumerate(cpu_list("network_irq.xps", requested, scene.topology, wanted.stored)):
+        for position, cpu in enumerate(cpu_list("network_irq.xps", requested, scene.topology, choice.wanted.stored)):
             shares[position % queues] = (*shares[position % queues], cpu)
         reason = "the CPUs that were asked for, in the order of the queues"
     goal = {f"tx-{queue}": listed(shares[queue]) for queue in range(queues)}
-    return knob.change(wanted, _of(present, goal), goal, reason)
+    return knob.change(choice.wanted, _of(present, goal), goal, reason)
 
 
 def _shares(scene: Scene, nic: Nic, queues: int, online: Tuple[int, ...]) -> Dict[int, Tuple[int, ...]]:
