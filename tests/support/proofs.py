@@ -40,7 +40,9 @@ def refusal(reader: Callable[[bytes], Any], data: bytes) -> str:
 
 def start(seed: int = 1, host: str = "db-1", **settings: Any) -> Record:
     """The record of a run that has just begun."""
-    return Record(Start(settings_of({"seed": seed, **settings}), host, 1_790_000_000.0, load="bench", load_on=host))
+    return Record(
+        Start(settings_of({"seed": seed, "settle": 0, **settings}), host, 1_790_000_000.0, load="bench", load_on=host)
+    )
 
 
 def noisy(effect: float, deviation: float, seed: int = 1, name: str = "requests") -> Load:
@@ -82,7 +84,7 @@ def measured(step: Step, index: int, metrics: Tuple[Metric, ...]) -> Measurement
         ended=1_790_000_000.0 + began + SECONDS,
         metrics=metrics,
         switch_seconds=0.25,
-        before=quiet(began),
+        before=quiet(began)._replace(host_seconds=1_790_000_000.0 + began + 0.25),
         after=quiet(began + SECONDS),
     )
 

@@ -113,11 +113,26 @@ def _since(previous: Optional[Measurement], measurement: Measurement, settings: 
         if same_pair and measurement.before is not None and first.boot_id != measurement.before.boot_id:
             found.append(("reboot", "the host has another boot id than before"))
         return found
-    seconds = measurement.ended - previous.ended
-    apart = abs((last.host_seconds - first.host_seconds) - seconds)
-    if apart > CLOCK_SHARE * abs(seconds) + CLOCK_SLACK:
-        found.append(("clock", f"{apart:.1f} s apart after {seconds:.0f} s"))
+    apart = _apart(previous, measurement, settings)
+    if apart is not None and apart > CLOCK_SHARE * abs(measurement.ended - previous.ended) + CLOCK_SLACK:
+        found.append(("clock", f"{apart:.1f} s apart after {measurement.ended - previous.ended:.0f} s"))
     return found
+
+
+def _apart(previous: Measurement, measurement: Measurement, settings: Settings) -> Optional[float]:
+    """How far the host's clock moved against the controller's, at least, however long the answers took.
+
+    The host was asked after `began` and answered before `ended`, so each measurement gives bounds of the difference
+    between the two clocks.
+    """
+    bounds = []
+    for each in (previous, measurement):
+        if each.before is None or each.after is None:
+            return None
+        earliest = each.began + each.switch_seconds + settings.settle
+        bounds.append((each.after.host_seconds - each.ended, each.before.host_seconds - earliest))
+    (low, high), (low_now, high_now) = bounds
+    return max(0.0, low_now - high, low - high_now)
 
 
 def _pair_of(measurement: Measurement) -> Tuple[str, int, int]:

@@ -32,6 +32,11 @@ def later(**more: Any) -> Change:
             name: value if isinstance(value, (str, dict)) else getattr(after, name) + value
             for name, value in more.items()
         }
+        before = measurement.before
+        if before is not None and "host_seconds" in more:  # a clock that is off is so before the load too
+            measurement = measurement._replace(
+                before=before._replace(host_seconds=before.host_seconds + more["host_seconds"])
+            )
         return measurement._replace(after=after._replace(**fields))
 
     return change
@@ -87,8 +92,7 @@ def test_guards_between_two_measurements() -> None:
     def shifted(seconds: float) -> Change:
         def change(measurement: Measurement) -> Measurement:
             moved = measurement._replace(began=measurement.began + seconds, ended=measurement.ended + seconds)
-            assert moved.after is not None
-            return moved._replace(after=moved.after._replace(host_seconds=moved.after.host_seconds + seconds))
+            return later(host_seconds=seconds)(moved)
 
         return change
 
@@ -229,9 +233,17 @@ def test_no_result_has_a_say_in_what_counts(seed: int) -> None:
     assert counts[0][:shorter] == counts[1][:shorter]
 
 
+def test_how_long_an_answer_takes_says_nothing_of_the_clock() -> None:
+    def slow(measurement: Measurement) -> Measurement:
+        return measurement._replace(began=measurement.began - 1.5, ended=measurement.ended + 7.0)
+
+    assert judged(slow) == []
+    assert judged(lambda measurement: later(host_seconds=30.0)(slow(measurement))) == ["clock"]
+
+
 def test_guards_without_counters_are_named() -> None:
     def blind(step: Step, measurement: Measurement) -> Measurement:
-        sample = Sample(boot_id="1", host_seconds=1.0, throttled=0)
+        sample = Sample(boot_id="1", host_seconds=measurement.began + 1.0, throttled=0)
         return (
             measurement._replace(before=None, after=None)
             if step.phase == "pair"
