@@ -32,9 +32,7 @@ from {".".join(UTILS + _COMMAND)} import main
 
 sys.exit(main(sys.argv[1:]))
 """
-_IMPORT = re.compile(
-    r"^[ \t]*from " + re.escape(".".join(UTILS)) + r"(\.[\w.]+)? import (\([^)]*\)|[^\n(]+)", re.ASCII | re.MULTILINE
-)
+_IMPORT = re.compile(r"from " + re.escape(".".join(UTILS)) + r"(\.[\w.]+)? import (\([^)]*\)|[^\n(]+)", re.ASCII)
 _TIME = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip file can say
 
 
@@ -106,18 +104,19 @@ def _archive(head: bytes, files: Dict[str, bytes], packed: bool) -> bytes:
 def _sources() -> Dict[str, bytes]:
     """Name in the archive → content, sorted."""
     found: Dict[Tuple[str, ...], bytes] = {}
+    plain: Set[Tuple[str, ...]] = set()  # no packages: what is imported from these is no module
     todo: List[Tuple[str, ...]] = [_COMMAND]
-    seen: Set[Tuple[str, ...]] = set()
     while todo:
         module = todo.pop()
-        if module in seen:
+        if module in found or module[:-1] in plain:
             continue
-        seen.add(module)
         data = _read((*module[:-1], f"{module[-1]}.py"))
-        if data is None:
+        if data is not None:
+            plain.add(module)
+        else:
             data = _read((*module, "__init__.py"))
         if data is None:
-            continue  # a name that a module defines
+            continue  # a name that a package defines
         found[module] = data
         todo += [module[:length] for length in range(1, len(module))]
         todo += _imported(data.decode("utf-8"))
@@ -134,15 +133,15 @@ def _sources() -> Dict[str, bytes]:
 
 
 def _imported(text: str) -> Iterator[Tuple[str, ...]]:
-    """The modules of ours that a source may import: each name in each of its imports, and where it is from."""
+    """The modules of ours that a source may import: each name in each of its imports, and then where they are from."""
     for path, names in _IMPORT.findall(text):
         package = tuple(path.split(".")[1:])
-        if package:
-            yield package
         for name in names.strip("()").split(","):
             words = name.split()
             if words:
                 yield (*package, words[0])
+        if package:
+            yield package
 
 
 def _read(parts: Tuple[str, ...]) -> Optional[bytes]:
