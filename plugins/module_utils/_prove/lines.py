@@ -72,7 +72,7 @@ def read(data: bytes) -> Record:
     record: Optional[Record] = None
     for number, line in enumerate(lines, 1):
         try:
-            record = _extended(record, _entry(line))
+            record = _extended(record, entry_of(line))
         except (ValueError, TypeError, KeyError, NearmetalError) as error:
             reason = f"{shown(error.args[0])} is absent" if isinstance(error, KeyError) else plain(str(error))
             raise NearmetalError(f"line {number} of the record isn't of nearmetal: {reason}; start a new run") from None
@@ -106,7 +106,8 @@ def _plain_item(item: Any) -> Any:
     return _plain(item) if hasattr(item, "_asdict") else item
 
 
-def _entry(line: bytes) -> Entry:
+def entry_of(line: bytes) -> Entry:
+    """The entry of one line. Raises NearmetalError, ValueError, TypeError or KeyError for what isn't one of ours."""
     content = json_text.parse(line.decode("utf-8"))
     if not isinstance(content, dict):
         raise NearmetalError("no JSON object")

@@ -9,8 +9,9 @@ import os
 from typing import Optional
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove import lines, step
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove import lines
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Entry, Record, Start, with_entry
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import plain
 
 
 class Log:
@@ -22,10 +23,13 @@ class Log:
 
     def append(self, entry: Entry) -> None:
         """Add an entry, and sync it. Raises NearmetalError when it isn't one that could be read again."""
-        line = lines.line_of(entry).encode()
-        lines.read(lines.line_of(self.record.start).encode() + line)
+        try:
+            line = lines.line_of(entry).encode()
+            checked = lines.entry_of(line)
+        except (ValueError, TypeError, KeyError, NearmetalError) as error:
+            raise NearmetalError(f"the host's answer can't be recorded: {plain(str(error))}") from None
         _write(self.path, line, os.O_APPEND)
-        self.record = with_entry(self.record, entry)
+        self.record = with_entry(self.record, checked)
 
 
 def begin(path: str, start: Start) -> Log:
@@ -49,7 +53,6 @@ def resume(path: str, host: str) -> Log:
         raise NearmetalError(f"resume names {path}, which can't be read: {error.strerror}") from None
     try:
         record = lines.read(data)
-        step.check(record)
     except NearmetalError as error:
         raise NearmetalError(f"resume names {path}: {error}") from None
     if record.end is not None:

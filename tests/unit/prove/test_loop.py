@@ -1,0 +1,183 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A run on a simulated host: it measures, decides, keeps or takes back, and goes on where it was killed."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from pathlib import Path
+from typing import Any, Callable, List, Mapping, Optional
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Start
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import settings_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import Verdict
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import document, log, loop, words
+
+FINE: Mapping[str, Any] = {"code": 0, "output": "", "message": "", "seconds": 1.0, "cpu_seconds": 0.9, "end": ""}
+
+
+class Host(loop.Hands):
+    """A host whose load takes a second, `gain` less of it when tuned."""
+
+    def __init__(self, gain: float, noise: float = 0.01, change: "Optional[Callable[[int], Mapping[str, Any]]]" = None):
+        self._gain, self._generator, self._change = gain, random.Random(7), change
+        self._noise = noise
+        self.states: List[str] = []
+        self.ended = ""
+
+    def measure(self, state: str) -> loop.Answer:
+        self.states.append(state)
+        # The warm-up has a value in its middle that is neither the least nor the most.
+        noise = (
+            self._generator.gauss(0, self._noise) if len(self.states) > 3 else (0.0, 0.02, 0.01)[len(self.states) - 1]
+        )
+        seconds = (1 + noise) * (1 - (self._gain if state == "tuned" else 0))
+        sample = {"boot_id": "1", "host_seconds": time.time()}
+        more = self._change(len(self.states)) if self._change else {}
+        return loop.Answer({**FINE, "seconds": seconds, **more}, sample, sample, switch_seconds=0.1)
+
+    def keep(self) -> None:
+        self.ended = "kept"
+
+    def back(self) -> None:
+        self.ended = "back"
+
+
+class Killed(BaseException):
+    """The controller is gone."""
+
+
+def begin(folder: Path, **settings: Any) -> log.Log:
+    start = Start(
+        settings_of({"seed": 5, "settle": 0, **settings}), "db-1", time.time(), "bench", "host", "1", ("a.b",)
+    )
+    return log.begin(str(folder / "run.jsonl"), start)
+
+
+def go_on(record: log.Log, host: Host) -> Verdict:
+    return loop.go_on(record, host, lambda _log, _measurement: None, 60)
+
+
+@pytest.mark.parametrize(("gain", "verdict", "ended"), [(0.1, "better", "kept"), (-0.1, "worse", "back")])
+def test_what_is_better_is_kept_and_what_is_worse_is_taken_back(
+    gain: float, verdict: str, ended: str, tmp_path: Path
+) -> None:
+    record, host = begin(tmp_path), Host(gain)
+    found = go_on(record, host)
+    assert (found.verdict, host.ended) == (verdict, ended)
+    assert set(host.states[:9]) == {"untuned"}, "warm-up and sham pairs"
+    read = log.lines.read((tmp_path / "run.jsonl").read_bytes())
+    assert read == record.record
+    assert read.end is not None
+    lines = words.block(read, found, ended == "kept", ["a.b"], [])
+    assert lines[0] == f"PROVE  db-1  {verdict}, {'kept' if ended == 'kept' else 'restored'}"
+    assert "(20:1 is needed)" in "\n".join(lines)
+
+
+def test_without_a_difference_nothing_is_kept(tmp_path: Path) -> None:
+    host = Host(0.0, noise=0.05)
+    found = go_on(begin(tmp_path, pairs=6), host)
+    assert (found.verdict, host.ended) == ("unclear", "back")
+
+
+@pytest.mark.parametrize("killed_at", [1, 4, 10, 11])
+def test_a_killed_run_goes_on_where_it_was(killed_at: int, tmp_path: Path) -> None:
+    whole = begin(tmp_path)
+    go_on(whole, Host(0.1))
+    (tmp_path / "other").mkdir()
+    host, record = Host(0.1), begin(tmp_path / "other")
+
+    def killed(told: log.Log, _measurement: Any) -> None:
+        if len(told.record.measurements) == killed_at:
+            raise Killed
+
+    with pytest.raises(Killed):
+        loop.go_on(record, host, killed, 60)
+    with open(record.path, "ab") as stream:
+        stream.write(b'{"kind":"measurement","ph')  # the line that was being written
+    resumed = log.resume(record.path, "db-1")
+    found = go_on(resumed, host)
+    assert found.verdict == "better"
+    assert [each[:4] for each in log.lines.read(Path(record.path).read_bytes()).measurements] == [
+        each[:4] for each in whole.record.measurements
+    ]
+    with pytest.raises(NearmetalError, match="a run that ended"):
+        log.resume(record.path, "db-1")
+
+
+def test_another_host_does_not_go_on(tmp_path: Path) -> None:
+    record = begin(tmp_path)
+    with pytest.raises(NearmetalError, match="a run on db-1, not on db-2"):
+        log.resume(record.path, "db-2")
+    with pytest.raises(NearmetalError, match="can't be read: No such file"):
+        log.resume(str(tmp_path / "none.jsonl"), "db-1")
+
+
+@pytest.mark.parametrize(
+    ("load", "reason"),
+    [
+        ({"code": 3, "message": "bench: no server\n"}, "the command ended with code 3: bench: no server"),
+        ({"code": -9}, "the command was ended by signal 9: no message"),
+        ({"code": -9, "end": "time"}, "the command was ended after 60 s"),
+        ({"output": "ops nan 1/s\n"}, "line 1 of the command's output has the value 'nan'"),
+        ({"output": "ops 0 1/s\n"}, "it must be above zero"),
+        ({"code": "0"}, "the command was ended"),
+        ({"seconds": None}, "the time that the command took isn't known"),
+    ],
+)
+def test_a_load_that_fails_ends_the_run_before_its_first_pair(
+    load: Mapping[str, Any], reason: str, tmp_path: Path
+) -> None:
+    host = Host(0.1, change=lambda _number: load)
+    found = go_on(begin(tmp_path), host)
+    assert (found.verdict, host.ended, len(host.states)) == ("unclear", "back", 1)
+    assert reason in found.reasons[0]
+
+
+def test_a_load_that_fails_now_and_then_costs_pairs_and_is_named(tmp_path: Path) -> None:
+    host = Host(0.1, change=lambda number: {"code": 1} if number == 12 else {})
+    found = go_on(begin(tmp_path), host)
+    assert (found.verdict, dict(found.repeated)) == ("better", {"load": 1})
+
+
+@pytest.mark.parametrize("answer", [{"boot_id": 1, "host_seconds": 1.0}, {"boot_id": "1"}, {"boot_id": "1", "x": 2}])
+def test_an_answer_that_is_none_is_refused(answer: Mapping[str, Any], tmp_path: Path) -> None:
+    class Strange(Host):
+        def measure(self, state: str) -> loop.Answer:
+            return super().measure(state)._replace(after=answer)
+
+    record = begin(tmp_path)
+    with pytest.raises(NearmetalError, match="the host's answer"):
+        go_on(record, Strange(0.1))
+    assert record.record.measurements == ()
+
+
+def test_the_report_has_every_measurement_and_no_markup_of_others(tmp_path: Path) -> None:
+    record = begin(tmp_path)
+    found = go_on(record, Host(0.1))
+    paths = document.write(str(tmp_path / "run"), record.record, found, True, ["a.b"], ["c.d: <script>|needs a reboot"])
+    assert [Path(path).name for path in paths] == ["run.json", "run.md"]
+    content = json.loads(Path(paths[0]).read_text())
+    assert (content["schema"], content["version"], content["host"]) == ("nearmetal.ec2/prove", 1, "db-1")
+    assert len(content["measurements"]) == len(record.record.measurements)
+    assert content["verdict"]["verdict"] == "better"
+    text = Path(paths[1]).read_text()
+    assert "<script>" not in text
+    assert text.count("| warm up |") == 3
+
+
+def test_progress_says_what_was_measured_and_what_it_is_worth(tmp_path: Path) -> None:
+    said: List[str] = []
+    host = Host(0.1, change=lambda number: {"code": 1, "message": "no"} if number == 12 else {})
+    loop.go_on(begin(tmp_path), host, lambda told, _last: said.append(words.progress(told.record)), 60)
+    assert said[0] == "db-1  warm-up 1, untuned: time 1 s"
+    assert "sham pair 1, untuned" in said[3]
+    (void,) = [line for line in said if "void" in line]
+    assert "the command ended with code 1: no; void: loads that failed" in void
+    assert "evidence" in said[-1]
+    assert "at most" in said[-1]
