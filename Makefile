@@ -69,7 +69,7 @@ docs: tools ## The documentation site, into build/docs
 build: tools ## The collection as a tarball, checked by galaxy-importer
 	@$(PYTHON) -m dev.build
 
-lock: tools ## Choose versions anew and write the locks in requirements/
+lock: tools ## Choose versions again and write the locks in requirements/
 	@$(PYTHON) -m dev.lock
 
 clean: ## Remove what these commands made in the working copy

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // What the firmware of a host that chooses its own power would say: idle states for acpi_idle, frequencies for
-// acpi-cpufreq. Compile it anew after a change: iasl cstates.asl
+// acpi-cpufreq. Compile it again after a change: iasl cstates.asl
 // No port here does anything. C2 and C3 read a dead port and so never sleep; their latencies are of seconds, so that
 // the kernel doesn't choose them, whatever it thinks of the next interrupt.
 DefinitionBlock ("cstates.aml", "SSDT", 2, "NRMTAL", "CSTATES", 1)

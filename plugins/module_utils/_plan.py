@@ -28,7 +28,7 @@ STATUSES = (
 
 @dataclass(frozen=True)
 class Action:
-    """One typed change, as data. `what` names a lever of the engine; nothing here can write."""
+    """One typed change, as data. `what` names a lever of the engine; nothing in this file can write."""
 
     concern: str
     knob: str  # the option that asks for it: `source` of the concern `clocksource`

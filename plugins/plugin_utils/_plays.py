@@ -195,7 +195,7 @@ def _stamp(moment: datetime) -> str:
 
 
 def near(source: str) -> str:
-    """A path as one would type it here."""
+    """A path as a user would type it in the current folder."""
     if not os.path.isabs(source):
         return source
     near = os.path.relpath(source)

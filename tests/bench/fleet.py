@@ -6,7 +6,7 @@
 The hosts are simulated: each has a warm connection of its own to an ssh server that is started for
 it, an interpreter of its own, and behind that its own fake kernel, of four classes in turn. Measured
 are an audit and a tune run that changes nothing. What counts is the controller's CPU: the far side
-runs here too and fills the clock. Printed, never a timed test. The project allows itself 1.5.
+runs too and fills the clock. Printed, never a timed test. The project allows itself 1.5.
 """
 
 from __future__ import annotations

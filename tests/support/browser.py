@@ -95,7 +95,7 @@ class Browser:
         while b"\0" not in self._buffer:
             part = os.read(self._in, 1 << 20)
             if not part:
-                raise AssertionError("Chromium ended; does it start here? Run: chromium --headless --version")
+                raise AssertionError("Chromium ended; does it start? Run: chromium --headless --version")
             self._buffer += part
         line, self._buffer = self._buffer.split(b"\0", 1)
         message: Dict[str, Any] = json.loads(line)

@@ -4,7 +4,7 @@
 """Disks of the fake kernel, after the kernel's ABI/stable/sysfs-block.
 
 Written apart from the engine. The kernel rounds times to its ticks and read-ahead to its pages, raises small
-numbers of requests, refuses large ones, and sets that number anew with each scheduler.
+numbers of requests, refuses large ones, and sets that number again with each scheduler.
 """
 
 from __future__ import annotations

@@ -276,7 +276,7 @@ class FakeNics:
                 max(power for power in (1 << bit for bit in range(8, 20)) if power <= max(n, 256)) for n in requested
             ]
         self.rings[device][2:] = requested
-        if device in self.hints:  # ena_up() requests each interrupt anew, and irq_set_affinity_hint() moves it
+        if device in self.hints:  # ena_up() requests each interrupt again, and irq_set_affinity_hint() moves it
             known = {irq.name for irq in (self.root / f"sys/class/net/{device}/device/msi_irqs").iterdir()}
             for place in (self.root / "proc/irq").glob("*/smp_affinity_list"):
                 if place.parent.name in known:

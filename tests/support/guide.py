@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The examples of docs/audit.md, run in their order: python -m tests.support.guide writes what they say now.
 
-A block of `console` holds one command after `$ ` and what it prints. The hosts are made up here.
+A block of `console` holds one command after `$ ` and what it prints. The hosts are made up.
 """
 
 from __future__ import annotations

@@ -68,6 +68,6 @@ def test_no_other_cpu_is_steered_to(host: Host) -> None:
     assert not int(host.check_output("cat /sys/class/net/ens5/queues/rx-0/rps_cpus").replace(",", ""), 16)
 
 
-def test_the_unit_plans_anew(host: Host) -> None:
+def test_the_unit_plans_again(host: Host) -> None:
     assert host.check_output("systemctl is-enabled nearmetal.timer") == "enabled"
     assert host.run("nearmetal status").rc == 0

@@ -31,6 +31,6 @@ def test_the_kernel_took_it(host: Host, file: str, text: str) -> None:
     assert host.check_output(f"cat {file}") == text
 
 
-def test_it_is_kept_and_the_unit_plans_anew(host: Host) -> None:
+def test_it_is_kept_and_the_unit_plans_again(host: Host) -> None:
     assert host.check_output("systemctl is-enabled nearmetal.timer") == "enabled"
     assert host.run("nearmetal status").rc == 0

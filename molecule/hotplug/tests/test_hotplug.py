@@ -88,7 +88,7 @@ def test_a_name_of_its_own_makes_no_difference(host: Host) -> None:
     assert host.run(DEVICE.format("data0")).strip() == place
 
 
-def test_a_driver_that_is_bound_again_starts_anew_and_is_tuned_again(host: Host) -> None:
+def test_a_driver_that_is_bound_again_starts_with_its_defaults_and_is_tuned_again(host: Host) -> None:
     settled(host)
     place = host.run(DEVICE.format("data0")).strip()
     driver = "/sys/bus/virtio/drivers/virtio_net"

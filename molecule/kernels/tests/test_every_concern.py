@@ -58,6 +58,6 @@ def test_the_only_queue_is_steered_to_other_cpus(host: Host) -> None:
         assert not int(mask, 16) >> int(cpu) & 1, f"RPS to CPU {cpu}, which is offline"
 
 
-def test_it_is_kept_and_the_unit_plans_anew(host: Host) -> None:
+def test_it_is_kept_and_the_unit_plans_again(host: Host) -> None:
     assert host.check_output("systemctl is-enabled nearmetal.timer") == "enabled"
     assert host.run("nearmetal status").rc == 0

@@ -174,7 +174,7 @@ def _summary(found: Dict[str, Any]) -> str:
     if found["damaged"]:
         return "A file of nearmetal can't be read."
     if not concerns:
-        return "Nothing is tuned here, and nothing is left to take back."
+        return "Nothing is tuned on this host, and nothing is left to take back."
     broken = [concern["name"] for concern in concerns if concern["error"]]
     if broken:
         return _cut(f"Can't be planned: {', '.join(broken)}", WIDTH)
@@ -219,7 +219,7 @@ def _footer(found: Dict[str, Any]) -> Iterator[str]:
         # Unfolded, to be copied: the folder isn't there until somebody needs it.
         yield f"Off     mkdir -p {os.path.dirname(DISABLED)} && touch {DISABLED}"
     if found["others"]:
-        yield from _folded("Others  ", f"{', '.join(found['others'])} run here; what they own is refused above")
+        yield from _folded("Others  ", f"{', '.join(found['others'])} run on this host; what they own is refused above")
     if found["drift"]:
         yield "Again   nearmetal reapply"
     if found["concerns"]:
@@ -228,7 +228,7 @@ def _footer(found: Dict[str, Any]) -> Iterator[str]:
 
 def _unit(unit: Dict[str, Any]) -> str:
     if unit.get("agent") is None or not unit.get("enabled"):
-        return "not here: nothing is left to plan at boot"
+        return "absent: nothing is left to plan at boot"
     if unit.get("switched_off"):
         return f"switched off by {unit['switched_off']}"
     planned = f"planned {_time(unit['planned'])}" if unit["planned"] else "hasn't planned since boot"

@@ -17,7 +17,7 @@ ROUNDS = 3
 
 
 def reapply(host: WritableHost, if_changed: bool) -> int:
-    """Plan anew what the unit plans; with `if_changed` only when the fingerprint is another than planned for.
+    """Plan again what the unit plans; with `if_changed` only when the fingerprint is another than planned for.
 
     While it is the same, a concern that could not be planned or done is tried again,
     alone: the others stay as the operator has them. Returns 0 when none is left.

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The code that Ansible sent, where the host has it already: compiled, beside the agent. PRIVATE to the collection.
 
-Ansible sends sources, which Python compiles in each run anew. On a host with the unit they lie compiled beside the
+Ansible sends sources, which Python compiles again in each run. On a host with the unit they lie compiled beside the
 agent. Only when those were made of the very sources that were sent, by the same version of Python, and nobody but root
 can have changed them, they are imported; in all other cases the sources are.
 """

@@ -24,7 +24,7 @@ _ARN = re.compile(r"arn:[a-z0-9-]{1,32}:iam::[0-9]{12}:role/[\w+=,.@/-]{1,512}",
 
 # Error codes that an operator can act on. Every other error is shown as AWS words it.
 _MEANINGS = {
-    "AuthFailure": "the credentials are not valid here, or this controller's clock is wrong",
+    "AuthFailure": "the credentials are not valid in this region, or this controller's clock is wrong",
     "ExpiredToken": "the credentials have expired: log in again",
     "ExpiredTokenException": "the credentials have expired: log in again",
     "InsufficientInstanceCapacity": "AWS has no room for this type in the zone at the moment: run again later",

@@ -4,7 +4,7 @@
 """Facts of EBS volumes: what each can do by its type and size. Pure. PRIVATE to the collection.
 
 Rules are those of AWS's page "Amazon EBS volume types". There, volumes are given in MiB/s, instances in
-MB/s: everything here is MB/s.
+MB/s: all figures in this file are MB/s.
 """
 
 from __future__ import annotations

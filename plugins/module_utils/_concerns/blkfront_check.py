@@ -42,7 +42,7 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
         return Plan(findings=refusal)
     disks = facts.blkfront
     if disks is None or not disks.disks:
-        reason = "no disk here goes through Xen's block front end: Nitro and metal attach disks as NVMe"
+        reason = "no disk of this host goes through Xen's block front end: Nitro and metal attach disks as NVMe"
         return _GRANTS.says("not_applicable", reason)
     version = facts.platform.kernel_version if facts.platform is not None else None
     return joined(_kernel(version), _grants(disks, version), _indirect(disks), _segments(disks), _queues(disks))
@@ -106,8 +106,8 @@ def _why_disabled(disks: BlkfrontFacts) -> str:
     if disks.parameters.get("feature_persistent") in ("N", "0"):
         return "this kernel doesn't ask for them: remove xen_blkfront.feature_persistent=0 and reboot"
     return (
-        "the back end decides, and many of EC2's Xen hosts don't offer them: nothing to set here; a type on Nitro"
-        " needs no grants"
+        "the back end decides, and many of EC2's Xen hosts don't offer them: nothing to set on the host; a type"
+        " on Nitro needs no grants"
     )
 
 

@@ -45,7 +45,7 @@ _NAMES = (
     "hugepages",
     "numa",
     "kernel_check",
-    "network_stack",  # before network_irq: new rings make a driver request its interrupts anew, elsewhere
+    "network_stack",  # before network_irq: new rings make a driver request its interrupts again, elsewhere
     "network_irq",
     "block_storage",
     "blkfront_check",

@@ -101,7 +101,7 @@ def _single(facts: Facts, threads: SmtFacts, cpus: TopologyFacts) -> Optional[Fi
         return None
     if threads.control is None and (threads.offline or seconds(cpus)):
         return None
-    why = "no Graviton has SMT" if _is_arm(facts) else "each vCPU here is a core of its own"
+    why = "no Graviton has SMT" if _is_arm(facts) else "each vCPU of this host is a core of its own"
     return _finding("not_applicable", f"one thread per core already: {why}", threads)
 
 
@@ -127,7 +127,7 @@ def _harmful(facts: Facts, wanted: Wanted) -> Optional[Finding]:
     slice_of_xen = host_class(facts, wanted) == "xen_hvm" and facts.smt is not None and not facts.smt.cpuidle
     if slice_of_xen and not wanted.get("allow_unverified"):
         reason = (
-            "on a Xen type that shares its socket (no cpuidle here) the sibling lists are the hypervisor's word;"
+            "on a Xen type that shares its socket (no cpuidle) the sibling lists are the hypervisor's word;"
             " allow_unverified: true believes them"
         )
         return _finding("refused", reason, facts.smt)

@@ -126,7 +126,7 @@ def _settle_neighbours(host: WritableHost, journal: Journal) -> None:
         if entry.disturbed_by and (entry.concern, entry.disturbed_by) not in present
     ]
     if entries:
-        back = plan_restore(host, entries, "set anew by the way back of another value")
+        back = plan_restore(host, entries, "set again by the restore of another value")
         apply(host, journal, back.plan.actions, tuple)
         journal.forget(back.forget)
 

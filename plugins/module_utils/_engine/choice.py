@@ -178,7 +178,7 @@ def _seen(program: Program) -> str:
         rest = len(program.ports) - _MOST_PORTS
         ports = ", ".join(map(str, program.ports[:_MOST_PORTS])) + (f" and {rest} more" if rest > 0 else "")
         parts.append(f"{'ports' if len(program.ports) > 1 else 'port'} {ports}")
-    return f"{program.name} runs here ({', '.join(parts)})"
+    return f"{program.name} runs on this host ({', '.join(parts)})"
 
 
 def _named(names: Sequence[str]) -> str:

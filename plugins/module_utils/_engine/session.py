@@ -56,7 +56,7 @@ class Session:
     kind = RUNNING
     has_unit = True  # the run brings the unit, or takes it away
     learns = True  # the instance type, from the metadata service
-    replans = False  # whatever is wanted is planned anew at boot
+    replans = False  # whatever is wanted is planned again at boot
 
     def __init__(self, host: WritableHost, origin: Origin) -> None:
         host.kind = self.kind

@@ -4,7 +4,7 @@
 """Changes for which all concerns of a run share one write: kernel arguments. PRIVATE to the collection.
 
 They are done before everything else: they cost the most (GRUB's configuration is
-made anew), fail the most often (a full /boot), and change nothing that runs.
+made again), fail the most often (a full /boot), and change nothing that runs.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import (
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
 
-# Debian and Ubuntu: sorts after cloud images' own 50-cloudimg-settings.cfg, which sets the variable anew.
+# Debian and Ubuntu: sorts after cloud images' own 50-cloudimg-settings.cfg, which sets the variable again.
 DROP_IN = "/etc/default/grub.d/99-nearmetal.cfg"
 DEBIAN_CONFIG = "/boot/grub/grub.cfg"
 # Amazon Linux 2 and SLES have no such folder: a block of ours at the end of the file.

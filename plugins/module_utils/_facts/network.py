@@ -52,7 +52,7 @@ class NetworkFacts(NamedTuple):
     bql: Mapping[str, Mapping[str, int]]  # transmit queue → bytes in flight that are always allowed (limit_min)
     bql_max: Mapping[str, int]  # the most that a transmit queue is ever allowed (limit_max of the first)
     compute_cpus: Optional[str]  # those that dedicated interrupts leave, as the file says that this collection writes
-    ena_parameters: Tuple[str, ...]  # of the driver that runs here; none without it
+    ena_parameters: Tuple[str, ...]  # of the driver that is loaded; none without it
 
     def nic(self, place: str) -> Optional[Nic]:
         """The NIC at this place."""

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Facts about idle states and frequencies. PRIVATE to the collection.
 
-Which instance types let their guest choose either is no list here: the files are
-there or they aren't.
+Which instance types let their guest choose either isn't a list: the host has
+the files or lacks them.
 """
 
 from __future__ import annotations

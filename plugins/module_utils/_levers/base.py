@@ -155,4 +155,4 @@ def unwritable(host: WritableHost, path: str) -> str:
     """Why a kernel file can't be written; empty when it can."""
     if host.writable(path):
         return ""
-    return f"{path} can't be written here (a container, or a read-only /sys): run on the host itself"
+    return f"{path} can't be written (a container, or a read-only /sys): run on the host itself"

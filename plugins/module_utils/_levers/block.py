@@ -86,7 +86,7 @@ class QueueFile(OnDevice):
 
 
 class Scheduler(QueueFile, Disturbing):
-    """The I/O scheduler. With each one the kernel sets nr_requests anew, so a number that wasn't its own is kept."""
+    """The I/O scheduler. With each one the kernel sets nr_requests again, so a number that wasn't its own is kept."""
 
     def __init__(self) -> None:
         super().__init__("scheduler")

@@ -48,7 +48,7 @@ def read_only(host: WritableHost, path: str) -> str:
     folder = os.path.dirname(path)
     while not host.exists(folder):
         folder = os.path.dirname(folder)
-    return "" if host.writable(folder) else f"{folder} is read-only here: use persist: false"
+    return "" if host.writable(folder) else f"{folder} is read-only: use persist: false"
 
 
 class NativeFile(SetsOthers):

@@ -59,7 +59,7 @@ def no_nic(where: str) -> str:
 
 
 def interrupts_of(host: WritableHost, place: str) -> Iterable[Place]:
-    """The interrupts that a change of a NIC sets anew; irqbalance moves them anyway."""
+    """The interrupts that a change of a NIC sets again; irqbalance moves them anyway."""
     return () if irqbalance_process.arguments(host) is not None else (("network.affinity", place),)
 
 

@@ -122,7 +122,7 @@ class DriverField(Batch, OnNic):
 
 
 class Rings(DriverField, Disturbing):
-    """Descriptors per queue. Some drivers request their interrupts anew for them."""
+    """Descriptors per queue. Some drivers request their interrupts again for them."""
 
     def disturbs(self, host: WritableHost, where: str) -> Iterable[Place]:
         return interrupts_of(host, where.rpartition("/")[0])

@@ -288,7 +288,7 @@ def read(host: WritableHost, path: str) -> Content:
     except _DAMAGE as error:
         raise Damaged(
             f"{path} isn't a journal that nearmetal wrote ({_reason(error)}): nothing was changed; look at it, and"
-            " move it away to start anew, which gives up the originals it holds"
+            " move it away to start over, which gives up the originals it holds"
         ) from None
 
 

@@ -44,7 +44,7 @@ class Stored:
 
     options: Mapping[str, Any]
     by: Mapping[str, str] = field(default_factory=dict)  # option → user | workload
-    replan: bool = False  # the unit plans it anew at boot
+    replan: bool = False  # the unit plans it again at boot
     run: str = ""  # "tune, workload base"
     version: str = ""  # of the nearmetal that stored it
     at: str = ""  # UTC, when it was stored

@@ -75,7 +75,7 @@ def parse(text: Optional[str]) -> Record:
     except (ValueError, KeyError, TypeError, AttributeError, NearmetalError) as error:
         raise NearmetalError(
             f"{PATH} isn't a record that this nearmetal wrote ({str(error).splitlines()[0]}):"
-            " look at it, and move it away to start anew"
+            " look at it, and move it away to start over"
         ) from None
 
 

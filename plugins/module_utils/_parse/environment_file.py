@@ -4,7 +4,7 @@
 """Files of environment variables (/etc/default, /etc/sysconfig) and the unit that reads them. PRIVATE.
 
 A variable's text is kept as it stands, quotes and all: what isn't ours is never
-quoted anew. Shells source these files too, so only what both read alike is changed.
+quoted again. Shells source these files too, so only what both read alike is changed.
 """
 
 from __future__ import annotations

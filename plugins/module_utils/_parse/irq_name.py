@@ -50,7 +50,7 @@ _NAMES = (
 def queue_of(name: str) -> Optional[QueueName]:
     """The queue that an interrupt of this name serves; None for management, errors and everything that is no NIC.
 
-    A bare interface name is no queue here: it is ixgbevf's mailbox, but all that xen-netfront with one queue has.
+    A bare interface name is no queue: it is ixgbevf's mailbox, but all that xen-netfront with one queue has.
     """
     for pattern, first in _NAMES:
         match = pattern.fullmatch(name)

@@ -40,7 +40,7 @@ def lines(text: str) -> Lines:
 def matches(found: Lines, interface: Mapping[str, str]) -> bool:
     """Whether the section Match is met by an interface; a condition about anything else counts as met.
 
-    Lists of one key add up, an empty one starts anew, `!` turns a list round.
+    Lists of one key add up, an empty one starts over, `!` turns a list round.
     """
     conditions: Dict[str, List[str]] = {}
     for section, key, value in found:

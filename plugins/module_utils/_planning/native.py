@@ -62,7 +62,7 @@ def plan_file(concern: str, facts: Facts, path: str, text: Optional[str], wanted
 
 
 def by_unit(concern: str, facts: Facts) -> Plan:
-    """A value that is left to us is planned anew at each boot by the unit; refused where the unit can't live.
+    """A value that is left to us is planned again at each boot by the unit; refused where the unit can't live.
 
     Needs the domain `unit`. Call it when something is left to us and is to be persisted.
     """
@@ -76,5 +76,5 @@ def by_unit(concern: str, facts: Facts) -> Plan:
         )
     installed = facts.unit.enabled and facts.unit.agent is not None
     status, now = ("ok", unit.SERVICE_NAME) if installed else ("would_change", None)
-    reason = "nearmetal.service plans it anew at each boot, for the size that the host has then"
+    reason = "nearmetal.service plans it again at each boot, for the size that the host has then"
     return Plan(findings=(knob.finding(status, reason, now, unit.SERVICE_NAME),), replan=True)

@@ -62,7 +62,7 @@ def choices(concern: str, network: NetworkFacts, wanted: Wanted, knobs: Sequence
 def lost(concern: str, network: NetworkFacts, wanted: Wanted) -> Plan:
     """The findings for interfaces that an earlier run named, and that this host doesn't have any more."""
     names = [entry["name"] for entry in wanted.get("interfaces") or () if not network.below(entry["name"])]
-    reason = "{} isn't here any more: left out"
+    reason = "{} isn't on this host any more: left out"
     return joined(*(interfaces(concern).says("not_applicable", reason.format(name)) for name in names))
 
 

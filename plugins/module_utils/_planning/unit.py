@@ -32,11 +32,11 @@ _AGENT, _ENABLED, _FILE = (
     Knob(NAME, "agent", lever, REFERENCE, scope="boot") for lever in ("unit.agent", "unit.enabled", "files")
 )
 
-_HEAD = f"{MARK}: the unit that plans anew. Taken back with the concerns that need it, don't edit.\n"
+_HEAD = f"{MARK}: the unit that plans at each boot. Taken back with the concerns that need it, don't edit.\n"
 
 # No start of it is a job that lasts: with Type=simple it counts as started as soon as it is forked, so a boot is over
 # while it still plans, however slow the host. So systemd has no limit of time for it, only one of CPU time, which ends
-# a run that spins. Nice= and no CPUWeight=, which would divide the CPUs anew among all services of the host.
+# a run that spins. Nice= and no CPUWeight=, which would redistribute the CPUs among all services of the host.
 #
 # SIGTERM reaches the agent alone, which ends between two concerns; a tool that it has started may finish.
 #
@@ -45,7 +45,7 @@ _HEAD = f"{MARK}: the unit that plans anew. Taken back with the concerns that ne
 # that is mounted at /home, and ProtectKernelModules= the schedulers that are modules: no capability and no system call
 # is left to load one anyway.
 _SERVICE = """[Unit]
-Description=Plan anew, for this boot and this size, what nearmetal.ec2 decides by itself
+Description=Plan what nearmetal.ec2 decides by itself, for this boot and this size
 ConditionPathExists={agent}
 ConditionPathExists=!{disabled}
 ConditionPathExists=!{baked}
@@ -134,7 +134,7 @@ def plan(unit: UnitFacts, files: Mapping[str, str], agent: str) -> Plan:
     changes.append((_ENABLED, unit.enabled, True))
     # Last: an agent that is upgraded can't be put back, so nothing after it may fail.
     changes.append((_AGENT, unit.agent, agent))
-    purpose = "what is left to nearmetal is planned anew at each boot and for new devices"
+    purpose = "what is left to nearmetal is planned again at each boot and for new devices"
     actions = tuple(knob.action("auto", now, goal, purpose) for knob, now, goal in changes if now != goal)
     reason = "plans at each boot, for each new NIC or disk, and every two minutes if queues or interrupts changed"
     if unit.switched_off:

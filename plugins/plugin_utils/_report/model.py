@@ -123,7 +123,7 @@ class Report:
     blind_spots: Tuple[str, ...] = ()  # what the writer could not see, in sentences
     gate: Optional[Gate] = None
     drift: Optional[Mapping[str, Any]] = None  # see drift.py
-    directory: str = ""  # where it is written, as one would type it here
+    directory: str = ""  # where it is written, as a user would type it
 
     def states(self) -> Dict[str, int]:
         """How many hosts are in each state."""

@@ -49,9 +49,9 @@ def test_a_host_nobody_tuned(status: Callable[..., str]) -> None:
         status()
         == """\
 nearmetal 0.1.0 · m5.2xlarge · kernel 6.1.112-122.189.amzn2023.x86_64
-Nothing is tuned here, and nothing is left to take back.
+Nothing is tuned on this host, and nothing is left to take back.
 
-Unit    not here: nothing is left to plan at boot
+Unit    absent: nothing is left to plan at boot
 """
     )
 
@@ -89,7 +89,7 @@ clocksource                            module clocksource · 2026-01-02 03:04 UT
   would change    source       acpi_pm, wanted tsc   (before nearmetal: acpi_pm)
   ok              persist      /etc/tmpfiles.d/nearmetal-clocksource.conf
 
-Unit    not here: nothing is left to plan at boot
+Unit    absent: nothing is left to plan at boot
 Again   nearmetal reapply
 Undo    nearmetal restore clocksource, or all: nearmetal restore
 """

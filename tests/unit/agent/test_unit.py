@@ -108,7 +108,7 @@ def test_a_name_instead_of_auto_takes_the_unit_away(host: FakeKernel, call: Call
     assert not UNIT & set(files(host))
 
 
-def test_a_boot_is_planned_anew_with_its_own_originals(host: FakeKernel, call: Call) -> None:
+def test_a_boot_is_planned_again_with_its_own_originals(host: FakeKernel, call: Call) -> None:
     call(clocksource.main, host, source="auto")
     boot(host)
     assert current(host) == "xen"
@@ -132,7 +132,7 @@ def test_the_same_disk_on_another_type_gets_that_types_plan(host: FakeKernel, ca
     assert current(host) == "kvm-clock", "on Nitro the kernel chose right"
 
 
-def test_a_host_of_one_node_is_planned_anew_when_it_has_two(tmp_path: Path, call: Call) -> None:
+def test_a_host_of_one_node_is_planned_again_when_it_has_two(tmp_path: Path, call: Call) -> None:
     host = FakeKernel(tmp_path, files_of("nitro"))
     call(numa.main, host, balancing="disabled")
     assert set(files(host)) >= UNIT

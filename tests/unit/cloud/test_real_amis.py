@@ -166,14 +166,14 @@ REFUSALS = {
     "a system whose price is not known": (
         {"ec2_platforms": ["sles_15_x86_64"]},
         (
-            r"sles_15_x86_64: the price of t3\.medium in us-east-1 is not known here; give its US dollars per hour in "
+            r"sles_15_x86_64: the price of t3\.medium in us-east-1 is not known; give its US dollars per hour in "
             r"ec2_prices, under sles_15_x86_64 or t3\.medium\."
         ),
     ),
     "a region whose prices are not known": (
         {"ec2_platforms": ["debian_12_arm64"], "ec2_region": "eu-west-1", "ec2_types": {"arm64": "m7g.large"}},
         (
-            r"debian_12_arm64: the price of m7g\.large in eu-west-1 is not known here; give its US dollars per hour in "
+            r"debian_12_arm64: the price of m7g\.large in eu-west-1 is not known; give its US dollars per hour in "
             r"ec2_prices, under debian_12_arm64 or m7g\.large\."
         ),
     ),

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Names of instance types and the offline table.
 
-The oracle is the dump of DescribeInstanceTypes that moto ships, read here by itself.
+The oracle is the dump of DescribeInstanceTypes that moto ships, read without our code.
 """
 
 from __future__ import annotations

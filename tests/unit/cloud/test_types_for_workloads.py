@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The types that a host calls wrong for a workload, and those that it names instead, against the offline table.
 
-The host has rules on names alone; what is right is decided here by what the API says of each type.
+The host has rules on names alone; what is right is decided by what the API says of each type.
 """
 
 from __future__ import annotations

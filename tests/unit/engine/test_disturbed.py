@@ -56,7 +56,7 @@ def test_a_scheduler_alone_says_nothing_of_requests_and_takes_them_back(host: Fa
 
 
 @pytest.mark.parametrize("writes", [1, 2])
-def test_killed_between_the_scheduler_and_what_it_set_anew(tmp_path: Path, call: Call, writes: int) -> None:
+def test_killed_between_the_scheduler_and_what_it_set_again(tmp_path: Path, call: Call, writes: int) -> None:
     host = fresh(tmp_path, "metal")
     before = state(host)
     assert tune_killed(host, {"block_storage": {**SCHEDULER, **REQUESTS}}, writes)
@@ -98,7 +98,7 @@ def test_interrupts_that_the_way_back_of_rings_moves_go_back_to_where_they_were(
     assert not (tmp_path / JOURNAL).exists()
 
 
-def test_a_failure_takes_back_what_the_scheduler_set_anew(tmp_path: Path, call: Call) -> None:
+def test_a_failure_takes_back_what_the_scheduler_set_again(tmp_path: Path, call: Call) -> None:
     host = fresh(tmp_path, "metal")
     for place in requests(host):
         Path(place).write_text("900\n")

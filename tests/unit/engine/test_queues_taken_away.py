@@ -61,7 +61,7 @@ def test_interrupts_that_are_no_longer_placed_when_their_queues_go_come_back_unp
     assert state(host) == before
 
 
-def test_interrupts_that_are_placed_anew_after_their_queues_went_come_back_unplaced(
+def test_interrupts_that_are_placed_again_after_their_queues_went_come_back_unplaced(
     host: FakeKernel, call: Call
 ) -> None:
     before = state(host)

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """EBS's counters: only what calls itself EBS is asked, and only its own page is believed.
 
-No EBS device is here. The page is laid out by hand, as nvme-cli's amzn plugin prints it.
+No EBS device is at hand. The page is laid out by hand, as nvme-cli's amzn plugin prints it.
 """
 
 from __future__ import annotations

@@ -123,7 +123,7 @@ def changed(random: Random, text: str) -> str:
 
 
 def recorded() -> List[str]:
-    """Good texts: every file of the hosts that are here, and of the recorded machines where those are."""
+    """Good texts: every file of the hosts of this repository, and of the recorded machines if they are present."""
     texts = {text for name in hosts.names() for text in hosts.files_of(name).values()}
     for key in machines.with_answer("expected-lsirq.json")[:40]:
         texts.update(_interrupts(key))

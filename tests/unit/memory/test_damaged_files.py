@@ -234,7 +234,7 @@ def test_what_is_wanted_of_a_concern_and_damaged_stops_that_concern_alone(
     assert json.loads(place.read_text())["concerns"]["clocksource"] == content, "it is kept for whoever can read it"
     done = call(tune.main, host, concerns=PLANNED)
     assert "failed" not in done, done["msg"]
-    assert commanded(host, "status", capsys) == "", "what is asked for anew is stored anew"
+    assert commanded(host, "status", capsys) == "", "what a new run wants is stored again"
     taken_back(host, call)
     assert not place.exists()
 
@@ -260,7 +260,7 @@ def test_a_damaged_record_of_kernel_arguments_stops_those_that_ask_for_them_alon
 
 
 @pytest.mark.parametrize("path", OTHERS)
-def test_another_damaged_file_is_made_anew_or_named(
+def test_another_damaged_file_is_made_again_or_named(
     path: str, tmp_path: Path, call: Call, capsys: pytest.CaptureFixture[str]
 ) -> None:
     host = tuned(tmp_path, path, call)

@@ -77,7 +77,7 @@ def test_what_is_exceeded_is_ec2s_limit() -> None:
     assert "tracked connections" not in found["sentence"]
 
 
-def test_counters_that_began_anew_are_counted_from_nothing() -> None:
+def test_counters_that_began_again_are_counted_from_nothing() -> None:
     (found,) = allowances.verdicts([sample(BUSY, 0.0), sample(BUSY.replace("98312", "5"), 60.0)])
     assert found["deltas"]["pps_allowance_exceeded"] == 5
     assert found["deltas"]["bw_in_allowance_exceeded"] == 12

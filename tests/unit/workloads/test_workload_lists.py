@@ -160,7 +160,7 @@ def test_auto_tells_what_it_saw_and_asks_for_base_alone(tmp_path: Path, call: Ca
         ("advice", "in_memory_database", "redis-server", "in_memory_database"),
     ]
     assert said(result)[0]["reason"] == (
-        "nginx runs here (1 process, ports 80, 443): it answers or passes on many connections; web is for that;"
+        "nginx runs on this host (1 process, ports 80, 443): it answers or passes on many connections; web is for that;"
         " to apply it, set tune_workload: [web, in_memory_database], or tune_workload_auto: apply"
     )
     assert set(wanted(host)) == {"clocksource"}
@@ -191,7 +191,7 @@ def test_what_auto_applied_holds_when_a_program_is_down(tmp_path: Path, call: Ca
 def test_a_program_of_a_container_is_said_to_be_one(tmp_path: Path, call: Call) -> None:
     inside = process(812, "redis-server", "/usr/local/bin/redis-server", ports=[6379], pids=7, net=8)
     (finding,) = said(call(tune.main, running(tmp_path, inside), check=True, workload="auto"))
-    assert finding["reason"].startswith("redis-server runs here (1 process, in a container, port 6379): ")
+    assert finding["reason"].startswith("redis-server runs on this host (1 process, in a container, port 6379): ")
 
 
 def test_where_nothing_is_recognized_it_says_so_and_base_applies(tmp_path: Path, call: Call) -> None:

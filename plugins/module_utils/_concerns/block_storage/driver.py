@@ -35,7 +35,7 @@ def plan_timeout(facts: Facts, block: BlockFacts, wishes: Wishes, wanted: Wanted
     if wanted.get("method") == "runtime" or requested is None:
         return Plan()
     if not any(disk.kind == EBS for disk in block.disks):
-        return _TIMEOUT.at("").says("not_applicable", "no EBS volume here is attached as NVMe")
+        return _TIMEOUT.at("").says("not_applicable", "no EBS volume of this host is attached as NVMe")
     goal = timeout(EBS, requested)
     seconds = LONGEST_MS if int(goal.value) == LONGEST_MS else -(-int(goal.value) // 1000)
     version = facts.platform.kernel_version if facts.platform is not None else None
@@ -91,7 +91,7 @@ def plan_polling(facts: Facts, block: BlockFacts, wanted: Wanted) -> Plan:
 def _no_polling(facts: Facts, block: BlockFacts) -> Optional[Finding]:
     knob = _POLL.at("")
     if block.poll_queues is None:
-        reason = "no NVMe driver with polled queues runs here; Linux 5.0 brought them"
+        reason = "no NVMe driver with polled queues is loaded; Linux 5.0 brought them"
         return knob.finding("not_applicable", reason)
     if facts.platform is not None and facts.platform.burstable:
         return knob.finding("refused", "a burstable type pays with credits for CPUs that poll")

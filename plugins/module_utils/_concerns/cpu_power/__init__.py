@@ -45,7 +45,7 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
 
 
 def _decide(facts: Facts, wanted: Wanted) -> Decision:
-    """Idle states are chosen anew at each boot: the same disk may start as a type that has others."""
+    """Idle states are chosen again at each boot: the same disk may start as a type that has others."""
     elsewhere = _decided_elsewhere(facts, wanted)
     if elsewhere is not None:
         status, reason = elsewhere

@@ -128,7 +128,7 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
     runtime = joined(*(_runtime(request, wanted) for request in now))
     at_boot = _at_boot(facts, requests, wanted) if method != "runtime" else Plan()
     changed = any(finding.status in ("ok", "would_change") for finding in runtime.findings)
-    # A number that suits this size could leave a smaller one without memory: never written down, planned anew.
+    # A number that suits this size could leave a smaller one without memory: never written down, planned again.
     return joined(runtime, at_boot, Plan(replan=changed and method == "runtime"))
 
 
@@ -216,7 +216,7 @@ def _guard(facts: Facts, pages: HugepageFacts, requests: List[_Request], wanted:
     more = sum(request.more for request in requests)
     # A full host may always give memory back.
     if total * 100 > memory * SHARE and (more > 0 or wanted.get("method") != "runtime"):
-        return PAGES.finding("refused", f"{sizes} are {_gib(total)}: more than {SHARE} % of the {_gib(memory)} here")
+        return PAGES.finding("refused", f"{sizes} are {_gib(total)}: more than {SHARE} % of this host's {_gib(memory)}")
     crowded = _crowded_node(facts, pages, requests, stay, wanted)
     if crowded is not None:
         return crowded

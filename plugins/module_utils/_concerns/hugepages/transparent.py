@@ -75,7 +75,9 @@ def plan(facts: Facts, wanted: Wanted) -> Tuple[Plan, Dict[str, str]]:
             continue
         goal = _by_itself(pages, knob) if requested == "kernel" else requested
         if goal is None:
-            reason = "what this kernel was built with can't be read here; a boot without our settings brings it back"
+            reason = (
+                "what this kernel was built with can't be read on this host; a boot without our settings brings it back"
+            )
             plans.append(knob.says("unknown", reason, getattr(pages, knob.name), requested))
             continue
         plans.append(_word_of(pages, wanted, knob, goal))

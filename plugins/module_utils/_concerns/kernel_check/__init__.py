@@ -98,7 +98,7 @@ def _distribution(platform: PlatformFacts, kernel: KernelFacts) -> Plan:
     end = end_of_life(name, version)
     shown = f"{name} {version}".strip() or None
     if end is None:
-        return _DISTRIBUTION.says("unknown", "its end of life isn't known here", shown)
+        return _DISTRIBUTION.says("unknown", "its end of life isn't known to nearmetal", shown)
     if kernel.today > end:
         reason = f"public support ended on {end}: no fixes, old kernel, old ENA driver; plan to move"
         return _DISTRIBUTION.says("advice", reason, shown)
@@ -139,7 +139,8 @@ def _driver(facts: Facts, wanted: Wanted, kernel: KernelFacts, of_type: Optional
         return _NETWORK_DRIVER.says("advice", reason, shown, offered)
     reason = (
         f"the NICs run on {shown}, Xen's split driver; most HVM types since c3 offer ixgbevf or ENA"
-        " (nearmetal.ec2.enhanced_networking says what this type has, and so does the option instance_type here)"
+        " (nearmetal.ec2.enhanced_networking says what this type has; with the option instance_type"
+        " this check says it too)"
     )
     return _NETWORK_DRIVER.says("advice", reason, shown)
 

@@ -50,5 +50,5 @@ END_OF_LIFE: Mapping[Tuple[str, str], str] = {
 
 
 def end_of_life(name: str, version: str) -> Optional[str]:
-    """The last day of public support, 2029-06-30; None when it isn't known here."""
+    """The last day of public support, 2029-06-30; None when it isn't known."""
     return END_OF_LIFE.get((name, version)) or END_OF_LIFE.get((name, version.split(".", maxsplit=1)[0]))

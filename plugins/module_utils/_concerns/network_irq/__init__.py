@@ -207,7 +207,7 @@ def _refusal(
         return None
     knob = of_nic(_POLICY, nic)
     if policy == "irqbalance":
-        runs = "left to irqbalance" if network.irqbalance else "irqbalance doesn't run here: nobody moves interrupts"
+        runs = "left to irqbalance" if network.irqbalance else "irqbalance doesn't run: nothing moves interrupts"
         return knob.says("advice", runs)
     if not nic.vectors or not counts.get(nic.place):
         return knob.says("not_applicable", "the names of its interrupts say nothing of queues")

@@ -4,7 +4,7 @@
 """The CPUs that dedicated interrupts leave to the application: named, kept in a file, given to services. Pure. PRIVATE.
 
 Without that, cores of their own for interrupts only cost (seastar issue 2350). The
-list follows from the size of the host, so the unit writes it anew at each boot.
+list follows from the size of the host, so the unit writes it again at each boot.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 """What is ENA's alone: parameters that only the loading of its driver sets, and what ENA Express wants. Pure. PRIVATE.
 
 The numbers of queues and of receive descriptors are parameters of the driver too;
-they can be changed at run time, so they are never a kernel argument here.
+they can be changed at run time, so they are never set as kernel arguments.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _argument(facts: Facts, knob: Knob, wanted: Wanted) -> Plan:
             f"network_stack.{knob.option}: {shown(requested)} is no number from 0 to {_MOST_PAGES}, and not kernel"
         )
     if parameter not in network.ena_parameters and value is not None:
-        reason = f"the driver that runs here has no {parameter}; Amazon's own releases have"
+        reason = f"this host's driver has no {parameter}; Amazon's own releases have it"
         return knob.at("").says("not_applicable", reason)
     text = None if value is None else f"{knob.place}={value}"
     reason = f"the driver reads it when it is loaded, and at no other time; {knob.reason}"

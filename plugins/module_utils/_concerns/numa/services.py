@@ -140,7 +140,7 @@ def _binding(name: str, unit: str, entry: Mapping[str, Any], facts: Facts, wante
         present = [node.id for node in (facts.topology.nodes if facts.topology is not None else ())]
         absent = [node for node in nodes if node not in present]
         if absent or not nodes:
-            sentence = f"{name}.nodes: {shown_value(entry['nodes'])} isn't here; this host has nodes {shown(present)}"
+            sentence = f"{name}.nodes: this host has nodes {shown(present)}, not {shown_value(entry['nodes'])}"
             return SERVICES.at(unit).impossible(wanted, sentence)
         empty = _without_memory(facts, nodes)
         if empty:

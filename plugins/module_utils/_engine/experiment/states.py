@@ -337,7 +337,7 @@ def _arm(host: WritableHost, experiment: Experiment) -> None:
 
 
 def _start_timer(host: WritableHost, experiment: Experiment) -> None:
-    """Count anew until the host is taken back."""
+    """Count again until the host is taken back."""
     if not experiment.abandon_after:
         return
     with suppress(NearmetalError):

@@ -41,7 +41,7 @@ class Bls(Provider):
     def obstacle(self, host: WritableHost) -> str:
         for path in (boot.ENTRIES, "/etc"):
             if not host.writable(path):
-                return f"{path} is read-only here, so kernel arguments can't be set"
+                return f"{path} is read-only, so kernel arguments can't be set"
         # Once ours are there, whatever was written around them since must not keep them from being taken back.
         found = shell_defaults.find(_text(host, boot.DEFAULTS), _VARIABLE)
         if not found.obstacle or host.exists(boot_record.PATH):

@@ -39,7 +39,7 @@ class Generated(Provider):
         folder = os.path.dirname(boot.config_path(host, self.name))
         for path in (folder, "/etc/default"):
             if not host.writable(path):
-                return f"{path} is read-only here, so kernel arguments can't be set"
+                return f"{path} is read-only, so kernel arguments can't be set"
         return ""
 
     def copies(self, host: WritableHost) -> Iterable[str]:
