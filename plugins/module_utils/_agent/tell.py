@@ -92,8 +92,8 @@ def dead_man(host: WritableHost) -> int:
     """Put back what nobody confirmed."""
     with ending.heeded():
         done = engine_dead_man.fire(host)
-    for action in done:
-        say(f"<4>{action.concern}.{action.knob}: nobody confirmed, so {action.what} {action.where} is as before again")
+    for sentence in done:
+        say(f"<4>{sentence}")
     return 0
 
 

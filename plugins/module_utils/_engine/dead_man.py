@@ -23,8 +23,9 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Damage
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import observe
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import bundle, store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import detached
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import called, detached, identity
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.entry import Entry, entry_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal import Journal
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import (
     Stored,
@@ -52,6 +53,8 @@ class _Armed:
 
     boot_id: str
     actions: Sequence[Action]
+    devices: Sequence[str]  # that each action was for
+    entries: Sequence[Entry]  # what the journal had of these places
     wanted: Mapping[str, Optional[Stored]]  # of each concern, what was confirmed last
 
 
@@ -71,12 +74,16 @@ def cuts_off(actions: Sequence[Action]) -> List[Action]:
 class Guard:
     """The timer of one run: armed before the first action that may cut the host off, and not earlier."""
 
-    def __init__(self, host: WritableHost, stored: StoredWanted, actions: Sequence[Action], seconds: int) -> None:
+    def __init__(
+        self, host: WritableHost, journal: Journal, stored: StoredWanted, actions: Sequence[Action], seconds: int
+    ) -> None:
         self.armed = False
         self._host = host
         self._actions = cuts_off(actions) if seconds else []
         concerns = {action.concern for action in self._actions}
         self._wanted = {concern: stored.get(concern) for concern in sorted(concerns)}
+        places = {(action.what, action.where) for action in self._actions}
+        self._entries = [entry for entry in journal.entries() if entry.key in places]
         self._seconds = seconds
         if self._actions:
             _demand_none_waits(host)
@@ -104,6 +111,8 @@ class Guard:
         armed = {
             "boot_id": self._host.boot_id(),
             "actions": [asdict(action) for action in self._actions],
+            "devices": [identity(lever_of(action.what), self._host, action.where) for action in self._actions],
+            "journal": [vars(entry) for entry in self._entries],
             "wanted": {concern: _as_data(stored) for concern, stored in self._wanted.items()},
         }
         store.replace_file(self._host, AGENT, bundle.build(VERSION), mode=0o600, folder_mode=0o755)
@@ -194,10 +203,11 @@ def expire(host: WritableHost, stored: StoredWanted) -> None:
         _forget(host)
 
 
-def fire(host: WritableHost) -> List[Action]:
-    """Put back the values of before, and what was wanted then. Returns what was put back.
+def fire(host: WritableHost) -> List[str]:
+    """Put back the values of before, and what was wanted then. Returns what was done, in sentences.
 
-    Raises NearmetalError when that couldn't be done: the timer tries again, unless nobody can know what to put back.
+    Another device that has come to a place since is left as it is. Raises NearmetalError when it couldn't be done: the
+    timer tries again, unless nobody can know what to put back.
     """
     with store.lock(host), ending.whole():
         try:
@@ -209,21 +219,41 @@ def fire(host: WritableHost) -> List[Action]:
         if armed is None:
             disarm(host)
             return []
-        changed = [action for action in armed.actions if _changed(host, action)]
-        if changed:
+        exchanged = [action for action, device in zip(armed.actions, armed.devices) if _exchanged(host, action, device)]
+        changed = [action for action in armed.actions if action not in exchanged and _changed(host, action)]
+        if exchanged or changed:
             platform = observe(host, ("platform",)).platform
             journal = Journal(host, platform.instance_id if platform else None)
             # First, so that the unit doesn't set it again in between.
             stored = StoredWanted(host)
             if not stored.damage:  # from which the unit plans nothing
-                _want_again(stored, armed, {action.concern for action in changed})
+                _want_again(stored, armed, {action.concern for action in (*exchanged, *changed)})
+            if not journal.damage:
+                journal.keep(armed.entries)  # which the run has forgotten where it brought back originals
             trouble = roll_back(host, changed)
             if trouble:
                 raise NearmetalError(f"the dead-man timer could not put everything back: {trouble}")
             if not journal.damage:
                 journal.settle([replace(action, after=action.before) for action in changed])
         disarm(host)
-        return changed
+        return [*(_put_back(action) for action in changed), *(_left(host, action) for action in exchanged)]
+
+
+def _put_back(action: Action) -> str:
+    return f"{action.concern}.{action.knob}: nobody confirmed, so {action.what} {action.where} is as before again"
+
+
+def _left(host: WritableHost, action: Action) -> str:
+    name = called(lever_of(action.what), host, action.where)
+    return (
+        f"{action.concern}.{action.knob}: nobody confirmed, and {name} is another device than the one at"
+        f" {action.where} then: it is left as it is"
+    )
+
+
+def _exchanged(host: WritableHost, action: Action, device: str) -> bool:
+    present = identity(lever_of(action.what), host, action.where) if device else ""
+    return present not in ("", device)
 
 
 def _as_data(stored: Optional[Stored]) -> Any:
@@ -254,9 +284,13 @@ def _armed(host: WritableHost) -> Optional[_Armed]:
     try:
         armed = json_text.parse(data.decode("utf-8"))
         actions = [_action(raw) for raw in armed["actions"]]
-        # An older version didn't write what was wanted before.
+        # Older versions wrote neither devices nor entries of the journal, nor what was wanted before.
+        devices = [str(device) for device in armed.get("devices", [""] * len(actions))]
+        if len(devices) != len(actions):
+            raise NearmetalError("not a device for each action")
+        entries = [entry_of(raw) for raw in armed.get("journal", [])]
         wanted = {str(name): stored_of(raw) if raw else None for name, raw in armed.get("wanted", {}).items()}
-        return _Armed(str(armed["boot_id"]), actions, wanted)
+        return _Armed(str(armed["boot_id"]), actions, devices, entries, wanted)
     except (ValueError, KeyError, TypeError, AttributeError, NearmetalError) as error:
         reason = f"no {error}" if isinstance(error, KeyError) else (str(error).splitlines() or ["nothing in it"])[0]
         raise Damaged(

@@ -92,7 +92,9 @@ class Restore(Request):
         back = plan_restore(session.host, [*entries, *elsewhere], "taken back to what it was before nearmetal")
         # What our files set on a new device is taken back, so it isn't said to be left as it is.
         taken_back = {entry.key for entry in elsewhere}
-        left_alone = other_devices(entry for entry in exchanged if entry.key not in taken_back)
+        left_alone = other_devices(
+            session.host, (entry for entry in exchanged if entry.key not in taken_back), "it is left as it is"
+        )
         plan = replace(back.plan, findings=back.plan.findings + left_alone)
         return session.outcome(self.name, plan, back.forget + elsewhere + exchanged, None)
 
@@ -117,19 +119,22 @@ class Tune(Request):
         entries = session.journal.entries(self.name)
         originals = {entry.key: (entry.original, entry.ours) for entry in entries}
         facts = with_type(facts, wanted)._replace(originals=originals)
+        exchanged = session.journal.exchanged(self.name)
+        elsewhere = set_elsewhere(session.host, entries)
         plan_for = partial(self._plan_for, wanted, {entry.knob for entry in entries}, facts.owners)
         plan = plan_for(facts)
-        back = plan_restore(session.host, self._dropped(plan, entries), UNWANTED)
-        if back.plan.actions:
+        back, forget = self._way_back(session, plan, entries, elsewhere)
+        if back.actions:
             # What is wanted is planned for the host as it is when that is back.
-            plan = plan_for(project(facts, session.in_scope(back.plan.actions)))
-            back = plan_restore(session.host, self._dropped(plan, entries), UNWANTED)
-        first = tuple(action for action in back.plan.actions if isinstance(lever_of(action.what), Disturbing))
-        later = tuple(action for action in back.plan.actions if action not in first)
+            plan = plan_for(project(facts, session.in_scope(back.actions)))
+            back, forget = self._way_back(session, plan, entries, elsewhere)
+        first = tuple(action for action in back.actions if isinstance(lever_of(action.what), Disturbing))
+        later = tuple(action for action in back.actions if action not in first)
         waived = held(wanted, time.strftime("%Y-%m-%d", time.gmtime()))
         beside = tuple(finding for finding in self.findings if finding.knob not in waived)
-        both = Plan(first + plan.actions + later, plan.findings + back.plan.findings + beside)
-        return session.outcome(self.name, both, back.forget, self._kept(session, facts, wanted, plan))
+        beside += other_devices(session.host, exchanged, "the values from before, of the earlier one, are forgotten")
+        both = Plan(first + plan.actions + later, plan.findings + back.findings + beside)
+        return session.outcome(self.name, both, forget + exchanged, self._kept(session, facts, wanted, plan))
 
     def left(self, session: Session) -> Sequence[Action]:
         return self.plan(session, session.observed(domains((self,)))).plan.actions
@@ -140,6 +145,17 @@ class Tune(Request):
         plan = plan_waived(self.concern, wanted, partial(_unowned, self.concern, owners, facts), today)
         findings = tuple(finding for finding in plan.findings if finding.knob not in self.unasked)
         return _named(replace(plan, findings=findings), tuned)
+
+    def _way_back(
+        self, session: Session, plan: Plan, entries: Sequence[Entry], elsewhere: Sequence[Entry]
+    ) -> Tuple[Plan, Tuple[Entry, ...]]:
+        """What takes back the knobs that the plan no longer manages, and the entries to forget with them.
+
+        Also where only a file of ours has set them, as udev rules do on a disk that came later.
+        """
+        dropped_elsewhere = self._dropped(plan, elsewhere)
+        back = plan_restore(session.host, [*self._dropped(plan, entries), *dropped_elsewhere], UNWANTED)
+        return back.plan, (*back.forget, *dropped_elsewhere)
 
     def _dropped(self, plan: Plan, entries: Sequence[Entry]) -> List[Entry]:
         """The journal's entries that the plan no longer manages, but for places that the writes of kept ones change."""

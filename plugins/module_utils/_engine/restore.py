@@ -12,6 +12,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import Wr
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import (
     OnDisk,
     SetsOthers,
+    called,
     detached,
     disturbed_by,
     seen,
@@ -69,6 +70,7 @@ def plan_restore(host: WritableHost, entries: Sequence[Entry], reason: str) -> W
                 before={name: now[name] for name in goal if name in now} if isinstance(now, Mapping) else now,
                 after=lever.composed(goal, now),
                 scope=lever.scope,
+                disruptive=lever.disruptive,
                 reason=reason,
                 reference="journal",
             )
@@ -112,7 +114,7 @@ def set_elsewhere(host: WritableHost, entries: Sequence[Entry]) -> Tuple[Entry, 
     return tuple(found.values())
 
 
-def other_devices(entries: Iterable[Entry]) -> Tuple[Finding, ...]:
+def other_devices(host: WritableHost, entries: Iterable[Entry], what_follows: str) -> Tuple[Finding, ...]:
     """A finding for each place where another device is now."""
     return tuple(
         Finding(
@@ -120,7 +122,8 @@ def other_devices(entries: Iterable[Entry]) -> Tuple[Finding, ...]:
             knob=entry.knob,
             status="advice",
             where=entry.where,
-            reason="another device has come to this place since nearmetal tuned it: the new one is left as it is",
+            reason=f"{called(lever_of(entry.what), host, entry.where)} is another device than nearmetal tuned at this"
+            f" place: {what_follows}",
             reference="journal",
         )
         for entry in entries

@@ -118,7 +118,7 @@ def _carry_out(planned: Planned, roll_back_all: bool) -> Run:
     """Do it, one concern after the other, and the unit last."""
     session, cuts_off, waits = planned.session, planned.cuts_off, planned.confirm_within
     session.prepare()
-    guard = dead_man.Guard(session.host, session.stored, cuts_off, waits)
+    guard = dead_man.Guard(session.host, session.journal, session.stored, cuts_off, waits)
     outcomes = _do_all(planned, roll_back_all, guard)
     last = _do_unit(session)
     if cuts_off and not any(outcome.done and dead_man.cuts_off(outcome.plan.actions) for outcome in outcomes):

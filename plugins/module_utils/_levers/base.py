@@ -58,6 +58,7 @@ class Lever(Values, ABC):
     """One way to move a knob. Subclasses say how; what only some can do is in capabilities.py."""
 
     scope = "runtime"
+    disruptive = False  # traffic or a service notices that it is written
 
     def __init__(self, what: str) -> None:
         self.what = what

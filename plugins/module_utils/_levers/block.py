@@ -68,6 +68,9 @@ class QueueFile(OnDevice):
         name = disk.names(host).get(where)
         return disk.identity(host, name) if name is not None else ""
 
+    def called(self, host: WritableHost, where: str) -> str:
+        return disk.names(host).get(where, where)
+
     def kernel_choice(self, host: WritableHost, where: str) -> Value:
         name = disk.names(host).get(where)
         if name is None or block.ruled(host, self.attribute):

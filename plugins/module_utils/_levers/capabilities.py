@@ -58,6 +58,10 @@ class OnDevice(Lever):
     def identity(self, host: WritableHost, where: str) -> str:
         """What tells the device from another one at the same place; empty where the kernel doesn't say."""
 
+    @abstractmethod
+    def called(self, host: WritableHost, where: str) -> str:
+        """The kernel's name for the device that is there now; the place itself where none is."""
+
 
 class OnDisk(Lever):
     """What it writes is in files that act at boot."""
@@ -142,6 +146,11 @@ def detached(lever: Lever, host: WritableHost, where: str) -> bool:
 def identity(lever: Lever, host: WritableHost, where: str) -> str:
     """What tells the device at the place from another one; empty where there is none, or the kernel doesn't say."""
     return lever.identity(host, where) if isinstance(lever, OnDevice) else ""
+
+
+def called(lever: Lever, host: WritableHost, where: str) -> str:
+    """The kernel's name for the device that is at the place now."""
+    return lever.called(host, where) if isinstance(lever, OnDevice) else where
 
 
 def may_return(lever: Lever, host: WritableHost, where: str, element: str) -> bool:

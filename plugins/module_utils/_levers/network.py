@@ -76,6 +76,9 @@ class OnNic(OnDevice):
         name = nic.name_at(host, where.partition("/")[0])
         return (ethtool.permanent_address(host, name) or "") if name is not None else ""
 
+    def called(self, host: WritableHost, where: str) -> str:
+        return nic.name_at(host, where.partition("/")[0]) or where
+
 
 class QueueTable(Table, OnNic):
     """A value per queue of one NIC: `label` → CPUs as a kernel list, or a number of flows."""

@@ -47,6 +47,8 @@ class _Number(OnNic):
 class Queues(_Number, Disturbing):
     """How many queue pairs a NIC uses."""
 
+    disruptive = True
+
     def disturbs(self, host: WritableHost, where: str) -> Iterable[Place]:
         tables = ("network.rps", "network.rfs", "network.xps", "network.bql")
         return (*interrupts_of(host, where), *((table, where) for table in tables))
@@ -124,6 +126,8 @@ class DriverField(Batch, OnNic):
 class Rings(DriverField, Disturbing):
     """Descriptors per queue. Some drivers request their interrupts again for them."""
 
+    disruptive = True
+
     def disturbs(self, host: WritableHost, where: str) -> Iterable[Place]:
         return interrupts_of(host, where.rpartition("/")[0])
 
@@ -172,9 +176,10 @@ def _table(
 class Sysfs(_Number):
     """A number in the interface's directory of /sys: mtu, tx_queue_len."""
 
-    def __init__(self, what: str, file: str) -> None:
+    def __init__(self, what: str, file: str, disruptive: bool = False) -> None:
         super().__init__(what)
         self.file = file
+        self.disruptive = disruptive
 
     def read(self, host: WritableHost, where: str) -> Value:
         found = nic_at(host, where)
@@ -195,6 +200,6 @@ LEVERS = (
     Rings("network.rings", ("rx", "tx")),
     Coalesce("network.coalesce", facts.COALESCE),
     Offloads("network.offloads", facts.OFFLOADS),
-    Sysfs("network.mtu", "mtu"),
+    Sysfs("network.mtu", "mtu", disruptive=True),
     Sysfs("network.txqueuelen", "tx_queue_len"),
 )

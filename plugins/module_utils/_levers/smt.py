@@ -25,6 +25,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
 class SmtControl(KernelValue):
     """smt/control: the kernel takes every second thread off and on by itself."""
 
+    disruptive = True
+
     def __init__(self, what: str) -> None:
         super().__init__(what, smt.CONTROL, r"on|off")
 
@@ -34,6 +36,8 @@ class SmtControl(KernelValue):
 
 class OfflineCpus(ElementSet):
     """The set of offline CPUs, one after the other through their `online` files; the value is a kernel list."""
+
+    disruptive = True
 
     def check(self, where: str, value: Value) -> None:
         demand_no_place(self, where)

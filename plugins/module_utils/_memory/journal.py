@@ -73,7 +73,7 @@ class Journal:
         self._entries: Dict[Tuple[str, str], Entry] = {}
         self._exchanged: List[Entry] = []
         self._aside = Content()
-        self._at_boot: Set[Tuple[str, str]] = set()
+        self._by_files: Set[Tuple[str, str]] = set()
         self._earlier: Dict[Tuple[str, str], Entry] = {}  # before the changes that were begun
         self.damage = ""
         try:
@@ -86,7 +86,10 @@ class Journal:
         return [entry for entry in self._entries.values() if concern in (None, entry.concern)]
 
     def exchanged(self, concern: str) -> Tuple[Entry, ...]:
-        """The entries of a concern at whose places are other devices now: nothing is to be taken back there."""
+        """The entries of a concern at whose places are other devices now: nothing is to be taken back there.
+
+        They are kept until they are forgotten, because the device may come back.
+        """
         return tuple(entry for entry in self._exchanged if entry.concern == concern)
 
     def concerns(self) -> List[str]:
@@ -99,7 +102,7 @@ class Journal:
         The same of the `neighbours`, which are places that the actions may change.
         """
         boot_id = self._host.boot_id()
-        self._at_boot = set_at_boot(self._host, self._entries.values())
+        self._by_files = set_by_files(self._host, self._entries.values())
         self._earlier = self._entries
         entries = dict(self._entries)
         for place in neighbours:
@@ -133,10 +136,10 @@ class Journal:
         held: Mapping[str, Value] = {}
         if entry is not None:
             held, ours = entry.holding(action.before), entry.ours
-        if (action.what, action.where) in self._at_boot:
+        if (action.what, action.where) in self._by_files:
             held = lever.elements(action.before)
         if held:
-            # A file of ours set them at boot: their originals are what the kernel would choose, if that is known.
+            # A file of ours set them: their originals are what the kernel would choose, if that is known.
             ours = ours or (lever.remembered(action.before),)
             original = elements.chosen(lever, action.before, held, lever.kernel_choice(self._host, action.where))
             return replace(fresh, original=original, ours=ours)
@@ -199,7 +202,9 @@ class Journal:
 
     def forget(self, entries: Iterable[Entry]) -> None:
         """These places are no longer ours."""
-        forgotten = {entry.key for entry in entries}
+        given = list(entries)
+        forgotten = {entry.key for entry in given if entry not in self._exchanged}
+        self._exchanged = [entry for entry in self._exchanged if entry not in given]
         self._save({key: entry for key, entry in self._entries.items() if key not in forgotten})
 
     def reset(self, entries: List[Entry]) -> None:
@@ -227,8 +232,9 @@ class Journal:
             for path in lever.temporary(self._host, key[1]) if isinstance(lever, OnDisk) else ():
                 if self._host.exists(path):
                     store.remove_file(self._host, path)
-        if entries:
-            write(self._host, PATH, Content(self._instance, list(entries.values())), folder_mode=0o700)
+        kept = [entry for entry in self._exchanged if entry.key not in entries]
+        if entries or kept:
+            write(self._host, PATH, Content(self._instance, [*kept, *entries.values()]), folder_mode=0o700)
         else:
             store.remove_file(self._host, PATH)
             store.remove_empty_data(self._host)
@@ -260,6 +266,13 @@ def set_at_boot(host: WritableHost, entries: Iterable[Entry]) -> Set[Tuple[str, 
     old = [entry for entry in entries if entry.boot_id != boot_id]
     levers = [(lever_of(entry.what), entry.where) for entry in old]
     return {place for lever, at in levers if isinstance(lever, SetsOthers) for place in lever.set_at_boot(host, at)}
+
+
+def set_by_files(host: WritableHost, entries: Iterable[Entry]) -> Set[Tuple[str, str]]:
+    """The places that have a value which a file of ours gave them, at boot or when their device came."""
+    levers = [(lever_of(entry.what), entry.where) for entry in entries]
+    found = {place for lever, at in levers if isinstance(lever, SetsOthers) for place in lever.sets(host, at)}
+    return found | set_at_boot(host, entries)
 
 
 def write(host: WritableHost, path: str, content: Content, folder_mode: int) -> None:

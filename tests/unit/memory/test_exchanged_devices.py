@@ -140,6 +140,83 @@ def test_a_volume_that_our_rules_set_is_never_said_to_be_left_alone(host: FakeKe
     assert "another device" not in json.dumps(done)
 
 
+def of_another(result: Dict[str, Any]) -> "set[str]":
+    """The concerns that say of which place another device has."""
+    return {finding["concern"] for finding in result["findings"] if "ens6 is another device" in finding["reason"]}
+
+
+def test_a_later_run_says_so_once_and_names_the_device(host: FakeKernel, call: Call) -> None:
+    tuned(call, host, **WANTED)
+    host.nics.exchange("ens6", host.hardware)
+    other = {"network_stack": {"somaxconn": 8192, "persist": False}}
+    checked = call(tune.main, host, check=True, concerns=other)
+    done = call(tune.main, host, concerns=other)
+    assert not done.get("failed"), done["msg"]
+    assert of_another(checked) == of_another(done) == {"network_stack"}
+    again = call(tune.main, host, concerns=other)
+    assert not again["changed"]
+    assert of_another(again) == set()
+    assert of_another(call(restore.main, host, concerns=["network_irq"])) == {"network_irq"}
+
+
+def test_a_run_of_another_concern_forgets_no_original(host: FakeKernel, call: Call) -> None:
+    tuned(call, host, network_stack=WANTED["network_stack"])
+    host.nics.exchange("ens6", host.hardware)
+    tuned(call, host, hugepages={"thp": "never"})
+    assert of_another(call(restore.main, host, concerns=["hugepages"])) == set()
+    assert of_another(call(restore.main, host)) == {"network_stack"}
+    assert not (Path(host.root) / JOURNAL).exists()
+
+
+def test_a_knob_that_tune_drops_is_taken_back_on_a_volume_that_came_later(host: FakeKernel, call: Call) -> None:
+    tuned(call, host, block_storage={"disks": [{"kind": "ebs", "nomerges": 2, "read_ahead_kb": 256}]})
+    host.disks.attach({**DISK, "name": "nvme8n1", "device": "0000:00:1c.0"})
+    nomerges, read_ahead = (f"sys/block/nvme8n1/queue/{attribute}" for attribute in ("nomerges", "read_ahead_kb"))
+    assert (read(host, nomerges), read(host, read_ahead)) == ("2", "256"), "udev did what our rules say"
+    wanted = {"block_storage": {"disks": [{"kind": "ebs", "read_ahead_kb": 256}]}}
+    checked = call(tune.main, host, check=True, concerns=wanted)
+    tuned(call, host, **wanted)
+    assert (read(host, nomerges), read(host, read_ahead)) == ("0", "256")
+    assert any(action["where"].startswith("0000:00:1c.0") for action in checked["actions"])
+    assert not call(tune.main, host, concerns=wanted)["changed"]
+    assert not call(restore.main, host).get("failed")
+    assert read(host, read_ahead) == "128"
+    assert not (Path(host.root) / JOURNAL).exists()
+
+
+@pytest.mark.parametrize("exchanged", [True, False])
+def test_the_dead_man_timer_gives_no_nic_the_values_of_another(
+    host: FakeKernel, call: Call, capsys: pytest.CaptureFixture[str], exchanged: bool
+) -> None:
+    rings = {"interfaces": [{"name": "ens6", "rx_ring": "2048"}]}
+    done = call(tune.main, host, concerns={"network_stack": rings}, confirm_within=120)
+    assert done["confirm_within"] == 120
+    if exchanged:
+        host.nics.exchange("ens6", host.hardware)
+        host.nics.rings["ens6"][2] = 4096
+    assert command(["dead-man"], host) == 0
+    assert host.nics.rings["ens6"][2] == (4096 if exchanged else 1024)
+    assert ("ens6 is another device" in capsys.readouterr().out) == exchanged
+    assert not (Path(host.root) / "var/lib/nearmetal/wanted.json").exists(), "nobody confirmed it"
+
+
+def test_a_disruptive_way_back_waits_for_somebody_to_confirm_it(host: FakeKernel, call: Call) -> None:
+    rings = {"interfaces": [{"name": "ens6", "rx_ring": "2048", "tx_queue": {"length": 2000}}], "persist": False}
+    tuned(call, host, network_stack=rings)
+    assert command(["confirm"], host) == 0
+    other = {"network_stack": {"interfaces": [{"name": "ens6", "tx_queue": {"length": 2000}}], "persist": False}}
+    done = call(tune.main, host, concerns=other, confirm_within=120)
+    assert done["confirm_within"] == 120
+    assert [action["disruptive"] for action in done["actions"] if action["what"] == "network.rings"] == [True]
+    assert host.nics.rings["ens6"][2] == 1024
+    assert command(["dead-man"], host) == 0
+    assert host.nics.rings["ens6"][2] == 2048, "as it was before anybody had to confirm"
+    done = call(restore.main, host)
+    assert not done.get("failed"), done["msg"]
+    assert host.nics.rings["ens6"][2] == 1024, "the original isn't lost"
+    assert not (Path(host.root) / JOURNAL).exists()
+
+
 @pytest.mark.parametrize("device", ["x" * 300, 7, None, "\u001b[2J"])
 def test_a_device_that_is_none_is_damage(host: FakeKernel, call: Call, device: object) -> None:
     tuned(call, host, network_stack=WANTED["network_stack"])

@@ -74,7 +74,7 @@ def test_a_declaration_names_an_option_and_a_lever_that_exist(knob: Knob) -> Non
         assert (knob.option or knob.name).partition(".")[0] in options
     assert not knob.within or knob.within in options
     if knob.lever and knob.lever != "files":
-        assert lever_of(knob.lever)
+        assert lever_of(knob.lever).disruptive == knob.disruptive, "the way back would be told as what it isn't"
     if knob.lever == "sysctl":
         assert knob.place in sysctl.KEYS, "declare its key where the lever finds it"
     assert knob.bound in ("", LEAST, MOST, WIDEST, EVERY)
