@@ -112,7 +112,14 @@ class _Run(loop.Hands):
                 log = self._log_of(tested, untested)
                 self._announce(log, tested)
                 found = loop.go_on(log, self, self._tell, longest_load(self._settings.seconds))
-            except (NearmetalError, OSError, Interrupted) as error:
+            except Interrupted as interrupted:
+                self._say_at_last(f"{self._host}  {interrupted}: taking the host back …")
+                try:
+                    self._give_up(str(interrupted))
+                except NearmetalError as error:
+                    self._say_at_last(f"{self._host}  {error}")
+                    raise
+            except (NearmetalError, OSError) as error:
                 self._give_up(str(error))
             except BaseException:
                 with suppress(NearmetalError):
@@ -198,6 +205,19 @@ class _Run(loop.Hands):
         record = f"{self._base}.jsonl"
         again = f"; go on with prove_resume: {plays.near(record)}" if os.path.exists(record) else ""
         raise NearmetalError(f"{why}: the host is as it was before{again}")
+
+    def _say_at_last(self, line: str) -> None:
+        """A line for whoever pressed Ctrl-C.
+
+        Ansible takes the terminal away from its workers, and prints no more of what they say when it is interrupted: so
+        the line goes to where Ansible's own errors do, as Linux names it.
+        """
+        with suppress(OSError):
+            stream = os.open(f"/proc/{self._parent}/fd/2", os.O_WRONLY | os.O_APPEND | os.O_NOCTTY)
+            try:
+                os.write(stream, f"{line}\n".encode())
+            finally:
+                os.close(stream)
 
     def _new_path(self) -> str:
         callback = callback_loader.get(plays.CALLBACK)
