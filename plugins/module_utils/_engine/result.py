@@ -39,6 +39,7 @@ def contract(outcomes: Sequence[Outcome]) -> Dict[str, Any]:
     ]
     findings = [finding for outcome in outcomes for finding in _findings(outcome)]
     failed = [outcome.name for outcome in outcomes if outcome.error]
+    failed_first = sorted(outcomes, key=lambda outcome: not outcome.error)
     reasons = [
         f"{finding.concern}.{finding.knob}: {finding.reason}"
         for finding in findings
@@ -46,7 +47,8 @@ def contract(outcomes: Sequence[Outcome]) -> Dict[str, Any]:
     ]
     return {
         "changed": bool(actions),
-        "msg": clipped("; ".join(sentence(_line(outcome)) for outcome in outcomes), LONGEST_MSG) or "nothing asked for",
+        "msg": clipped("; ".join(sentence(_line(outcome)) for outcome in failed_first), LONGEST_MSG)
+        or "nothing asked for",
         "diff": {
             "before": _tree(actions, "before"),
             "after": _tree(actions, "after"),

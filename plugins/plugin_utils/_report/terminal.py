@@ -198,7 +198,7 @@ def _stacked(row: ReportedFinding, columns: int, paint: Paint) -> List[str]:
 
 def _next_step(report: Report, columns: int, paint: Paint) -> List[str]:
     host = report.hosts[0]
-    if not any(finding.status == "would_change" for finding in host.findings):
+    if not any(finding.status == "would_change" and finding.concern not in host.errors for finding in host.findings):
         return []
     lead, *more = _fix(summary.fix_command(report, (host.name,)), columns - len("To change it: "))
     return [f"To change it: {paint(lead, 'bold')}", *(f"  {paint(line, 'bold')}" for line in more)]

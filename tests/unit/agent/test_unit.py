@@ -279,6 +279,7 @@ def test_a_timer_that_does_not_start_takes_the_unit_back(host: FakeKernel, call:
     failed = call(clocksource.main, host, source="auto")
     assert failed["failed"]
     assert "nearmetal.timer is masked" in failed["errors"]["unit"]
+    assert failed["msg"].startswith("unit: "), "what failed comes first"
     assert not UNIT & set(files(host))
     assert current(host) == "tsc", "independent concerns stay"
 

@@ -56,6 +56,14 @@ def test_a_path_is_told_whole_and_once(columns: int) -> None:
     assert f"policy0000:00:05.0{'a' * 30}→{'b' * 30}" in text
 
 
+def test_what_failed_is_not_to_be_run_again_as_it_is() -> None:
+    failed = {**result_with(finding("network_stack", "would_change")), "errors": {"network_stack": "refused"}}
+    assert not [line for line in shown(reports.report(failed)) if line.startswith("To change it")]
+    both = result_with(finding("network_stack", "would_change"), finding("clocksource", "would_change"))
+    rest = shown(reports.report({**both, "errors": {"network_stack": "refused"}}))
+    assert [line for line in rest if line.startswith("To change it")]
+
+
 def test_a_mark_stands_under_the_bar_of_its_concern() -> None:
     result = result_with(*[finding(name, "ok") for name in NAMES if name != "numa"], finding("numa", "refused"))
     lines = shown(reports.report(result, result))

@@ -88,8 +88,8 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "persist": PERSIST,
 }
 
-# Its driver knows microseconds and nothing else (supported_coalesce_params in ixgbevf/ethtool.c).
-_NEVER_ADAPTS = ("ixgbevf",)
+# supported_coalesce_params of both drivers; virtio_net adapts from Linux 6.8 on, for a device that lets it.
+_NEVER_ADAPTS = ("ixgbevf", "virtio_net")
 # ena_set_ringparam() raises less to ENA_MIN_RING_SIZE, and rounds down to a power of two.
 _ENA_LEAST_RING = 256
 _MTU_EXPRESS, _MTU_INTERNET = 8900, 1500
@@ -176,8 +176,7 @@ def _coalesce(network: NetworkFacts, choice: Choice) -> Plan:
         if value is None:
             continue
         if knob.name == "adaptive_rx" and nic.driver in _NEVER_ADAPTS:
-            never = f"{nic.driver} doesn't adapt: rx_usecs is what it has"
-            plans.append(of_nic(knob, nic).says("not_applicable", never))
+            plans.append(of_nic(knob, nic).says("not_applicable", f"{nic.driver} doesn't adapt to the traffic"))
         elif not now:
             plans.append(_lacking(knob, choice))
         else:
