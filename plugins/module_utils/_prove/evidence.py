@@ -21,12 +21,11 @@ from typing import List, NamedTuple, Sequence
 LAMBDAS = (5.0, 10.0, 20.0, 40.0, 80.0, 160.0)  # what is wagered on differences from 20 % to 0.6 %
 NEEDED = 20.0  # 5 % of runs without effect may end in a verdict of one
 
-_LOG_WEIGHT = -math.log(2 * len(LAMBDAS))
-_LOG_2 = math.log(2.0)
+_WEIGHT = 1 / (2 * len(LAMBDAS))
 
 
 class Evidence(NamedTuple):
-    """Logarithms of what speaks for an effect above the shift, and for one below it.
+    """What speaks for an effect above the shift, and for one below it, to 1.
 
     Each begins at 1/2 and grows no faster than twofold a pair. Their sum is the two-sided process over plus and minus
     LAMBDAS; as each falls or rises with the shift throughout, a verdict can't contradict the interval.
@@ -37,41 +36,32 @@ class Evidence(NamedTuple):
 
 
 def path(differences: Sequence[float], shift: float = 0.0) -> List[Evidence]:
-    """The evidence after each pair."""
-    above = [_LOG_WEIGHT] * len(LAMBDAS)
+    """The evidence after each pair.
+
+    A product that falls to zero for a computer could not recover: it would take more than 1000 pairs.
+    """
+    above = [_WEIGHT] * len(LAMBDAS)
     below = list(above)
     found = []
     for difference in differences:
+        distance = abs(difference - shift)
+        winners, losers = (above, below) if difference > shift else (below, above)
         for index, strength in enumerate(LAMBDAS):
-            wager = strength * (difference - shift)
-            winning = _log_factor(abs(wager))
-            losing = winning - 2 * abs(wager)
-            above[index] += winning if wager > 0 else losing
-            below[index] += losing if wager > 0 else winning
-        found.append(Evidence(_log_sum(above), _log_sum(below)))
+            # exp(w) / cosh(w) is 2 / (1 + exp(-2 w)), and of -w it is exp(-2 w) times that.
+            ratio = math.exp(-2 * strength * distance)
+            factor = 2 / (1 + ratio)
+            winners[index] *= factor
+            losers[index] *= factor * ratio
+        found.append(Evidence(sum(above), sum(below)))
     return found
 
 
 def most(differences: Sequence[float], shift: float = 0.0) -> Evidence:
     """The most that each side ever reached."""
-    steps = path(differences, shift)
-    beginning = -_LOG_2
-    return Evidence(
-        max((step.above for step in steps), default=beginning), max((step.below for step in steps), default=beginning)
-    )
+    steps = [Evidence(0.5, 0.5), *path(differences, shift)]
+    return Evidence(max(step.above for step in steps), max(step.below for step in steps))
 
 
 def p_value(differences: Sequence[float]) -> float:
     """The probability, at most, of so much evidence on either side if the tuning changes nothing; at any moment."""
-    sides = most(differences)
-    return min(1.0, math.exp(-max(sides)))
-
-
-def _log_factor(wager: float) -> float:
-    """ln(exp(w) / cosh(w)), which is ln 2 - ln(1 + exp(-2 w)), of w above zero; of -w it is 2 w less."""
-    return _LOG_2 - math.log1p(math.exp(-2 * wager))
-
-
-def _log_sum(logs: Sequence[float]) -> float:
-    largest = max(logs)
-    return largest + math.log(sum(math.exp(value - largest) for value in logs))
+    return min(1.0, 1 / max(most(differences)))

@@ -41,12 +41,11 @@ def interval(differences: Sequence[float], needed: float = NEEDED) -> Interval:
     With NEEDED it holds the truth in 95 % of runs, however they were stopped (Howard et al., Annals of Statistics 49,
     2021). If low is above high, no single effect explains the run: it changed on the way.
     """
-    threshold = math.log(needed)
     if not differences:
         return Interval(-math.inf, math.inf)
     start, end = min(differences) - _BEYOND, max(differences) + _BEYOND
-    low = _last(lambda shift: most(differences, shift).above >= threshold, start, end)
-    high = -_last(lambda shift: most(differences, -shift).below >= threshold, -end, -start)
+    low = _last(lambda shift: most(differences, shift).above >= needed, start, end)
+    high = -_last(lambda shift: most(differences, -shift).below >= needed, -end, -start)
     return Interval(low, high)
 
 

@@ -112,21 +112,21 @@ def _one_sign(values: Sequence[float]) -> bool:
 def harmed(history: History) -> List[str]:
     """The other metrics that are shown to be worse, each at its share of the 5 %."""
     others = [metric.name for metric in history.kinds if metric.name != history.primary]
-    threshold = math.log(NEEDED * max(1, len(others)))
-    return [name for name in others if most(differences(history.pairs, name)).below >= threshold]
+    needed = NEEDED * max(1, len(others))
+    return [name for name in others if most(differences(history.pairs, name)).below >= needed]
 
 
 def decision(settings: Settings, history: History) -> str:
     """What the pairs so far show: BETTER, WORSE or SAME; UNCLEAR if they contradict each other; "" to go on."""
     found = differences(history.pairs, history.primary)
-    threshold, margin = math.log(NEEDED), margin_of(settings)
+    margin = margin_of(settings)
     nothing = most(found)
-    better, worse = nothing.above >= threshold, nothing.below >= threshold
+    better, worse = nothing.above >= NEEDED, nothing.below >= NEEDED
     if better and worse:
         return UNCLEAR
     if better or worse:
         return BETTER if better else WORSE
-    same = most(found, -margin).above >= threshold and most(found, margin).below >= threshold
+    same = most(found, -margin).above >= NEEDED and most(found, margin).below >= NEEDED
     return SAME if same else ""
 
 

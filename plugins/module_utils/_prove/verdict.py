@@ -202,7 +202,7 @@ def _comparison(record: Record, history: History, metric: Metric, others: int) -
         change=_percent(middle) if found else None,
         low=_percent(low) if math.isfinite(low) else None,
         high=_percent(high) if math.isfinite(high) else None,
-        evidence=math.exp(max(most(found))),
+        evidence=max(most(found)),
         needed=needed,
         p=p_value(found),
         not_worse=span.low > -rules.margin_of(record.start.settings),

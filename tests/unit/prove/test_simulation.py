@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import random
-from typing import Callable, Dict, Iterator, List
+from typing import Iterator, List
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.evidence import NEEDED, most, path
@@ -18,58 +18,11 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.step import Step
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import verdict
 
+from tests.support.noises import NOISES
 from tests.support.proofs import noisy, run
 
 RUNS, PAIRS = 2000, 40
 THREE_DEVIATIONS = 3 * math.sqrt(0.05 * 0.95 / RUNS)
-
-
-def white(generator: random.Random) -> "Iterator[float]":
-    """Each slot by itself."""
-    while True:
-        yield generator.gauss(0, 0.05)
-
-
-def drift(generator: random.Random) -> "Iterator[float]":
-    """Slow waves: each slot is much like the one before it."""
-    level = generator.gauss(0, 0.05)
-    while True:
-        yield level
-        level = 0.95 * level + generator.gauss(0, 0.05 * math.sqrt(1 - 0.95**2))
-
-
-def neighbour(generator: random.Random) -> "Iterator[float]":
-    """Another guest takes 12 % for spells."""
-    busy = generator.random() < 0.3
-    while True:
-        yield math.log(0.88) * busy + generator.gauss(0, 0.01)
-        busy = generator.random() > 0.15 if busy else generator.random() < 0.07
-
-
-def trend(generator: random.Random) -> "Iterator[float]":
-    """A tenth less at the end of the run, as credits run out."""
-    for slot in range(2 * PAIRS):
-        yield math.log(1 - 0.1 * slot / (2 * PAIRS)) + generator.gauss(0, 0.02)
-
-
-def spikes(generator: random.Random) -> "Iterator[float]":
-    """A tenth of the slots lose 5 to 40 %."""
-    while True:
-        lost = generator.uniform(0.05, 0.4) if generator.random() < 0.1 else 0.0
-        yield math.log(1 - lost) + generator.gauss(0, 0.02)
-
-
-def every_second(generator: random.Random) -> "Iterator[float]":
-    """Something recurs at every second slot: fatal to a fixed order."""
-    slot = 0
-    while True:
-        slot += 1
-        yield (0.05 if slot % 2 else -0.05) + generator.gauss(0, 0.02)
-
-
-NOISES: "Dict[str, Callable[[random.Random], Iterator[float]]]" = {
-    function.__name__: function for function in (white, drift, neighbour, trend, spikes, every_second)
-}
 
 
 def differences(noise: "Iterator[float]", seed: int, effect: float, pairs: int) -> "List[float]":
@@ -89,12 +42,12 @@ def test_without_effect_a_run_is_wrong_in_at_most_one_of_twenty_whatever_the_noi
     for seed in range(RUNS):
         found = differences(NOISES[name](random.Random(f"{name} {seed}")), seed, 0.0, PAIRS)
         above, below = most(found)
-        wrong["better"] += above >= math.log(NEEDED)
-        wrong["worse"] += below >= math.log(NEEDED)
+        wrong["better"] += above >= NEEDED
+        wrong["worse"] += below >= NEEDED
         if seed < 20:
             assert all(math.isfinite(side) for step in path(found) for side in step)
             span = interval(found)
-            assert (span.low < 0 < span.high) == (max(above, below) < math.log(NEEDED))
+            assert (span.low < 0 < span.high) == (max(above, below) < NEEDED)
     assert sum(wrong.values()) <= (0.05 + THREE_DEVIATIONS) * RUNS
     # Each direction has half of it.
     assert max(wrong.values()) <= (0.025 + THREE_DEVIATIONS) * RUNS
@@ -107,8 +60,8 @@ def test_an_effect_of_five_percent_is_found_in_nine_of_ten_runs() -> None:
         noise = (generator.gauss(0, 0.02) for _slot in range(2 * PAIRS))
         found = differences(noise, seed, math.log(1.05), PAIRS)
         above, below = most(found)
-        seen += above >= math.log(NEEDED)
-        missed += below >= math.log(NEEDED)
+        seen += above >= NEEDED
+        missed += below >= NEEDED
     assert seen >= 0.9 * RUNS
     assert missed == 0
 

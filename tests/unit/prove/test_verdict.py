@@ -69,7 +69,7 @@ def test_the_tuning_stays_by_rule(effect: float, deviation: float, keep: str, wo
 
 
 def test_another_metric_that_is_harmed_outweighs_the_primary() -> None:
-    found = verdict(run(several(requests=0.03, p99=0.15), seed=2))
+    found = verdict(run(several(requests=0.2, p99=0.2), seed=2))
     assert found.verdict == "worse"
     assert found.reasons == ("p99 became worse",)
     assert not found.keep
@@ -170,6 +170,24 @@ def test_carry_over_is_what_the_second_place_in_a_pair_adds() -> None:
     found = verdict(run(load, seed=7))
     assert found.carry_over == pytest.approx(4.0, abs=0.7)
     assert verdict(run(noisy(0.03, 0.005, 7), seed=7)).carry_over == pytest.approx(0.0, abs=0.7)
+
+
+def test_no_difference_is_left_out_however_little_it_fits() -> None:
+    def load(step: Step) -> "Tuple[Metric, ...]":
+        (metric,) = noisy(0.0, 0.02, 4)(step)
+        return (metric._replace(value=metric.value * (0.5 if step.phase == "pair" and step.pair % 5 == 0 else 1.0)),)
+
+    def spiked(step: Step) -> "Tuple[Metric, ...]":
+        (metric,) = load(step)
+        return (metric._replace(value=metric.value * (3.0 if step[1:5] == ("pair", 2, 1, "tuned") else 1.0)),)
+
+    for each in (load, spiked):
+        record = run(each, seed=4, pairs=12)
+        found = verdict(record)
+        assert found.pairs == len(
+            {measurement.pair for measurement in record.measurements if measurement.phase == "pair"}
+        )
+    assert found.noise > 30
 
 
 def test_noise_and_what_could_be_seen() -> None:

@@ -1,0 +1,60 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Noise of measurements, as logarithms of values, slot after slot: what hosts in a cloud do to whoever compares."""
+
+from __future__ import annotations
+
+import math
+import random
+from typing import Callable, Dict, Iterator
+
+SLOTS = 80  # of a run of 40 pairs
+
+
+def white(generator: random.Random) -> "Iterator[float]":
+    """Each slot by itself."""
+    while True:
+        yield generator.gauss(0, 0.05)
+
+
+def drift(generator: random.Random) -> "Iterator[float]":
+    """Slow waves: each slot is much like the one before it."""
+    level = generator.gauss(0, 0.05)
+    while True:
+        yield level
+        level = 0.95 * level + generator.gauss(0, 0.05 * math.sqrt(1 - 0.95**2))
+
+
+def neighbour(generator: random.Random) -> "Iterator[float]":
+    """Another guest takes 12 % for spells."""
+    busy = generator.random() < 0.3
+    while True:
+        yield math.log(0.88) * busy + generator.gauss(0, 0.01)
+        busy = generator.random() > 0.15 if busy else generator.random() < 0.07
+
+
+def trend(generator: random.Random) -> "Iterator[float]":
+    """A tenth less at the end of the run, as credits run out."""
+    for slot in range(SLOTS):
+        yield math.log(1 - 0.1 * slot / SLOTS) + generator.gauss(0, 0.02)
+
+
+def spikes(generator: random.Random) -> "Iterator[float]":
+    """A tenth of the slots lose 5 to 40 %."""
+    while True:
+        lost = generator.uniform(0.05, 0.4) if generator.random() < 0.1 else 0.0
+        yield math.log(1 - lost) + generator.gauss(0, 0.02)
+
+
+def every_second(generator: random.Random) -> "Iterator[float]":
+    """Something recurs at every second slot: fatal to a fixed order."""
+    slot = 0
+    while True:
+        slot += 1
+        yield (0.05 if slot % 2 else -0.05) + generator.gauss(0, 0.02)
+
+
+NOISES: "Dict[str, Callable[[random.Random], Iterator[float]]]" = {
+    function.__name__: function for function in (white, drift, neighbour, trend, spikes, every_second)
+}
