@@ -220,12 +220,16 @@ class _Run(loop.Hands):
                 os.close(stream)
 
     def _new_path(self) -> str:
-        callback = callback_loader.get(plays.CALLBACK)
-        callback.set_options()
         name = _UNSAFE_IN_A_NAME.sub("_", self._host)[:100]
         when = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-        directory = os.path.join(str(callback.get_option("report_directory")), "prove")
-        return os.path.join(directory, f"{name}-{when}-{self._settings.seed}.jsonl")
+        return os.path.join(report_directory(), "prove", f"{name}-{when}-{self._settings.seed}.jsonl")
+
+
+def report_directory() -> str:
+    """Where the callback writes its reports: there is one setting for both."""
+    callback = callback_loader.get(plays.CALLBACK)
+    callback.set_options()
+    return str(callback.get_option("report_directory"))
 
 
 def _settings(options: Mapping[str, Any]) -> Settings:

@@ -1,0 +1,169 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The controller's side against a host with a fake kernel: every step is a real call of the module."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Callable, Dict, List, Optional
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.action import prove as action
+from ansible_collections.nearmetal.ec2.plugins.modules import prove
+
+from tests.support.fake_kernel import CLOCK, FakeKernel
+from tests.support.hosts import files_of
+
+Call = Callable[..., Dict[str, Any]]
+CURRENT = f"{CLOCK}/current_clocksource"
+OPTIONS: Dict[str, Any] = {
+    "tune": {"concerns": {"clocksource": {"source": "tsc"}}},
+    "only": ["clocksource.source"],
+    "settle": 0,
+    "seconds": 1,
+    "seed": 4711,
+}
+
+
+class Play(action.ActionModule):
+    """The action, with the host's module in this process in place of a connection."""
+
+    def __init__(self, call: Call, host: FakeKernel) -> None:
+        self._call, self._fake = call, host
+        self._connection = SimpleNamespace(_shell=SimpleNamespace(tmpdir=None))
+        self.said: List[str] = []
+        self._display = SimpleNamespace(display=self.said.append)
+        self.steps: List[str] = []
+        self.before_step: "Callable[[int], Optional[Dict[str, Any]]]" = lambda _number: None
+
+    def __call__(self, **options: Any) -> Dict[str, Any]:
+        self._task = SimpleNamespace(args={**OPTIONS, **options}, check_mode=False, async_val=0)
+        return self.run(task_vars={"inventory_hostname": "db-1"})
+
+    def _execute_module(self, module_args: Dict[str, Any], **_more: Any) -> Dict[str, Any]:
+        self.steps.append(module_args["step"])
+        instead = self.before_step(len(self.steps))
+        return instead or self._call(prove.main, self._fake, **module_args)
+
+    def _early_needs_tmp_path(self) -> bool:
+        return False
+
+    def _remove_tmp_path(self, tmp_path: Any, force: bool = False) -> None:
+        pass
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> FakeKernel:
+    return FakeKernel(tmp_path / "host", files_of("xen_hvm"))
+
+
+@pytest.fixture
+def play(call: Call, host: FakeKernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Play:
+    monkeypatch.setattr(action, "report_directory", lambda: str(tmp_path / "report"))
+    # What else this machine does is no part of a test: a controller whose CPUs tell nothing.
+    monkeypatch.setattr(action.load_sample, "ticks", lambda _host: [])
+    return Play(call, host)
+
+
+def current(host: FakeKernel) -> str:
+    return (Path(host.root) / CURRENT.lstrip("/")).read_text().strip()
+
+
+def load(host: FakeKernel, tuned: int, untuned: int = 100) -> str:
+    """A load whose figure depends on the clock source."""
+    return f'[ "$(cat {host.root}{CURRENT})" = tsc ] && echo ops {tuned} 1/s || echo ops {untuned} 1/s'
+
+
+@pytest.mark.parametrize("load_on", ["host", "controller"])
+def test_what_is_better_is_kept(load_on: str, host: FakeKernel, play: Play) -> None:
+    result = play(command=load(host, 120), load_on=load_on)
+    assert (result["verdict"]["verdict"], result["kept"], result["changed"]) == ("better", True, True), result
+    assert current(host) == "tsc"
+    assert result["tested"] == ["clocksource.source"]
+    assert result["msg"].startswith("better, kept: ops in 1/s +20.0 % (")
+    assert "PROVE  db-1  better, kept" in play.said
+    kinds = [json.loads(line)["kind"] for line in Path(result["record"]).read_text().splitlines()]
+    assert (kinds[0], kinds[-1]) == ("start", "end")
+    assert [Path(path).suffix for path in result["reports"]] == [".json", ".md"]
+    assert (Path(result["record"]).stat().st_mode & 0o777) == 0o600
+    if load_on == "host":
+        assert play.steps.count("measure") == len(play.steps) - 2, "one call of the module for each measurement"
+
+
+@pytest.mark.parametrize(("tuned", "verdict"), [(80, "worse"), (100, "same")])
+def test_whatever_is_not_better_is_taken_back(tuned: int, verdict: str, host: FakeKernel, play: Play) -> None:
+    result = play(command=load(host, tuned))
+    assert (result["verdict"]["verdict"], result["kept"], result["changed"]) == (verdict, False, False)
+    assert current(host) == "xen"
+    assert not (Path(host.root) / "var/lib/nearmetal").exists()
+
+
+def test_ctrl_c_takes_the_host_back_and_the_run_can_go_on(host: FakeKernel, play: Play) -> None:
+    def press(number: int) -> None:
+        if number == 12:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    handler = signal.getsignal(signal.SIGINT)
+    play.before_step = press
+    result = play(command=load(host, 120))
+    assert result["failed"]
+    assert "the run was ended by SIGINT: the host is as it was before; go on with prove_resume: " in result["msg"]
+    assert signal.getsignal(signal.SIGINT) is handler
+    assert play.steps[-1] == "back"
+    assert current(host) == "xen"
+    record = result["msg"].rpartition(" ")[2]
+    other = play(resume=record, command="exit 1")
+    assert (other["verdict"]["verdict"], other["record"]) == ("better", record), "by the command of the record"
+    assert other["verdict"]["seed"] == 4711
+
+
+def test_a_host_that_is_lost_is_said_to_take_itself_back(host: FakeKernel, play: Play) -> None:
+    play.before_step = lambda number: {"unreachable": True, "msg": "no route to host"} if number > 8 else None
+    result = play(command=load(host, 120))
+    assert result["msg"] == (
+        "no route to host; the host could not be taken back (no route to host): its timer does within 900 s"
+    )
+
+
+def test_what_somebody_sets_meanwhile_makes_a_measurement_void(host: FakeKernel, play: Play) -> None:
+    path = f"{host.root}{CURRENT}"
+    result = play(command=f"echo hpet > {path}; echo ops 100 1/s")
+    assert result["verdict"]["verdict"] == "not_quiet"
+    assert "knobs that somebody else set back" in " ".join(result["verdict"]["reasons"])
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"command": None}, "prove.command is required: the load of one measurement, such as a benchmark"),
+        ({"pairs": 3}, "prove.pairs is 3; allowed is a whole number from 6 to 200"),
+        ({"pairs": "many"}, "prove.pairs is a whole number, not 'many'"),
+        ({"margin": "2%"}, "prove.margin is a number, such as 2.5, not '2%'"),
+        ({"margin": float("nan")}, "prove.margin is a number, such as 2.5, not nan"),
+        ({"settle": -1}, "prove.settle is -1.0; allowed is a number from 0 to 600"),
+        ({"keep": "always"}, "prove.keep can't be 'always'; choose one of better, not_worse"),
+        ({"load_on": "redis-2"}, "prove.load_on can't be 'redis-2'; choose one of host, controller"),
+        ({"primary": "a b"}, "prove.primary is 'a b'; allowed is the name of a metric: a letter"),
+        ({"abandon_after": 59}, "prove.abandon_after is 59; allowed are 60 to 86400 seconds, or 0 for"),
+        ({"abandon_after": 100, "seconds": 30}, "prove.abandon_after is 100; a measurement of 30 s may take 150 s"),
+        ({"seed": -1}, "prove.seed is -1; allowed is a whole number from 0 to 4294967295"),
+        ({"only": ["clock"]}, "prove.only has 'clock'; its concerns are "),
+        ({"tune": {"workload": ["webb"]}}, "workload 'webb' is unknown"),
+        ({"tune": {"wokload": ["web"]}}, "prove.tune.wokload is no option"),
+        ({"resume": "/nowhere.jsonl"}, "resume names /nowhere.jsonl, which can't be read: No such file or directory"),
+        ({"hurry": True}, "prove.hurry is no option"),
+    ],
+)
+def test_bad_input_is_refused_before_anything_is_switched(
+    options: Dict[str, Any], sentence: str, host: FakeKernel, play: Play
+) -> None:
+    result = play(**{"command": "true", **options})
+    assert result["failed"]
+    assert sentence in result["msg"]
+    assert host.written == []
+    assert host.commands == []
