@@ -6,6 +6,5 @@
 from __future__ import annotations
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible import installed
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 
-installed.prefer(WritableHost())
+installed.prefer()

@@ -11,23 +11,30 @@ can have changed them, they are imported; in all other cases the sources are.
 from __future__ import annotations
 
 import os
+import pkgutil
 import sys
 import zipimport
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.unit import AGENT
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host import bundle, store
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
+OURS = "ansible_collections.nearmetal.ec2.plugins.module_utils"
 
 
-def prefer(host: WritableHost) -> bool:
-    """Import what isn't imported yet from beside the agent of `host`, if that is the code that was sent."""
-    ours = ".".join(bundle.UTILS)
-    if not isinstance(sys.modules[ours].__loader__, zipimport.zipimporter):
+def prefer(root: str = "/") -> bool:
+    """Import what isn't imported yet from beside the agent of the host at `root`, if that is the code that was sent."""
+    if not isinstance(sys.modules[OURS].__loader__, zipimport.zipimporter):
         return False  # nothing was sent: these are files, which Python itself keeps compiled
     try:
-        descriptor = store.open_file(host, f"{os.path.dirname(AGENT)}/{bundle.cache_name()}")
+        pkgutil.get_data(OURS, "_agent/command.py")
+    except OSError:
+        return False  # a module of facts, which brings no agent
+    # Only now: a module of facts has no use for these.
+    from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+    from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.unit import AGENT
+    from ansible_collections.nearmetal.ec2.plugins.module_utils._host import bundle, store
+    from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+    from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
+
+    try:
+        descriptor = store.open_file(WritableHost(root), f"{os.path.dirname(AGENT)}/{bundle.cache_name()}")
     except NearmetalError:
         return False
     if descriptor is None:
@@ -39,6 +46,6 @@ def prefer(host: WritableHost) -> bool:
     # The file that was looked at, open until the end: another run may put its own in its place meanwhile.
     archive = f"/proc/self/fd/{descriptor}"
     for name, module in list(sys.modules.items()):
-        if f"{name}.".startswith(f"{ours}.") and hasattr(module, "__path__"):
+        if f"{name}.".startswith(f"{OURS}.") and hasattr(module, "__path__"):
             module.__path__ = [f"{archive}/{name.replace('.', '/')}", *module.__path__]
     return True

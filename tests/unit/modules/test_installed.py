@@ -25,8 +25,7 @@ import importlib.util, os, sys
 payload, other, *roots = sys.argv[1:]
 sys.path.insert(0, payload)
 from {UTILS}._ansible import installed
-from {UTILS}._host.host import WritableHost
-print(*(installed.prefer(WritableHost(root)) for root in roots))
+print(*(installed.prefer(root) for root in roots))
 if other:
     os.replace(other, f"{{roots[0]}}/{FOLDER}/{bundle.cache_name()}")
 print(*(importlib.util.find_spec(f"{UTILS}.{{name}}").origin for name in ("_engine.run", "_planning.options")))
