@@ -11,9 +11,7 @@ from pathlib import Path
 from typing import Any, Dict
 
 from tests.support.hosts import files_of, lay_out
-
-ROOT = Path(__file__).resolve().parents[2]
-COMPILED = ROOT / ".cache" / "simulated"
+from tests.support.payloads import COMPILED, ON_START, ROOT
 
 # Takes what Ansible hands to sudo (-H -S -n -u root COMMAND) and is nobody's way to become root.
 _SUDO = """#!/bin/sh
@@ -35,8 +33,8 @@ def simulate(folder: Path, kind: str, user: str = "") -> Dict[str, Any]:
     COMPILED.mkdir(parents=True, exist_ok=True)
     variables: Dict[str, Any] = {
         "NEARMETAL_SIMULATED": root,
-        "NEARMETAL_COMPILED": COMPILED,
-        "PYTHONPATH": f"{ROOT / 'tests/support/stand_in'}:{ROOT}",
+        "PAYLOADS_COMPILED": COMPILED,
+        "PYTHONPATH": f"{ROOT / 'tests/support/stand_in'}:{ON_START}:{ROOT}",
     }
     if user:
         variables["NEARMETAL_USER"] = user

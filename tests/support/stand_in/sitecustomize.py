@@ -5,25 +5,21 @@
 
 The collection has no option for this and needs none: its modules call WritableHost() and
 Host(), and here these are the files below NEARMETAL_SIMULATED.
-
-Most of what such a module takes is to compile the sources of its payload, each time the same: what they compile to is
-kept below NEARMETAL_COMPILED, under the name of what they say.
 """
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
-import marshal
 import os
 import signal
 import sys
-import zipimport
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Optional, Sequence
+
+import compiled_once
 
 UTILS = "ansible_collections.nearmetal.ec2.plugins.module_utils"
 # Where versions before this one have WritableHost.
@@ -96,24 +92,5 @@ def _fake(kind: Any, *arguments: Any) -> Any:
     return object.__new__(Simulated)
 
 
-_compile_source = vars(zipimport)["_compile_source"]
-
-
-def _compile_once(path: str, source: bytes) -> Any:
-    kept = (
-        Path(os.environ["NEARMETAL_COMPILED"]) / f"{sys.implementation.cache_tag}-{hashlib.sha256(source).hexdigest()}"
-    )
-    if kept.exists():
-        return marshal.loads(kept.read_bytes())
-    code = _compile_source(path, source)
-    fresh = kept.with_suffix(f".{os.getpid()}")
-    try:
-        fresh.write_bytes(marshal.dumps(code))
-        fresh.replace(kept)
-    except PermissionError:  # a user who is not root
-        pass
-    return code
-
-
-vars(zipimport)["_compile_source"] = _compile_once
+compiled_once.install()
 sys.meta_path.insert(0, _Finder())

@@ -55,7 +55,7 @@ def snapshot(root: Path) -> Dict[str, bytes]:
 
 
 def run(folder: Path, collections: Path, playbook: str, **variables: Any) -> str:
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(("ANSIBLE_", "PYTHONPATH"))}
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
     command = [str(Path(sys.executable).with_name("ansible-playbook")), "-i", "hosts.json", f"nearmetal.ec2.{playbook}"]
     done = subprocess.run(
         [*command, "-e", json.dumps(variables)],

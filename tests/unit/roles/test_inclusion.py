@@ -36,7 +36,7 @@ GROUPS = {"redis": ["redis-1", "redis-2"], "web": ["web-1", "web-2"]}
 
 def somebodys() -> Dict[str, str]:
     """The environment without what this project sets: with its path ansible-galaxy finds the collection installed."""
-    return {name: value for name, value in os.environ.items() if not name.startswith(("ANSIBLE_", "PYTHONPATH"))}
+    return {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
 
 
 class Repository:
