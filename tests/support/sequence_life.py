@@ -13,17 +13,20 @@ import traceback
 from contextlib import redirect_stderr, redirect_stdout
 from functools import partial
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import report
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.choice import choose
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import restore_requests, tune_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Run, run
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Origin
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 
 from tests.support.fake_boot import conditions_hold
 from tests.support.sequence_faults import Killed, Writes
 from tests.support.sequence_left import Left, said_by
+from tests.support.sequence_status import untrue
 from tests.support.sequence_wanted import Step, steps
 from tests.support.sequence_world import HOSTS, World, changed
 
@@ -81,11 +84,13 @@ class Life:
         self.host = world.host
         self._steps = 0
         self._said: List[str] = []  # of the present step
+        self._just_tuned: Set[str] = set()  # concerns for which a second run has found nothing to do
         self._left = Left(self.host)
         self.host.writing = self._writing
 
     def do(self, step: Step) -> None:
         """One step, and what must hold whatever it was."""
+        self._just_tuned = set()
         getattr(self, f"_{step.name}")(step)
         known = self.world.journal() is not None
         self._look_at_what_is_left(known)
@@ -123,12 +128,17 @@ class Life:
     def _tune(self, step: Step) -> None:
         given = dict(step.given)
         within = given.pop("confirm_within")
-        given["workloads"] = [given.pop("workload")] if "workload" in given else []
+        named, auto = given.pop("workloads", None), given.pop("workload_auto", "advise")
 
-        def ask(known: Any) -> Any:
-            return tune_requests(common={"owner_conflict": "take_over"}, on_host=known, **given)
+        def doing(check: bool = False) -> Run:
+            chosen = choose(self.host, named, auto, {}, prune=given["prune"])
+            own = {"workloads": chosen.names, "findings": chosen.findings, "programs": chosen.programs, **given}
 
-        doing = partial(self._run, ask, confirm_within=within)
+            def ask(known: Any) -> Any:
+                return tune_requests(common={"owner_conflict": "take_over"}, on_host=known, **own)
+
+            return self._run(ask, check, within, chosen.run)
+
         if step.fault is not None:
             self._faulty(step, doing)
             return
@@ -141,6 +151,7 @@ class Life:
             assert again is not None, f"a second run fails: {said}"
             left = [action for outcome in again.outcomes for action in outcome.plan.actions]
             assert not left, f"a second run has more to do: {left}"
+            self._just_tuned = {outcome.name for outcome in done.outcomes if outcome.keep is not None}
 
     def _as_promised(self, doing: Callable[..., Run]) -> None:
         before = self.world.snapshot()
@@ -213,6 +224,9 @@ class Life:
     def _plug(self, _step: Step) -> None:
         self.world.replug([])
 
+    def _programs(self, step: Step) -> None:
+        self.world.start(step.given["names"])
+
     def _rename(self, step: Step) -> None:
         nics = [nic["name"] for nic in self.world.spec.get("nics", ())]
         if nics:
@@ -259,8 +273,10 @@ class Life:
 
     # How.
 
-    def _run(self, ask: Callable[[Any], Any], check: bool = False, confirm_within: int = 0) -> Run:
-        done = run(self.host, ask, check=check, confirm_within=confirm_within)
+    def _run(
+        self, ask: Callable[[Any], Any], check: bool = False, confirm_within: int = 0, name: str = "nearmetal"
+    ) -> Run:
+        done = run(self.host, ask, check=check, confirm_within=confirm_within, origin=Origin(name))
         if not check:
             findings = [finding for outcome in done.outcomes for finding in outcome.plan.findings]
             waiting = re.compile(_WAITS if self.world.boots else _EARLIER)
@@ -293,6 +309,11 @@ class Life:
         found = report.collect(self.host)
         if self.world.journal() is None and not (Path(self.host.root) / "var/lib/nearmetal/wanted.json").exists():
             assert not found["concerns"], f"status still shows {found['concerns']}"
+        twin, origins = Path(self.world.twin.root), set(self.world.origins)
+        wrong = list(untrue(found, Path(self.host.root), twin, origins, self.world.boots))
+        assert not wrong, "status:\n" + "\n".join(wrong)
+        drift = [name for name in found["drift"] if name.split(".")[0] in self._just_tuned]
+        assert not drift, f"status shows {drift} as not as wanted, and tune has nothing to do"
 
 
 def _errors(done: Run) -> Dict[str, str]:

@@ -12,6 +12,8 @@ from typing import Any, Dict, List, Mapping, Optional
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.registry import WORKLOADS
 
+from tests.support.fake_processes import process
+
 # Words and numbers for options whose spec lists none; a host that can't have one says so.
 VALUES: Mapping[str, List[Any]] = {
     "source": ["auto", "kernel", "tsc", "hpet", "acpi_pm"],
@@ -67,6 +69,12 @@ VALUES: Mapping[str, List[Any]] = {
     "maximum_steal_percent": [1],
     "instance_type": ["m5.metal"],
 }
+# What may run on a host, by which `auto` recognizes workloads.
+PROGRAMS: Mapping[str, Dict[str, str]] = {
+    "nginx": process(70, "nginx", "/usr/sbin/nginx", ports=[80, 443]),
+    "redis": process(812, "redis-server", "/usr/bin/redis-check-rdb", ports=[6379]),
+    "bash": process(99, "bash", "/usr/bin/bash"),
+}
 FAULTS = ("kill", "kill", "kill", "EIO", "ENOSPC", "EROFS")
 
 
@@ -102,6 +110,7 @@ _CHOICES = {
     "unplug": 5,
     "plug": 5,
     "rename": 5,
+    "programs": 6,
     "confirm": 3,
     "dead_man": 3,
     "newer": 3,
@@ -117,6 +126,8 @@ def _step(rng: random.Random, name: str) -> Step:
         return Step(name, given, _fault(rng) if rng.random() < 0.3 else None)
     if name == "reboot":
         return Step(name, {"unit": rng.random() < 0.6}, _fault(rng) if rng.random() < 0.2 else None)
+    if name == "programs":
+        return Step(name, {"names": rng.sample(sorted(PROGRAMS), rng.randint(0, 2))})
     return Step(name, {"draw": rng.random(), "other": rng.random()})
 
 
@@ -128,14 +139,15 @@ def _fault(rng: random.Random) -> Dict[str, Any]:
 
 def _tune(rng: random.Random, fault: bool) -> Step:
     given: Dict[str, Any] = {"prune": rng.random() < 0.25, "confirm_within": rng.choice([0, 0, 0, 120])}
-    if rng.random() < 0.3:
-        given["workload"] = rng.choice(sorted(WORKLOADS))
+    if rng.random() < 0.35:
+        given["workloads"] = rng.choice([*[rng.sample(sorted(WORKLOADS), rng.choice([1, 1, 2, 3]))] * 2, ["auto"]])
+        given["workload_auto"] = rng.choice(["apply", "apply", "advise"])
     few = rng.random()
     concerns = {}
     for concern in CONCERNS.values():
         if rng.random() < (0.2 if few < 0.6 else 0.7):
             concerns[concern.name] = _options(rng, concern.options, few=0.25 if few < 0.6 else 0.5)
-    if not concerns and "workload" not in given:
+    if not concerns and "workloads" not in given:
         concern = rng.choice([concern for concern in CONCERNS.values() if not concern.checks or concern.by_place])
         concerns[concern.name] = _options(rng, concern.options, few=0.5)
     given["concerns"] = concerns

@@ -9,12 +9,14 @@ import json
 import os
 import shutil
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Mapping, Optional, Set, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from tests.support import fresh_host, hosts
 from tests.support.boot_trees import AMAZON_2_TOOLS, DEBIAN_TOOLS, BootHost, amazon_2_files, debian_files, rhel_files
 from tests.support.fake_boot import clear
 from tests.support.fake_kernel import FakeKernel
+from tests.support.fake_processes import first, together
+from tests.support.sequence_wanted import PROGRAMS
 
 # How often each host of tests/hosts is drawn: those with more of everything more often.
 HOSTS = {
@@ -108,6 +110,7 @@ class World:
         for index, nic in enumerate(self.spec.get("nics", ())):
             nic["index"] = index  # its number and those of its interrupts stay, whichever others are away
         self.away: List[str] = []  # devices that are unplugged
+        self.programs: Sequence[str] = ()  # that run until the next boot
         self.boots = 0
         self.host, self.twin = (self._made(folder / each) for each in ("tuned", "twin"))
         self.strict: Dict[str, str] = {}  # path → what somebody wrote, and nearmetal didn't since
@@ -135,7 +138,8 @@ class World:
         for kind in ("nics", "disks"):
             if kind in spec:
                 spec[kind] = [device for device in spec[kind] if device["name"] not in self.away]
-        files = fresh_host.routed({**hosts.built(spec), **_EXTRA})
+        running = together(first(), *(PROGRAMS[name] for name in self.programs))
+        files = fresh_host.routed({**hosts.built(spec), **_EXTRA, **running})
         files.update(BOOT_FILES.get(self.name, {}))
         return {"/proc/sys/kernel/random/boot_id": "11111111-2222-3333-4444-555555555555\n", **files}
 
@@ -182,6 +186,7 @@ class World:
     def reboot(self) -> None:
         """Both boot; nothing that somebody wrote at run time is left, nor what waits."""
         self.boots += 1
+        self.programs = ()
         for host in self.both():
             host.reboot(f"{self.boots:08d}-2222-3333-4444-555555555555", self._files())
             fresh_host.probe(host)
@@ -202,6 +207,12 @@ class World:
             if self._text(self.twin, path) is None:
                 del self.strict[path]
                 del self.origins[path]
+
+    def start(self, programs: Sequence[str]) -> None:
+        """These programs run from now on, and no others."""
+        self.programs = programs
+        for host in self.both():
+            host.replug(self._files())
 
     def rename(self, name: str, other: str, live: bool = False) -> None:
         """A NIC has another name from the next boot on, or from now on."""

@@ -56,8 +56,9 @@ def plan_restore(host: WritableHost, entries: Sequence[Entry], reason: str) -> W
         ours = (*entry.ours, lever.remembered(now)) if void and entry.key in at_boot else entry.ours
         first = lever.kernel_choice(host, entry.where) if void else entry.original
         found = replace(entry, ours=ours).judged(host, first)
-        if not void:
+        if entry.boot_id == boot_id or not void:
             findings += _left_alone(entry, found)
+        if not void:
             findings += _out_of_reach(entry, found)
         goal = _goal(host, entry, found, not void and (entry.what, entry.where) in renewed)
         if goal:
@@ -157,9 +158,9 @@ def _left_alone(entry: Entry, found: Judged) -> Iterator[Finding]:
     """What somebody else set, element by element; elements with the same change in one sentence."""
     groups: Dict[str, List[str]] = {}
     for name, (now, original) in found.foreign.items():
-        groups.setdefault(f"to {now} after nearmetal did: left alone; before nearmetal it was {original}", []).append(
-            name
-        )
+        unknown = original is None and lever_of(entry.what).scope == "runtime"
+        earlier = "only a boot shows what it was before nearmetal" if unknown else f"before nearmetal it was {original}"
+        groups.setdefault(f"to {now} after nearmetal did: left alone; {earlier}", []).append(name)
     changes = list(groups.items())
     if len(changes) > _MOST_SENTENCES:
         rest = [name for _change, names in changes[_MOST_SENTENCES:] for name in names]

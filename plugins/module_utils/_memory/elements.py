@@ -25,7 +25,8 @@ class Judged:
     ours: Mapping[str, Value]  # element → the value of ours that it holds
     back: Mapping[str, Value]  # of those, element → its original
     absent: Mapping[str, Value]  # element that can't be read now → the value of ours that it went with
-    foreign: Mapping[str, Tuple[Value, Value]]  # element that somebody set → what it is, and its original
+    # Element that somebody set → what it is, and its original; None at runtime: only a boot shows it.
+    foreign: Mapping[str, Tuple[Value, Value]]
 
     @property
     def settled(self) -> bool:
@@ -69,6 +70,8 @@ def judge(
                     back[name] = first[name]
             elif name in first:
                 foreign[name] = (present[name], first[name])
+            elif parts and original is None:
+                foreign[name] = (present[name], None)
     return Judged(held, back, absent, foreign)
 
 

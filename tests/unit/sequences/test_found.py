@@ -89,3 +89,10 @@ def test_steering_that_is_asked_for_when_a_policy_is_not_is_planned_for_where_th
     """It was planned for the CPUs that the same run took the interrupts away from."""
     life = [tune(network_irq={"policy": "dedicated", "irq_cpus": "0-1"}), Step("confirm", {})]
     assert lived(tmp_path, name, [*life, tune(network_irq=more)]) == ""
+
+
+def test_a_value_that_somebody_set_over_one_whose_original_only_a_boot_shows_is_named(tmp_path: Path) -> None:
+    """Restore left it without a word: a file of ours had set the value that the host booted with."""
+    life = [tune(hugepages={"thp": "never"}), Step("reboot", {"unit": False}), tune(hugepages={"thp": "madvise"})]
+    theirs = Step("somebody", {"draw": 0.771481678300668, "other": 0.48782592588041107})
+    assert lived(tmp_path, "nitro_burstable", [*life, theirs]) == ""
