@@ -24,10 +24,11 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored impor
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.unit import NAME as UNIT
 from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import status_words
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import in_words, status_words
 
 WIDTH = 80
 STATUS_WIDTH = 16  # of the column of statuses
+VALUE_WIDTH = 60  # of one value
 # Status of a finding → its colour (SGR).
 _COLOURS = {
     "ok": "32",
@@ -187,7 +188,8 @@ def _summary(found: Dict[str, Any]) -> str:
 
 
 def _drawn(concern: Dict[str, Any], colour: bool) -> Iterator[str]:
-    by = f"{concern['run']} · {_time(concern['at'])}" if concern["run"] else "by an earlier run"
+    at = f" · {_time(concern['at'])}" if concern["run"] else ""
+    by = _cut(concern["run"] or "by an earlier run", WIDTH - 21 - len(at)) + at
     yield f"{_cut(concern['name'], 20):<20} {_cut(by, WIDTH - 21):>{WIDTH - 21}}"
     if concern["error"]:
         yield from _folded(f"  {_painted('failed', '31;1', STATUS_WIDTH, colour)}", concern["error"])
@@ -203,12 +205,12 @@ def _drawn(concern: Dict[str, Any], colour: bool) -> Iterator[str]:
 def _value(knob: Dict[str, Any]) -> str:
     place = knob["where"] if knob["where"] not in (knob["now"], knob["wanted"]) else ""
     name = f"{knob['knob']} {place}".strip()
-    now = "absent" if knob["now"] is None else str(knob["now"])
+    now, wanted, before = (in_words(knob[key], "absent", VALUE_WIDTH) for key in ("now", "wanted", "before_nearmetal"))
     text = f"{name:<12} {now}"
     if knob["status"] == "would_change":
-        text += f", wanted {knob['wanted'] if knob['wanted'] is not None else 'absent'}"
+        text += f", wanted {wanted}"
     if knob["changed_by_us"] and knob["before_nearmetal"] is not None:
-        text += f"   (before nearmetal: {knob['before_nearmetal']})"
+        text += f"   (before nearmetal: {before})"
     return text
 
 

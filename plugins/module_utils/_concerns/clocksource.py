@@ -122,9 +122,9 @@ def _target(facts: Facts, clock: ClockFacts, wanted: Wanted) -> _Target:
     if kind == "xen_pv":
         return _refused_on_pv(clock, "tsc")
     if kind == "nitro" and clock.current in NITRO_GOOD:
-        return _Target(clock.current, "on Nitro the vDSO reads tsc and kvm-clock alike: the kernel chose right")
+        return _Target(clock.current, "on Nitro the vDSO reads tsc and kvm-clock alike: it stays as it is")
     if kind == "nitro" and "kvm-clock" in offered and not ("tsc" in offered and _constant(clock)):
-        return _Target("kvm-clock", "this host offers no tsc, and the vDSO reads kvm-clock too")
+        return _Target("kvm-clock", "tsc isn't usable on this host, and the vDSO reads kvm-clock too")
     if "tsc" not in offered:
         return _refused("not_applicable", f"the kernel doesn't offer tsc{_mark(clock)}", clock, "tsc")
     return _verified(facts, clock, wanted, "tsc")

@@ -30,7 +30,7 @@ class Contradiction:
     claims: Tuple[Tuple[str, Any], ...]
 
     def sentence(self) -> str:
-        """Who wants what, what is asked for, and how to decide."""
+        """Who wants what, what is used, and how to decide."""
         groups: List[Tuple[List[str], Any]] = []
         for name, value in self.claims:
             same = next((names for names, other in groups if other == value), None)
@@ -44,8 +44,8 @@ class Contradiction:
         ]
         last, value = self.claims[-1]
         return (
-            f"{', '.join(each)}: {in_words(value, 'nothing', _LONGEST)} is asked for, because {last} is named last;"
-            f" tune_concerns.{self.concern}.{self.option} decides instead"
+            f"{', '.join(each)}: {in_words(value, 'nothing', _LONGEST)} is used, because {last} comes last; set"
+            f" tune_concerns.{self.concern}.{self.option} to decide otherwise"
         )
 
 

@@ -76,6 +76,16 @@ Undo    nearmetal restore clocksource, or all: nearmetal restore
     )
 
 
+def test_a_table_reads_as_in_a_report_and_a_long_run_keeps_its_date(
+    host: FakeKernel, call: Call, status: Callable[..., str]
+) -> None:
+    call(tune.main, host, workload=["web", "cache", "in_memory_database", "low_latency"])
+    shown = status()
+    assert "{" not in shown
+    heads = [line for line in shown.splitlines() if line.startswith("network_irq ")]
+    assert [head.endswith("… · 2026-01-02 03:04 UTC") and len(head) <= 80 for head in heads] == [True]
+
+
 def test_a_host_that_somebody_else_changed(host: FakeKernel, call: Call, status: Callable[..., str]) -> None:
     call(clocksource.main, host, source="tsc")
     host.write_value(CURRENT, "acpi_pm\n")

@@ -99,15 +99,15 @@ def test_a_contradiction_names_both_values_and_how_to_decide() -> None:
         text for knob, text in reasons(tune_requests(["in_memory_database", "web"], {}, {})).items() if "thp" in knob
     ]
     assert sentence == (
-        "in_memory_database wants never, web wants madvise: madvise is asked for, because web is named last;"
-        " tune_concerns.hugepages.thp decides instead"
+        "in_memory_database wants never, web wants madvise: madvise is used, because web comes last;"
+        " set tune_concerns.hugepages.thp to decide otherwise"
     )
     (sentence,) = [
         text
         for knob, text in reasons(tune_requests(["jvm", "in_memory_database", "web"], {}, {})).items()
         if "thp" in knob
     ]
-    assert sentence.startswith("jvm and web want madvise, in_memory_database wants never: madvise is asked for")
+    assert sentence.startswith("jvm and web want madvise, in_memory_database wants never: madvise is used")
 
 
 def test_what_is_inherited_gives_way_without_a_word(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,7 +55,7 @@ _ARGUMENT = boot_argument(NAME, "method", "transparent_hugepage", REFERENCE, opt
 KNOBS = (*_WORDS, _ARGUMENT)
 REASONS = {
     "never": "no process waits for a huge page to be found, and none stays large after a fork",
-    "madvise": "only who asks for huge pages gets them",
+    "madvise": "only programs that ask for huge pages get them",
     "always": "large heaps need fewer address translations",
 }
 # A kernel of 64 KiB pages (RHEL 8 on arm64).

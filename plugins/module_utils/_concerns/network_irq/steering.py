@@ -120,7 +120,7 @@ def _helpers(facts: Facts, scene: Scene, choice: Choice) -> Tuple[Dict[int, Tupl
         of = " of the nodes whose CPUs answer its interrupts" if several else ""
         return {}, f"every core{of} takes interrupts of a NIC already"
     where = " on the node of the CPU that answers each queue" if several else ""
-    return found, f"{queues} queue{'s' * (queues != 1)} for {online} CPUs: those without interrupts{where} help"
+    return found, f"{queues} queue{'s' * (queues != 1)} for {online} CPUs: the CPUs without interrupts{where} help"
 
 
 def _rps(scene: Scene, choice: Choice, helpers: Dict[int, Tuple[int, ...]], why: str) -> Plan:
