@@ -72,7 +72,8 @@ options:
     default: ""
   keep:
     description:
-      - Which verdicts keep the tuning, V(better) alone, or with V(not_worse) also C(same).
+      - Which verdicts keep the tuning, V(better) alone, or with V(not_worse) also C(same), and C(unclear) where a loss
+        of O(margin) is excluded.
     type: str
     choices: [better, not_worse]
     default: better

@@ -45,15 +45,30 @@ class Firing(NamedTuple):
     detail: str  # what was seen
 
 
-def fired(
-    measurement: Measurement, previous: Optional[Measurement], kinds: Tuple[Metric, ...], settings: Settings
-) -> Tuple[Firing, ...]:
-    """All guards that fired in a measurement. `previous` is the one before it in the record, `kinds` the metrics of
-    the run's first measurement."""
+class Earlier(NamedTuple):
+    """What a measurement is compared with."""
+
+    kinds: Tuple[Metric, ...] = ()  # the metrics of the run's first measurement
+    previous: Optional[Measurement] = None
+    clock: Optional[Measurement] = None  # since which the host's clock and boot are taken to be the same
+
+    def then(self, measurement: Measurement, firings: Sequence[Firing]) -> "Earlier":
+        """After one more measurement. A clock that was set is compared with its new time."""
+        clock = self.clock
+        last = clock.after if clock else None
+        if measurement.after is not None:
+            guards = {firing.guard for firing in firings}
+            if last is None or last.boot_id != measurement.after.boot_id or "clock" in guards:
+                clock = measurement
+        return Earlier(self.kinds or measurement.metrics, measurement, clock)
+
+
+def fired(measurement: Measurement, earlier: Earlier, settings: Settings) -> Tuple[Firing, ...]:
+    """All guards that fired in a measurement."""
     found: List[Tuple[str, str]] = []
     if measurement.error:
         found.append(("load", measurement.error))
-    elif kinds and not same_kinds(kinds, measurement.metrics):
+    elif earlier.kinds and not same_kinds(earlier.kinds, measurement.metrics):
         found.append(("load", "the command printed other metrics than before"))
     if measurement.state_lost:
         found.append(("state", measurement.state_lost))
@@ -61,7 +76,10 @@ def fired(
         found.append(("generator", f"{measurement.generator_busy:.0%} busy"))
     if measurement.before is not None and measurement.after is not None:
         found += _between(measurement.before, measurement.after)
-    found += _since(previous, measurement, settings)
+    if earlier.previous is not None and _pair_of(earlier.previous) == _pair_of(measurement):
+        found += _within_pair(earlier.previous, measurement, settings)
+    if earlier.clock is not None:
+        found += _clock(earlier.clock, measurement, settings)
     return tuple(Firing(guard, measurement.state, detail) for guard, detail in found)
 
 
@@ -97,42 +115,32 @@ def _share(
     return (last - first) / (total_last - total_first)
 
 
-def _since(previous: Optional[Measurement], measurement: Measurement, settings: Settings) -> List[Tuple[str, str]]:
-    """What the time since the measurement before it says: of the two clocks, and within a pair of pauses and boots."""
-    if previous is None:
-        return []
-    found: List[Tuple[str, str]] = []
-    same_pair = _pair_of(previous) == _pair_of(measurement)
-    pause = measurement.began - previous.ended
-    if same_pair and not 0 <= pause <= (settings.abandon_after or LONGEST_PAUSE):
+def _within_pair(first: Measurement, second: Measurement, settings: Settings) -> List[Tuple[str, str]]:
+    """What happened between the two measurements of a pair."""
+    found = []
+    pause = second.began - first.ended
+    if not 0 <= pause <= (settings.abandon_after or LONGEST_PAUSE):
         found.append(("pause", f"{pause:.0f} s between its measurements"))
-    first, last = previous.after, measurement.after
-    if first is None or last is None:
-        return found
-    if first.boot_id != last.boot_id:
-        if same_pair and measurement.before is not None and first.boot_id != measurement.before.boot_id:
-            found.append(("reboot", "the host has another boot id than before"))
-        return found
-    apart = _apart(previous, measurement, settings)
-    if apart is not None and apart > CLOCK_SHARE * abs(measurement.ended - previous.ended) + CLOCK_SLACK:
-        found.append(("clock", f"{apart:.1f} s apart after {measurement.ended - previous.ended:.0f} s"))
+    if first.after is not None and second.before is not None and first.after.boot_id != second.before.boot_id:
+        found.append(("reboot", "the host has another boot id than before"))
     return found
 
 
-def _apart(previous: Measurement, measurement: Measurement, settings: Settings) -> Optional[float]:
-    """How far the host's clock moved against the controller's, at least, however long the answers took.
-
-    The host was asked after `began` and answered before `ended`, so each measurement gives bounds of the difference
-    between the two clocks.
-    """
+def _clock(first: Measurement, last: Measurement, settings: Settings) -> List[Tuple[str, str]]:
+    """Whether the host's clock moved against the controller's since the first measurement, however long the answers
+    took: what a single one hides behind them shows in time."""
     bounds = []
-    for each in (previous, measurement):
-        if each.before is None or each.after is None:
-            return None
+    for each in (first, last):
+        if each.before is None or each.after is None or (first.after and first.after.boot_id != each.after.boot_id):
+            return []
+        # Asked after `began` and answered before `ended`: so much is the host's clock ahead, at least and at most.
         earliest = each.began + each.switch_seconds + settings.settle
         bounds.append((each.after.host_seconds - each.ended, each.before.host_seconds - earliest))
     (low, high), (low_now, high_now) = bounds
-    return max(0.0, low_now - high, low - high_now)
+    apart, seconds = max(low_now - high, low - high_now), abs(last.ended - first.ended)
+    return (
+        [("clock", f"{apart:.1f} s apart after {seconds:.0f} s")] if apart > CLOCK_SHARE * seconds + CLOCK_SLACK else []
+    )
 
 
 def _pair_of(measurement: Measurement) -> Tuple[str, int, int]:

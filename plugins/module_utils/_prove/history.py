@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, List, NamedTuple, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.guards import Firing, fired
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.guards import Earlier, Firing, fired
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import SMALLER, Metric
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import TUNED
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import (
@@ -86,13 +86,12 @@ class History(NamedTuple):
 def history_of(record: Record) -> History:
     """The attempts of a record, with the guards that fired in them."""
     found: Dict[str, List[Attempt]] = {WARM_UP: [], SHAM: [], PAIR: []}
-    kinds: Tuple[Metric, ...] = ()
-    previous: Optional[Measurement] = None
+    earlier = Earlier()
     for measurement in record.measurements:
-        kinds = kinds or measurement.metrics
-        firings = fired(measurement, previous, kinds, record.start.settings)
+        firings = fired(measurement, earlier, record.start.settings)
         _put(found[measurement.phase], measurement, firings)
-        previous = measurement
+        earlier = earlier.then(measurement, firings)
+    kinds = earlier.kinds
     primary = record.start.settings.primary or (kinds[0].name if kinds else "")
     return History(tuple(found[WARM_UP]), tuple(found[SHAM]), tuple(found[PAIR]), kinds, primary)
 

@@ -9,7 +9,7 @@ import random
 from typing import Any, Callable, Dict, Optional
 
 import pytest
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.guards import GUARDS, fired
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.guards import GUARDS, Earlier, fired
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history import history_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import Metric
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import order
@@ -75,7 +75,7 @@ def judged(change: Change) -> "list[str]":
         for index, state in enumerate(("untuned", "tuned"))
     )
     settings = start().start.settings
-    return [firing.guard for firing in fired(change(second), first, first.metrics, settings)]
+    return [firing.guard for firing in fired(change(second), Earlier().then(first, ()), settings)]
 
 
 @pytest.mark.parametrize("guard", sorted(BEYOND))
@@ -239,6 +239,21 @@ def test_how_long_an_answer_takes_says_nothing_of_the_clock() -> None:
 
     assert judged(slow) == []
     assert judged(lambda measurement: later(host_seconds=30.0)(slow(measurement))) == ["clock"]
+
+
+@pytest.mark.parametrize("states", [("untuned", "tuned"), ("tuned",)])
+def test_a_clock_that_runs_too_fast_is_noticed_in_time_behind_slow_answers(states: "tuple[str, ...]") -> None:
+    # 5 % of 12 s are less than the 2 s by which each answer is late, so no two measurements beside each other show it.
+    ahead = 0.0
+
+    def disturb(step: Step, measurement: Measurement) -> Measurement:
+        nonlocal ahead
+        ahead += 0.6 if step.switch_to in states else 0.0
+        return later(host_seconds=ahead)(measurement)._replace(ended=measurement.ended + 2.0)
+
+    found = verdict(run(noisy(0.0, 0.03), disturb, seed=8))
+    assert found.repeated["clock"] >= 4
+    assert set(found.repeated) == {"clock"}
 
 
 def test_guards_without_counters_are_named() -> None:
