@@ -97,7 +97,8 @@ options:
   resume:
     description:
       - The record of an earlier run, to go on with it. It has the command and all settings of that run.
-    type: path
+    type: str
+    default: ""
   tune:
     description:
       - The tuning that is proven, as options of M(nearmetal.ec2.tune), such as C(workload) and C(concerns).
@@ -123,7 +124,7 @@ options:
 attributes:
   check_mode:
     description: There is nothing to measure without switching, so the task is skipped in check mode.
-    support: none
+    support: partial
   diff_mode:
     description: What differs between the states is returned in all modes.
     support: none

@@ -30,7 +30,7 @@ RESTORE = "nearmetal.ec2.restore"
 AUDIT = "nearmetal.ec2.audit"
 REPORT = "nearmetal.ec2.audit_report"
 # They give no findings, so a play of them alone has nothing to report.
-NO_FINDINGS = (REPORT, "nearmetal.ec2.capture", "nearmetal.ec2.confirm")
+NO_FINDINGS = (REPORT, "nearmetal.ec2.capture", "nearmetal.ec2.confirm", "nearmetal.ec2.prove")
 CALLBACK = "nearmetal.ec2.fleet"
 # The playbooks that look at what another one changes.
 AUDITS = {AUDIT: TUNE, "nearmetal.ec2.cloud_audit": TUNE}

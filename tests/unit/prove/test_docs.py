@@ -1,0 +1,55 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What docs/prove.md and the role's README show can be done so."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+from typing import Any, Dict, Set
+
+import pytest
+import yaml
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import metrics_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.rules import VERDICTS
+
+ROOT = Path(__file__).resolve().parents[3]
+PAGE = (ROOT / "docs/prove.md").read_text("utf-8")
+README = (ROOT / "roles/prove/README.md").read_text("utf-8")
+# What redis-benchmark 7.0 and valkey-benchmark 8.0 print with --csv.
+CSV = '"test","rps","avg_latency_ms","min_latency_ms","p50_latency_ms"\n"GET","81234.77","0.31","0.10","0.29"\n'
+
+
+def options(role: str) -> Set[str]:
+    spec = yaml.safe_load((ROOT / f"roles/{role}/meta/argument_specs.yml").read_text("utf-8"))
+    return set(spec["argument_specs"]["main"]["options"])
+
+
+def variables() -> Dict[str, Dict[str, Any]]:
+    (page,) = re.findall(r"^```yaml\n(# proof.yml\n.*?)^```$", PAGE, re.M | re.S)
+    (readme,) = re.findall(r"^```yaml\n(.*?)^```$", README, re.M | re.S)
+    return {"page": yaml.safe_load(page), "readme": yaml.safe_load(readme)[0]["roles"][0]["vars"]}
+
+
+@pytest.mark.parametrize("place", ["page", "readme"])
+def test_the_examples_have_variables_of_the_roles_and_a_load_that_is_read(place: str, tmp_path: Path) -> None:
+    shown = variables()[place]
+    assert set(shown) <= options("prove") | options("tune")
+    (tmp_path / "redis-benchmark").write_text(f"#!/bin/sh\ncat <<'END'\n{CSV}END\n")
+    (tmp_path / "redis-benchmark").chmod(0o755)
+    done = subprocess.run(
+        ["/bin/sh", "-c", shown["prove_command"]],
+        env={"PATH": f"{tmp_path}:/usr/bin:/bin"},
+        capture_output=True,
+        check=True,
+    )
+    (metric,) = metrics_of(done.stdout)
+    assert (metric.name, metric.value, metric.unit, metric.better) == ("get", 81234.77, "requests/s", "larger")
+
+
+def test_the_page_names_every_variable_that_it_uses_and_every_verdict() -> None:
+    assert set(re.findall(r"\bprove_[a-z_]+", PAGE)) <= options("prove")
+    rows = set(re.findall(r"^\| `([a-z_]+)` \|", PAGE, re.M))
+    assert rows == set(VERDICTS) - {"unsafe"}
