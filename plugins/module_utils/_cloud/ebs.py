@@ -15,13 +15,16 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.result import
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.session import deadline
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.facts import TypeFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.volume_facts import VolumeFacts, volume_facts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Value
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import plain, shown
 
 CONCERN = "ebs"
 _CLIFF = "StorageReview, 2018: below 1 ms up to 55–60 K of a 64 K limit, then latency rises steeply"
 # A burst that is used up leaves the baseline; below this share the end is near.
 _LOW_BALANCE = 20.0
 _HOURS = 1
+_MOST = (1 << 64) - 1  # a counter of EBS's log page has 64 bits
 
 
 @dataclass(frozen=True)
@@ -182,6 +185,8 @@ def _exceeded(instance: InstanceFacts, devices: Sequence[ExceededFacts]) -> List
 def answer(options: Mapping[str, Any]) -> Dict[str, Any]:
     """The module's result."""
     hosts = {host["instance_id"]: host for host in options.get("hosts") or ()}
+    for host in hosts.values():
+        _demand_counters(host)
     with deadline(options["timeout"]):
         seen = observe(options)
         volumes = seen.keep_failures(seen.cloud.volumes(seen.found))
@@ -200,6 +205,15 @@ def answer(options: Mapping[str, Any]) -> Dict[str, Any]:
         for instance_id, ebs_facts in facts.items()
     }
     return contract(CONCERN, seen, plans, shown)
+
+
+def _demand_counters(host: Mapping[str, Any]) -> None:
+    """Raise NearmetalError for a number that no counter has."""
+    for counters in host.get("exceeded") or ():
+        for name, number in counters.items():
+            if name != "device" and not 0 <= number <= _MOST:
+                place = f"hosts: {plain(host['instance_id'])}: exceeded: {plain(counters['device'])}"
+                raise NearmetalError(f"{place}: {name} is a whole number from 0 to {_MOST}, not {shown(number)}")
 
 
 def _series(seen: Observation, volumes: Answers) -> Dict[str, List[Series]]:

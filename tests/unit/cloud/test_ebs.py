@@ -124,6 +124,16 @@ def test_what_the_host_counts_says_who_held_it_back(run: Any, aws: FakeAws) -> N
     ]
 
 
+@pytest.mark.parametrize("counter", ["volume_iops_us", "instance_throughput_us"])
+@pytest.mark.parametrize("number", [-1, 1 << 64, 10**400])
+def test_a_counter_that_no_host_can_have_is_named_with_its_range(run: Any, counter: str, number: int) -> None:
+    counters = {"volume_iops_us": 0, "volume_throughput_us": 0, "instance_iops_us": 0, "instance_throughput_us": 0}
+    hosts = [{"instance_id": "i-1", "exceeded": [{"device": "nvme1n1", **counters, counter: number}]}]
+    result = run("ebs", instance_ids=["i-1"], hosts=hosts)
+    assert result["failed"]
+    assert f"hosts: i-1: exceeded: nvme1n1: {counter} is a whole number from 0 to 18446744073709551615" in result["msg"]
+
+
 def test_volumes_that_can_not_be_looked_at_are_unknown(run: Any, aws: FakeAws) -> None:
     instance = aws.add(1)
     aws.fault("DescribeVolumes", "UnauthorizedOperation")
