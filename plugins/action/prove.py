@@ -84,6 +84,7 @@ class _Run(loop.Hands):
     def __init__(self, action: ActionModule, given: Mapping[str, Any], task_vars: Mapping[str, Any]) -> None:
         self._action, self._task_vars = action, task_vars
         self._parent = os.getppid()
+        self._keeping = False
         self._others: Any = None  # programs that used CPU time beside the load, the busiest first
         self._host = str(task_vars.get("inventory_hostname", ""))
         self._options = validate("prove", OPTIONS, given)
@@ -155,10 +156,13 @@ class _Run(loop.Hands):
         return _answer({**found, **self._step("look", state=state), "load": ran._asdict()}, busy)
 
     def keep(self) -> None:
-        self._step("keep")
+        self._keeping = True
+        with _undisturbed():
+            self._step("keep")
 
     def back(self) -> None:
-        self._step("back")
+        with _undisturbed():
+            self._step("back")
 
     def _step(self, name: str, **arguments: Any) -> dict[str, Any]:
         return self._action.step({**self._arguments, **arguments, "step": name}, self._task_vars)
@@ -197,14 +201,17 @@ class _Run(loop.Hands):
     def _give_up(self, why: str) -> NoReturn:
         """Take the host back, and say whether that could be done. Raises NearmetalError."""
         try:
-            self.back()
+            with _undisturbed():
+                ended = self._step("back").get("ended") is True
         except NearmetalError as error:
             after = int(self._settings.abandon_after)
             hope = f"its timer does within {after} s" if after else "run the module prove with step: back"
             raise NearmetalError(f"{why}; the host could not be taken back ({error}): {hope}") from None
+        if self._keeping and not ended:
+            raise NearmetalError(f"{why}; the host may be tuned already: look with an audit")
         record = f"{self._base}.jsonl"
         again = f"; go on with prove_resume: {plays.near(record)}" if os.path.exists(record) else ""
-        raise NearmetalError(f"{why}: the host is as it was before{again}")
+        raise NearmetalError(f"{why}{': the host is as it was before' if ended else ''}{again}")
 
     def _say_at_last(self, line: str) -> None:
         """A line for whoever pressed Ctrl-C.
@@ -267,18 +274,34 @@ def _answer(found: Mapping[str, Any], busy: Optional[float] = None) -> loop.Answ
     )
 
 
+_ENDING = (signal.SIGINT, signal.SIGTERM)
+
+
 @contextmanager
 def _interruptible() -> Iterator[None]:
     """A signal ends what runs, once: the way back that follows isn't interrupted again."""
 
     def arrives(number: int, _frame: Optional[FrameType]) -> None:
-        for each in (signal.SIGINT, signal.SIGTERM):
+        for each in _ENDING:
             signal.signal(each, signal.SIG_IGN)
         raise Interrupted(f"the run was ended by {signal.Signals(number).name}")
 
-    before = {number: signal.signal(number, arrives) for number in (signal.SIGINT, signal.SIGTERM)}
+    with _handled(arrives):
+        yield
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """No signal ends what keeps the tuning or takes it back."""
+    with _handled(signal.SIG_IGN):
+        yield
+
+
+@contextmanager
+def _handled(handler: Any) -> Iterator[None]:
+    before = {number: signal.signal(number, handler) for number in _ENDING}
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number, earlier in before.items():
+            signal.signal(number, earlier)

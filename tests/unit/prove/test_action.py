@@ -14,6 +14,7 @@ from typing import Any, Callable, Dict, List, Optional
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.action import prove as action
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
 from ansible_collections.nearmetal.ec2.plugins.modules import prove
 
 from tests.support.fake_kernel import CLOCK, FakeKernel
@@ -47,6 +48,7 @@ class Play(action.ActionModule):
 
     def _execute_module(self, module_args: Dict[str, Any], **_more: Any) -> Dict[str, Any]:
         self.steps.append(module_args["step"])
+        self.arguments = module_args
         instead = self.before_step(len(self.steps))
         return instead or self._call(prove.main, self._fake, **module_args)
 
@@ -128,6 +130,37 @@ def test_a_host_that_is_lost_is_said_to_take_itself_back(host: FakeKernel, play:
     assert result["msg"] == (
         "no route to host; the host could not be taken back (no route to host): its timer does within 900 s"
     )
+
+
+def test_a_host_that_ended_the_experiment_itself_is_left_alone(host: FakeKernel, play: Play) -> None:
+    def fire(number: int) -> None:
+        if number == 9:
+            assert command(["abandoned"], host) == 0
+
+    play.before_step = fire
+    result = play(command=load(host, 120))
+    assert result["msg"].startswith("the experiment ended on the host: its timer or a person took it back")
+    assert "; go on with prove_resume: " in result["msg"]
+    assert current(host) == "xen"
+
+
+def test_ctrl_c_comes_too_late_while_the_tuning_is_kept(host: FakeKernel, play: Play) -> None:
+    play.before_step = lambda _number: os.kill(os.getpid(), signal.SIGINT) if play.steps[-1] == "keep" else None
+    result = play(command=load(host, 120))
+    assert (result.get("failed", False), result["kept"], current(host)) == (False, True, "tsc")
+
+
+def test_a_tuning_of_which_nobody_knows_whether_it_was_kept_is_said(host: FakeKernel, play: Play) -> None:
+    def lost(_number: int) -> Optional[Dict[str, Any]]:
+        if play.steps[-1] != "keep":
+            return None
+        play._call(prove.main, host, **{**play.arguments, "step": "keep"})
+        return {"unreachable": True, "msg": "connection reset"}
+
+    play.before_step = lost
+    result = play(command=load(host, 120))
+    assert result["msg"] == "connection reset; the host may be tuned already: look with an audit"
+    assert current(host) == "tsc"
 
 
 def test_what_somebody_sets_meanwhile_makes_a_measurement_void(host: FakeKernel, play: Play) -> None:

@@ -39,6 +39,7 @@ NAME = "nearmetal-prove"
 RUNNING = EXPERIMENT  # the file that says what runs
 AGENT = "/run/nearmetal/prove.pyz"
 TIMER = f"{NAME}.timer"
+PATIENCE = 60  # seconds in which a step waits for one before it, such as that of a run that was interrupted
 RETRY = 15  # seconds between two tries to take it back
 UNTUNED, TUNED = "untuned", "tuned"
 STATES = (UNTUNED, TUNED)
@@ -98,7 +99,7 @@ def begin(host: WritableHost, run_id: str, ask: Ask, knobs: Sequence[str], aband
     if errors:
         raise NearmetalError(f"tune could not do what is to be proven: {'; '.join(errors)}")
     experiment = Experiment(run_id, host.boot_id(), concerns, tuple(knobs), (), (), abandon_after, "")
-    with store.lock(host):
+    with store.lock(host, PATIENCE):
         unit = observe(host, ("unit",)).unit if abandon_after else None
         experiment = replace(experiment, earlier=_earlier(host, experiment), python=(unit and unit.python) or "")
         _arm(host, experiment)
@@ -133,7 +134,7 @@ def switch(host: WritableHost, run_id: str, state: str) -> Experiment:
 
     It also gives the controller as long again until its next step.
     """
-    with store.lock(host):
+    with store.lock(host, PATIENCE):
         experiment = demand_running(host, run_id)
         _start_timer(host, experiment)
         for each in (UNTUNED, TUNED) if state == TUNED else (TUNED, UNTUNED):
@@ -158,7 +159,7 @@ def taken_back(host: WritableHost, experiment: Experiment, state: str) -> List[s
 
 def back(host: WritableHost, experiment: Experiment) -> None:
     """Bring the host to how it was before the experiment, and end it."""
-    with store.lock(host):
+    with store.lock(host, PATIENCE):
         _put_back(host, experiment)
 
 
@@ -174,14 +175,14 @@ def end(host: WritableHost, run_id: str) -> bool:
 def leave(host: WritableHost, run_id: str) -> Experiment:
     """End the experiment with the host tuned, so that `tune` may keep what is better."""
     experiment = switch(host, run_id, TUNED)
-    with store.lock(host):
+    with store.lock(host, PATIENCE):
         _disarm(host)
     return experiment
 
 
 def fire(host: WritableHost) -> Optional[Experiment]:
     """What the timer runs: take back an experiment whose controller made no step. What was taken back."""
-    with store.lock(host), ending.whole():
+    with store.lock(host, PATIENCE), ending.whole():
         experiment = running(host)
         if experiment is None:
             _disarm(host)
