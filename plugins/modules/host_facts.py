@@ -236,6 +236,7 @@ ansible_facts:
 from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import HostModule
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import clock, cpu, platform
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.json_data import json_data
 
 
 def main(host: Host | None = None) -> None:
@@ -243,9 +244,9 @@ def main(host: Host | None = None) -> None:
     module = HostModule("host_facts", {})
     observed = host or Host()
     facts = {
-        "platform": platform.observe(observed).as_dict(),
+        "platform": json_data(platform.observe(observed)),
         "clock": clock.observe(observed).as_dict(),
-        "cpu": cpu.observe(observed).as_dict(),
+        "cpu": json_data(cpu.observe(observed)),
     }
     module.exit_json(changed=False, ansible_facts={"nearmetal": facts})
 

@@ -129,14 +129,15 @@ ansible_facts:
 from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import HostModule
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import drivers, ebs, imds, platform
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.json_data import json_data
 
 
 def main(host: Host | None = None, endpoint: tuple[str, int] = imds.ENDPOINT) -> None:
     """Ask the service of `host`, by default this machine's."""
     module = HostModule("instance_facts", {})
     observed = host or Host()
-    facts = {"instance": imds.observe(platform.observe(observed), endpoint).as_dict()}
-    facts["drivers"] = drivers.observe(observed).as_dict()
+    facts = {"instance": json_data(imds.observe(platform.observe(observed), endpoint))}
+    facts["drivers"] = json_data(drivers.observe(observed))
     facts["ebs"] = ebs.observe(observed).as_dict()
     module.exit_json(changed=False, ansible_facts={"nearmetal": facts})
 

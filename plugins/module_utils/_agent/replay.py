@@ -23,6 +23,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result impor
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Outcome
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.json_data import json_data
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.unit import NAME as UNIT
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import in_words, sentence, status_words
@@ -74,7 +75,7 @@ def plan_from(path: str, workload: Optional[str], as_json: bool) -> int:
         result = {**described(done.facts, outcomes), "workload": chosen.names, **about}
         say(json.dumps(result, indent=1, sort_keys=True))
     else:
-        say(_table(captured, done.facts.as_dict()["platform"], outcomes))
+        say(_table(captured, json_data(done.facts.platform), outcomes))
     return int(any(outcome.error for outcome in outcomes))
 
 

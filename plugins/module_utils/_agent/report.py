@@ -15,6 +15,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests imp
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Run, run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Outcome
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts, observe
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.json_data import json_data
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import DISABLED
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
@@ -56,13 +57,13 @@ def collect(host: WritableHost) -> Dict[str, Any]:
     return {
         "nearmetal": VERSION,
         "host": platform.node() if not host.root else "",
-        "platform": facts.platform.as_dict() if facts.platform else None,
+        "platform": json_data(facts.platform),
         "concerns": concerns,
         "drift": [f"{name}.{knob['knob']}" for name, knob in knobs if knob["status"] == "would_change"],
         "needs_reboot": [f"{name}.{knob['knob']}" for name, knob in knobs if knob["status"] == "needs_reboot"],
         "damaged": [outcome.error for outcome in seen.outcomes if outcome.name in ("journal", "wanted")],
         "others": _others(facts),
-        "unit": {**(facts.unit.as_dict() if facts.unit else {}), "planned": _planned(host)},
+        "unit": {**(json_data(facts.unit) or {}), "planned": _planned(host)},
     }
 
 

@@ -17,6 +17,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session impo
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import observe
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.json_data import json_data
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
@@ -58,7 +59,7 @@ def check_module(concern: Concern, host: Optional[Host] = None) -> None:
     result = contract([Outcome(concern.name, plan)])
     findings = [finding for finding in plan.findings if finding.status != "ok"] or list(plan.findings)
     result["msg"] = f"{concern.name}: {findings[0].reason}"
-    result["platform"] = facts.as_dict()["platform"]
+    result["platform"] = json_data(facts.platform)
     module.exit_json(**result)
 
 

@@ -16,6 +16,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.facts i
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Value
 
 CONCERN = "network_interfaces"
+_BOTH = "Aerospike, 2014; Netflix, 2014–2017"
 _GAIN = "Aerospike, 2014: 250 k → 960 k transactions per second with four interfaces instead of one"
 # ixgbevf on EC2: two queues per interface, sixteen per instance (Netflix, 2014–2017).
 _IXGBEVF_QUEUES, _IXGBEVF_MOST = 2, 16
@@ -67,29 +68,19 @@ def _queues(instance: InstanceFacts, kind: TypeFacts, cpus: Optional[int]) -> Fi
     known = [count for count in counts.values() if count is not None]
     if not known or cpus is None or len(known) < len(counts):
         reason = f"how many queues the interfaces of {instance.instance_type} have is not known"
-        return _say(instance, "queues", "unknown", reason, now, "Aerospike, 2014; Netflix, 2014–2017")
+        return _say(instance, "queues", "unknown", reason, now, _BOTH)
     queues = sum(known)
     if not _on_ena(instance, kind) and not instance.sriov_net_support:
         status = "ok" if cpus == 1 else "advice"
         reason = "one queue per interface on Xen's split driver: enhanced networking first, then more interfaces"
         return _say(instance, "queues", status, reason, now, "Aerospike, 2014", "" if status == "ok" else _GAIN)
     if queues >= cpus:
-        return _say(
-            instance, "queues", "ok", f"{queues} queues for {cpus} CPUs", now, "Aerospike, 2014; Netflix, 2014–2017"
-        )
+        return _say(instance, "queues", "ok", f"{queues} queues for {cpus} CPUs", now, _BOTH)
     more = _more_queues(instance, kind, queues, cpus)
     if more:
-        return _say(
-            instance,
-            "queues",
-            "advice",
-            f"{queues} queues for {cpus} CPUs: {more}",
-            now,
-            "Aerospike, 2014; Netflix, 2014–2017",
-            _GAIN,
-        )
+        return _say(instance, "queues", "advice", f"{queues} queues for {cpus} CPUs: {more}", now, _BOTH, _GAIN)
     reason = f"{queues} queues for {cpus} CPUs: enough for so few CPUs"
-    return _say(instance, "queues", "ok", reason, now, "Aerospike, 2014; Netflix, 2014–2017")
+    return _say(instance, "queues", "ok", reason, now, _BOTH)
 
 
 def _more_queues(instance: InstanceFacts, kind: TypeFacts, queues: int, cpus: int) -> str:
@@ -115,14 +106,7 @@ def _more_queues(instance: InstanceFacts, kind: TypeFacts, queues: int, cpus: in
 def _count(instance: InstanceFacts, kind: TypeFacts) -> Finding:
     now: Dict[str, Any] = {"interfaces": len(instance.interfaces), "maximum": kind.max_interfaces}
     most = "not known" if kind.max_interfaces is None else str(kind.max_interfaces)
-    return _say(
-        instance,
-        "count",
-        "ok",
-        f"{len(instance.interfaces)} of at most {most} interfaces",
-        now,
-        "Aerospike, 2014; Netflix, 2014–2017",
-    )
+    return _say(instance, "count", "ok", f"{len(instance.interfaces)} of at most {most} interfaces", now, _BOTH)
 
 
 def _cards(instance: InstanceFacts, kind: TypeFacts) -> List[Finding]:
@@ -134,7 +118,7 @@ def _cards(instance: InstanceFacts, kind: TypeFacts) -> List[Finding]:
         return [_say(instance, "cards", "ok", f"all {len(kind.cards)} network cards are used", now, "Aerospike, 2014")]
     share = f"{kind.cards[0].peak_gbps:g} Gbit/s each" if kind.cards[0].peak_gbps else "a share of the bandwidth each"
     reason = f"{len(used)} of {len(kind.cards)} network cards used, {share}: attach an interface to each card"
-    return [_say(instance, "cards", "advice", reason, now, "Aerospike, 2014; Netflix, 2014–2017")]
+    return [_say(instance, "cards", "advice", reason, now, _BOTH)]
 
 
 def _srd(instance: InstanceFacts, kind: TypeFacts) -> List[Finding]:

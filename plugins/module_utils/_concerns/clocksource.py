@@ -79,7 +79,7 @@ def _source(facts: Facts, wanted: Wanted) -> Tuple[Plan, Mapping[str, str]]:
         reason = "the kernel doesn't say which clock sources it has"
         return _SOURCE.says("unknown", reason, None, requested), {}
     target = _target(facts, clock, wanted)
-    again = Plan(replan=requested == "auto" and not _is_arm(facts))
+    again = Plan(replan=requested == "auto" and not facts.is_arm)
     if target.refusal is not None:
         return joined(Plan(findings=(target.refusal,)), again), {}
     gain = GAIN if target.source == "tsc" else ""
@@ -94,7 +94,7 @@ def _reliable(facts: Facts, wanted: Wanted) -> Plan:
     if requested is None:
         return Plan()
     text = "tsc=reliable" if requested == "enabled" else None
-    if _is_arm(facts):
+    if facts.is_arm:
         return _RELIABLE.at("").says("not_applicable", "arm64 has no tsc", None, text)
     if requested == "enabled" and host_class(facts, wanted) != "metal":
         reason = "a virtual host can be moved to other hardware: without the watchdog nobody would notice"
@@ -116,7 +116,7 @@ def _target(facts: Facts, clock: ClockFacts, wanted: Wanted) -> _Target:
     if requested != "auto":
         return _named(facts, clock, wanted, requested)
     kind, offered = host_class(facts, wanted), clock.available or ()
-    if _is_arm(facts):
+    if facts.is_arm:
         reason = "arm64 has one clock source, its architected timer, and the vDSO reads it"
         return _refused("not_applicable", reason, clock)
     if kind == "xen_pv":
@@ -192,10 +192,6 @@ def _warnings(facts: Facts, clock: ClockFacts, target: _Target) -> Plan:
             " moved to other hardware; remove it"
         )
     return joined(*(_SOURCE.says("advice", warning, clock.current) for warning in warnings))
-
-
-def _is_arm(facts: Facts) -> bool:
-    return facts.platform is not None and facts.platform.architecture == "aarch64"
 
 
 def _refused(status: str, reason: str, clock: ClockFacts, source: Optional[str] = None) -> _Target:

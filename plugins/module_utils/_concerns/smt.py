@@ -85,7 +85,7 @@ def _decide(facts: Facts, wanted: Wanted) -> Decision:
         return joined(Plan(findings=(refusal,)), advice), {}
     simple = threads.control in _SWITCHES
     lasting = requested == "disabled" and method == "runtime"
-    stays = host_class(facts, wanted) == "xen_pv" or _is_arm(facts)
+    stays = host_class(facts, wanted) == "xen_pv" or facts.is_arm
     again = Plan(replan=lasting and not simple and not stays)
     at_each_boot = {CONTROL: "off"} if lasting and simple else {}
     if refusal is not None:
@@ -101,7 +101,7 @@ def _single(facts: Facts, threads: SmtFacts, cpus: TopologyFacts) -> Optional[Fi
         return None
     if threads.control is None and (threads.offline or seconds(cpus)):
         return None
-    why = "no Graviton has SMT" if _is_arm(facts) else "each vCPU of this host is a core of its own"
+    why = "no Graviton has SMT" if facts.is_arm else "each vCPU of this host is a core of its own"
     return _finding("not_applicable", f"one thread per core already: {why}", threads)
 
 
@@ -114,7 +114,7 @@ def _on_pv(facts: Facts, wanted: Wanted) -> Optional[Finding]:
 
 def _harmful(facts: Facts, wanted: Wanted) -> Optional[Finding]:
     """The finding for a host on which SMT must not be switched off."""
-    if facts.platform is not None and facts.platform.burstable:
+    if facts.burstable:
         reason = "a burstable type earns its credits with all vCPUs; half of them would spend what all earn"
         return _finding("refused", reason, facts.smt)
     cores = facts.topology.cores if facts.topology is not None else None
@@ -198,7 +198,7 @@ def _advice(facts: Facts, threads: SmtFacts) -> Tuple[Finding, ...]:
     """What the operator should know beside the change."""
     sentences = []
     kind = facts.platform.host_class if facts.platform else None
-    if kind == "nitro" and threads.control in _SWITCHES and not _burstable(facts):
+    if kind == "nitro" and threads.control in _SWITCHES and not facts.burstable:
         sentences.append(
             "CpuOptions ThreadsPerCore=1, at launch or by ModifyInstanceCpuOptions on a stopped instance, does the same"
             " before the kernel boots; a change of the instance type takes it back"
@@ -221,14 +221,6 @@ def _about_maxcpus(facts: Facts, maxcpus: str) -> str:
             f" core is idle: the half is {int(maxcpus) + 1}"
         )
     return sentence + "; remove it and use threads: disabled"
-
-
-def _is_arm(facts: Facts) -> bool:
-    return bool(facts.platform is not None and facts.platform.architecture == "aarch64")
-
-
-def _burstable(facts: Facts) -> bool:
-    return bool(facts.platform is not None and facts.platform.burstable)
 
 
 def _finding(status: str, reason: str, threads: Optional[SmtFacts], goal: Optional[str] = None) -> Finding:

@@ -23,7 +23,12 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Damage
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import observe
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import bundle, store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import called, detached, identity
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import (
+    called,
+    detached,
+    exchanged,
+    identity,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.entry import Entry, entry_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal import Journal
@@ -252,8 +257,7 @@ def _left(host: WritableHost, action: Action) -> str:
 
 
 def _exchanged(host: WritableHost, action: Action, device: str) -> bool:
-    present = identity(lever_of(action.what), host, action.where) if device else ""
-    return present not in ("", device)
+    return exchanged(lever_of(action.what), host, action.where, device)
 
 
 def _as_data(stored: Optional[Stored]) -> Any:

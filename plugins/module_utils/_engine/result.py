@@ -10,6 +10,7 @@ from typing import Any, Dict, List, Sequence
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Outcome
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts, project
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.json_data import json_data
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.queue_map import queue_map
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.unit import NAME as UNIT
@@ -22,7 +23,7 @@ LONGEST_MSG = 2000  # the whole of it; what is missing there is in actions and f
 
 def described(facts: Facts, outcomes: Sequence[Outcome]) -> Dict[str, Any]:
     """The contract of a run, with the platform, and with the map of queues where a run plans their interrupts."""
-    result = {**contract(outcomes), "platform": facts.as_dict()["platform"]}
+    result = {**contract(outcomes), "platform": json_data(facts.platform)}
     if any(outcome.name == QUEUES for outcome in outcomes):
         actions = [action for outcome in outcomes if not outcome.error for action in outcome.plan.actions]
         result["queue_map"] = queue_map(facts, project(facts, actions))

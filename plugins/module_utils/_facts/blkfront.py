@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple
+from typing import Mapping, NamedTuple, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import log
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
@@ -26,17 +26,6 @@ class BlkfrontFacts(NamedTuple):
     agreements: Optional[Mapping[str, blkfront.Agreement]]  # disk → what its line says; None: no log can be read
     refused_queues: Optional[Tuple[int, int]]  # the max_queues asked for, and the one taken
     log_cut: Optional[bool]  # whether the log is so large that only its beginning was read
-
-    def as_dict(self) -> Dict[str, Any]:
-        """Plain JSON."""
-        lines = self.agreements
-        return {
-            "disks": list(self.disks),
-            "parameters": dict(self.parameters),
-            "agreements": {disk: line._asdict() for disk, line in lines.items()} if lines is not None else None,
-            "refused_queues": list(self.refused_queues) if self.refused_queues is not None else None,
-            "log_cut": self.log_cut,
-        }
 
 
 def observe(host: Host) -> BlkfrontFacts:

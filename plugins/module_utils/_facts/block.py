@@ -8,7 +8,7 @@ Tables are keyed by the disk's place, so that an action on one disk is one entry
 
 from __future__ import annotations
 
-from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple
+from typing import Dict, Mapping, NamedTuple, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import disk
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.disk import Disk
@@ -54,27 +54,6 @@ class BlockFacts(NamedTuple):
         """Names of the device and of all that lies below it."""
         return disk.descended({device.name: device.below for device in self.disks}, (name,))
 
-    def as_dict(self) -> Dict[str, Any]:
-        """Plain JSON: one entry per disk."""
-        return {
-            "disks": {device.name: self._disk(device) for device in self.disks},
-            "mounts": {point: list(names) for point, names in self.mounts.items()},
-            "driver_timeout": self.driver_timeout,
-            "poll_queues": self.poll_queues,
-        }
-
-    def _disk(self, device: Disk) -> Dict[str, Any]:
-        plain: Dict[str, Any] = {
-            "place": device.place,
-            "kind": device.kind or device.layer,
-            "model": device.model,
-            "driver": device.driver,
-            "schedulers": list(device.offered),
-            "below": list(device.below),
-        }
-        plain.update({attribute: self.now(attribute).get(device.place) for attribute in ATTRIBUTES})
-        return plain
-
 
 def observe(host: Host) -> BlockFacts:
     """Read /sys/block, the mounts of this process, and the NVMe driver's parameters."""
@@ -94,7 +73,7 @@ def observe(host: Host) -> BlockFacts:
         aliases=aliases,
         loadable=_loadable(host),
         driver_timeout=_driver_timeout(host),
-        poll_queues=_number(host, _POLL_QUEUES),
+        poll_queues=host.number(_POLL_QUEUES),
         **tables,
     )
 
@@ -122,7 +101,7 @@ def kernel_choice(host: Host, name: str, attribute: str) -> Optional[str]:
     if attribute == "nr_requests":
         return requests_of(host, name, kernel_choice(host, name, "scheduler"))
     if attribute == "read_ahead_kb":
-        best = _number(host, f"{disk.BLOCK}/{name}/queue/optimal_io_size") or 0
+        best = host.number(f"{disk.BLOCK}/{name}/queue/optimal_io_size") or 0
         return str(max(_READ_AHEAD_KB, 2 * best // 1024))
     return "1" if attribute == "rq_affinity" else "0"
 
@@ -142,7 +121,7 @@ def requests_of(host: Host, name: str, scheduler: Optional[str]) -> Optional[str
 
 def depth(host: Host, name: str) -> Optional[int]:
     """How many requests a hardware queue of the disk takes."""
-    return _number(host, f"{disk.BLOCK}/{name}/mq/0/nr_tags")
+    return host.number(f"{disk.BLOCK}/{name}/mq/0/nr_tags")
 
 
 def _disk(host: Host, place: str, name: str) -> Disk:
@@ -178,9 +157,4 @@ def _loadable(host: Host) -> Tuple[str, ...]:
 
 
 def _driver_timeout(host: Host) -> Optional[int]:
-    return next((found for path in _DRIVER_TIMEOUT for found in [_number(host, path)] if found), None)
-
-
-def _number(host: Host, path: str) -> Optional[int]:
-    text = block_queue.number(host.line(path))
-    return int(text) if text is not None else None
+    return next((found for path in _DRIVER_TIMEOUT for found in [host.number(path)] if found), None)

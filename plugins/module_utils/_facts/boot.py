@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import posixpath
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Damaged, NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import platform
@@ -89,11 +89,6 @@ class BootFacts(NamedTuple):
     def named(self, name: str) -> bool:
         """Whether an argument of this name is in any entry."""
         return any(kernel_arguments.same(entry.arguments, (name,)) for entry in self.entries or ())
-
-    def as_dict(self) -> Dict[str, Any]:
-        """Plain JSON. Of the command lines only ours: others' may hold secrets."""
-        arguments = None if self.damage else dict(self.arguments)
-        return {"loader": self.loader, "provider": self.provider, "arguments": arguments}
 
 
 def read_record(host: Host) -> boot_record.Record:

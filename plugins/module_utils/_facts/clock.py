@@ -10,6 +10,7 @@ from typing import Any, Dict, NamedTuple, Optional, Tuple
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import log
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.cpu import first_processor
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.json_data import json_data
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import clocksource, cmdline, cpuinfo, kernel_log
 
 # There is one clocksource directory on every Linux: AWS's talk of 2017 has the path wrong.
@@ -66,19 +67,7 @@ class ClockFacts(NamedTuple):
 
     def as_dict(self) -> Dict[str, Any]:
         """Plain JSON."""
-        return {
-            "current": self.current,
-            "available": _plain(self.available),
-            "vdso": self.vdso,
-            "constant_tsc": self.constant_tsc,
-            "constant_by_model": self.constant_by_model,
-            "nonstop_tsc": self.nonstop_tsc,
-            "unstable_marks": _plain(self.unstable_marks),
-            "switched_to": _plain(self.switched_to),
-            "log_cut": self.log_cut,
-            "source_argument": self.source_argument,
-            "reliable_argument": self.reliable_argument,
-        }
+        return {**json_data(self), "vdso": self.vdso}
 
 
 def observe(host: Host) -> ClockFacts:
@@ -107,7 +96,3 @@ def observe(host: Host) -> ClockFacts:
 def _constant_by_model(cpu: cpuinfo.CpuInfo) -> bool:
     """The rule by which Linux gave constant_tsc to Intel's CPUs before 6.15, which ends it with Ivy Bridge."""
     return cpu.vendor == "GenuineIntel" and cpu.family == 6 and cpu.number is not None and cpu.number >= YONAH
-
-
-def _plain(names: Optional[Tuple[str, ...]]) -> Optional[list[str]]:
-    return list(names) if names is not None else None

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, NamedTuple, Optional, Tuple
+from typing import NamedTuple, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cpuinfo
@@ -39,14 +39,6 @@ class CpuFacts(NamedTuple):
     vendor: Optional[str]  # GenuineIntel, AuthenticAMD, ARM
     model: Optional[str]
     flags: Optional[Tuple[str, ...]]  # those of FLAGS_OF_INTEREST that it has; None: it lists no flags
-
-    def as_dict(self) -> Dict[str, Any]:
-        """Plain JSON."""
-        return {
-            "vendor": self.vendor,
-            "model": self.model,
-            "flags": list(self.flags) if self.flags is not None else None,
-        }
 
 
 def first_processor(host: Host) -> cpuinfo.CpuInfo:

@@ -77,14 +77,18 @@ def place(host: Host, name: str) -> str:
     return device if PLACE.fullmatch(device) else name
 
 
-def identity(host: Host, name: str) -> str:
-    """What tells the disk from another one at its place: its own name, else the number that the kernel gave it.
+def identities(host: Host, name: str) -> Dict[str, str]:
+    """What tells the disk from another one at its place, by source: its own names, and the kernel's number for it.
 
     That number is of Linux 5.15 and newer, and is given again to no other disk of a boot.
     """
     files = ("wwid", "device/wwid", "device/serial", "serial", "diskseq")
-    texts = ((host.line(f"{BLOCK}/{name}/{file}") or "").strip() for file in files)
-    return next((text for text in texts if text and text.isprintable() and text.isascii() and len(text) <= 256), "")
+    texts = ((file, host.line(f"{BLOCK}/{name}/{file}") or "") for file in files)
+    return {
+        file: f"{file}={text}"
+        for file, text in texts
+        if text and text.isprintable() and text.isascii() and len(text) < 242
+    }
 
 
 def layer(host: Host, name: str) -> str:

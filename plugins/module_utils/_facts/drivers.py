@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any, Dict, NamedTuple, Optional, Tuple
+from typing import NamedTuple, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 
@@ -22,10 +22,6 @@ class DriverFacts(NamedTuple):
 
     in_use: Tuple[str, ...]  # of its interfaces with hardware behind them; vif is Xen's split driver
     available: Optional[Tuple[str, ...]]  # of ena and ixgbevf, in the running kernel's image; None: can't be seen
-
-    def as_dict(self) -> Dict[str, Any]:
-        """The facts as plain JSON data."""
-        return {"in_use": list(self.in_use), "available": None if self.available is None else list(self.available)}
 
 
 def observe(host: Host) -> DriverFacts:

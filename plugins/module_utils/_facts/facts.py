@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Dict, Iterable, Mapping, NamedTuple, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Iterable, Mapping, NamedTuple, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         topology,
         unit,
     )
+    from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import Node
 
     SENT = (native_files, sysctl)  # the others are named below
 
@@ -67,15 +68,30 @@ class Facts(NamedTuple):
     # journal; they are empty for whoever only observes.
     originals: Mapping[Tuple[str, str], Tuple[Value, Tuple[Value, ...]]] = {}
 
+    @property
+    def is_arm(self) -> bool:
+        """Whether its CPUs are Graviton's."""
+        return self.platform is not None and self.platform.architecture == "aarch64"
+
+    @property
+    def burstable(self) -> bool:
+        """Whether its type is known to be burstable."""
+        return self.platform is not None and bool(self.platform.burstable)
+
+    @property
+    def online(self) -> Tuple[int, ...]:
+        """The CPUs that are online, as far as the kernel says so."""
+        return (self.topology.cpus_online if self.topology is not None else None) or ()
+
+    @property
+    def nodes(self) -> Tuple[Node, ...]:
+        """The NUMA nodes that the kernel shows."""
+        return self.topology.nodes if self.topology is not None else ()
+
     def own(self, what: str, where: str, now: Value) -> Value:
         """The value that the host has at a place without nearmetal, which reads `now`."""
         original, ours = self.originals.get((what, where), (None, ()))
         return original if now in ours and original is not None else now
-
-    def as_dict(self) -> Dict[str, Any]:
-        """Plain JSON, for people: the domains that were observed, without our own files."""
-        observed = {name: getattr(self, name) for name in DOMAINS if name not in ("files", "services", "sysctl")}
-        return {name: domain.as_dict() for name, domain in observed.items() if domain is not None}
 
 
 # The domains that modules of other names observe. A new domain is a module and a field of Facts.

@@ -49,6 +49,11 @@ class Host:
         text = self._read(path, 4096, records=False)
         return (text.strip() or None) if text is not None else None
 
+    def number(self, path: str) -> int | None:
+        """The whole number that a file holds; None when it can't be read or holds something else."""
+        text = self.line(path) or ""
+        return int(text) if text.isdigit() and text.isascii() and len(text) <= 20 else None
+
     def raw(self, path: str) -> bytes | None:
         """The file's bytes, NUL too, which stands between the arguments of a process; None when it can't be read."""
         return self._bytes(path, MAX_BYTES, records=False)

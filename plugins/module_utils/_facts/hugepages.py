@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, Iterator, Mapping, NamedTuple, Optional, Tuple
+from typing import Dict, Iterator, Mapping, NamedTuple, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import hugetlbfs
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
@@ -52,21 +52,12 @@ class HugepageFacts(NamedTuple):
     mounted: Mapping[str, str]  # path → type of everything that is mounted
     groups: Mapping[str, int]  # name → number
 
-    def as_dict(self) -> Dict[str, Any]:
-        """Plain JSON."""
-        plain: Dict[str, Any] = {**self._asdict(), "pages": {size: dict(nodes) for size, nodes in self.pages.items()}}
-        del plain["groups"], plain["mounted"]
-        plain["mounts"] = dict(self.mounts)
-        plain["kernel_choice"] = dict(self.kernel_choice)
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in plain.items()}
-
 
 def observe(host: Host) -> HugepageFacts:
     """Read the files of transparent and reserved huge pages, /proc/meminfo, and where environments are set."""
     folder = thp_folder(host)
     memory = meminfo.parse(host.text("/proc/meminfo") or "")
     thp, defrag, shmem = (choice(host.line(f"{folder}/{name}")) for name in ("enabled", "defrag", "shmem_enabled"))
-    size = host.line(f"{folder}/hpage_pmd_size") or ""
     return HugepageFacts(
         folder=folder,
         thp=thp[0],
@@ -76,7 +67,7 @@ def observe(host: Host) -> HugepageFacts:
         thp_shmem=shmem[0],
         thp_shmem_offered=shmem[1],
         khugepaged_defrag=khugepaged_defrag(host),
-        thp_size=int(size) if re.fullmatch(r"[0-9]{1,12}", size, re.ASCII) else None,
+        thp_size=host.number(f"{folder}/hpage_pmd_size"),
         pages={size: reserved(host, size) for size in _sizes(host)},
         memory=memory.get("MemTotal"),
         available=memory.get("MemAvailable"),
@@ -151,8 +142,7 @@ def reserved(host: Host, size: str) -> Dict[str, int]:
 
 
 def _count(host: Host, size: str, place: str) -> Optional[int]:
-    texts = [host.line(file_of(size, place, name)) or "" for name in ("nr_hugepages", "surplus_hugepages")]
-    total, surplus = (int(text) if re.fullmatch(r"[0-9]{1,12}", text, re.ASCII) else None for text in texts)
+    total, surplus = (host.number(file_of(size, place, name)) for name in ("nr_hugepages", "surplus_hugepages"))
     return max(0, total - (surplus or 0)) if total is not None else None
 
 

@@ -14,7 +14,7 @@ import io
 import re
 import socket
 import time
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, List, NamedTuple, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.platform import INSTANCE_TYPE, PlatformFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import json_text
@@ -58,13 +58,6 @@ class InstanceMetadata(NamedTuple):
     interfaces: Tuple[MetadataInterface, ...] = ()
     events: Tuple[str, ...] = ()  # scheduled and not past
     spot_notice: Optional[str] = None
-
-    def as_dict(self) -> Dict[str, Any]:
-        """The facts as plain JSON data."""
-        plain = self._asdict()
-        plain["interfaces"] = [interface._asdict() for interface in self.interfaces]
-        plain["events"] = list(self.events)
-        return plain
 
 
 def observe(platform: PlatformFacts, endpoint: Tuple[str, int] = ENDPOINT) -> InstanceMetadata:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
@@ -13,7 +12,6 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import interr
 
 IRQ = "/proc/irq"
 _LONGEST = 16 * 1024 * 1024  # 1,920 CPUs have columns of 11 characters each in some 600 lines
-_NODE = re.compile(r"-1|[0-9]{1,5}", re.ASCII)
 
 
 class Affinity(NamedTuple):
@@ -21,7 +19,6 @@ class Affinity(NamedTuple):
 
     wanted: Optional[str]  # smp_affinity_list, a kernel list
     effective: Optional[str]  # where it really goes; None before Linux 4.15
-    node: Optional[int]  # -1: none in particular
 
 
 class Vector(NamedTuple):
@@ -44,11 +41,9 @@ def observe(host: Host) -> interrupts.Interrupts:
 
 def affinity(host: Host, irq: int) -> Affinity:
     """Read where the interrupt may go."""
-    node = host.line("{}/{}/node".format(IRQ, irq)) or ""
     return Affinity(
         wanted=host.line("{}/{}/smp_affinity_list".format(IRQ, irq)),
         effective=host.line("{}/{}/effective_affinity_list".format(IRQ, irq)),
-        node=int(node) if _NODE.fullmatch(node) else None,
     )
 
 

@@ -9,7 +9,7 @@ distributions, and a word in the wrong one is ignored without a sound.
 
 from __future__ import annotations
 
-from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple
+from typing import Mapping, NamedTuple, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import irqbalance_process
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
@@ -32,16 +32,6 @@ class IrqbalanceFacts(NamedTuple):
     inherited: str  # the text that an earlier file gives it
     in_force: Mapping[str, str]  # the same, when the process was started with it
     confined: bool  # SELinux keeps it from starting a script
-
-    def as_dict(self) -> Dict[str, Any]:
-        """Plain JSON."""
-        return {
-            "running": self.running is not None,
-            "options": list(self.options),
-            "file": self.file,
-            "arguments": dict(self.arguments),
-            "in_force": dict(self.in_force),
-        }
 
 
 def observe(host: Host) -> IrqbalanceFacts:

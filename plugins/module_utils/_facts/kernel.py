@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from typing import Any, Dict, Mapping, NamedTuple, Optional
+from typing import Mapping, NamedTuple, Optional
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 
@@ -24,10 +24,6 @@ class KernelFacts(NamedTuple):
     stolen: Optional[int]  # CPU time that the hypervisor gave to others since boot, of 1,000
     drivers: Mapping[str, str]  # NIC that is a device → driver: ena, ixgbevf, vif (Xen's own)
     ena_version: Optional[str]  # 2.2.9g of the driver that AWS ships apart; in-tree ones say the kernel's release
-
-    def as_dict(self) -> Dict[str, Any]:
-        """Plain JSON."""
-        return {**self._asdict(), "drivers": dict(self.drivers)}
 
 
 def observe(host: Host) -> KernelFacts:

@@ -232,7 +232,7 @@ def steering(host: Host, nic: Nic) -> Steering:
     for queue in nic.rx:
         folder = "{}/queues/rx-{}".format(nic.folder, queue)
         cpus = _list(host.line(folder + "/rps_cpus"))
-        flows = _number(host, folder + "/rps_flow_cnt")
+        flows = host.number(folder + "/rps_flow_cnt")
         if cpus is not None:
             found.rps["rx-{}".format(queue)] = cpus
         if flows is not None:
@@ -258,7 +258,7 @@ def now(rings: Mapping[str, int]) -> Dict[str, int]:
 
 def bql(host: Host, nic: Nic) -> Dict[str, int]:
     """Transmit queue → bytes in flight that byte queue limits always allow."""
-    numbers = {"tx-{}".format(queue): _number(host, bql_file(nic, queue, "limit_min")) for queue in nic.tx}
+    numbers = {"tx-{}".format(queue): host.number(bql_file(nic, queue, "limit_min")) for queue in nic.tx}
     return {label: number for label, number in numbers.items() if number is not None}
 
 
@@ -268,7 +268,7 @@ def bql_file(nic: Nic, queue: int, name: str) -> str:
 
 
 def _most_in_flight(host: Host, nic: Nic) -> Optional[int]:
-    return _number(host, bql_file(nic, nic.tx[0], "limit_max")) if nic.tx else None
+    return host.number(bql_file(nic, nic.tx[0], "limit_max")) if nic.tx else None
 
 
 class _Settings(NamedTuple):
@@ -330,13 +330,8 @@ def _default_route(host: Host) -> Tuple[str, ...]:
 
 
 def _numbers(host: Host, nics: Tuple[Nic, ...], name: str) -> Dict[str, int]:
-    found = {nic.place: _number(host, "{}/{}".format(nic.folder, name)) for nic in nics}
+    found = {nic.place: host.number("{}/{}".format(nic.folder, name)) for nic in nics}
     return {place: number for place, number in found.items() if number is not None}
-
-
-def _number(host: Host, path: str) -> Optional[int]:
-    text = host.line(path) or ""
-    return int(text) if text.isdigit() and text.isascii() and len(text) < 20 else None
 
 
 def _list(mask: Optional[str]) -> Optional[str]:

@@ -100,12 +100,11 @@ def _nic(host: Host, found: Interrupts, by_name: Dict[str, Tuple[Vector, ...]], 
     live = {"rx": set(rx), "tx": set(tx), "both": set(rx) | set(tx)}
     used = tuple(vector for vector in vectors if vector.queue in live[vector.kind])
     nameless = {line.number for line in found.lines if line.number in owned and not line.names}
-    ifindex = host.line(folder + "/ifindex") or ""
     node = host.line(folder + "/device/numa_node") or host.line(folder + "/device/../numa_node") or ""
     return Nic(
         name=name,
         place=place,
-        ifindex=int(ifindex) if ifindex.isdigit() and ifindex.isascii() else 0,
+        ifindex=host.number(folder + "/ifindex") or 0,
         up=is_up(host, name),
         driver=driver,
         node=int(node) if node.isdigit() and node.isascii() else None,

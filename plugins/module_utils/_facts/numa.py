@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, FrozenSet, Mapping, NamedTuple, Optional
+from typing import Dict, FrozenSet, Mapping, NamedTuple, Optional
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import services
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
@@ -22,7 +22,6 @@ class NumaFacts(NamedTuple):
     """The kernel's counters since boot, in per mille so that they are whole numbers."""
 
     remote: Mapping[str, Optional[int]]  # node → pages given there to CPUs of another node, of 1,000
-    missed: Mapping[str, Optional[int]]  # node → pages given there that were wanted on another node, of 1,000
     off_argument: bool  # numa=off is on the kernel's command line
     balancing_argument: Optional[str]  # the last numa_balancing= there: enable or disable
     systemd: Optional[int]  # its version
@@ -31,29 +30,13 @@ class NumaFacts(NamedTuple):
     processes: Mapping[str, Process]  # service → its main process, of those that run
     devices: Mapping[str, Device]  # by interface, NVMe controller or PCI address
 
-    def as_dict(self) -> Dict[str, Any]:
-        """Plain JSON: of the services those that have a memory policy of their own."""
-        bound = {
-            unit: {"cpus": process.cpus, "policy": process.policy[0], "nodes": list(process.policy[1])}
-            for unit, process in self.processes.items()
-            if process.policy is not None and process.policy[0] != "default"
-        }
-        return {
-            "remote": dict(self.remote),
-            "missed": dict(self.missed),
-            "off_argument": self.off_argument,
-            "balancing_argument": self.balancing_argument,
-            "bound_services": bound,
-        }
-
 
 def observe(host: Host) -> NumaFacts:
     """Read each node's numastat, the command line, and where services run."""
     counters = {node: _counters(host, node) for node in host.names(NODE) if _NODE.fullmatch(node)}
     arguments = cmdline.tokens(host.text("/proc/cmdline", cmdline.LONGEST) or "")
     return NumaFacts(
-        remote={node: _share(found, "other_node", "local_node") for node, found in counters.items()},
-        missed={node: _share(found, "numa_miss", "numa_hit") for node, found in counters.items()},
+        remote={node: _remote(found) for node, found in counters.items()},
         off_argument="off" in cmdline.values(arguments, "numa"),
         balancing_argument=([None, *cmdline.values(arguments, "numa_balancing")])[-1],
         systemd=services.version(host),
@@ -68,6 +51,6 @@ def _counters(host: Host, node: str) -> Dict[str, int]:
     return {match.group(1): int(match.group(2)) for match in matches if match is not None}
 
 
-def _share(found: Mapping[str, int], bad: str, good: str) -> Optional[int]:
-    total = found.get(bad, 0) + found.get(good, 0)
-    return found.get(bad, 0) * 1000 // total if total else None
+def _remote(found: Mapping[str, int]) -> Optional[int]:
+    other, local = found.get("other_node", 0), found.get("local_node", 0)
+    return other * 1000 // (other + local) if other + local else None

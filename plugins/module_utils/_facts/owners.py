@@ -9,7 +9,7 @@ Decided by what a daemon is configured to set, not by its presence: RHEL runs tu
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, Iterator, Mapping, NamedTuple, Optional, Set, Tuple
+from typing import Dict, Iterator, Mapping, NamedTuple, Optional, Set, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import link_files
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
@@ -46,15 +46,6 @@ class OwnersFacts(NamedTuple):
     mtu: Mapping[str, Tuple[str, str]]  # place of an interface → file that gives it an MTU at each start, and which
     kubelet: bool  # this host is a Kubernetes node
     immutable: Optional[str]  # ostree | bottlerocket | read-only /etc
-
-    def as_dict(self) -> Dict[str, Any]:
-        """Plain JSON."""
-        return {
-            **self._asdict(),
-            "tuned": dict(self.tuned),
-            "sysctl": {key: list(of) for key, of in self.sysctl.items()},
-            "mtu": {place: list(of) for place, of in self.mtu.items()},
-        }
 
 
 def observe(host: Host) -> OwnersFacts:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, NamedTuple, Optional, Tuple
+from typing import NamedTuple, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.cpu import first_processor
@@ -54,13 +54,6 @@ class PlatformFacts(NamedTuple):
     kernel_version: Optional[Tuple[int, int, int]]
     kernel_build: Optional[Tuple[int, ...]]  # "4.18.0-240.1.1.el8" is (240, 1, 1)
     boot_loader: Optional[str]  # grub_pc | grub_efi | grub_bls | grub_legacy | systemd_boot; a guess from files
-
-    def as_dict(self) -> Dict[str, Any]:
-        """Plain JSON."""
-        plain = self._asdict()
-        for name in ("kernel_version", "kernel_build"):
-            plain[name] = list(plain[name]) if plain[name] is not None else None
-        return plain
 
 
 def observe(host: Host) -> PlatformFacts:

@@ -10,13 +10,12 @@ the files or lacks them.
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import CPU
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cmdline, cpulist
 
-CPUIDLE = CPU + "/cpuidle"
 CPUFREQ = CPU + "/cpufreq"
 NO_TURBO = CPU + "/intel_pstate/no_turbo"
 BOOST = CPUFREQ + "/boost"
@@ -44,29 +43,16 @@ class IdleState(NamedTuple):
 class PowerFacts(NamedTuple):
     """C-states and P-states as the kernel offers them. None is what the host doesn't have."""
 
-    idle_driver: Optional[str]  # intel_idle, acpi_idle, haltpoll
     idle_states: Optional[Tuple[IdleState, ...]]  # of the first CPU: EC2 has no hybrid types
     idle_disabled: Optional[Mapping[str, str]]  # state → the CPUs that don't use it, as a kernel list
     idle_cpus: str  # CPUs that have idle states, as a kernel list
     idle_arguments: Tuple[str, ...]  # of the kernel: idle=, intel_idle.max_cstate=, processor.max_cstate=
-    frequency_driver: Optional[str]  # intel_pstate, intel_cpufreq, acpi-cpufreq, amd-pstate-epp
     frequency_cpus: Mapping[str, str]  # frequency domain → its CPUs, offline ones too, as a kernel list
     governors: Optional[Mapping[str, str]]  # frequency domain → governor; "": not known before its CPU is there
     governors_offered: Tuple[str, ...]  # by every domain
     preferences: Optional[Mapping[str, str]]  # frequency domain → energy_performance_preference; "" as above
     preferences_offered: Tuple[str, ...]
     turbo: Optional[str]  # enabled | disabled; None: this host has no such switch
-
-    def as_dict(self) -> Dict[str, Any]:
-        """Plain JSON."""
-        plain: Dict[str, Any] = self._asdict()
-        if self.idle_states is not None:
-            plain["idle_states"] = [state._asdict() for state in self.idle_states]
-        for name in ("idle_disabled", "frequency_cpus", "governors", "preferences"):
-            plain[name] = dict(plain[name]) if plain[name] is not None else None
-        for name in ("idle_arguments", "governors_offered", "preferences_offered"):
-            plain[name] = list(plain[name])
-        return plain
 
 
 def observe(host: Host) -> PowerFacts:
@@ -79,12 +65,10 @@ def observe(host: Host) -> PowerFacts:
     arguments = cmdline.tokens(host.text("/proc/cmdline", cmdline.LONGEST) or "")
     names = ("idle", "intel_idle.max_cstate", "processor.max_cstate")
     return PowerFacts(
-        idle_driver=host.line(CPUIDLE + "/current_driver"),
         idle_states=states,
         idle_disabled=disabled(host) if states else None,
         idle_cpus=cpulist.render(cpus),
         idle_arguments=tuple(f"{name}={value}" for name in names for value in cmdline.values(arguments, name)),
-        frequency_driver=host.line(f"{folder(domains[0])}/scaling_driver") if domains else None,
         frequency_cpus=table(host, domains, "related_cpus"),
         governors=governors or None,
         governors_offered=_offered(host, domains, "scaling_available_governors"),

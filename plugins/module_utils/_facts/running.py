@@ -9,7 +9,7 @@ more is read is of known programs alone, of their first processes, and of the be
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Set, Tuple
+from typing import Dict, List, Mapping, NamedTuple, Optional, Set, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import listening, program
@@ -38,10 +38,6 @@ class RunningFacts(NamedTuple):
 
     programs: Tuple[Program, ...]
     processes: int
-
-    def as_dict(self) -> Dict[str, Any]:
-        """Plain JSON."""
-        return {"programs": [program._asdict() for program in self.programs], "processes": self.processes}
 
 
 def observe(host: Host) -> RunningFacts:

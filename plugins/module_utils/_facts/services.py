@@ -129,5 +129,4 @@ def _policy(host: Host, pid: int) -> Optional[Tuple[str, Tuple[int, ...]]]:
 
 
 def _node(host: Host, address: str) -> Optional[int]:
-    line = host.line(f"{PCI}/{address}/numa_node") or ""
-    return int(line) if line.isdigit() and line.isascii() else None
+    return host.number(f"{PCI}/{address}/numa_node")

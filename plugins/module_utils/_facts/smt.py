@@ -10,7 +10,7 @@ computed from another.
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, FrozenSet, NamedTuple, Optional, Tuple
+from typing import FrozenSet, NamedTuple, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
@@ -32,10 +32,6 @@ class SmtFacts(NamedTuple):
     maxcpus: Optional[str]  # the last maxcpus= there
     kernel_offline: str  # of the offline CPUs those that maxcpus= leaves out, as a kernel list
     cpuidle: bool  # C-states are the guest's: on Xen only types that fill a socket have them (ec2.md 2.2)
-
-    def as_dict(self) -> Dict[str, Any]:
-        """Plain JSON."""
-        return {**self._asdict(), "arguments": list(self.arguments)}
 
 
 def observe(host: Host) -> SmtFacts:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from typing import Any, Dict, NamedTuple, Optional
+from typing import NamedTuple, Optional
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import switched_off
@@ -37,10 +37,6 @@ class UnitFacts(NamedTuple):
     agent: Optional[str]  # version and digest of the agent; None when it isn't installed
     enabled: Optional[bool]  # the timer starts at boot; False: by links of an older version; None: nothing does
     switched_off: Optional[str]  # what keeps the unit from running
-
-    def as_dict(self) -> Dict[str, Any]:
-        """Plain JSON."""
-        return self._asdict()
 
 
 def observe(host: Host) -> UnitFacts:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from typing import Iterable, Iterator
+from typing import Dict, Iterable, Iterator
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import block, disk
@@ -65,8 +65,15 @@ class QueueFile(OnDevice):
         return where not in disk.names(host)
 
     def identity(self, host: WritableHost, where: str) -> str:
+        return next(iter(self._identities(host, where).values()), "")
+
+    def is_another(self, host: WritableHost, where: str, device: str) -> bool:
+        """Told by the same source: a name that can't be read now, or a journal without sources, tells nothing."""
+        return self._identities(host, where).get(device.partition("=")[0], device) != device
+
+    def _identities(self, host: WritableHost, where: str) -> Dict[str, str]:
         name = disk.names(host).get(where)
-        return disk.identity(host, name) if name is not None else ""
+        return disk.identities(host, name) if name is not None else {}
 
     def called(self, host: WritableHost, where: str) -> str:
         return disk.names(host).get(where, where)

@@ -58,6 +58,10 @@ class OnDevice(Lever):
     def identity(self, host: WritableHost, where: str) -> str:
         """What tells the device from another one at the same place; empty where the kernel doesn't say."""
 
+    def is_another(self, host: WritableHost, where: str, device: str) -> bool:
+        """Whether another device than this one, by its identity, is at the place; False where that isn't known."""
+        return self.identity(host, where) not in ("", device)
+
     @abstractmethod
     def called(self, host: WritableHost, where: str) -> str:
         """The kernel's name for the device that is there now; the place itself where none is."""
@@ -146,6 +150,11 @@ def detached(lever: Lever, host: WritableHost, where: str) -> bool:
 def identity(lever: Lever, host: WritableHost, where: str) -> str:
     """What tells the device at the place from another one; empty where there is none, or the kernel doesn't say."""
     return lever.identity(host, where) if isinstance(lever, OnDevice) else ""
+
+
+def exchanged(lever: Lever, host: WritableHost, where: str, device: str) -> bool:
+    """Whether another device has come to the place of this one; False where no device is known."""
+    return bool(device) and isinstance(lever, OnDevice) and lever.is_another(host, where, device)
 
 
 def called(lever: Lever, host: WritableHost, where: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any, Dict, Mapping, Tuple
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import Table
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import identity
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import exchanged
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory import elements
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Value
@@ -98,8 +98,7 @@ class Entry:
 
     def exchanged(self, host: WritableHost) -> bool:
         """Whether another device has come to the place since."""
-        present = identity(lever_of(self.what), host, self.where) if self.device else ""
-        return present not in ("", self.device)
+        return exchanged(lever_of(self.what), host, self.where, self.device)
 
 
 def entry_of(raw: Any) -> Entry:

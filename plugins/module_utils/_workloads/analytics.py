@@ -14,25 +14,19 @@ OWN: Workload = {
             "idle cores that sleep deeply leave their power to the busy ones: 3.44 instead of 3.20 GHz on c4.8xlarge",
             "AWS, 2017; EC2 User Guide, processor state control",
         ),
-        "turbo": Choice(
-            "kernel",
-            "busy cores run at higher clocks",
-            "AWS, 2017",
-        ),
+        "turbo": Choice("kernel", "busy cores run at higher clocks", "AWS, 2017"),
     },
     "numa": {
         "balancing": Choice(
-            "enabled",
-            "these threads aren't bound, so the kernel moves their memory to them",
-            "AWS, 2017",
-        ),
+            "enabled", "these threads aren't bound, so the kernel moves their memory to them", "AWS, 2017"
+        )
     },
     "hugepages": {
         "thp": Choice(
             "always",
             "large columns are walked from end to end: fewer misses of the TLB",
             "tuned, throughput-performance",
-        ),
+        )
     },
     "network_stack": {
         "rx_ring": Choice(
@@ -40,20 +34,14 @@ OWN: Workload = {
             "a shuffle comes as one long burst from many hosts; more descriptors outlast it",
             "Netflix, 2014–2017",
         ),
-        "adaptive_rx": Choice(
-            "enabled",
-            "fewer interrupts while data streams",
-            "Netflix, 2014–2017",
-        ),
+        "adaptive_rx": Choice("enabled", "fewer interrupts while data streams", "Netflix, 2014–2017"),
         "mtu": Choice(
             9001,
             "large frames cost less CPU per byte within the VPC",
             "Netflix, 2014–2017; EC2 User Guide, network MTU",
         ),
         "mtu_probing": Choice(
-            "on_black_hole",
-            "this detects a path that silently drops larger frames",
-            "EC2 User Guide, network MTU",
+            "on_black_hole", "this detects a path that silently drops larger frames", "EC2 User Guide, network MTU"
         ),
     },
     "block_storage": {
@@ -61,6 +49,6 @@ OWN: Workload = {
             1024,
             "scans read in order; AWS asks for 1 MiB on st1 and sc1, which earn by large requests",
             "EC2 User Guide, EBS volume performance",
-        ),
+        )
     },
 }

@@ -13,7 +13,7 @@ OWN: Workload = {
             "auto",
             "tsc where it beats the kernel's default (Xen HVM, metal); elsewhere the kernel already chose well",
             "AWS, 2017; kernel 7539b174aef4",
-        ),
+        )
     },
     # What no tuning makes good. They only look, so they have nothing to choose.
     "kernel_check": {},

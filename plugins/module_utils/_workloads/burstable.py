@@ -10,9 +10,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.workload 
 OWN: Workload = {
     "hugepages": {
         "thp": Choice(
-            "madvise",
-            "memory is small: programs that profit from huge pages ask for them",
-            "our choice, unmeasured",
-        ),
-    },
+            "madvise", "memory is small: programs that profit from huge pages ask for them", "our choice, unmeasured"
+        )
+    }
 }

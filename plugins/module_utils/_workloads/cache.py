@@ -9,35 +9,23 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.workload 
 
 OWN: Workload = {
     "cpu_power": {
-        "idle": Choice(
-            "c1",
-            "one request in a hundred would wait for a core that sleeps deeply",
-            "AWS, 2017",
-        ),
+        "idle": Choice("c1", "one request in a hundred would wait for a core that sleeps deeply", "AWS, 2017")
     },
     "hugepages": {
         "thp": Choice(
             "madvise",
             "slabs are allocated in pages; programs that profit from huge pages ask for them",
             "our choice, unmeasured",
-        ),
+        )
     },
     "network_irq": {
-        "policy": Choice(
-            "auto",
-            "as many threads as queues, each queue on a CPU of its own",
-            "Netflix, 2014–2017",
-        ),
+        "policy": Choice("auto", "as many threads as queues, each queue on a CPU of its own", "Netflix, 2014–2017"),
         "rps": Choice(
             "auto",
             "8 queues are few for 32 CPUs and more: free ones on their node help",
             "Netflix, 2014–2017; EC2 API, DescribeInstanceTypes",
         ),
-        "rfs": Choice(
-            "auto",
-            "a packet is handled on the CPU whose thread reads it",
-            "Netflix, 2014–2017",
-        ),
+        "rfs": Choice("auto", "a packet is handled on the CPU whose thread reads it", "Netflix, 2014–2017"),
     },
     "network_stack": {
         "busy_poll": Choice(
@@ -45,15 +33,9 @@ OWN: Workload = {
             "a thread that waits looks at the queue for 50 µs before it sleeps: latency for CPU time",
             "tuned, network-latency",
         ),
-        "somaxconn": Choice(
-            4096,
-            "there is room for clients that reconnect all at once",
-            "Netflix, 2014–2017",
-        ),
+        "somaxconn": Choice(4096, "there is room for clients that reconnect all at once", "Netflix, 2014–2017"),
         "slow_start_after_idle": Choice(
-            "disabled",
-            "pooled connections pause between bursts and needn't start slowly again",
-            "Netflix, 2014–2017",
+            "disabled", "pooled connections pause between bursts and needn't start slowly again", "Netflix, 2014–2017"
         ),
     },
 }

@@ -11,6 +11,6 @@ OWN: Workload = {
     "network_stack": {
         "keepalive_time": Choice(
             300, "the newest types forget a connection that is idle for 350 s", "EC2 API, DescribeInstanceTypes"
-        ),
-    },
+        )
+    }
 }

@@ -13,14 +13,14 @@ OWN: Workload = {
             "disabled",
             "one thread fills a core's floating-point units; the second one only makes ranks uneven",
             "AWS, 2017",
-        ),
+        )
     },
     "cpu_power": {
         "turbo": Choice(
             "disabled",
             "the slowest rank sets the pace, and AVX heats some cores out of their turbo; left alone since Ice Lake",
             "AWS, 2017",
-        ),
+        )
     },
     "numa": {
         "balancing": Choice(
@@ -36,10 +36,8 @@ OWN: Workload = {
     },
     "hugepages": {
         "thp": Choice(
-            "always",
-            "large arrays are walked from end to end: fewer misses of the TLB",
-            "tuned, hpc-compute",
-        ),
+            "always", "large arrays are walked from end to end: fewer misses of the TLB", "tuned, hpc-compute"
+        )
     },
     "network_stack": {
         "mtu": Choice(
@@ -48,9 +46,7 @@ OWN: Workload = {
             "Netflix, 2014–2017; EC2 User Guide, network MTU",
         ),
         "mtu_probing": Choice(
-            "on_black_hole",
-            "this detects a path that silently drops larger frames",
-            "EC2 User Guide, network MTU",
+            "on_black_hole", "this detects a path that silently drops larger frames", "EC2 User Guide, network MTU"
         ),
     },
     "kernel_check": {
@@ -58,6 +54,6 @@ OWN: Workload = {
             ["hpc"],
             "burstable and flex types or one core can't keep up with other ranks; a finding names another type",
             "EC2 User Guide, CPU credits; AWS, 2017",
-        ),
+        )
     },
 }

@@ -13,7 +13,7 @@ OWN: Workload = {
             "auto",
             "each request reads the clock several times; on Xen that is a system call until tsc takes over",
             "AWS, 2017",
-        ),
+        )
     },
     "cpu_power": {
         "idle": Choice(
@@ -28,7 +28,7 @@ OWN: Workload = {
             "never",
             "saving forks the process, and each huge page that is written to afterwards is copied whole",
             "AWS, 2017; the guides of Redis and Aerospike",
-        ),
+        )
     },
     "network_irq": {
         "policy": Choice(

@@ -10,16 +10,14 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.workload 
 OWN: Workload = {
     "clocksource": {
         "source": Choice(
-            "auto",
-            "logs and metrics read the clock all the time: on Xen each reading is a system call",
-            "AWS, 2017",
-        ),
+            "auto", "logs and metrics read the clock all the time: on Xen each reading is a system call", "AWS, 2017"
+        )
     },
     "hugepages": {
         "thp": Choice(
             "madvise",
             "the heap asks for huge pages by -XX:+UseTransparentHugePages; other programs get none unasked",
             "Graviton guide",
-        ),
+        )
     },
 }

@@ -10,71 +10,39 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.workload 
 OWN: Workload = {
     "clocksource": {
         "source": Choice(
-            "auto",
-            "every message is stamped: on Xen each stamp is a system call until tsc takes over",
-            "AWS, 2017",
-        ),
+            "auto", "every message is stamped: on Xen each stamp is a system call until tsc takes over", "AWS, 2017"
+        )
     },
-    "smt": {
-        "threads": Choice(
-            "disabled",
-            "a neighbour on the core makes latency uneven",
-            "AWS, 2017",
-        ),
-    },
+    "smt": {"threads": Choice("disabled", "a neighbour on the core makes latency uneven", "AWS, 2017")},
     "cpu_power": {
         "idle": Choice(
             "c1",
             "no core has to wake up from a deep state; polling instead is an opt-in of its own",
             "AWS, 2017; ENA driver guide",
         ),
-        "governor": Choice(
-            "performance",
-            "no core starts a message at a low clock",
-            "tuned, network-latency",
-        ),
+        "governor": Choice("performance", "no core starts a message at a low clock", "tuned, network-latency"),
     },
     "numa": {
         "balancing": Choice(
             "disabled",
             "moving a page causes page faults; bind threads and memory yourself",
             "AWS, 2017; tuned, network-latency",
-        ),
+        )
     },
     "hugepages": {
-        "thp": Choice(
-            "never",
-            "a thread never waits while the kernel makes a huge page",
-            "tuned, network-latency",
-        ),
+        "thp": Choice("never", "a thread never waits while the kernel makes a huge page", "tuned, network-latency")
     },
     "network_irq": {
         "policy": Choice(
-            "auto",
-            "each queue interrupts one known CPU, so that yours can be another one",
-            "Netflix, 2014–2017",
-        ),
+            "auto", "each queue interrupts one known CPU, so that yours can be another one", "Netflix, 2014–2017"
+        )
     },
     "network_stack": {
-        "adaptive_rx": Choice(
-            "disabled",
-            "adapting means waiting for more packets",
-            "ENA driver guide",
-        ),
-        "rx_usecs": Choice(
-            0,
-            "a packet interrupts at once",
-            "ENA driver guide",
-        ),
-        "tx_usecs": Choice(
-            0,
-            "sent buffers are freed at once",
-            "ENA driver guide",
-        ),
+        "adaptive_rx": Choice("disabled", "adapting means waiting for more packets", "ENA driver guide"),
+        "rx_usecs": Choice(0, "a packet interrupts at once", "ENA driver guide"),
+        "tx_usecs": Choice(0, "sent buffers are freed at once", "ENA driver guide"),
         "busy_poll": Choice(
-            70,
-            "a thread that waits looks at the queue for 70 µs before it sleeps",
-            "ENA driver guide",
+            70, "a thread that waits looks at the queue for 70 µs before it sleeps", "ENA driver guide"
         ),
     },
     "kernel_check": {
@@ -82,6 +50,6 @@ OWN: Workload = {
             ["low_latency"],
             "on a burstable or flex type, or on one core, latency isn't yours to tune; a finding names another type",
             "EC2 User Guide, CPU credits; AWS, 2017",
-        ),
+        )
     },
 }

@@ -13,7 +13,7 @@ OWN: Workload = {
             "c1",
             "the interrupt that ends a read finds its CPU awake; AWS asks for it before benchmarks",
             "EC2 User Guide, EBS benchmarks",
-        ),
+        )
     },
     "block_storage": {
         "io_timeout": Choice(

@@ -8,29 +8,15 @@ from __future__ import annotations
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.workload import Choice, Workload
 
 OWN: Workload = {
-    "cpu_power": {
-        "idle": Choice(
-            "c1",
-            "a queue's CPU that sleeps deeply lets its ring fill",
-            "AWS, 2017",
-        ),
-    },
+    "cpu_power": {"idle": Choice("c1", "a queue's CPU that sleeps deeply lets its ring fill", "AWS, 2017")},
     "network_irq": {
-        "policy": Choice(
-            "auto",
-            "each queue on a CPU of its own, cores of its node first",
-            "Netflix, 2014–2017",
-        ),
+        "policy": Choice("auto", "each queue on a CPU of its own, cores of its node first", "Netflix, 2014–2017"),
         "queues": Choice(
             "max",
             "packets per second grow with the queues; on the default route it needs allow_disruptive",
             "Netflix, 2014–2017; ENA driver guide",
         ),
-        "rps": Choice(
-            "kernel",
-            "off: a packet that is passed on has no reader on another CPU",
-            "ENA driver guide",
-        ),
+        "rps": Choice("kernel", "off: a packet that is passed on has no reader on another CPU", "ENA driver guide"),
     },
     "network_stack": {
         "rx_ring": Choice(
@@ -44,9 +30,7 @@ OWN: Workload = {
             "Netflix, 2014–2017; ENA driver guide",
         ),
         "netdev_budget": Choice(
-            600,
-            "twice as many packets per round of NAPI",
-            "Netflix, 2014–2017; the number is ours, unmeasured",
+            600, "twice as many packets per round of NAPI", "Netflix, 2014–2017; the number is ours, unmeasured"
         ),
         "min_free_kbytes": Choice(
             131072,

@@ -15,9 +15,7 @@ OWN: Workload = {
             "SAP note 1656250",
         ),
         "governor": Choice(
-            "performance",
-            "SAP asks for it; types that choose no frequency have no governor",
-            "SAP note 2684254",
+            "performance", "SAP asks for it; types that choose no frequency have no governor", "SAP note 2684254"
         ),
     },
     "numa": {
@@ -25,26 +23,18 @@ OWN: Workload = {
             "disabled",
             "HANA binds its threads and memory itself; the kernel's moves only cost time",
             "SAP note 2684254; AWS, 2017",
-        ),
+        )
     },
     "hugepages": {
         "thp": Choice(
             "madvise",
             "HANA asks for huge pages itself; SLES 12 and 15 up to SP4 want never: set that in tune_concerns",
             "SAP note 2205917",
-        ),
+        )
     },
     "network_stack": {
-        "somaxconn": Choice(
-            4096,
-            "there is room for clients that reconnect all at once",
-            "SAP note 2382421",
-        ),
-        "max_syn_backlog": Choice(
-            8192,
-            "the same for connections that are half open",
-            "SAP note 2382421",
-        ),
+        "somaxconn": Choice(4096, "there is room for clients that reconnect all at once", "SAP note 2382421"),
+        "max_syn_backlog": Choice(8192, "the same for connections that are half open", "SAP note 2382421"),
         "slow_start_after_idle": Choice(
             "disabled",
             "connections between hosts of one system pause and needn't begin small again",
@@ -68,6 +58,6 @@ OWN: Workload = {
             ["sap_hana"],
             "SAP supports HANA on neither Graviton nor burstable types; a finding names another type",
             "SAP note 1656250",
-        ),
+        )
     },
 }

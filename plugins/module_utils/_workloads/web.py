@@ -13,14 +13,14 @@ OWN: Workload = {
             "madvise",
             "programs that profit from huge pages ask for them; many small allocations only get larger",
             "our choice, unmeasured",
-        ),
+        )
     },
     "network_irq": {
         "policy": Choice(
             "auto",
             "with one worker per CPU, each with a socket of its own, each queue belongs on a CPU of its own",
             "Netflix, 2014–2017",
-        ),
+        )
     },
     "network_stack": {
         "adaptive_rx": Choice(
@@ -28,25 +28,15 @@ OWN: Workload = {
             "interrupts wait a little when requests come by the hundred thousand, and not when they are few",
             "Netflix, 2014–2017",
         ),
-        "somaxconn": Choice(
-            4096,
-            "a burst of new connections waits instead of being dropped",
-            "Netflix, 2014–2017",
-        ),
-        "max_syn_backlog": Choice(
-            8192,
-            "the same for connections that are half open",
-            "our choice, unmeasured",
-        ),
+        "somaxconn": Choice(4096, "a burst of new connections waits instead of being dropped", "Netflix, 2014–2017"),
+        "max_syn_backlog": Choice(8192, "the same for connections that are half open", "our choice, unmeasured"),
         "port_range": Choice(
             "10240 65535",
             "a proxy opens a connection per request to few backends: 55,296 ports instead of 28,232",
             "our choice, unmeasured",
         ),
         "slow_start_after_idle": Choice(
-            "disabled",
-            "connections to clients and backends pause and needn't start slowly again",
-            "Netflix, 2014–2017",
+            "disabled", "connections to clients and backends pause and needn't start slowly again", "Netflix, 2014–2017"
         ),
     },
 }

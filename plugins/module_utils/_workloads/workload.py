@@ -5,12 +5,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Dict, Mapping
+from typing import Any, Dict, Mapping, NamedTuple
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(NamedTuple):
     """One option's value in a workload, and why."""
 
     value: Any

@@ -11,6 +11,7 @@ from typing import Dict, Optional, Tuple
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.drivers import observe
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.json_data import json_data
 
 RELEASE = "5.10.226-214.880.amzn2.x86_64"
 
@@ -65,4 +66,4 @@ def test_what_it_runs_on(tmp_path: Path) -> None:
     }
     host = tree(tmp_path, {"sys/class/net/lo/mtu": "65536\n"}, links)
     assert observe(host).in_use == ("ena", "vif")
-    assert observe(host).as_dict() == {"in_use": ["ena", "vif"], "available": None}
+    assert json_data(observe(host)) == {"in_use": ["ena", "vif"], "available": None}

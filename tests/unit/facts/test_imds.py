@@ -13,6 +13,7 @@ from typing import Any, Callable, Iterator, Tuple
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import imds
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.json_data import json_data
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.platform import PlatformFacts
 
 from tests.support.fake_imds import TOKEN, FakeImds
@@ -61,7 +62,7 @@ def place(server: FakeImds) -> Tuple[str, int]:
 
 
 def test_what_the_instance_says_of_itself(serve: Serve) -> None:
-    found = imds.observe(NITRO, place(serve())).as_dict()
+    found = json_data(imds.observe(NITRO, place(serve())))
     interfaces = found.pop("interfaces")
     assert found == {
         "status": "ok",

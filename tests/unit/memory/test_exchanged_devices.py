@@ -129,6 +129,17 @@ def test_a_volume_at_the_place_of_another_is_left_alone(host: FakeKernel, call: 
     assert read(host, "sys/block/nvme0n1/queue/nomerges") == "0"
 
 
+def test_a_volume_whose_name_can_no_longer_be_read_is_the_same_one(host: FakeKernel, call: Call) -> None:
+    """Its serial or number of this boot says nothing of the name that the journal has."""
+    folder = Path(host.root) / "sys/block/nvme9n1"
+    (folder / "diskseq").write_text("9\n")
+    tuned(call, host, block_storage={"disks": [{"kind": "ebs", "nomerges": 2}], "persist": False})
+    (folder / "wwid").unlink()
+    done = call(restore.main, host)
+    assert "another device" not in json.dumps(done)
+    assert read(host, "sys/block/nvme9n1/queue/nomerges") == "0"
+
+
 def test_a_volume_that_our_rules_set_is_never_said_to_be_left_alone(host: FakeKernel, call: Call) -> None:
     tuned(call, host, block_storage={"disks": [{"kind": "ebs", "nomerges": 2}]})
     host.disks.detach("nvme9n1")

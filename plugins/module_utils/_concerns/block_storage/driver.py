@@ -72,7 +72,7 @@ def plan_polling(facts: Facts, block: BlockFacts, wanted: Wanted) -> Plan:
     refusal = _no_polling(facts, block)
     if refusal is not None:
         return Plan(findings=(refusal,))
-    cpus = len((facts.topology.cpus_online if facts.topology is not None else None) or ())
+    cpus = len(facts.online)
     if not 0 < queues <= cpus:
         sentence = f"{NAME}.poll_queues: {queues} queues can't be polled by {cpus} CPUs; name 0 to {cpus}"
         return Plan(findings=(knob.impossible(wanted, sentence),))
@@ -93,7 +93,7 @@ def _no_polling(facts: Facts, block: BlockFacts) -> Optional[Finding]:
     if block.poll_queues is None:
         reason = "no NVMe driver with polled queues is loaded; Linux 5.0 brought them"
         return knob.finding("not_applicable", reason)
-    if facts.platform is not None and facts.platform.burstable:
+    if facts.burstable:
         return knob.finding("refused", "a burstable type pays with credits for CPUs that poll")
     if not any(disk.kind == INSTANCE_STORE for disk in block.disks):
         reason = "an EBS volume answers after hundreds of microseconds: polling it only burns CPUs; for instance store"

@@ -61,10 +61,9 @@ def _decide(facts: Facts, wanted: Wanted) -> Decision:
 
 def _decided_elsewhere(facts: Facts, wanted: Wanted) -> Optional[Tuple[str, str]]:
     """Status and reason on a host class that has no say over its CPUs' power."""
-    platform = facts.platform
-    if platform is not None and platform.burstable:
+    if facts.burstable:
         return "refused", "a burstable type shares its core: its host alone decides over power"
-    if platform is not None and platform.architecture == "aarch64":
+    if facts.is_arm:
         return "not_applicable", "Graviton has one frequency and shows no C-states (Graviton guide)"
     if host_class(facts, wanted) == "xen_pv":
         return "not_applicable", "a Xen PV guest idles by a hypercall: the hypervisor decides over power"

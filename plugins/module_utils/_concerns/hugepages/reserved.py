@@ -188,8 +188,7 @@ def _merged(names: str, earlier: _Request, request: _Request) -> _Request:
 
 def _with_memory(facts: Facts, now: Mapping[str, int]) -> List[str]:
     """Where pages are spread: a node may have CPUs alone."""
-    nodes = facts.topology.nodes if facts.topology is not None else ()
-    empty = {f"node{node.id}" for node in nodes if node.memory == 0}
+    empty = {f"node{node.id}" for node in facts.nodes if node.memory == 0}
     return [place for place in now if place not in empty] or list(now)
 
 
@@ -227,8 +226,7 @@ def _guard(facts: Facts, pages: HugepageFacts, requests: List[_Request], wanted:
             f"{sizes} are {_gib(total)}, {_gib(more)} more than now, but available are {left} stay for later starts"
         )
         return PAGES.finding("refused", reason)
-    shared = host_class(facts, wanted) == "xen_pv" or bool(facts.platform is not None and facts.platform.burstable)
-    if shared and more > 0 and not wanted.get("allow_unverified"):
+    if (host_class(facts, wanted) == "xen_pv" or facts.burstable) and more > 0 and not wanted.get("allow_unverified"):
         reason = "on burstable types and on Xen PV memory is small or moved by the hypervisor; allow_unverified: true"
         return PAGES.finding("refused", reason)
     return None
@@ -240,7 +238,7 @@ def _crowded_node(
     """A node has no more pages than its own memory, however much the others have."""
     # Without chosen nodes the kernel spreads them itself as it boots, past nodes that are full.
     placed = {request.size: request.after for request in requests if request.nodes or wanted.get("method") != "boot"}
-    for node in facts.topology.nodes if facts.topology is not None else ():
+    for node in facts.nodes:
         place = f"node{node.id}"
         after = _bytes({**stay, **placed}, place)
         more = after > _bytes(pages.pages, place) or wanted.get("method") != "runtime"

@@ -213,7 +213,7 @@ def _refusal(
         return knob.says("not_applicable", "the names of its interrupts say nothing of queues")
     if len(topology.cpus_online or ()) < 2:
         return knob.says("not_applicable", "the host has one CPU")
-    if facts.platform is not None and facts.platform.burstable and policy != "kernel":
+    if facts.burstable and policy != "kernel":
         return knob.says("refused", "a burstable type has few vCPUs, and pinning takes them from the scheduler")
     maybe_burstable = may_be_burstable(facts) if policy != "kernel" else ""
     if maybe_burstable:

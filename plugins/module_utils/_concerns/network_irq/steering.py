@@ -107,10 +107,9 @@ def _helpers(facts: Facts, scene: Scene, choice: Choice) -> Tuple[Dict[int, Tupl
     """Queue → the CPUs that `auto` lets share its packets, and why these or none."""
     nic, queues = choice.nic, scene.counts.get(choice.nic.place, 0)
     online = len(scene.topology.cpus_online or ())
-    platform = facts.platform
     if queues >= online:
         return {}, "each CPU has a queue: sharing would only add interrupts between CPUs"
-    if platform is not None and platform.architecture == "aarch64":
+    if facts.is_arm:
         return {}, "AWS's Graviton guide wants it off"
     if nic.driver == "ena" and queues * CPUS_PER_QUEUE > online:
         return {}, f"{queues} queues are enough for {online} CPUs"

@@ -85,7 +85,7 @@ def may_use_express(facts: Facts, nic: Nic) -> bool:
     """Whether ENA Express is possible for a NIC, as far as the host knows: by ENA alone, and on no T family or a1."""
     platform = facts.platform
     family = (platform.instance_type or "").split(".")[0] if platform is not None else ""
-    return nic.driver == "ena" and family != "a1" and not (platform is not None and platform.burstable)
+    return nic.driver == "ena" and family != "a1" and not facts.burstable
 
 
 def express(facts: Facts, wanted: Wanted) -> Plan:

@@ -88,9 +88,9 @@ def _obstacle(facts: Facts, wanted: Wanted, knob: Knob, now: Optional[str], goal
 
 def _no_cpu_to_burn(facts: Facts) -> Optional[Tuple[str, str]]:
     """Status and reason on a host where a thread that polls takes the CPU that others need."""
-    online = len(facts.topology.cpus_online or ()) if facts.topology is not None else 0
+    online = len(facts.online)
     yourself = "set network_stack.busy_poll yourself if you want that"
-    if facts.platform is not None and facts.platform.burstable:
+    if facts.burstable:
         return "refused", f"polling spends CPU credits while nothing arrives, and this is a burstable type; {yourself}"
     request = may_be_burstable(facts)
     if request:

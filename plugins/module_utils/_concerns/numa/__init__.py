@@ -85,11 +85,10 @@ def _decide(facts: Facts, wanted: Wanted) -> Decision:
 
 def _without_nodes(knob: Knob, facts: Facts, wanted: Wanted) -> str:
     """Why this host has no nodes to speak of; empty where it has."""
-    nodes = facts.topology.nodes if facts.topology is not None else ()
     if host_class(facts, wanted) == "xen_pv":
         return "Xen PV shows its guests no nodes"
     hidden = facts.numa is not None and facts.numa.off_argument
-    if len(nodes) >= 2 or (hidden and knob is _NODES):
+    if len(facts.nodes) >= 2 or (hidden and knob is _NODES):
         return ""
     why = "numa=off hides its nodes" if hidden else "all memory is local, nothing to decide"
     return f"this host has one node: {why}"
@@ -131,8 +130,7 @@ def _reclaim(requested: int) -> Tuple[str, str]:
 def _nodes(facts: Facts, wanted: Wanted) -> Plan:
     """numa=off: hardly ever right, so it needs its own opt-in."""
     hide = _NODES.value(wanted) == "hidden"
-    platform = facts.platform
-    if hide and platform is not None and platform.burstable:
+    if hide and facts.burstable:
         return _NODES.at("").says("refused", "a burstable type has one node by design", None, "hidden")
     if hide and not wanted.get("allow_hidden_nodes"):
         reason = (

@@ -137,7 +137,7 @@ def _binding(name: str, unit: str, entry: Mapping[str, Any], facts: Facts, wante
             nodes = listed(str(entry["nodes"]))
         except NearmetalError as error:
             raise NearmetalError(f"{name}.nodes: {error}") from None
-        present = [node.id for node in (facts.topology.nodes if facts.topology is not None else ())]
+        present = [node.id for node in facts.nodes]
         absent = [node for node in nodes if node not in present]
         if absent or not nodes:
             sentence = f"{name}.nodes: this host has nodes {shown(present)}, not {shown_value(entry['nodes'])}"
@@ -165,8 +165,7 @@ def _binding(name: str, unit: str, entry: Mapping[str, Any], facts: Facts, wante
 
 def _without_memory(facts: Facts, nodes: Tuple[int, ...]) -> str:
     """Why no memory policy can name these nodes; empty when one can."""
-    known = facts.topology.nodes if facts.topology is not None else ()
-    empty = [node.id for node in known if node.id in nodes and node.memory == 0]
+    empty = [node.id for node in facts.nodes if node.id in nodes and node.memory == 0]
     return f"node {shown(empty)} has no memory to take" if empty else ""
 
 
@@ -227,15 +226,13 @@ _REASONS = {
 
 def _cpus(facts: Facts, binding: _Binding) -> Set[int]:
     """The nodes' CPUs that are online; none of nodes of memory only."""
-    nodes = facts.topology.nodes if facts.topology is not None else ()
-    return {cpu for node in nodes if node.id in binding.nodes for cpu in node.cpus}
+    return {cpu for node in facts.nodes if node.id in binding.nodes for cpu in node.cpus}
 
 
 def _bound(facts: Facts, process: Process, binding: _Binding) -> bool:
     """Whether it runs on the nodes' CPUs alone and its memory has the policy; a CPU that is offline doesn't count."""
-    online = set(facts.topology.cpus_online or ()) if facts.topology is not None else set()
     of_nodes = _cpus(facts, binding)
-    allowed = set(listed(process.cpus or "")) & online
+    allowed = set(listed(process.cpus or "")).intersection(facts.online)
     placed = not of_nodes or (bool(allowed) and allowed <= of_nodes)
     return placed and process.policy == (_KERNELS[binding.policy], binding.nodes)
 

@@ -24,6 +24,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import A
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Outcome
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import observe
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.json_data import json_data
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import EXPERIMENT
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import bundle, store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
@@ -126,7 +127,7 @@ def begin(host: WritableHost, run_id: str, ask: Ask, knobs: Sequence[str], aband
     except NearmetalError:
         back(host, experiment)
         raise
-    return Begun(experiment, untested, planned.facts.as_dict()["platform"])
+    return Begun(experiment, untested, json_data(planned.facts.platform))
 
 
 def switch(host: WritableHost, run_id: str, state: str) -> Experiment:
