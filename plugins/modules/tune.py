@@ -245,6 +245,7 @@ platform:
 from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import HostModule
 from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.module import run_and_exit
 from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.tuning import WANTED, asked
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Conditions
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import BakeSession, Origin, Session
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
@@ -267,17 +268,14 @@ def main(host: WritableHost | None = None) -> None:
         chosen, ask = asked(host, params)
     except NearmetalError as error:
         module.fail_json(msg=str(error), workload=params.get("workload"))
-    run_and_exit(
-        module,
-        host,
-        ask,
-        strict=params["strict"],
-        roll_back_all=params["on_failure"] == "rollback",
+    conditions = Conditions(
         origin=Origin(chosen.run),
         kind=BakeSession if params["bake"] else Session,
+        strict=params["strict"],
+        roll_back_all=params["on_failure"] == "rollback",
         confirm_within=params["confirm_within"],
-        named={"workload": chosen.names},
     )
+    run_and_exit(module, host, ask, conditions, named={"workload": chosen.names})
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.say import sa
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.choice import ADVISE, choose
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import tune_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import described
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import run
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Conditions, run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Outcome
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.json_data import json_data
@@ -67,7 +67,7 @@ def plan_from(path: str, workload: Optional[str], as_json: bool) -> int:
             host,
             lambda known: tune_requests(chosen.names, concerns, {}, known, findings=chosen.findings),
             check=True,
-            lenient=True,
+            conditions=Conditions(lenient=True),
         )
     outcomes = [outcome for outcome in done.outcomes if outcome.name != UNIT]
     if as_json:

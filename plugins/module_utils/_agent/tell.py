@@ -17,14 +17,15 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment i
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Tune
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import restore_requests, stored_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import contract, described
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import run
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Conditions, run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Known, Origin, Outcome, UnitSession
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.unit import AGENT
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 
 # The status of what a way back leaves to somebody, or to the next boot.
 _LEFT = ("advice", "needs_reboot", "needs_restart")
-ORIGIN = Origin("nearmetal on the host")
+OF_UNIT = Conditions(kind=UnitSession, lenient=True)
+BY_HAND = Conditions(origin=Origin("nearmetal on the host"))
 
 
 def status(host: WritableHost, as_json: bool) -> int:
@@ -42,7 +43,7 @@ def status(host: WritableHost, as_json: bool) -> int:
 
 def plan(host: WritableHost, as_json: bool) -> int:
     """Print what `reapply` would change."""
-    found = run(host, stored_requests, check=True, kind=UnitSession, lenient=True)
+    found = run(host, stored_requests, check=True, conditions=OF_UNIT)
     if not as_json:
         return _say(found.outcomes)
     say(json.dumps(described(found.facts, found.outcomes), indent=1, sort_keys=True))
@@ -64,14 +65,15 @@ def replan(host: WritableHost, names: Sequence[str] = ()) -> Tuple[str, ...]:
             raise SystemExit(0)  # a restore removed the unit meanwhile, and the modules that this run would import
         return [request for request in stored_requests(known) if not names or request.name in names]
 
-    outcomes = run(host, ask, check=False, kind=UnitSession, lenient=True).outcomes
+    outcomes = run(host, ask, check=False, conditions=OF_UNIT).outcomes
     _say(outcomes)
     return tuple(outcome.name for outcome in outcomes if outcome.error)
 
 
 def restore(host: WritableHost, names: Optional[List[str]]) -> int:
     """Take back the concerns named, or all of them."""
-    return _say(run(host, lambda known: restore_requests(names, known), check=False, origin=ORIGIN).outcomes)
+    done = run(host, lambda known: restore_requests(names, known), check=False, conditions=BY_HAND)
+    return _say(done.outcomes)
 
 
 def capture(host: WritableHost) -> int:

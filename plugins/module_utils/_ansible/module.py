@@ -6,14 +6,14 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, List, Mapping, Optional, Type
+from typing import TYPE_CHECKING, Any, List, Mapping, Optional
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import HostModule
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.defaults import wanted_or_base
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Request, Restore
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import contract, described
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import ANONYMOUS, Ask, run
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Known, Origin, Outcome, Session
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import PLAIN, Ask, Conditions, run
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Known, Origin, Outcome
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import observe
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
@@ -44,7 +44,8 @@ def state_module(concern: Concern, host: Optional[WritableHost] = None) -> None:
     def ask(_known: Known) -> List[Request]:
         return [wanted_or_base(concern, options) if state == "present" else Restore(concern.name, concern)]
 
-    run_and_exit(module, host or WritableHost(), ask, strict=strict, origin=Origin(f"module {concern.name}"))
+    conditions = Conditions(origin=Origin(f"module {concern.name}"), strict=strict)
+    run_and_exit(module, host or WritableHost(), ask, conditions)
 
 
 def check_module(concern: Concern, host: Optional[Host] = None) -> None:
@@ -67,25 +68,12 @@ def run_and_exit(
     module: HostModule,
     host: WritableHost,
     ask: Ask,
-    strict: bool = False,
-    roll_back_all: bool = False,
-    origin: Origin = ANONYMOUS,
-    kind: Type[Session] = Session,
-    confirm_within: int = 0,
+    conditions: Conditions = PLAIN,
     named: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
     """Run what is asked and leave through exit_json, or fail_json with one sentence; `named` is returned as it is."""
     try:
-        done = run(
-            host,
-            ask,
-            check=module.check_mode,
-            strict=strict,
-            roll_back_all=roll_back_all,
-            origin=origin,
-            kind=kind,
-            confirm_within=confirm_within,
-        )
+        done = run(host, ask, module.check_mode, conditions)
     except NearmetalError as error:
         module.fail_json(msg=str(error), **named)
     result = {**described(done.facts, done.outcomes), **named}

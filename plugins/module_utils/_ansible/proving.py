@@ -12,7 +12,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.tuning impo
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import load, states
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import described
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import run
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Conditions, run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Origin
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import load_sample
@@ -140,7 +140,7 @@ def _keep(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     chosen, ask = wanted(host, options)
     before = states.leave(host, options["run"])
     try:
-        done = run(host, ask, check=False, origin=Origin(chosen.run))
+        done = run(host, ask, check=False, conditions=Conditions(origin=Origin(chosen.run)))
     except NearmetalError:
         states.back(host, before)
         raise

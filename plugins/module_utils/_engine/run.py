@@ -34,6 +34,21 @@ Ask = Callable[[Known], Sequence[Request]]
 
 
 @dataclass(frozen=True)
+class Conditions:
+    """Under which a run is done."""
+
+    origin: Origin = ANONYMOUS  # in whose name it is stored what was wanted
+    kind: Type[Session] = Session  # what of a plan is done at all
+    strict: bool = False  # what is refused ends the run before anything is changed
+    lenient: bool = False  # a concern that can't be planned is named in its outcome, and the others are planned
+    roll_back_all: bool = False  # when a concern fails, the whole run is taken back, or not begun
+    confirm_within: int = 0  # seconds; what may cut the host off is taken back unless somebody confirms it
+
+
+PLAIN = Conditions()
+
+
+@dataclass(frozen=True)
 class Run:
     """One run: what was observed before it, and an outcome per request."""
 
@@ -64,45 +79,33 @@ class Planned:
         return dead_man.cuts_off([action for outcome in self.outcomes for action in outcome.plan.actions])
 
 
-def run(
-    host: WritableHost,
-    ask: Ask,
-    check: bool,
-    strict: bool = False,
-    roll_back_all: bool = False,
-    origin: Origin = ANONYMOUS,
-    kind: Type[Session] = Session,
-    lenient: bool = False,
-    confirm_within: int = 0,
-) -> Run:
+def run(host: WritableHost, ask: Ask, check: bool, conditions: Conditions = PLAIN) -> Run:
     """Plan everything; unless `check`, do it, one concern after the other.
 
-    What was done is stored as wanted, in the name of `origin`; the `kind` of session says what of a plan is done at
-    all. With `lenient` a concern that can't be planned is named in its outcome, and the others are planned. With
-    `confirm_within` seconds a change that may cut the host off is taken back unless somebody confirms it. Raises
-    NearmetalError when a plan can't be made: nothing was changed then. A concern in whose way something stands is named
-    in its outcome, one that fails while it is done is taken back by itself; concerns that build on it aren't started;
-    with `roll_back_all` the whole run is taken back, or not begun.
+    Raises NearmetalError when a plan can't be made: nothing was changed then. A concern in whose way something stands
+    is named in its outcome, one that fails while it is done is taken back by itself; concerns that build on it aren't
+    started.
     """
     if not host.is_root():
         raise NearmetalError("nearmetal needs root on the host to read its journal and to tune: set become: true")
-    dead_man.demand_bounds(confirm_within)
+    dead_man.demand_bounds(conditions.confirm_within)
+    kind = conditions.kind
     if check:
-        return _plan(kind(host, origin), ask, strict, lenient, confirm_within).run
+        return _plan(kind(host, conditions.origin), ask, conditions).run
     with kind.locked(host):
-        session = kind(host, origin)
+        session = kind(host, conditions.origin)
         session.demand_memory()
         dead_man.expire(host, session.stored)
         store.remove_temporary(host)
-        return _carry_out(_plan(session, ask, strict, lenient, confirm_within), roll_back_all)
+        return _carry_out(_plan(session, ask, conditions), conditions.roll_back_all)
 
 
-def _plan(session: Session, ask: Ask, strict: bool, lenient: bool, confirm_within: int) -> Planned:
+def _plan(session: Session, ask: Ask, conditions: Conditions) -> Planned:
     """What is to be done; reads, never writes."""
     known = session.known()
     requests = with_learnt_type(session, ask(known), known)
     facts = session.observed(domains(requests))
-    outcomes = plan_all(session, facts, requests, strict, lenient)
+    outcomes = plan_all(session, facts, requests, conditions.strict, conditions.lenient)
     wanted = session.stored.everything()
     for outcome in outcomes:
         wanted.pop(outcome.name, None)
@@ -110,7 +113,7 @@ def _plan(session: Session, ask: Ask, strict: bool, lenient: bool, confirm_withi
             wanted[outcome.name] = outcome.keep
     plan, _forget = _plan_unit(session, tuple(wanted.values()))
     last = [Outcome(UNIT, plan)] if plan.findings else []
-    planned = Planned(session, facts, requests, outcomes, last + session.damaged(), confirm_within)
+    planned = Planned(session, facts, requests, outcomes, last + session.damaged(), conditions.confirm_within)
     return planned if planned.cuts_off or dead_man.waits(session.host) else replace(planned, confirm_within=0)
 
 

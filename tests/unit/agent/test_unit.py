@@ -14,7 +14,7 @@ import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import restore_requests, tune_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import contract
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import run
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Conditions, run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Origin
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import bundle
 from ansible_collections.nearmetal.ec2.plugins.modules import clocksource, network_irq, numa, restore, tune
@@ -294,7 +294,12 @@ def test_a_foreign_service_of_our_name_is_never_overwritten(host: FakeKernel, ca
 
 def tuned_by(host: FakeKernel, version: str, source: str = "auto") -> Dict[str, Any]:
     wanted = {"clocksource": {"source": source}}
-    done = run(host, lambda known: tune_requests([], wanted, {}, known), check=False, origin=Origin("tune", version))
+    done = run(
+        host,
+        lambda known: tune_requests([], wanted, {}, known),
+        check=False,
+        conditions=Conditions(Origin("tune", version)),
+    )
     return contract(done.outcomes)
 
 
@@ -312,7 +317,12 @@ def test_an_older_controller_never_replaces_a_newer_agent(host: FakeKernel) -> N
     assert not older["changed"]
     assert version_of(host) == "0.10.0"
     assert "newer than 0.9.0: left alone" in older["findings"][-1]["reason"]
-    run(host, lambda known: restore_requests(None, known), check=False, origin=Origin("restore", "0.9.0"))
+    run(
+        host,
+        lambda known: restore_requests(None, known),
+        check=False,
+        conditions=Conditions(Origin("restore", "0.9.0")),
+    )
     assert files(host) == before
 
 

@@ -10,9 +10,9 @@ from typing import Any, Callable, Dict
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.tell import OF_UNIT
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import stored_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import run
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import UnitSession
 from ansible_collections.nearmetal.ec2.plugins.modules import network_irq, network_stack, restore, tune
 
 from tests.support.fake_kernel import FakeKernel
@@ -205,7 +205,7 @@ def test_the_unit_goes_on_without_an_interface_and_with_the_rings_of_a_smaller_t
     host.reboot("22222222-2222-3333-4444-555555555555")
     host.nics.rings["ens5"] = [4096, 1024, 1024, 1024]
     (tmp_path / "sys/class/net/ens6").rename(tmp_path / "ens6")
-    (outcome,) = run(host, stored_requests, check=False, kind=UnitSession, lenient=True).outcomes
+    (outcome,) = run(host, stored_requests, check=False, conditions=OF_UNIT).outcomes
     assert outcome.done, outcome.error
     assert host.nics.rings["ens5"] == [4096, 1024, 4096, 1024]
 

@@ -11,7 +11,7 @@ from typing import Dict, List, Optional, Tuple
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Tune
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Run, run
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Conditions, Run, run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Plan, Wanted
@@ -40,7 +40,7 @@ def concern(name: str, argument: str, source: Optional[str] = None, after: Tuple
 
 def asked(host: BootHost, *concerns: Concern, roll_back_all: bool = False) -> Run:
     requests = [Tune(each.name, each, Wanted({"value": "x"})) for each in concerns]
-    return run(host, lambda _known: requests, check=False, roll_back_all=roll_back_all)
+    return run(host, lambda _known: requests, check=False, conditions=Conditions(roll_back_all=roll_back_all))
 
 
 def ours(host: BootHost) -> List[str]:

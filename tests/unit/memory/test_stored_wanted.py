@@ -14,7 +14,7 @@ import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns import registry
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import restore_requests, tune_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import contract
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import run
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Conditions, run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Origin
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
@@ -171,7 +171,7 @@ def at_version(host: FakeKernel, version: str, **concerns: Any) -> Dict[str, Any
         host,
         lambda known: tune_requests([], concerns, {}, known),
         check=False,
-        origin=Origin("tune", version),
+        conditions=Conditions(Origin("tune", version)),
     )
     return contract(done.outcomes)
 
