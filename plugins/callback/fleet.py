@@ -127,7 +127,8 @@ class CallbackModule(DefaultCallback):
             return
         if not ignore_errors:
             self._lose(self._collector.failed, name, f"{result.task_name}: {result.result.get('msg', 'failed')}")
-        if self._ours and plays.is_ours(result.task) and not self._display.verbosity:
+        ours = plays.is_ours(result.task) or plays.checks_our_options(result.task)
+        if self._ours and ours and not self._display.verbosity:
             self._tell_failed(result)
             return
         self._progress.erase()

@@ -32,6 +32,7 @@ REPORT = "nearmetal.ec2.audit_report"
 # They give no findings, so a play of them alone has nothing to report.
 NO_FINDINGS = (REPORT, "nearmetal.ec2.capture", "nearmetal.ec2.confirm", "nearmetal.ec2.prove")
 CALLBACK = "nearmetal.ec2.fleet"
+VALIDATION = "ansible.builtin.validate_argument_spec"
 # The playbooks that look at what another one changes.
 AUDITS = {AUDIT: TUNE, "nearmetal.ec2.cloud_audit": TUNE}
 _WORKLOAD = re.compile(r"[a-z0-9_]{1,64}(?:,[a-z0-9_]{1,64}){0,15}", re.ASCII)
@@ -40,6 +41,12 @@ _WORKLOAD = re.compile(r"[a-z0-9_]{1,64}(?:,[a-z0-9_]{1,64}){0,15}", re.ASCII)
 def is_ours(task: Any) -> bool:
     """Whether the task runs a module of this collection."""
     return str(getattr(task, "resolved_action", None) or task.action).startswith(OURS)
+
+
+def checks_our_options(task: Any) -> bool:
+    """Whether it is the task by which Ansible checks the variables of a role of this collection."""
+    role = getattr(task, "_role", None)
+    return task.action == VALIDATION and role is not None and str(role.get_name()).startswith(OURS)
 
 
 def mode_of_task(task: Any) -> str:

@@ -127,10 +127,17 @@ def test_all_batches_are_in_one_report(fleet: Fleet) -> None:
 def test_a_concern_that_failed_is_named(fleet: Fleet) -> None:
     result = result_with(GOOD_CLOCK, errors={"hugepages": "the kernel took 3 of 10 pages"}, msg="hugepages: 3 of 10")
     fleet.inventory(
-        {"h1": {"module_result": result, "fate": "fails"}, "h2": {"module_result": result_with(GOOD_CLOCK)}}
+        {
+            "h1": {"module_result": result, "fate": "fails"},
+            "h2": {"module_result": result_with(GOOD_CLOCK)},
+            "h3": {"module_result": result_with(GOOD_CLOCK), "audit_timeout": "soon"},
+        }
     )
     run = fleet.run()
     assert run.returncode == 2
+    (wrong,) = (line for line in well(run).splitlines() if line.startswith("✗ h3: Validation of arguments failed"))
+    assert "audit_timeout" in wrong
+    assert "argument_spec" not in run.stdout
     assert re.search(r"^h1 +✓  ✗$", well(run), re.M)
     assert "the kernel took 3 of 10 pages" in run.stdout
     assert checked(fleet)["totals"]["findings"]["failed"] == 1
