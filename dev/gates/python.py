@@ -54,7 +54,7 @@ LAYERS = {
     "_engine": _WRITING,
     "_agent": {*_WRITING, "_agent"},
     "_ansible": {*_WRITING, "_agent", "_ansible", "_prove"},
-    "_cloud": {"_cloud", "_error", "_plan"},
+    "_cloud": {"_cloud", "_error", "_plan", "_words"},
     "_prove": {"_prove", "_parse", "_error", "_words"},
 }
 # Folders that hold one file per format or domain, however many there are.
