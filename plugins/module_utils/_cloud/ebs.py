@@ -17,7 +17,6 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.facts i
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.volume_facts import VolumeFacts, volume_facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Value
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import plain, shown
 
 CONCERN = "ebs"
 _CLIFF = "StorageReview, 2018: below 1 ms up to 55–60 K of a 64 K limit, then latency rises steeply"
@@ -212,8 +211,8 @@ def _demand_counters(host: Mapping[str, Any]) -> None:
     for counters in host.get("exceeded") or ():
         for name, number in counters.items():
             if name != "device" and not 0 <= number <= _MOST:
-                place = f"hosts: {plain(host['instance_id'])}: exceeded: {plain(counters['device'])}"
-                raise NearmetalError(f"{place}: {name} is a whole number from 0 to {_MOST}, not {shown(number)}")
+                place = f"hosts: {host['instance_id']}: exceeded: {counters['device']}: {name}"
+                raise NearmetalError(f"{place} is a whole number from 0 to {_MOST}")
 
 
 def _series(seen: Observation, volumes: Answers) -> Dict[str, List[Series]]:
