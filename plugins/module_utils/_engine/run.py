@@ -15,12 +15,13 @@ from typing import Callable, Dict, List, Sequence, Tuple, Type
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import dead_man, ending
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.apply import apply, obstacles, roll_back
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.learnt_type import with_learnt_type
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Request, domains, plan_all
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Request, Tune, domains, plan_all
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.restore import plan_restore
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Known, Origin, Outcome, Session
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.together import Together, split
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import EXPERIMENT
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import bundle, store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.entry import Entry
@@ -97,7 +98,13 @@ def run(host: WritableHost, ask: Ask, check: bool, conditions: Conditions = PLAI
         session.demand_memory()
         dead_man.expire(host, session.stored)
         store.remove_temporary(host)
-        return _carry_out(_plan(session, ask, conditions), conditions.roll_back_all)
+        planned = _plan(session, ask, conditions)
+        if host.exists(EXPERIMENT) and any(isinstance(request, Tune) for request in planned.requests):
+            raise NearmetalError(
+                "prove compares two states of this host, so nothing else tunes it: wait for its end, or end it with"
+                " the module prove and step: back"
+            )
+        return _carry_out(planned, conditions.roll_back_all)
 
 
 def _plan(session: Session, ask: Ask, conditions: Conditions) -> Planned:

@@ -153,6 +153,15 @@ def test_restore_takes_back_in_the_middle(host: FakeKernel, steps: Steps, call: 
     assert current(host) == "xen"
 
 
+def test_nobody_else_tunes_in_the_middle(host: FakeKernel, steps: Steps, call: Call) -> None:
+    steps("begin")
+    before = files(host)
+    refused = call(tune.main, host, **WANTED)
+    assert refused["msg"].startswith("prove compares two states of this host, so nothing else tunes it")
+    assert files(host) == before
+    assert call(tune.main, host, check=True, **WANTED)["changed"], "an audit looks all the same"
+
+
 def test_keeping_does_what_tune_does(host: FakeKernel, steps: Steps, call: Call, tmp_path: Path) -> None:
     steps("begin")
     steps("measure", state="untuned")
