@@ -37,6 +37,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import
     Unsafe,
     with_entry,
 )
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.rules import VERDICTS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import settings_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.step import check
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import clipped, plain, shown
@@ -123,9 +124,11 @@ def entry_of(line: bytes) -> Entry:
             raise NearmetalError("a measurement must have either metrics or an error")
         return measurement
     if kind == "unsafe":
-        return _made(Unsafe, content, {"reason": _text, "at": _seconds})
+        return _made(Unsafe, content, {"reason": _sentence, "at": _seconds})
     if kind == "end":
-        return _made(End, content, {"outcome": _choice("kept", "restored"), "verdict": _text, "at": _seconds})
+        return _made(
+            End, content, {"outcome": _choice("kept", "restored"), "verdict": _choice(*VERDICTS), "at": _seconds}
+        )
     raise NearmetalError(f"an entry of the kind {_brief(kind)}")
 
 
@@ -147,6 +150,13 @@ def _text(value: Any) -> str:
     if not isinstance(value, str) or len(value) > LONGEST_TEXT:
         raise NearmetalError(f"{_brief(value)} where a text must be")
     return value
+
+
+def _sentence(value: Any) -> str:
+    """A text in one line that a terminal may show."""
+    if not _text(value).isprintable():
+        raise NearmetalError(f"{_brief(value)} where a line without control characters must be")
+    return str(value)
 
 
 def _matching(pattern: str) -> "Callable[[Any], str]":
@@ -192,7 +202,7 @@ def _or_null(check: "Callable[[Any], Any]") -> "Callable[[Any], Any]":
 def _texts(value: Any) -> "tuple[str, ...]":
     if not isinstance(value, list) or len(value) > MOST_TEXTS:
         raise NearmetalError(f"{_brief(value)} where a list of texts must be")
-    return tuple(_text(item) for item in value)
+    return tuple(_sentence(item) for item in value)
 
 
 def _metrics(value: Any) -> "tuple[Metric, ...]":
@@ -240,11 +250,11 @@ _SAMPLE: "Mapping[str, Callable[[Any], Any]]" = {
 }
 _START: "Mapping[str, Callable[[Any], Any]]" = {
     "settings": settings_of,
-    "host": _text,
+    "host": _sentence,
     "began": _seconds,
     "load": _text,
-    "load_on": _text,
-    "version": _text,
+    "load_on": _sentence,
+    "version": _sentence,
     "tested": _texts,
     "not_tested": _texts,
 }
@@ -256,8 +266,8 @@ _MEASUREMENT: "Mapping[str, Callable[[Any], Any]]" = {
     "began": _seconds,
     "ended": _seconds,
     "metrics": _metrics,
-    "error": _text,
-    "state_lost": _text,
+    "error": _sentence,
+    "state_lost": _sentence,
     "generator_busy": _or_null(_number(0, 1)),
     "switch_seconds": _seconds,
     "before": _or_null(_sample),

@@ -137,7 +137,7 @@ def test_a_guard_that_fires_always_ends_the_run_by_its_name(guard: str) -> None:
             return later(host_seconds=0.05 * (measurement.began - 1_790_000_000.0))(measurement)
         return BEYOND[guard](measurement)
 
-    found = verdict(run(noisy(0.05, 0.02), disturb, seed=8))
+    found = verdict(run(noisy(0.05, 0.02), disturb, most=100, seed=8))
     assert found.verdict == ("capped" if guard == "allowance" else "not_quiet")
     assert "4 of 7 pairs had to be repeated" in found.reasons[0]
     assert GUARDS[guard] in found.reasons[0]

@@ -78,6 +78,8 @@ def test_a_run_that_is_killed_at_any_byte_goes_on_as_if_nothing_had_happened() -
         (lambda lines: [changed(lines[0], settings={"seed": 5, "pairs": 3})], "line 1 .* pairs is 3"),
         (lambda lines: [changed(lines[0], settings=[])], "line 1 "),
         (lambda lines: [changed(lines[0], host=7)], "line 1 .* 7 where a text must be"),
+        (lambda lines: [changed(lines[0], host="\x1b[31m")], "line 1 .* a line without control characters"),
+        (lambda lines: [lines[0], changed(lines[1], metrics=[], error="a\nb")], "line 2 .* a line without control"),
         (lambda lines: [changed(lines[0], tested=["a"] * 2000)], "line 1 .* a list of texts"),
         (lambda lines: [lines[0], changed(lines[1], peek=1)], "line 2 .* unknown field 'peek'"),
         (lambda lines: [lines[0], changed(lines[1], state="faster")], "line 2 .* 'faster' where untuned or tuned"),
