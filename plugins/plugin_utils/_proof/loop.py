@@ -14,7 +14,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove import metric
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import End, Measurement, Sample
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.step import DECIDE, Step, next_step
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import Verdict, verdict
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import clipped, sentence
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import clipped, printable, sentence
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof.log import Log
 
 _LONGEST = 1000  # characters of an error in the record
@@ -81,7 +81,7 @@ def _measured(step: Step, hands: Hands, limit: float) -> Measurement:
         ended=ended,
         metrics=found,
         error=error,
-        state_lost=clipped("; ".join(answer.taken_back), _LONGEST),
+        state_lost=clipped(printable("; ".join(answer.taken_back)), _LONGEST),
         generator_busy=answer.generator_busy,
         switch_seconds=answer.switch_seconds,
         before=_sample(answer.before),
