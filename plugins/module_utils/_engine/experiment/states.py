@@ -62,6 +62,7 @@ class Experiment:
     knobs: Tuple[str, ...]  # `concern.option`; empty: all of the concerns
     difference: Tuple[Action, ...]  # from untuned to tuned
     earlier: Tuple[Action, ...]  # from untuned to what nearmetal had set before the experiment
+    order: Tuple[Tuple[str, str], ...]  # the places of the journal, as they stood in it
     abandon_after: int  # seconds without a step; 0: no timer
     python: str
 
@@ -99,10 +100,12 @@ def begin(host: WritableHost, run_id: str, ask: Ask, knobs: Sequence[str], aband
     errors = [f"{outcome.name}: {outcome.error}" for outcome in looked.outcomes if outcome.error]
     if errors:
         raise NearmetalError(f"tune could not do what is to be proven: {'; '.join(errors)}")
-    experiment = Experiment(run_id, host.boot_id(), concerns, tuple(knobs), (), (), abandon_after, "")
+    experiment = Experiment(run_id, host.boot_id(), concerns, tuple(knobs), (), (), (), abandon_after, "")
     with store.lock(host, PATIENCE):
         unit = observe(host, ("unit",)).unit if abandon_after else None
-        experiment = replace(experiment, earlier=_earlier(host, experiment), python=(unit and unit.python) or "")
+        order = tuple(entry.key for entry in _journal(host).entries())
+        earlier_values, python = _earlier(host, experiment), (unit and unit.python) or ""
+        experiment = replace(experiment, earlier=earlier_values, order=order, python=python)
         _arm(host, experiment)
         try:
             _untune(host, experiment)
@@ -224,6 +227,7 @@ def running(host: WritableHost) -> Optional[Experiment]:
         fields: Dict[str, Any] = {name: tuple(map(str, raw[name])) for name in ("concerns", "knobs")}
         fields.update({name: tuple(map(_action, raw[name])) for name in ("difference", "earlier")})
         fields.update({name: str(raw[name]) for name in ("run", "boot_id", "python")})
+        fields["order"] = tuple((str(what), str(where)) for what, where in raw["order"])
         experiment = Experiment(abandon_after=int(raw["abandon_after"]), **fields)
         return experiment if experiment.boot_id == host.boot_id() else None
     except (ValueError, KeyError, TypeError, AttributeError, NearmetalError) as error:
@@ -322,6 +326,11 @@ def _put_back(host: WritableHost, experiment: Experiment) -> None:
     """As it was before; then nothing waits any more. The caller holds the lock."""
     _untune(host, experiment)
     _set(host, experiment.earlier)
+    journal, places = _journal(host), experiment.order
+    entries = journal.entries()
+    ordered = sorted(entries, key=lambda entry: places.index(entry.key) if entry.key in places else len(places))
+    if ordered != entries:
+        journal.reset(ordered)
     _disarm(host)
 
 
