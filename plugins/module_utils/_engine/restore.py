@@ -132,13 +132,15 @@ def other_devices(host: WritableHost, entries: Iterable[Entry], what_follows: st
 
 
 def _back(action: Action) -> Finding:
+    """What a step brings back. The text of a file would say nothing to readers, and where it is says enough."""
+    file = action.what == "files"
     return Finding(
         concern=action.concern,
         knob=action.knob,
         status="would_change",
         where=action.where,
-        now=action.before,
-        wanted=action.after,
+        now="written" if file and action.before is not None else action.before,
+        wanted="as before" if file and action.after is not None else action.after,
         reason=action.reason,
         reference=action.reference,
     )

@@ -105,9 +105,9 @@ def show(value: Any, limit: int = VALUE) -> str:
 
 
 def change_of(finding: Mapping[str, Any]) -> str:
-    """`xen → tsc`; empty when nothing is wanted or what is there does, as kernel 6.1 where 3.10 or newer is wanted."""
-    now, wanted = finding.get("now"), finding.get("wanted")
-    good = wanted is None or wanted == now or finding.get("status") == "ok"
+    """`xen → tsc`; empty when nothing changes or what is there does, as kernel 6.1 where 3.10 or newer is wanted."""
+    now, wanted, status = finding.get("now"), finding.get("wanted"), finding.get("status")
+    good = wanted == now or status == "ok" or (wanted is None and status not in ("would_change", "changed"))
     return "" if good else f"{show(now)} → {show(wanted)}"
 
 

@@ -80,6 +80,8 @@ def test_restore_is_identity(host: FakeKernel, call: Call) -> None:
     restored = call(restore.main, host)
     assert restored["changed"]
     assert restored["diff"] == checked["diff"]
+    shown = {finding["knob"]: (finding["now"], finding["wanted"]) for finding in restored["findings"]}
+    assert shown["persist"] == ("written", None), "the text of a file says nothing to readers of a report"
     assert everything(host) == before
     assert not call(restore.main, host)["changed"]
 

@@ -56,6 +56,13 @@ def test_a_path_is_told_whole_and_once(columns: int) -> None:
     assert f"policy0000:00:05.0{'a' * 30}→{'b' * 30}" in text
 
 
+def test_what_is_taken_away_is_shown_as_a_change_to_nothing() -> None:
+    path = "/etc/tmpfiles.d/nearmetal-hugepages.conf"
+    taken = finding("hugepages", "changed", "persist", where=path, now="written", reason="taken back")
+    lines = [" ".join(line.split()) for line in shown(reports.report(result_with(taken)))]
+    assert f"◆ hugepages persist {path} written → –" in lines
+
+
 def test_what_failed_is_not_to_be_run_again_as_it_is() -> None:
     failed = {**result_with(finding("network_stack", "would_change")), "errors": {"network_stack": "refused"}}
     assert not [line for line in shown(reports.report(failed)) if line.startswith("To change it")]
