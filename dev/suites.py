@@ -32,7 +32,7 @@ HOST_TESTS = (
 )
 # Random ones: a second Python would only find what more of them find.
 RANDOM_TESTS = ("tests/unit/fuzz", "tests/unit/sequences")
-# What a Python between the oldest and the newest may do otherwise. That it takes every file of ours is sanity's to say.
+# What a Python between the oldest and the newest may do otherwise, with an import of each file that a host gets.
 BETWEEN_TESTS = ("tests/unit/parse", "tests/unit/host")
 CORES = ((".venv", "2.19"), (".venv-newest", "2.21"))
 # The files that differ with ansible-core: they start its programs, or ask how a module takes arguments and answers.
