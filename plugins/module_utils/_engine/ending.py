@@ -1,7 +1,10 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Ending the unit's run when systemd demands it, never between a write and its record. PRIVATE to the collection.
+"""When a run may end before it is done, and when not. PRIVATE to the collection.
+
+The unit's run ends when systemd demands it, never between a write and its record. A run that cuts itself off is
+completed.
 
 SIGTERM comes at a shutdown and with `systemctl stop`, SIGXCPU when the run has used the
 CPU time that the service allows it.
@@ -45,6 +48,19 @@ def whole() -> Iterator[None]:
         _held.pop()
         if _waiting and not _held:
             _end(_waiting.pop())
+
+
+@contextmanager
+def without_terminal() -> Iterator[None]:
+    """This block is completed although the terminal is hung up.
+
+    Without pipelining Ansible gives a run one, and it goes with the connection that the run cuts off.
+    """
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def _arrives(number: int, _frame: Optional[FrameType]) -> None:

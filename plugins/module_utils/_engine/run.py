@@ -8,6 +8,7 @@ It holds no tuning logic. State modules run it with one request, `tune` with sev
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Callable, Dict, List, Sequence, Tuple, Type
@@ -129,8 +130,9 @@ def _carry_out(planned: Planned, roll_back_all: bool) -> Run:
     session, cuts_off, waits = planned.session, planned.cuts_off, planned.confirm_within
     session.prepare()
     guard = dead_man.Guard(session.host, session.journal, session.stored, cuts_off, waits)
-    outcomes = _do_all(planned, roll_back_all, guard)
-    last = _do_unit(session)
+    with ending.without_terminal() if cuts_off else nullcontext():
+        outcomes = _do_all(planned, roll_back_all, guard)
+        last = _do_unit(session)
     if cuts_off and not any(outcome.done and dead_man.cuts_off(outcome.plan.actions) for outcome in outcomes):
         waits = 0  # each of them failed, and was taken back
         if guard.armed:

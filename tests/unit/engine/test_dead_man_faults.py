@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import os
+import signal
 from pathlib import Path
 from typing import Any, Callable, Dict, Sequence
 
@@ -39,6 +41,7 @@ class Systemd(FakeKernel):
     order: "list[str]"  # what was written and started, in this order
     broken = ""  # what systemd-run fails with
     killed_after = ""  # the call, or the file, after which the run is killed
+    hangs_up = False  # the terminal of the run goes with the connection, as soon as a value is written
 
     def __init__(self, root: Path, files: Dict[str, str]) -> None:
         super().__init__(root, files)
@@ -66,6 +69,8 @@ class Systemd(FakeKernel):
     def write_value(self, path: str, text: str) -> None:
         super().write_value(path, text)
         self.order.append(path)
+        if self.hangs_up:
+            os.kill(os.getpid(), signal.SIGHUP)
         if self.killed_after == path:
             self.killed_after = ""
             raise Killed
@@ -116,6 +121,24 @@ def test_a_timer_that_does_not_start_leaves_nothing(host: Systemd, call: Call) -
     host.broken = ""
     assert tuned(call, host, "hpet")["confirm_within"] == 90
     assert current(host) == "hpet"
+
+
+@pytest.mark.usefixtures("cutting")
+def test_a_run_that_cuts_its_own_terminal_off_is_completed(host: Systemd, call: Call) -> None:
+    """Without pipelining Ansible gives a run a terminal, and the kernel hangs it up with the connection."""
+
+    def dies(number: int, _frame: object) -> None:
+        raise Killed(number)
+
+    host.hangs_up = True
+    before = signal.signal(signal.SIGHUP, dies)
+    try:
+        done = tuned(call, host, "tsc")
+        assert signal.getsignal(signal.SIGHUP) is dies
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert done["confirm_within"] == 90
+    assert (current(host), source_wanted(host)) == ("tsc", "tsc"), "what comes after the change is done too"
 
 
 @pytest.mark.usefixtures("cutting")
