@@ -20,7 +20,7 @@ OURS = "ansible_collections.nearmetal.ec2.plugins.module_utils"
 
 def prefer(root: str = "/") -> bool:
     """Import what isn't imported yet from beside the agent of the host at `root`, if that is the code that was sent."""
-    if not isinstance(sys.modules[OURS].__loader__, zipimport.zipimporter):
+    if not isinstance(getattr(sys.modules[OURS], "__loader__", None), zipimport.zipimporter):
         return False  # nothing was sent: these are files, which Python itself keeps compiled
     try:
         pkgutil.get_data(OURS, "_agent/command.py")
