@@ -136,14 +136,14 @@ def _nothing(processes: int) -> Finding:
 
 def _seen_workload(workload: str, seen: Mapping[str, Sequence[Program]], applied: bool) -> Finding:
     every = ", ".join(seen)
-    goal = f"[{every}]" if len(seen) > 1 else every
+    goal, which = (f"[{every}]", f"all {len(seen)}") if len(seen) > 1 else (every, "it")
     return Finding(
         concern=CHOICE,
         knob=KNOB,
         where=workload,
         status="ok" if applied else "advice",
         reason=_why(workload, seen[workload])
-        + ("" if applied else f"; to apply it, set tune_workload: {goal}, or tune_workload_auto: apply"),
+        + ("" if applied else f"; to apply {which}, set tune_workload: {goal}, or tune_workload_auto: apply"),
         now=", ".join(program.name for program in seen[workload]),
         wanted=workload,
         reference=REFERENCE,

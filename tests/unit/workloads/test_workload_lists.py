@@ -161,7 +161,7 @@ def test_auto_tells_what_it_saw_and_asks_for_base_alone(tmp_path: Path, call: Ca
     ]
     assert said(result)[0]["reason"] == (
         "nginx runs on this host (1 process, ports 80, 443): it answers or passes on many connections; web is for that;"
-        " to apply it, set tune_workload: [web, in_memory_database], or tune_workload_auto: apply"
+        " to apply all 2, set tune_workload: [web, in_memory_database], or tune_workload_auto: apply"
     )
     assert set(wanted(host)) == {"clocksource"}
     assert wanted(host)["clocksource"]["run"] == "tune, auto: workload base"
