@@ -123,7 +123,7 @@ class Host:
             "LogLevel=ERROR",
             "-o",
             "ConnectTimeout=120",
-            # A host that reboots may go without a word: without this the connection waits for ever.
+            # A host that reboots may not close the connection, which would then wait forever.
             "-o",
             "ServerAliveInterval=15",
             "-o",

@@ -99,7 +99,7 @@ def test_a_driver_that_is_bound_again_starts_with_its_defaults_and_is_tuned_agai
 def test_what_no_event_tells_is_found_by_the_timer_as_soon_as_nothing_switches_it_off(host: Host) -> None:
     settled(host)
     host.put(HASTE.encode(), f"{DROP_IN}/haste.conf")
-    assert host.run(HELPERS.format("ens6")).strip() == "0", "a NIC that is down is nobody's business"
+    assert host.run(HELPERS.format("ens6")).strip() == "0", "a NIC that is down is left alone"
     host.run("ip link set ens6 up; install -D /dev/null /etc/nearmetal/disabled")
     host.run("systemctl daemon-reload && systemctl start nearmetal.timer")
     becomes(host, "systemctl show -p ConditionResult --value nearmetal.service", "no")

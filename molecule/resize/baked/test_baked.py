@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A host of which an image is made: what runs is untouched, what lies on its disk is nobody's."""
+"""A host of which an image is made: what runs is untouched, and what its disk holds belongs to no instance."""
 
 from __future__ import annotations
 

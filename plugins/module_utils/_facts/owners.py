@@ -125,7 +125,7 @@ def _meant(host: Host, options: Mapping[str, str], variables: Mapping[str, str])
 
 
 def _cheap(pattern: str) -> bool:
-    """Whether an expression of a stranger's can't go on for ever: little is repeated, and no group."""
+    """Whether an expression of a stranger's can't go on forever: little is repeated, and no group."""
     repeats, choices = (sum(map(pattern.count, signs)) for signs in ("*+{", "?|"))
     return len(pattern) <= 200 and repeats <= 2 and choices <= 8 and not _REPEATED_GROUP.search(pattern)
 

@@ -300,6 +300,6 @@ def test_a_damaged_file_is_named_and_hinders_only_what_needs_it(
         assert said.startswith(f"{dead_man.ARMED} isn't what nearmetal armed")
         assert said.endswith("then remove the file")
     assert command(["dead-man"], host) == 1
-    assert not host.timer, "it isn't tried again for ever"
+    assert not host.timer, "it isn't tried again forever"
     assert not call(restore.main, host).get("failed")
     assert current(host) == "xen"

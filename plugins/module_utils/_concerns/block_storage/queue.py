@@ -94,7 +94,7 @@ def timeout(kind: str, requested: str) -> Goal:
     if kind == XVD:
         return Goal(status="not_applicable", reason="Xen's block front end waits for its back end without a limit")
     if requested == MAX and kind == INSTANCE_STORE:
-        reason = "a disk in the host that breaks would block its readers for ever: use aws, or name milliseconds"
+        reason = "a disk in the host that breaks would block its readers forever: use aws, or name milliseconds"
         return Goal(status="refused", reason=reason)
     if requested == AWS and kind not in AWS_TIMEOUT_MS:
         return Goal(status="not_applicable", reason="AWS names a time for EBS and instance store alone")

@@ -110,7 +110,7 @@ def _in_force(line: str, text: str) -> bool:
 
 
 def _padded(path: str, old: str, new: str) -> str:
-    """GRUB's environment block has one size for ever, filled up with #."""
+    """GRUB's environment block has one size forever, filled up with #."""
     if not path.endswith("/grubenv"):
         return new
     bare = new.rstrip("#")
