@@ -80,9 +80,7 @@ def plan(instance: InstanceFacts, kind: TypeFacts, facts: CreditFacts, wanted: M
 
 
 def _say(instance: InstanceFacts, knob: str, status: str, reason: str, now: Value, wanted: Value = None) -> Finding:
-    return Finding(
-        CONCERN, knob, status, reason, now=now, wanted=wanted, reference="AWS, 2017", where=instance.instance_id
-    )
+    return instance.finding(CONCERN, knob, status, reason, now, "AWS, 2017", wanted=wanted)
 
 
 def _specification(

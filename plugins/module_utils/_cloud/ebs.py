@@ -16,7 +16,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.session impor
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.facts import TypeFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.volume_facts import VolumeFacts, volume_facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Value
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan
 
 CONCERN = "ebs"
 _CLIFF = "StorageReview, 2018: below 1 ms up to 55–60 K of a 64 K limit, then latency rises steeply"
@@ -56,35 +56,20 @@ def plan(instance: InstanceFacts, kind: TypeFacts, facts: EbsFacts) -> Plan:
     return Plan(findings=tuple(found))
 
 
-def _say(
-    instance: InstanceFacts,
-    knob: str,
-    status: str,
-    reason: str,
-    now: Value,
-    reference: str,
-    where: str = "",
-    gain: str = "",
-) -> Finding:
-    return Finding(
-        CONCERN, knob, status, reason, now=now, reference=reference, where=where or instance.instance_id, gain=gain
-    )
-
-
 def _optimized(instance: InstanceFacts, kind: TypeFacts) -> Finding:
     now = instance.ebs_optimized
     if kind.ebs_optimized is None:
-        return _say(
-            instance, "ebs_optimized", "unknown", f"nothing is known about {kind.instance_type}", now, "AWS, 2017"
+        return instance.finding(
+            CONCERN, "ebs_optimized", "unknown", f"nothing is known about {kind.instance_type}", now, "AWS, 2017"
         )
     if kind.ebs_optimized == "unsupported":
         reason = f"{kind.instance_type} has no bandwidth of its own for EBS: volumes share the network"
-        return _say(instance, "ebs_optimized", "not_applicable", reason, now, "AWS, 2017")
+        return instance.finding(CONCERN, "ebs_optimized", "not_applicable", reason, now, "AWS, 2017")
     if kind.ebs_optimized == "supported" and not now:
         reason = f"off: volumes share the network; {kind.instance_type} can have it, turn it on while it is stopped"
         gain = f"{kind.ebs_maximum_mb_s:g} MB/s for EBS alone" if kind.ebs_maximum_mb_s else ""
-        return _say(instance, "ebs_optimized", "advice", reason, now, "AWS, 2017", gain=gain)
-    return _say(instance, "ebs_optimized", "ok", "EBS has bandwidth of its own", now, "AWS, 2017")
+        return instance.finding(CONCERN, "ebs_optimized", "advice", reason, now, "AWS, 2017", gain=gain)
+    return instance.finding(CONCERN, "ebs_optimized", "ok", "EBS has bandwidth of its own", now, "AWS, 2017")
 
 
 def _limits(instance: InstanceFacts, kind: TypeFacts, volumes: Sequence[VolumeFacts]) -> List[Finding]:
@@ -107,25 +92,25 @@ def _limit(
     baseline, maximum = limits
     if maximum is None or baseline is None:
         reason = f"the limit of {instance.instance_type} is not known; its volumes can do {able:,.0f} {unit}"
-        return [_say(instance, knob, "unknown", reason, {"volumes": able}, "AWS, 2017")]
+        return [instance.finding(CONCERN, knob, "unknown", reason, {"volumes": able}, "AWS, 2017")]
     now: Dict[str, Any] = {"volumes": able, "baseline": baseline, "maximum": maximum}
     if able <= baseline:
         reason = f"the volumes are the limit: {able:,.0f} of the {baseline:,.0f} {unit} that the instance can do"
-        return [_say(instance, knob, "ok", reason, now, "AWS, 2017")]
+        return [instance.finding(CONCERN, knob, "ok", reason, now, "AWS, 2017")]
     if able <= maximum:
         reason = (
             f"the volumes can do {able:,.0f} {unit}, the instance {baseline:,.0f} for long and {maximum:,.0f} in "
             "bursts: a larger type holds it"
         )
-        return [_say(instance, knob, "advice", reason, now, "AWS, 2017", gain=_CLIFF)]
+        return [instance.finding(CONCERN, knob, "advice", reason, now, "AWS, 2017", gain=_CLIFF)]
     reason = f"the instance is the limit: {maximum:,.0f} {unit}, its volumes could do {able:,.0f}"
-    found = [_say(instance, knob, "advice", reason, now, "AWS, 2017; StorageReview, 2018", gain=_CLIFF)]
+    found = [instance.finding(CONCERN, knob, "advice", reason, now, "AWS, 2017; StorageReview, 2018", gain=_CLIFF)]
     unused = min(paid, able - maximum)
     if unused >= 1:
         reason = (
             f"{unused:,.0f} {unit} are paid for and can never be used by this instance: lower the volumes or resize it"
         )
-        found.append(_say(instance, f"unused_{knob}", "advice", reason, round(unused), "AWS, 2017"))
+        found.append(instance.finding(CONCERN, f"unused_{knob}", "advice", reason, round(unused), "AWS, 2017"))
     return found
 
 
@@ -140,21 +125,17 @@ def _low_balances(instance: InstanceFacts, facts: EbsFacts) -> List[Finding]:
             )
             status = "advice" if low else "ok"
             found.append(
-                _say(
-                    instance,
-                    "burst_balance",
-                    status,
-                    reason,
-                    round(volume.burst_balance),
-                    "AWS, 2017",
-                    volume.volume_id,
+                instance.finding(
+                    CONCERN, "burst_balance", status, reason, round(volume.burst_balance), "AWS, 2017", volume.volume_id
                 )
             )
     for name, balance in sorted(facts.balances.items()):
         low = balance < _LOW_BALANCE
         reason = f"{name}: {balance:g} % of the instance's burst left" + (": take a larger type" if low else "")
         found.append(
-            _say(instance, "burst_balance", "advice" if low else "ok", reason, round(balance), "StorageReview, 2018")
+            instance.finding(
+                CONCERN, "burst_balance", "advice" if low else "ok", reason, round(balance), "StorageReview, 2018"
+            )
         )
     return found
 
@@ -177,7 +158,7 @@ def _exceeded(instance: InstanceFacts, devices: Sequence[ExceededFacts]) -> List
         else:
             reason = f"{device.device}: never held back since it was attached"
         status = "advice" if by_instance or by_volume else "ok"
-        found.append(_say(instance, "exceeded", status, reason, now, "StorageReview, 2018"))
+        found.append(instance.finding(CONCERN, "exceeded", status, reason, now, "StorageReview, 2018"))
     return found
 
 

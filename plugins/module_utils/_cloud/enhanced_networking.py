@@ -168,32 +168,15 @@ def _action(attribute: _Attribute, instance: InstanceFacts, reason: str) -> Acti
 
 def _finding(attribute: _Attribute, instance: InstanceFacts, status: str, reason: str, is_wanted: bool) -> Finding:
     gain = _GAIN if status in ("advice", "refused", "would_change") else ""
-    return Finding(
-        CONCERN,
-        attribute.knob,
-        status,
-        reason,
-        now="enabled" if attribute.set else "disabled",
-        wanted="enabled" if is_wanted else None,
-        reference="AWS, 2017",
-        where=instance.instance_id,
-        gain=gain,
-    )
+    now, wanted = "enabled" if attribute.set else "disabled", "enabled" if is_wanted else None
+    return instance.finding(CONCERN, attribute.knob, status, reason, now, "AWS, 2017", wanted=wanted, gain=gain)
 
 
 def _driver(instance: InstanceFacts, kind: TypeFacts, host: Optional[DriverFacts]) -> Finding:
     """Whether the driver that runs is the one that the attributes promise: set is not the same as in use."""
 
     def say(status: str, reason: str, now: Any) -> Finding:
-        return Finding(
-            CONCERN,
-            "driver",
-            status,
-            reason,
-            now=now,
-            reference="AWS, 2017; Netflix, 2014–2017",
-            where=instance.instance_id,
-        )
+        return instance.finding(CONCERN, "driver", status, reason, now, "AWS, 2017; Netflix, 2014–2017")
 
     if host is None or not host.in_use:
         return say("unknown", "the host was not asked which driver its interfaces run on", None)

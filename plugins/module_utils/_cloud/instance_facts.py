@@ -10,6 +10,7 @@ from typing import Any, Dict, Mapping, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stops.stop_mark import PowerFacts, power_facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.facts import TypeFacts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Value
 
 Raw = Mapping[str, Any]
 
@@ -89,6 +90,21 @@ class InstanceFacts:
     def unconfirmed(self, wanted: Mapping[str, Any]) -> Optional[str]:
         """Why nothing may be changed whatever it is: it may be another host's."""
         return _UNCONFIRMED if self.instance_id in (wanted.get("unconfirmed") or ()) else None
+
+    def finding(
+        self,
+        concern: str,
+        knob: str,
+        status: str,
+        reason: str,
+        now: Value,
+        reference: str,
+        where: str = "",
+        gain: str = "",
+        wanted: Value = None,
+    ) -> Finding:
+        """One statement about the instance, or about a part of it (`where`)."""
+        return Finding(concern, knob, status, reason, now, wanted, reference, where or self.instance_id, gain)
 
     def as_dict(self) -> Dict[str, Any]:
         """The facts as plain JSON data."""

@@ -34,9 +34,7 @@ def plan(instance: InstanceFacts, kind: TypeFacts) -> Plan:
     found: List[Finding] = []
 
     def say(knob: str, status: str, reason: str, now: Any, reference: str, gain: str = "") -> None:
-        found.append(
-            Finding(CONCERN, knob, status, reason, now=now, reference=reference, where=instance.instance_id, gain=gain)
-        )
+        found.append(instance.finding(CONCERN, knob, status, reason, now, reference, gain=gain))
 
     if instance.host_class == "xen_pv":
         say(

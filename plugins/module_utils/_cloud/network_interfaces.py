@@ -13,7 +13,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.observe impor
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.result import contract
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.session import deadline
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.facts import CardFacts, TypeFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Value
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan
 
 CONCERN = "network_interfaces"
 _BOTH = "Aerospike, 2014; Netflix, 2014–2017"
@@ -56,31 +56,29 @@ def _on_ena(instance: InstanceFacts, kind: TypeFacts) -> bool:
     return kind.ena == "required" or (kind.ena == "supported" and bool(instance.ena_support))
 
 
-def _say(
-    instance: InstanceFacts, knob: str, status: str, reason: str, now: Value, reference: str, gain: str = ""
-) -> Finding:
-    return Finding(CONCERN, knob, status, reason, now=now, reference=reference, where=instance.instance_id, gain=gain)
-
-
 def _queues(instance: InstanceFacts, kind: TypeFacts, cpus: Optional[int]) -> Finding:
     counts = queue_counts(instance, kind, cpus)
     now: Dict[str, Any] = {"cpus": cpus, "queues": counts}
     known = [count for count in counts.values() if count is not None]
     if not known or cpus is None or len(known) < len(counts):
         reason = f"how many queues the interfaces of {instance.instance_type} have is not known"
-        return _say(instance, "queues", "unknown", reason, now, _BOTH)
+        return instance.finding(CONCERN, "queues", "unknown", reason, now, _BOTH)
     queues = sum(known)
     if not _on_ena(instance, kind) and not instance.sriov_net_support:
         status = "ok" if cpus == 1 else "advice"
         reason = "one queue per interface on Xen's split driver: enhanced networking first, then more interfaces"
-        return _say(instance, "queues", status, reason, now, "Aerospike, 2014", "" if status == "ok" else _GAIN)
+        return instance.finding(
+            CONCERN, "queues", status, reason, now, "Aerospike, 2014", gain="" if status == "ok" else _GAIN
+        )
     if queues >= cpus:
-        return _say(instance, "queues", "ok", f"{queues} queues for {cpus} CPUs", now, _BOTH)
+        return instance.finding(CONCERN, "queues", "ok", f"{queues} queues for {cpus} CPUs", now, _BOTH)
     more = _more_queues(instance, kind, queues, cpus)
     if more:
-        return _say(instance, "queues", "advice", f"{queues} queues for {cpus} CPUs: {more}", now, _BOTH, _GAIN)
+        return instance.finding(
+            CONCERN, "queues", "advice", f"{queues} queues for {cpus} CPUs: {more}", now, _BOTH, gain=_GAIN
+        )
     reason = f"{queues} queues for {cpus} CPUs: enough for so few CPUs"
-    return _say(instance, "queues", "ok", reason, now, _BOTH)
+    return instance.finding(CONCERN, "queues", "ok", reason, now, _BOTH)
 
 
 def _more_queues(instance: InstanceFacts, kind: TypeFacts, queues: int, cpus: int) -> str:
@@ -106,7 +104,9 @@ def _more_queues(instance: InstanceFacts, kind: TypeFacts, queues: int, cpus: in
 def _count(instance: InstanceFacts, kind: TypeFacts) -> Finding:
     now: Dict[str, Any] = {"interfaces": len(instance.interfaces), "maximum": kind.max_interfaces}
     most = "not known" if kind.max_interfaces is None else str(kind.max_interfaces)
-    return _say(instance, "count", "ok", f"{len(instance.interfaces)} of at most {most} interfaces", now, _BOTH)
+    return instance.finding(
+        CONCERN, "count", "ok", f"{len(instance.interfaces)} of at most {most} interfaces", now, _BOTH
+    )
 
 
 def _cards(instance: InstanceFacts, kind: TypeFacts) -> List[Finding]:
@@ -115,22 +115,26 @@ def _cards(instance: InstanceFacts, kind: TypeFacts) -> List[Finding]:
     used = sorted({interface.card for interface in instance.interfaces})
     now: Dict[str, Any] = {"cards": len(kind.cards), "used": used}
     if len(used) == len(kind.cards):
-        return [_say(instance, "cards", "ok", f"all {len(kind.cards)} network cards are used", now, "Aerospike, 2014")]
+        return [
+            instance.finding(
+                CONCERN, "cards", "ok", f"all {len(kind.cards)} network cards are used", now, "Aerospike, 2014"
+            )
+        ]
     share = f"{kind.cards[0].peak_gbps:g} Gbit/s each" if kind.cards[0].peak_gbps else "a share of the bandwidth each"
     reason = f"{len(used)} of {len(kind.cards)} network cards used, {share}: attach an interface to each card"
-    return [_say(instance, "cards", "advice", reason, now, _BOTH)]
+    return [instance.finding(CONCERN, "cards", "advice", reason, now, _BOTH)]
 
 
 def _srd(instance: InstanceFacts, kind: TypeFacts) -> List[Finding]:
     if not kind.ena_srd:
         return [
-            _say(
-                instance, "ena_express", "not_applicable", f"{kind.instance_type} has no ENA Express", None, "AWS, 2017"
+            instance.finding(
+                CONCERN, "ena_express", "not_applicable", f"{kind.instance_type} has no ENA Express", None, "AWS, 2017"
             )
         ]
     on = [interface.interface_id for interface in instance.interfaces if interface.srd]
     state = "on" if on else "off: it would let a single flow have 25 Gbit/s and adds microseconds when idle"
-    return [_say(instance, "ena_express", "ok", f"ENA Express is {state}", len(on), "AWS, 2017")]
+    return [instance.finding(CONCERN, "ena_express", "ok", f"ENA Express is {state}", len(on), "AWS, 2017")]
 
 
 def _timeout(instance: InstanceFacts, kind: TypeFacts) -> List[Finding]:
@@ -138,7 +142,11 @@ def _timeout(instance: InstanceFacts, kind: TypeFacts) -> List[Finding]:
     if seconds is None or seconds > _SHORT_TIMEOUT:
         return []
     reason = f"security groups forget an idle TCP flow after {seconds} s: keep net.ipv4.tcp_keepalive_time below it"
-    return [_say(instance, "idle_timeout", "advice", reason, seconds, "DescribeInstanceTypes, ConnectionTracking")]
+    return [
+        instance.finding(
+            CONCERN, "idle_timeout", "advice", reason, seconds, "DescribeInstanceTypes, ConnectionTracking"
+        )
+    ]
 
 
 def answer(options: Mapping[str, Any]) -> Dict[str, Any]:

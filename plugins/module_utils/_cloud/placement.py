@@ -14,7 +14,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.observe impor
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.result import contract
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.session import deadline
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.facts import TypeFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Value
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan
 
 CONCERN = "placement"
 # Workloads whose hosts talk to each other all the time; the names are those of the collection's workloads.
@@ -40,9 +40,9 @@ def plan(instance: InstanceFacts, kind: TypeFacts, facts: PlacementFacts) -> Pla
         found.append(zones)
     if instance.tenancy and instance.tenancy != "default":
         reason = f"{instance.tenancy} tenancy: measured without any gain over shared tenancy"
-        found.append(_say(instance, "tenancy", "advice", reason, instance.tenancy, "Aerospike, 2014"))
+        found.append(instance.finding(CONCERN, "tenancy", "advice", reason, instance.tenancy, "Aerospike, 2014"))
     else:
-        found.append(_say(instance, "tenancy", "ok", "shared tenancy", instance.tenancy, "Aerospike, 2014"))
+        found.append(instance.finding(CONCERN, "tenancy", "ok", "shared tenancy", instance.tenancy, "Aerospike, 2014"))
     return Plan(findings=tuple(found))
 
 
@@ -62,28 +62,22 @@ def _deciding(workload: Optional[str]) -> Optional[str]:
     return next((name for name in names if name in CLOSE_TOGETHER), ", ".join(names) or None)
 
 
-def _say(
-    instance: InstanceFacts, knob: str, status: str, reason: str, now: Value, reference: str, gain: str = ""
-) -> Finding:
-    return Finding(CONCERN, knob, status, reason, now=now, reference=reference, where=instance.instance_id, gain=gain)
-
-
 def _group(instance: InstanceFacts, kind: TypeFacts, facts: PlacementFacts) -> Finding:
     reference = "AWS, 2017; Aerospike, 2014; Netflix, 2014–2017"
     if facts.group and not facts.strategy:
         reason = f"the strategy of placement group {facts.group} could not be looked at"
-        return _say(instance, "group", "unknown", reason, facts.group, reference)
+        return instance.finding(CONCERN, "group", "unknown", reason, facts.group, reference)
     where = f"in placement group {facts.group} ({facts.strategy})" if facts.group else "in no placement group"
     now = facts.strategy
     if facts.workload not in CLOSE_TOGETHER or facts.strategy == "cluster":
-        return _say(instance, "group", "ok", where, now, reference)
+        return instance.finding(CONCERN, "group", "ok", where, now, reference)
     if kind.placement_strategies and "cluster" not in kind.placement_strategies:
         reason = (
             f"{where}; {facts.workload} wants a cluster group, which {kind.instance_type} can't join: take another type"
         )
     else:
         reason = f"{where}; {facts.workload} wants a cluster group: move it there while it is stopped"
-    return _say(instance, "group", "advice", reason, now, reference, gain=_GAIN)
+    return instance.finding(CONCERN, "group", "advice", reason, now, reference, gain=_GAIN)
 
 
 def _zones(instance: InstanceFacts, facts: PlacementFacts) -> Optional[Finding]:
@@ -93,18 +87,18 @@ def _zones(instance: InstanceFacts, facts: PlacementFacts) -> Optional[Finding]:
     now: Dict[str, int] = dict(facts.zones)
     if facts.workload in CLOSE_TOGETHER:
         if len(facts.zones) == 1:
-            return _say(
-                instance, "zones", "ok", f"all {count} of {facts.workload} are in one zone", now, "Netflix, 2014–2017"
+            return instance.finding(
+                CONCERN, "zones", "ok", f"all {count} of {facts.workload} are in one zone", now, "Netflix, 2014–2017"
             )
         reason = (
             f"{facts.workload} is spread over {len(facts.zones)} zones: each hop between them costs latency and money"
         )
-        return _say(instance, "zones", "advice", reason, now, "Netflix, 2014–2017")
+        return instance.finding(CONCERN, "zones", "advice", reason, now, "Netflix, 2014–2017")
     if len(facts.zones) == 1:
         reason = f"all {count} of {facts.workload} are in one zone: they fail together"
-        return _say(instance, "zones", "advice", reason, now, "Aerospike, 2014")
-    return _say(
-        instance, "zones", "ok", f"{facts.workload} is spread over {len(facts.zones)} zones", now, "Aerospike, 2014"
+        return instance.finding(CONCERN, "zones", "advice", reason, now, "Aerospike, 2014")
+    return instance.finding(
+        CONCERN, "zones", "ok", f"{facts.workload} is spread over {len(facts.zones)} zones", now, "Aerospike, 2014"
     )
 
 
