@@ -6,19 +6,12 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Callable, Dict, Mapping, Sequence
+from typing import Any, Callable, Dict, Mapping
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.tuning import WANTED, Asked, asked
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import load, states
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import described
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Conditions, run
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Origin
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import load_sample
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import Spec, validate
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import Spec
 
 STEPS = ("begin", "measure", "look", "load", "back", "keep")
 OPTIONS: Spec = {
@@ -49,38 +42,15 @@ def longest_load(seconds: float) -> float:
     return 3 * seconds + 30
 
 
-def wanted(host: WritableHost, options: Mapping[str, Any]) -> Asked:
-    """What is proven: what `tune` would do with its options. Raises NearmetalError for a wrong one."""
-    return asked(host, validate("tune", WANTED, options["tune"]))
-
-
 def do(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     """One step, and what there is to tell of it. Raises NearmetalError."""
-    return _STEPS[options["step"]](host, options)
+    step = options["step"]
+    if step in _STEPS:
+        return _STEPS[step](host, options)
+    # Planning is imported for two steps of a run: a measurement, some fifty times in it, costs what it imports.
+    from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible import proposal
 
-
-def _begin(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
-    ask = wanted(host, options).ask
-    knobs = options["only"]
-    _demand_known(knobs)
-    begun = states.begin(host, options["run"], ask, knobs, options["abandon_after"])
-    difference = begun.experiment.difference
-    return {
-        "tested": list(dict.fromkeys(f"{action.concern}.{action.knob}" for action in difference)),
-        "untested": [f"{finding.concern}.{finding.knob}: {finding.reason}" for finding in begun.untested],
-        "actions": [action.as_dict() for action in difference],
-        "platform": begun.platform,
-    }
-
-
-def _demand_known(knobs: Sequence[str]) -> None:
-    for knob in knobs:
-        concern, _dot, option = knob.partition(".")
-        if concern not in CONCERNS:
-            raise NearmetalError(f"prove.only has {shown(knob)}; its concerns are {', '.join(sorted(CONCERNS))}")
-        names = sorted({each.name for each in CONCERNS[concern].knobs if each.lever})
-        if option not in names:
-            raise NearmetalError(f"prove.only has {shown(knob)}; the settings of {concern} are {', '.join(names)}")
+    return proposal.begin(host, options) if step == "begin" else proposal.keep(host, options)
 
 
 def _measure(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
@@ -135,32 +105,14 @@ def _back(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     return {"ended": states.end(host, options["run"])}
 
 
-def _keep(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
-    """End the experiment tuned, and do what `tune` does: the same values are kept for the next boot."""
-    chosen, ask = wanted(host, options)
-    before = states.leave(host, options["run"])
-    try:
-        done = run(host, ask, check=False, conditions=Conditions(origin=Origin(chosen.run)))
-    except NearmetalError:
-        states.back(host, before)
-        raise
-    result = described(done.facts, done.outcomes)
-    if result["errors"]:
-        states.back(host, before)
-        raise NearmetalError("; ".join(f"{name}: {error}" for name, error in result["errors"].items()))
-    return {"tuned": result["msg"], "reboot_required": result["reboot_required"]}
-
-
 def _goes_on(host: WritableHost, options: Mapping[str, Any]) -> bool:
     """Whether the experiment still runs: what takes it back removes its file."""
     return host.exists(states.RUNNING)
 
 
 _STEPS: Mapping[str, Callable[[WritableHost, Mapping[str, Any]], Dict[str, Any]]] = {
-    "begin": _begin,
     "measure": _measure,
     "look": _look,
     "load": _load,
     "back": _back,
-    "keep": _keep,
 }

@@ -15,13 +15,11 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import ending
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.apply import apply
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.restore import plan_restore, set_elsewhere
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Ask, run
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Outcome
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import observe
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.json_data import json_data
@@ -35,6 +33,10 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import json_t
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding
 from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import in_words
+
+if TYPE_CHECKING:
+    from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Ask
+    from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Outcome
 
 NAME = "nearmetal-prove"
 RUNNING = EXPERIMENT  # the file that says what runs
@@ -86,6 +88,9 @@ def begin(host: WritableHost, run_id: str, ask: Ask, knobs: Sequence[str], aband
     The same run may begin again: a controller that was killed goes on. Raises NothingDiffers when the two states
     are the same, and NearmetalError when something stands in the way: the host is as it was then.
     """
+    # Planning is imported here alone: a switch, some 50 times in a run, costs what it imports.
+    from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import run
+
     demand_possible(host, abandon_after)
     earlier = running(host)
     if earlier is not None and earlier.run != run_id:

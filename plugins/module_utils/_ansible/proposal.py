@@ -1,0 +1,65 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The steps of `prove` that plan: its beginning, and keeping what is better. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Mapping, Sequence
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.tuning import WANTED, Asked, asked
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import states
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import described
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Conditions, run
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Origin
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import validate
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
+
+
+def begin(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
+    """Begin the experiment, and say what it compares. Raises NearmetalError."""
+    ask = _wanted(host, options).ask
+    knobs = options["only"]
+    _demand_known(knobs)
+    begun = states.begin(host, options["run"], ask, knobs, options["abandon_after"])
+    difference = begun.experiment.difference
+    return {
+        "tested": list(dict.fromkeys(f"{action.concern}.{action.knob}" for action in difference)),
+        "untested": [f"{finding.concern}.{finding.knob}: {finding.reason}" for finding in begun.untested],
+        "actions": [action.as_dict() for action in difference],
+        "platform": begun.platform,
+    }
+
+
+def _demand_known(knobs: Sequence[str]) -> None:
+    for knob in knobs:
+        concern, _dot, option = knob.partition(".")
+        if concern not in CONCERNS:
+            raise NearmetalError(f"prove.only has {shown(knob)}; its concerns are {', '.join(sorted(CONCERNS))}")
+        names = sorted({each.name for each in CONCERNS[concern].knobs if each.lever})
+        if option not in names:
+            raise NearmetalError(f"prove.only has {shown(knob)}; the settings of {concern} are {', '.join(names)}")
+
+
+def keep(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
+    """End the experiment tuned, and do what `tune` does: the same values are kept for the next boot."""
+    chosen, ask = _wanted(host, options)
+    before = states.leave(host, options["run"])
+    try:
+        done = run(host, ask, check=False, conditions=Conditions(origin=Origin(chosen.run)))
+    except NearmetalError:
+        states.back(host, before)
+        raise
+    result = described(done.facts, done.outcomes)
+    if result["errors"]:
+        states.back(host, before)
+        raise NearmetalError("; ".join(f"{name}: {error}" for name, error in result["errors"].items()))
+    return {"tuned": result["msg"], "reboot_required": result["reboot_required"]}
+
+
+def _wanted(host: WritableHost, options: Mapping[str, Any]) -> Asked:
+    """What is proven: what `tune` would do with its options. Raises NearmetalError for a wrong one."""
+    return asked(host, validate("tune", WANTED, options["tune"]))
