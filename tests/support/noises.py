@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import math
 import random
-from typing import Callable, Dict, Iterator
+from typing import Callable, Dict, Iterator, List
 
-SLOTS = 80  # of a run of 40 pairs
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import order
+
+PAIRS = 40
+SLOTS = 2 * PAIRS
 
 
 def white(generator: random.Random) -> "Iterator[float]":
@@ -58,3 +61,12 @@ def every_second(generator: random.Random) -> "Iterator[float]":
 NOISES: "Dict[str, Callable[[random.Random], Iterator[float]]]" = {
     function.__name__: function for function in (white, drift, neighbour, trend, spikes, every_second)
 }
+
+
+def differences(noise: "Iterator[float]", seed: int, effect: float, pairs: int) -> "List[float]":
+    """The pairs of one run, in the order of its coins."""
+    found = []
+    for pair in range(1, pairs + 1):
+        values = {state: next(noise) for state in order(seed, "db-1", "pair", pair, 1)}
+        found.append(values["tuned"] - values["untuned"] + effect)
+    return found

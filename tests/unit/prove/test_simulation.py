@@ -5,36 +5,22 @@
 
 from __future__ import annotations
 
-import json
 import math
 import random
-from pathlib import Path
-from typing import Iterator, List
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.evidence import NEEDED, most, path
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.interval import interval
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import Metric
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import order
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import SHAM
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.step import Step
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import verdict
-from scipy import stats
 
-from tests.support.noises import NOISES
+from tests.support.noises import NOISES, PAIRS, differences
 from tests.support.proofs import noisy, run
 
-RUNS, PAIRS = 2000, 40
+RUNS = 2000
 THREE_DEVIATIONS = 3 * math.sqrt(0.05 * 0.95 / RUNS)
-
-
-def differences(noise: "Iterator[float]", seed: int, effect: float, pairs: int) -> "List[float]":
-    """The pairs of one run, in the order of its coins."""
-    found = []
-    for pair in range(1, pairs + 1):
-        values = {state: next(noise) for state in order(seed, "db-1", "pair", pair, 1)}
-        found.append(values["tuned"] - values["untuned"] + effect)
-    return found
 
 
 @pytest.mark.parametrize("name", sorted(NOISES))
@@ -54,23 +40,6 @@ def test_without_effect_a_run_is_wrong_in_at_most_one_of_twenty_whatever_the_noi
     assert sum(wrong.values()) <= (0.05 + THREE_DEVIATIONS) * RUNS
     # Each direction has half of it.
     assert max(wrong.values()) <= (0.025 + THREE_DEVIATIONS) * RUNS
-
-
-def test_on_a_busy_guest_random_pairs_are_right_where_before_and_after_is_wrong() -> None:
-    # Seconds that the same program took, 480 times after each other, on a KVM guest of two CPUs that others kept busy.
-    seconds = json.loads(Path(__file__).with_name("busy_guest.json").read_text("utf-8"))
-    runs = [seconds[first : first + 2 * PAIRS] for first in range(0, len(seconds), 2 * PAIRS)]
-    assert len(runs) == 6
-    wrong = tosses = 0
-    for seed in range(200):
-        for number, values in enumerate(runs):
-            slots = iter([-math.log(value) for value in values])
-            wrong += max(most(differences(slots, 1000 * number + seed, 0.0, PAIRS))) >= NEEDED
-            tosses += 1
-    assert wrong <= 0.05 * tosses + 3 * math.sqrt(0.05 * 0.95 * tosses)
-    # All untuned and then all tuned: the halves of five of the six runs differ.
-    fooled = [stats.mannwhitneyu(values[:PAIRS], values[PAIRS:]).pvalue < 0.05 for values in runs]
-    assert sum(fooled) == 5
 
 
 def test_an_effect_of_five_percent_is_found_in_nine_of_ten_runs() -> None:
