@@ -14,7 +14,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.json_data imp
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.queue_map import queue_map
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.unit import NAME as UNIT
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import clipped, in_words, sentence
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import clipped, in_words, sentence, status_words
 
 SHORT = 32  # characters of a value in the one-line msg
 QUEUES = "network_irq"  # the concern whose result has a map of queues
@@ -93,7 +93,7 @@ def _line(outcome: Outcome) -> str:
         return f"{outcome.name}: {'' if outcome.done else 'would be '}{_unit_change(outcome.plan.actions)}"
     parts = list(dict.fromkeys(_change(action) for action in outcome.plan.actions))
     if any(finding.status == "needs_reboot" for finding in outcome.plan.findings):
-        parts.append("reboot required")
+        parts.append(status_words("needs_reboot"))
     else:
         parts.append("no reboot")
     return f"{outcome.name}: {'' if outcome.done else 'would change '}{', '.join(parts)}"

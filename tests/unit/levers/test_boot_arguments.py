@@ -82,7 +82,7 @@ def test_from_check_to_the_reboot_and_back(name: str, tmp_path: Path, call: Call
     assert [result["reboot_required"] for result in results] == [True] * 4
     assert checked["diff"] == applied["diff"]
     assert applied["diff"]["after"]["boot"] == {"arguments": {"tsc": "tsc=reliable"}}
-    assert applied["msg"] == "clocksource: tsc absent → tsc=reliable, reboot required"
+    assert applied["msg"] == "clocksource: tsc absent → tsc=reliable, needs a reboot"
     assert "without tsc=reliable" in again["reboot_reasons"][0]
     assert host.boot() == f"{line.rstrip()} tsc=reliable", "what isn't ours has changed"
     booted = call(clocksource.main, host, tsc_reliable="enabled")
