@@ -267,17 +267,18 @@ def _scenarios(suite: str, names: "list[str]") -> "list[Job]":
     ]
 
 
+# The longest come early, so that no core is idle at the end.
 GROUPS = {
-    "lint": lint,
     "gates": gates,
-    "sanity": sanity,
     "controller": controller,
     "newest": newest,
+    "sanity": sanity,
+    "lint": lint,
     "target": target,
-    "between": between,
     "random": random,
-    "browser": browser,
+    "between": between,
     "build": build,
+    "browser": browser,
     "mutations": mutations,
     "lab": lab,
     "molecule": molecule,

@@ -11,7 +11,7 @@ from typing import Iterable, Set
 
 import pytest
 
-from dev import ROOT, mutate, pythons, suites, test
+from dev import ROOT, mutate, pythons, sanity, suites, test
 
 
 def run_by(*groups: str) -> Set[str]:
@@ -60,6 +60,18 @@ def test_the_oldest_and_the_newest_python_run_everything_and_those_between_what_
     monkeypatch.setattr(pythons, "find", lambda: {"3.11": Path()})
     assert [job.lane for job in suites.target()] == ["3.11"]
     assert suites.between() == []
+
+
+def test_sanity_compiles_with_every_python_and_imports_with_the_oldest_and_the_newest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pythons, "find", lambda: dict.fromkeys(("3.8", "3.9", "3.13", "3.14"), Path()))
+    without = ["--skip-test", "import"]
+    ends = [["--test", "import", "--python", version] for version in ("3.8", "3.13")]
+    assert sanity.runs([]) == [without, *ends], "ansible-core 2.19 knows no Python 3.14"
+    monkeypatch.setattr(pythons, "find", lambda: {"3.11": Path()})
+    assert sanity.runs([]) == [without, ["--test", "import", "--python", "3.11"]]
+    assert sanity.runs(["--python", "3.14"]) == [["--python", "3.14"]]
 
 
 def test_the_cost_of_a_job_is_that_of_all_its_processes(
