@@ -6,12 +6,18 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Callable, Dict, Mapping
+from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import load, states
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import load_sample
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import Spec
+
+if TYPE_CHECKING:
+    # Never run: this makes Ansible send the command and all that it needs, of which the timer's agent is built.
+    from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import command
+
+    COMMAND = command.main
 
 STEPS = ("begin", "measure", "look", "load", "back", "keep")
 OPTIONS: Spec = {

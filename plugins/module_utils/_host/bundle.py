@@ -18,6 +18,8 @@ import zipimport
 from functools import lru_cache
 from typing import Dict, Iterator, List, Optional, Set, Tuple
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+
 UTILS = ("ansible_collections", "nearmetal", "ec2", "plugins", "module_utils")
 _COMMAND = ("_agent", "command")
 # The cache beside the agent has the same modules, compiled by one version of Python; another version goes without.
@@ -120,6 +122,8 @@ def _sources() -> Dict[str, bytes]:
         found[module] = data
         todo += [module[:length] for length in range(1, len(module))]
         todo += _imported(data.decode("utf-8"))
+    if _COMMAND not in found:
+        raise NearmetalError("the module was sent without the agent that it leaves on the host: report this fault")
     files = {"__main__.py": _MAIN.encode()}
     packages = {module[:length] for module in found for length in range(len(module))}
     for package in packages:

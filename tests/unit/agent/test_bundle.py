@@ -93,10 +93,13 @@ def _needs(path: Path, seen: Set[Path]) -> Set[Path]:
     return seen
 
 
-@pytest.mark.parametrize("name", yaml.safe_load((ROOT / "meta/runtime.yml").read_text())["action_groups"]["tuning"])
+TUNING = yaml.safe_load((ROOT / "meta/runtime.yml").read_text())["action_groups"]["tuning"]
+
+
+@pytest.mark.parametrize("name", [*TUNING, "prove"])
 def test_every_module_sends_what_the_agent_is_made_of(name: str) -> None:
     source = ROOT / f"plugins/modules/{name}.py"
-    if "_engine" not in source.read_text():
+    if not any(edge in source.read_text() for edge in ("_engine", "_ansible.proving")):
         return  # an AWS concern, which runs on the controller
     sent = {str(path.relative_to(ROOT / "plugins/module_utils")) for path in _needs(source, set()) if path != source}
     prefix = "/".join(bundle.UTILS) + "/"
