@@ -96,3 +96,11 @@ def test_a_value_that_somebody_set_over_one_whose_original_only_a_boot_shows_is_
     life = [tune(hugepages={"thp": "never"}), Step("reboot", {"unit": False}), tune(hugepages={"thp": "madvise"})]
     theirs = Step("somebody", {"draw": 0.771481678300668, "other": 0.48782592588041107})
     assert lived(tmp_path, "nitro_burstable", [*life, theirs]) == ""
+
+
+@pytest.mark.parametrize("at", range(25, 45))
+@pytest.mark.parametrize("name", ["metal_amd", "nitro", "nitro_old_kernel"])
+def test_kernel_arguments_whose_way_back_failed_too_are_not_forgotten(name: str, at: int, tmp_path: Path) -> None:
+    """The record was put back although the boot loader's files weren't, so the argument stayed for ever."""
+    argument = tune(clocksource={"tsc_reliable": "enabled", "allow_unverified": True})
+    assert lived(tmp_path, name, [failing(argument, at, "EIO", length=3)]) == ""

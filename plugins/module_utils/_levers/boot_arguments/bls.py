@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from typing import Dict, Iterator, List, Mapping, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
@@ -20,7 +21,11 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import boot
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments import swap
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments.provider import Provider, judge
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments.provider import (
+    HalfDone,
+    Provider,
+    judge,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import (
     boot_line,
     boot_record,
@@ -129,7 +134,6 @@ def _device(host: WritableHost) -> str:
 def _write(host: WritableHost, old: Texts, new: Texts) -> None:
     """First all that needs space, then the renames. GRUB's files keep their old one beside."""
     grubs = [path for path in new if path.startswith("/boot/")]
-    done: List[str] = []
     try:
         for path in grubs:
             _put(host, f"{path}.nearmetal-new", new[path], host.mode(path))
@@ -138,16 +142,24 @@ def _write(host: WritableHost, old: Texts, new: Texts) -> None:
                 swap.publish(host, path, f"{path}.nearmetal-new", keep_old=True)
             else:
                 _put(host, path, new[path], host.mode(path))
-            done.append(path)
-    except NearmetalError:
+    except NearmetalError as error:
         for path in grubs:
-            store.remove_file(host, f"{path}.nearmetal-new")
-        for path in reversed(done):
-            if path in grubs:
-                swap.take_back(host, path)
-            else:
-                _put(host, path, old[path], host.mode(path))
+            with suppress(NearmetalError):  # a later run removes it
+                store.remove_file(host, f"{path}.nearmetal-new")
+        for path in reversed(_changed(host, old)):
+            with suppress(NearmetalError):
+                if path in grubs:
+                    swap.take_back(host, path)
+                else:
+                    _put(host, path, old[path], host.mode(path))
+        left = _changed(host, old)
+        if left:
+            raise HalfDone(f"{error}; and {', '.join(left)} could not be brought back") from None
         raise
+
+
+def _changed(host: WritableHost, old: Texts) -> List[str]:
+    return [path for path in old if _text(host, path) != old[path]]
 
 
 def _put(host: WritableHost, path: str, text: str, mode: int) -> None:

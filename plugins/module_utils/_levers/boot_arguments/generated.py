@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
+from contextlib import suppress
 from typing import Iterable, Mapping, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
@@ -14,7 +15,11 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import boot
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments import swap
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments.provider import Provider, judge
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments.provider import (
+    HalfDone,
+    Provider,
+    judge,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.boot_record import Record
 
 
@@ -49,11 +54,18 @@ class Generated(Provider):
 
     def realise(self, host: WritableHost, record: Record) -> None:
         files = swap.Swap(host)
+        shell, text = self.defaults(host, record.tokens())
+        places = (shell, boot.config_path(host, self.name))
+        old = {path: store.read_file(host, path) for path in places}
         try:
-            files.put(*self.defaults(host, record.tokens()))
+            files.put(shell, text)
             self._generate(host, record.arguments)
-        except NearmetalError:
-            files.back()
+        except NearmetalError as error:
+            with suppress(NearmetalError):
+                files.back()
+            left = [path for path in places if store.read_file(host, path) != old[path]]
+            if left:
+                raise HalfDone(f"{error}; and {', '.join(left)} could not be brought back") from None
             raise
         files.keep()
 
@@ -67,7 +79,8 @@ class Generated(Provider):
             host.command([str(boot.tool(host, self.check)), beside])
             swap.publish(host, path, beside, keep_old=bool(arguments))
         except NearmetalError:
-            store.remove_file(host, beside)
+            with suppress(NearmetalError):  # a later run removes it
+                store.remove_file(host, beside)
             raise
 
 

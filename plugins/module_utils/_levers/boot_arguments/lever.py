@@ -15,7 +15,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments.bls import Bls
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments.debian import Debian
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments.mkconfig import Mkconfig
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments.provider import Provider
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments.provider import HalfDone, Provider
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import OnDisk, Shared
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import boot_record, kernel_arguments
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.boot_record import Record
@@ -64,6 +64,8 @@ class BootArguments(Shared, OnDisk):
         _save(host, changing)
         try:
             provider.realise(host, changing)
+        except HalfDone:  # the record says what may stand there, for the next run
+            raise
         except NearmetalError:
             _save(host, known)
             raise

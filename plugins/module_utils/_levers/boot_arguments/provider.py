@@ -18,6 +18,10 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.boot_record i
 _BY = {"UUID": "by-uuid", "PARTUUID": "by-partuuid", "LABEL": "by-label", "PARTLABEL": "by-partlabel"}
 
 
+class HalfDone(NearmetalError):
+    """The change failed, and so did its way back: files of the boot loader may hold what was wanted."""
+
+
 class Provider(ABC):
     """Brings arguments into the files of one kind of boot loader."""
 
@@ -29,7 +33,7 @@ class Provider(ABC):
     def realise(self, host: WritableHost, record: Record) -> None:
         """Make `record.arguments` ours on every kernel's command line, and nothing else that was.
 
-        Raises NearmetalError with the files as they were.
+        Raises NearmetalError with the files as they were, or HalfDone.
         """
 
     @abstractmethod
