@@ -11,9 +11,10 @@ from typing import List, NamedTuple, Optional, Sequence
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.evidence import NEEDED, most
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.guards import GUARDS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history import Attempt, History, differences
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.interval import estimate
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import TUNED, UNTUNED
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Record
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import Settings
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import NOT_WORSE, Settings
 
 BETTER, WORSE, SAME, UNCLEAR = "better", "worse", "same", "unclear"
 CAPPED, NOT_QUIET, UNSAFE = "capped", "not_quiet", "unsafe"
@@ -32,6 +33,7 @@ class Answer(NamedTuple):
 
     verdict: str  # one of VERDICTS
     reason: str
+    by_primary: bool = False  # whether the primary metric decided
     undecided: bool = False  # all pairs were measured, and show neither a change nor the lack of one
 
 
@@ -111,9 +113,32 @@ def _one_sign(values: Sequence[float]) -> bool:
 
 def harmed(history: History) -> List[str]:
     """The other metrics that are shown to be worse, each at its share of the 5 %."""
-    others = [metric.name for metric in history.kinds if metric.name != history.primary]
-    needed = NEEDED * max(1, len(others))
-    return [name for name in others if most(differences(history.pairs, name)).below >= needed]
+    needed = needed_of_others(history)
+    return [name for name in _others(history) if most(differences(history.pairs, name)).below >= needed]
+
+
+def not_cleared(settings: Settings, history: History) -> List[str]:
+    """The other metrics that may still have lost the margin or more: nothing is kept early while there are any.
+
+    The more metrics there are, the more pairs it takes to show that one is harmed, however large the harm is.
+    """
+    needed, margin = needed_of_others(history), margin_of(settings)
+    return [name for name in _others(history) if most(differences(history.pairs, name), -margin).above < needed]
+
+
+def suspected(settings: Settings, history: History) -> List[str]:
+    """The other metrics that look as if they had lost the margin or more, though that isn't shown."""
+    found = {name: differences(history.pairs, name) for name in not_cleared(settings, history)}
+    return [name for name, values in found.items() if values and estimate(values) <= -margin_of(settings)]
+
+
+def needed_of_others(history: History) -> float:
+    """The evidence that decides about one of the other metrics."""
+    return NEEDED * max(1, len(_others(history)))
+
+
+def _others(history: History) -> List[str]:
+    return [metric.name for metric in history.kinds if metric.name != history.primary]
 
 
 def decision(settings: Settings, history: History) -> str:
@@ -158,5 +183,13 @@ def ends(record: Record, history: History) -> bool:
     if obstacle(record, history) is not None or sham_differs(history):
         return True
     settings = record.start.settings
-    enough = sum(attempt.valid for attempt in history.pairs) >= settings.pairs
-    return enough or bool(decision(settings, history)) or bool(harmed(history))
+    if pairs_done(settings, history) or harmed(history):
+        return True
+    word = decision(settings, history)
+    keeps = word == BETTER or (word == SAME and settings.keep == NOT_WORSE)
+    return bool(word) and not (keeps and not_cleared(settings, history))
+
+
+def pairs_done(settings: Settings, history: History) -> bool:
+    """Whether as many pairs were measured as are allowed."""
+    return sum(attempt.valid for attempt in history.pairs) >= settings.pairs

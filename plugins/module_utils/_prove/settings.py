@@ -15,7 +15,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
 SHORTEST_ABANDONED = 60  # seconds
 FEWEST_PAIRS = 6  # with fewer, not even differences that all point one way are evidence of 20:1
-KEEP = ("better", "not_worse")
+NOT_WORSE = "not_worse"
+KEEP = ("better", NOT_WORSE)
 
 
 class Settings(NamedTuple):

@@ -22,7 +22,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics impor
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import TUNED, UNTUNED
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Record
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.rules import BETTER, CAPPED, SAME, UNCLEAR, WORSE
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import FEWEST_PAIRS
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import FEWEST_PAIRS, NOT_WORSE
 
 _WORDS = {BETTER: "better", WORSE: "worse", SAME: "the same"}
 
@@ -95,7 +95,7 @@ def verdict(record: Record) -> Verdict:
         verdict=answer.verdict,
         reasons=(answer.reason, *others),
         over=over,
-        keep=over and _keeps(settings.keep, answer, metrics),
+        keep=over and _keeps(record, history, answer, metrics),
         metrics=metrics,
         pairs=len(found),
         pairs_at_most=settings.pairs,
@@ -134,6 +134,7 @@ def _answer(record: Record, history: History) -> "Tuple[rules.Answer, List[str]]
             " direction: the way of measuring favors a state; look at what the load leaves behind",
         ), []
     answer = _by_evidence(record, history)
+    uncertain = rules.not_cleared(record.start.settings, history) if answer.verdict == BETTER else []
     selected = rules.lopsided(history.repeated)
     capped = history.guards["allowance"]
     if selected and answer.verdict in (BETTER, WORSE, SAME):
@@ -148,6 +149,10 @@ def _answer(record: Record, history: History) -> "Tuple[rules.Answer, List[str]]
             f"in {capped} attempts the instance's network or disk allowance was exceeded: what the tuning could bring"
             " beyond it can't be seen",
         ), [answer.reason]
+    if uncertain:
+        return answer, [
+            f"that {' and '.join(uncertain)} lost {record.start.settings.margin:g} % or more isn't excluded"
+        ]
     return answer, []
 
 
@@ -160,35 +165,47 @@ def _by_evidence(record: Record, history: History) -> "rules.Answer":
     pairs = len(differences(history.pairs, history.primary))
     if word == UNCLEAR:
         return rules.Answer(UNCLEAR, "the pairs show both a gain and a loss: the effect changed during the run")
-    if word == SAME:
-        return rules.Answer(SAME, f"{history.primary} changes by less than {settings.margin:g} %, if at all")
+    said = {
+        SAME: f"{history.primary} changes by less than {settings.margin:g} %, if at all",
+        BETTER: f"{history.primary} is better with evidence of more than {NEEDED:.0f}:1",
+        WORSE: f"{history.primary} is worse with evidence of more than {NEEDED:.0f}:1",
+    }
+    suspected = rules.suspected(settings, history) if rules.pairs_done(settings, history) else []
+    if word == BETTER and suspected:
+        return rules.Answer(
+            UNCLEAR,
+            f"{said[word]}, but {' and '.join(suspected)} may have lost {settings.margin:g} % or more, which {pairs}"
+            " pairs don't decide",
+        )
     if word:
-        return rules.Answer(word, f"{history.primary} is {word} with evidence of more than {NEEDED:.0f}:1")
+        return rules.Answer(word, said[word], by_primary=True)
     if pairs >= settings.pairs:
         reason = f"{pairs} pairs, as many as allowed, don't decide about {history.primary}"
         return rules.Answer(UNCLEAR, reason, undecided=True)
     return rules.Answer(UNCLEAR, f"the run isn't over: {pairs} of at most {settings.pairs} pairs")
 
 
-def _keeps(keep: str, answer: "rules.Answer", metrics: Sequence[Comparison]) -> bool:
+def _keeps(record: Record, history: History, answer: "rules.Answer", metrics: Sequence[Comparison]) -> bool:
     """Whether the tuning stays. Under `not_worse` it does without a decision too, if more harm to the primary metric
-    than the margin is excluded; a verdict that something else hindered never keeps it."""
+    than the margin is excluded; a verdict that something else hindered never keeps it, nor does a metric that looks
+    harmed."""
     if answer.verdict == BETTER:
         return True
-    if keep != "not_worse":
+    settings = record.start.settings
+    if settings.keep != NOT_WORSE or rules.suspected(settings, history):
         return False
     return answer.verdict == SAME or (answer.undecided and metrics[0].not_worse)
 
 
 def _comparisons(record: Record, history: History) -> Tuple[Comparison, ...]:
     kinds = sorted(history.kinds, key=lambda metric: metric.name != history.primary)
-    return tuple(_comparison(record, history, metric, len(kinds) - 1) for metric in kinds)
+    return tuple(_comparison(record, history, metric) for metric in kinds)
 
 
-def _comparison(record: Record, history: History, metric: Metric, others: int) -> Comparison:
+def _comparison(record: Record, history: History, metric: Metric) -> Comparison:
     primary = metric.name == history.primary
     found = differences(history.pairs, metric.name)
-    needed = NEEDED if primary else NEEDED * others
+    needed = NEEDED if primary else rules.needed_of_others(history)
     span = interval(found, needed)
     sign = -1 if metric.better == SMALLER else 1
     low, high = (span.low, span.high) if sign > 0 else (-span.high, -span.low)

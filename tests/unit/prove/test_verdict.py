@@ -88,6 +88,45 @@ def test_the_other_metrics_share_the_five_percent() -> None:
     assert found.verdict in ("same", "unclear")
 
 
+@pytest.mark.parametrize("keep", ["better", "not_worse"])
+def test_a_gain_is_kept_only_when_no_other_metric_may_be_harmed(keep: str) -> None:
+    # Six pairs bring evidence of 28:1 for the gain, and can't bring 40:1 for any harm: p99 is four times as high.
+    found = verdict(run(several(requests=0.2, p99=3.0, p50=0.0), seed=2, keep=keep))
+    assert (found.verdict, found.reasons, found.keep) == ("worse", ("p99 became worse",), False)
+    # Nor is the same load kept with a latency that grew fourfold.
+    found = verdict(run(several(requests=0.0, p99=3.0, p50=0.0), seed=2, keep=keep))
+    assert (found.verdict, found.keep) == ("worse" if keep == "not_worse" else found.verdict, False)
+
+
+def spread(changes: "Dict[str, List[float]]") -> Load:
+    """A load whose metrics change by these shares when tuned, from pair to pair in turn, without any noise."""
+
+    def load(step: Step) -> "Tuple[Metric, ...]":
+        tuned = step.switch_to == "tuned"
+        return tuple(
+            Metric(name, 1000 * (1 + shares[step.pair % len(shares)] * tuned)) for name, shares in changes.items()
+        )
+
+    return load
+
+
+@pytest.mark.parametrize(
+    ("others", "word", "kept", "words"),
+    [
+        ([0.0], "better", True, ""),
+        ([0.45, -0.3, 0.0], "better", True, "that others lost 2 % or more isn't excluded"),
+        ([0.3, -0.4, -0.1], "unclear", False, "but others may have lost 2 % or more, which 12 pairs don't decide"),
+    ],
+)
+def test_what_another_metric_says_when_all_pairs_are_measured(
+    others: "List[float]", word: str, kept: bool, words: str
+) -> None:
+    found = verdict(run(spread({"requests": [0.2], "others": others}), seed=2, pairs=12))
+    assert (found.verdict, found.keep, found.over) == (word, kept, True)
+    assert words in "; ".join(found.reasons)
+    assert (found.pairs == 12) == bool(words)
+
+
 def test_the_primary_metric_is_the_one_that_is_named() -> None:
     found = verdict(run(several(requests=0.0, p99=-0.1), seed=2, primary="p99"))
     assert (found.verdict, found.metrics[0].name, found.metrics[0].primary) == ("better", "p99", True)
