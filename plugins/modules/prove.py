@@ -22,7 +22,7 @@ options:
     description:
       - The load of one measurement, for C(/bin/sh). It either prints figures, one a line, as
         C(name value [unit] [smaller|larger]), with the one that decides first, or it prints nothing, and then the time
-        that it takes is the figure.
+        that it takes is the figure. Larger is better where a line doesn't say; a time, in s, ms, us or ns, must say.
       - It must do the same work each time. One that takes longer than three times O(seconds) and 30 s has failed.
       - Required to prove.
     type: str
@@ -167,7 +167,7 @@ msg:
   description: One line, the verdict and what was done.
   type: str
   returned: always
-  sample: "better, kept: requests +7.4 % (3.1 to 11.9), evidence 61:1"
+  sample: "better, kept: requests (larger is better) +7.4 % (+3.1 to +11.9), evidence 61:1 (20:1 is needed)"
 verdict:
   description: The verdict with its reasons, figures and intervals.
   type: dict

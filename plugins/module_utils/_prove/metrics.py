@@ -20,6 +20,8 @@ MOST_METRICS = 8  # each one that guards against harm makes it harder to see the
 MOST_BYTES = 64 * 1024
 FORM = "`name value [unit] [smaller|larger]`"
 
+# Where the load prints one of these and no direction, larger would be taken for better.
+_TIMES = ("s", "sec", "secs", "second", "seconds", "ms", "msec", "us", "usec", "µs", "ns", "nsec")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 _LONGEST_NUMBER = 40
 
@@ -67,14 +69,19 @@ def _metric(line: str, number: int) -> Metric:
     if len(words) < 2 or len(words) > 4:
         raise NearmetalError(f"{place} is {shown(line)}, which isn't {FORM}")
     name, text, rest = words[0], words[1], words[2:]
-    better = rest.pop() if rest and rest[-1] in (LARGER, SMALLER) else LARGER
+    better = rest.pop() if rest and rest[-1] in (LARGER, SMALLER) else ""
     if len(rest) > 1:
         raise NearmetalError(f"{place} ends with {shown(words[-1])}; allowed is {SMALLER} or {LARGER}, after one unit")
     if not re.fullmatch(NAME, name, re.ASCII):
         raise NearmetalError(f"{place} names its metric {shown(name)}; allowed is {NAME_WORDS}")
     if rest and not re.fullmatch(UNIT, rest[0]):
         raise NearmetalError(f"{place} has the unit {shown(rest[0])}; allowed are 20 letters, digits or % / . _ * - µ")
-    return Metric(name, _value(text, place), rest[0] if rest else "", better)
+    if rest and rest[0].lower() in _TIMES and not better:
+        raise NearmetalError(
+            f"{place} has {shown(name)} in {rest[0]}, a time, without saying what is better: end it with {SMALLER} or"
+            f" {LARGER}"
+        )
+    return Metric(name, _value(text, place), rest[0] if rest else "", better or LARGER)
 
 
 def _value(text: str, place: str) -> float:

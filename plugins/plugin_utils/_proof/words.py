@@ -84,7 +84,8 @@ def summary(found: Verdict, kept: bool) -> str:
 
 
 def _named(metric: Comparison) -> str:
-    return f"{metric.name} in {metric.unit}" if metric.unit else metric.name
+    unit = f" in {metric.unit}" if metric.unit else ""
+    return f"{metric.name}{unit} ({metric.better} is better)"
 
 
 def _change(metric: Comparison) -> str:

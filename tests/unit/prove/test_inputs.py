@@ -18,12 +18,13 @@ from tests.support.proofs import refusal
 
 
 def test_metrics_with_and_without_unit_and_direction() -> None:
-    output = b"requests 1234.5\n\np99 3.2 ms smaller\n seconds\t1e-3 smaller\r\ncpu% .5 %\n"
+    output = b"requests 1234.5\n\np99 3.2 ms smaller\n seconds\t1e-3 smaller\r\ncpu% .5 %\nuptime 9 s larger\n"
     assert metrics_of(output) == (
         Metric("requests", 1234.5, "", "larger"),
         Metric("p99", 3.2, "ms", "smaller"),
         Metric("seconds", 0.001, "", "smaller"),
         Metric("cpu%", 0.5, "%", "larger"),
+        Metric("uptime", 9.0, "s", "larger"),
     )
 
 
@@ -45,6 +46,9 @@ def test_metrics_with_and_without_unit_and_direction() -> None:
         (b"a", "line 1 .* isn't `name value"),
         (b"requests per second: 12 a b c", "line 1 .* isn't `name value"),
         (b"a 1 ms slower", "line 1 .* ends with 'slower'; allowed is smaller or larger"),
+        (b"p99 3.2 ms", "line 1 .* has 'p99' in ms, a time, .*: end it with smaller or larger"),
+        ("a 1\nb 2 µs".encode(), "line 2 .* has 'b' in µs, a time"),
+        (b"time 3 S", "line 1 .* has 'time' in S, a time"),
         (b"a 1 m\xc2\xb2", "line 1 .* the unit 'm²'"),
         (b"$(reboot) 1", r"line 1 .* names its metric '\$\(reboot\)'"),
         (b"9a 1", "line 1 .* names its metric '9a'"),
