@@ -13,7 +13,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.guards import
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history import Attempt, History, differences
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.interval import estimate
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import TUNED, UNTUNED
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Record
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import PAIR, Record
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import NOT_WORSE, Settings
 
 BETTER, WORSE, SAME, UNCLEAR = "better", "worse", "same", "unclear"
@@ -24,6 +24,8 @@ WINDOW, MOST_WARM_UPS = 3, 5
 FEWEST_SHAMS, MOST_SHAMS = 3, 8
 # A host isn't quiet when so many attempts don't count, and they are more than a third.
 MANY_REPEATED, REPEATED_SHARE = 4, 1 / 3
+# A load that fails so often when tuned, and never when untuned, is broken by the tuning for all that is known.
+MANY_FAILED = 2
 # Guards that fire in one state more often than a fair coin does in 1 of 20 runs make its pairs a selection.
 LOPSIDED = 0.05
 
@@ -44,6 +46,13 @@ def obstacle(record: Record, history: History) -> Optional[Answer]:
     failed = [firing.detail for attempt in history.warm_ups for firing in attempt.firings if firing.guard == "load"]
     if failed:
         return Answer(UNCLEAR, f"the load failed before any pair was measured: {failed[0]}")
+    broken = _broken(history)
+    if broken:
+        return Answer(
+            UNSAFE,
+            f"the load failed in {len(broken)} measurements of the tuned host, and in none of the untuned one:"
+            f" {broken[-1]}",
+        )
     names = [metric.name for metric in history.kinds]
     if names and history.primary not in names:
         return Answer(UNCLEAR, f"primary is {history.primary}, but the command prints {', '.join(names)}")
@@ -58,6 +67,18 @@ def obstacle(record: Record, history: History) -> Optional[Answer]:
             reason += f", each time in the {states.pop()} state"
         return Answer(CAPPED if guard == "allowance" else NOT_QUIET, reason)
     return None
+
+
+def _broken(history: History) -> List[str]:
+    """Why the load failed, where it did so again and again when the host was tuned, and at no other time."""
+    failed = [
+        (attempt.phase == PAIR and firing.state == TUNED, firing.detail)
+        for attempt in history.tries
+        for firing in attempt.firings
+        if firing.guard == "load"
+    ]
+    tuned = [detail for is_tuned, detail in failed if is_tuned]
+    return tuned if len(tuned) == len(failed) >= MANY_FAILED else []
 
 
 def _unsettled(history: History) -> Answer:

@@ -159,6 +159,30 @@ def test_a_guard_that_fires_in_the_tuned_state_alone() -> None:
     assert found.reasons[0].endswith("swapping, each time in the tuned state")
 
 
+@pytest.mark.parametrize(
+    ("fails", "word"),
+    [
+        ({"tuned": (2, 5)}, "unsafe"),
+        ({"tuned": (2,)}, "better"),
+        ({"tuned": (2, 5), "untuned": (4,)}, "better"),
+        ({"tuned": (2, 5), "sham": (2,)}, "better"),  # in a sham pair the host is untuned, whatever its label says
+        ({"untuned": (2, 5)}, "better"),
+    ],
+)
+def test_a_load_that_fails_only_when_tuned_is_no_disturbance(fails: "Dict[str, tuple[int, ...]]", word: str) -> None:
+    def disturb(step: Step, measurement: Measurement) -> Measurement:
+        place = step.switch_to if step.phase == "pair" else step.phase
+        failed = step.attempt == 1 and step.pair in fails.get(place, ())
+        return BEYOND["load"](measurement) if failed else measurement
+
+    found = verdict(run(noisy(0.05, 0.03), disturb, seed=8))
+    assert (found.verdict, found.keep, found.over) == (word, word == "better", True)
+    if word == "unsafe":
+        (reason,) = found.reasons
+        assert reason.startswith("the load failed in 2 measurements of the tuned host, and in none of the untuned one:")
+        assert reason.endswith(": exit status 1: connection refused")
+
+
 @pytest.mark.parametrize(("effect", "looks"), [(0.025, "better"), (-0.025, "worse"), (0.0, "the same")])
 def test_pairs_that_are_a_selection_give_no_verdict(effect: float, looks: str) -> None:
     # Six attempts voided in the tuned state, none in the other: a fair coin does so in 1 of 32 runs.
