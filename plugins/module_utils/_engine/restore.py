@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Dict, Iterable, Iterator, List, Mapping, Sequence, Set, Tuple
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import (
     OnDisk,
@@ -104,15 +105,22 @@ def set_elsewhere(host: WritableHost, entries: Sequence[Entry]) -> Tuple[Entry, 
             original = lever.kernel_choice(host, where)
             if (what, where) not in known and original is not None:
                 ours = lever.remembered(lever.read(host, where))
-                knob = what.rpartition(".")[2]
+                knob = _knob_name(entry.concern, what, where)
                 found[what, where] = Entry(entry.concern, knob, what, where, original, (ours,), boot_id)
         for what, where in set_at_boot(host, (entry,)) - known:
             lever = lever_of(what)
             ours = lever.remembered(lever.read(host, where))
-            knob = (where or what).rpartition(".")[2]
+            knob = _knob_name(entry.concern, what, where)
             original = lever.kernel_choice(host, where)
             found[what, where] = Entry(entry.concern, knob, what, where, original, (ours,), boot_id)
     return tuple(found.values())
+
+
+def _knob_name(concern: str, what: str, where: str) -> str:
+    """What the concern calls the knob at a place, as its plan does; by the place for a concern of another version."""
+    knobs = CONCERNS[concern].knobs if concern in CONCERNS else ()
+    names = (knob.name for knob in knobs if knob.lever == what and knob.place in ("", where))
+    return next(names, (where or what).rpartition(".")[2])
 
 
 def other_devices(host: WritableHost, entries: Iterable[Entry], what_follows: str) -> Tuple[Finding, ...]:

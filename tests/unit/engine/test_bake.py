@@ -10,10 +10,13 @@ from typing import Any, Callable, Dict
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import NamedByPath
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
 from ansible_collections.nearmetal.ec2.plugins.modules import restore, tune
 
 from tests.support.fake_kernel import CLOCK, FakeKernel
 from tests.support.hosts import files_of
+from tests.support.knobs import every_knob
 
 Call = Callable[..., Dict[str, Any]]
 CURRENT = f"{CLOCK}/current_clocksource"
@@ -147,7 +150,7 @@ def test_what_a_host_had_by_itself_waits_for_no_boot(host: FakeKernel, call: Cal
     assert text(host, SOMAXCONN) == "4096"
 
 
-METAL = {
+METAL: Dict[str, Dict[str, Any]] = {
     "clocksource": {"source": "hpet"},
     "smt": {"threads": "disabled"},
     "cpu_power": {"governor": "performance", "energy_performance_preference": "performance", "turbo": "disabled"},
@@ -176,7 +179,69 @@ def test_a_copy_of_every_kind_of_file(tmp_path: Path, call: Call) -> None:
         for finding in result["findings"]
         if finding["knob"] not in ("persist", "agent")
     }
-    known = {(knob, "changed") for knob in ("current", "control", "turbo")}
-    unknown = ("governors", "preferences", "numa_balancing", "thp", "khugepaged_defrag")
+    known = {(knob, "changed") for knob in ("source", "threads", "turbo")}
+    unknown = ("governor", "energy_performance_preference", "balancing", "thp", "khugepaged_defrag")
     assert left == known | {(knob, "needs_reboot") for knob in unknown}
     assert text(host, CURRENT) == "tsc"
+
+
+# All that files of ours set under another name than the option has, and some more.
+RENAMED: Dict[str, Dict[str, Any]] = {
+    **METAL,
+    "hugepages": {**METAL["hugepages"], "group": "99"},
+    "network_stack": {
+        "somaxconn": 8192,
+        "max_syn_backlog": 8192,
+        "slow_start_after_idle": "disabled",
+        "mtu_probing": "on_black_hole",
+        "keepalive_time": 300,
+        "port_range": "10000 65000",
+        "busy_poll": 50,
+        "qdisc": "fq",
+        "congestion_control": "reno",
+    },
+}
+
+
+def test_every_option_with_another_name_than_its_place_is_tried() -> None:
+    renamed = {
+        (knob.concern, knob.name)
+        for knob in every_knob()
+        if knob.lever == "sysctl" or (knob.lever and isinstance(lever_of(knob.lever), NamedByPath))
+        if knob.name != (knob.place or knob.lever).rpartition(".")[2]
+    }
+    planned_at_boot = {("network_irq", "rfs")}  # from the host's size: it stands in no file
+    assert renamed - planned_at_boot <= {(concern, knob) for concern, knobs in RENAMED.items() for knob in knobs}
+
+
+def started_from_an_image(root: Path, call: Call) -> FakeKernel:
+    host = FakeKernel(root, files_of("metal"))
+    call(tune.main, host, bake=True, concerns=RENAMED)
+    copy_of(host)
+    assert command(["reapply", "--if-changed"], host) == 0
+    return host
+
+
+def wanted_as_it_was(root: Path, call: Call) -> FakeKernel:
+    """A host that had by itself what is wanted, after a reboot."""
+    tuned = FakeKernel(root / "tuned", files_of("metal"))
+    call(tune.main, tuned, concerns=RENAMED)
+    host = FakeKernel(root, files_of("metal", {path: text(tuned, path) + "\n" for path, _word in tuned.written}))
+    call(tune.main, host, concerns=RENAMED)
+    host.reboot(SECOND_BOOT)
+    return host
+
+
+@pytest.mark.parametrize("prepared", [started_from_an_image, wanted_as_it_was])
+def test_what_a_file_set_at_boot_and_is_still_wanted_is_not_taken_back(
+    tmp_path: Path, call: Call, prepared: Callable[[Path, Call], FakeKernel]
+) -> None:
+    host = prepared(tmp_path, call)
+    call(tune.main, host, concerns=RENAMED)
+    again = call(tune.main, host, concerns=RENAMED)
+    assert (again["changed"], again["reboot_required"], again["actions"]) == (False, False, [])
+    dropped = {**RENAMED, "network_stack": {"somaxconn": 8192}}
+    waits = call(tune.main, host, concerns=dropped)
+    left = {finding["knob"] for finding in waits["findings"] if finding["status"] == "needs_reboot"}
+    assert left == RENAMED["network_stack"].keys() - {"somaxconn"}
+    assert not call(tune.main, host, concerns=dropped)["reboot_required"]
