@@ -57,6 +57,7 @@ class Verdict(NamedTuple):
 
     verdict: str  # one of rules.VERDICTS
     reasons: Tuple[str, ...]  # sentences
+    by_primary: bool  # whether the primary metric decided, and nothing else
     over: bool  # whether nothing more is to be measured: next_step says DECIDE
     keep: bool  # whether the tuning stays, by the setting `keep`; else the host is restored
     metrics: Tuple[Comparison, ...]  # the primary first
@@ -94,6 +95,7 @@ def verdict(record: Record) -> Verdict:
     return Verdict(
         verdict=answer.verdict,
         reasons=(answer.reason, *others),
+        by_primary=answer.by_primary,
         over=over,
         keep=over and _keeps(record, history, answer, metrics),
         metrics=metrics,

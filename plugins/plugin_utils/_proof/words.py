@@ -77,10 +77,12 @@ def headline(found: Verdict, kept: bool) -> str:
 
 
 def summary(found: Verdict, kept: bool) -> str:
-    """The whole in one line."""
-    first = found.metrics[0] if found.metrics else None
-    figures = f"{_named(first)} {_change(first)}, evidence {_evidence(first)}" if first and found.pairs else ""
-    return f"{headline(found, kept)}: {figures or found.reasons[0]}"
+    """The whole in one line: the figure that decided, or else what did."""
+    said = found.reasons[0]
+    if found.by_primary:
+        first = found.metrics[0]
+        said = f"{_named(first)} {_change(first)}, evidence {_evidence(first)}"
+    return f"{headline(found, kept)}: {said}"
 
 
 def _named(metric: Comparison) -> str:
@@ -123,7 +125,7 @@ def _quality(found: Verdict) -> List[str]:
     lines = [", ".join(parts)]
     parts = []
     if found.smallest_visible is not None:
-        parts.append(f"could have seen {found.smallest_visible:.1f} %")
+        parts.append(f"{found.pairs_at_most} pairs could show {found.smallest_visible:.1f} %")
     if found.carry_over is not None:
         parts.append(f"carry-over {percent(found.carry_over)}")
     guarded = [metric.name for metric in found.metrics[1:] if metric.not_worse]

@@ -77,12 +77,29 @@ def test_what_is_better_is_kept_and_what_is_worse_is_taken_back(
     lines = words.block(read, found, ended == "kept", ["a.b"], [])
     assert lines[0] == f"PROVE  db-1  {verdict}, {'kept' if ended == 'kept' else 'restored'}"
     assert "(20:1 is needed)" in "\n".join(lines)
+    assert "  40 pairs could show " in "\n".join(lines), "not what this run of fewer pairs could"
+    said = words.summary(found, ended == "kept")
+    assert said.startswith(f"{lines[0][len('PROVE  db-1  ') :]}: time in s (smaller is better) ")
 
 
 def test_without_a_difference_nothing_is_kept(tmp_path: Path) -> None:
     host = Host(0.0, noise=0.05)
     found = go_on(begin(tmp_path, pairs=6), host)
     assert (found.verdict, host.ended) == ("unclear", "back")
+    assert words.summary(found, False) == ("unclear, restored: 6 pairs, as many as allowed, don't decide about time"), (
+        "what the figures say isn't what decided"
+    )
+
+
+def test_a_gain_that_something_else_outweighs_is_not_what_the_message_says(tmp_path: Path) -> None:
+    def change(number: int) -> Mapping[str, Any]:
+        tuned = host.states[-1] == "tuned"
+        return {"output": f"ops {(120 if tuned else 100) + number % 3} 1/s\np99 {9 if tuned else 3} ms smaller\n"}
+
+    host = Host(0.0, change=change)
+    found = go_on(begin(tmp_path), host)
+    assert (found.verdict, host.ended) == ("worse", "back")
+    assert words.summary(found, False) == "worse, restored: p99 became worse"
 
 
 @pytest.mark.parametrize("killed_at", [1, 4, 10, 11])
