@@ -14,6 +14,13 @@ import os
 import pkgutil
 import sys
 import zipimport
+from contextlib import suppress
+from importlib.machinery import PathFinder
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
+    from typing import Any, Optional
 
 OURS = "ansible_collections.nearmetal.ec2.plugins.module_utils"
 
@@ -26,6 +33,34 @@ def prefer(root: str = "/") -> bool:
         pkgutil.get_data(OURS, "_agent/command.py")
     except OSError:
         return False  # a module of facts, which brings no agent
+    descriptor = _same(root)
+    if descriptor is None:
+        return False
+    # The file that was looked at, open until the end: another run may put its own in its place meanwhile.
+    archive = f"/proc/self/fd/{descriptor}"
+    sys.meta_path.append(_Sent(sys.modules[OURS].__path__[0]))
+    for name, module in list(sys.modules.items()):
+        if f"{name}.".startswith(f"{OURS}.") and hasattr(module, "__path__"):
+            module.__path__ = [f"{archive}/{name.replace('.', '/')}"]
+    return True
+
+
+class _Sent:
+    """Finds in what was sent what isn't beside the agent: `prove` needs more than the agent does."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+
+    def find_spec(self, name: str, _path: "Any" = None, _target: "Any" = None) -> "Optional[ModuleSpec]":
+        """Called by Python after all others."""
+        if not name.startswith(f"{OURS}."):
+            return None
+        package = name.rpartition(".")[0][len(OURS) :]
+        return PathFinder.find_spec(name, [self._folder + package.replace(".", "/")])
+
+
+def _same(root: str) -> "Optional[int]":
+    """A descriptor of the code beside the agent of the host at `root`; None when it isn't what was sent."""
     # Only now: a module of facts has no use for these.
     from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
     from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.unit import AGENT
@@ -36,16 +71,12 @@ def prefer(root: str = "/") -> bool:
     try:
         descriptor = store.open_file(WritableHost(root), f"{os.path.dirname(AGENT)}/{bundle.cache_name()}")
     except NearmetalError:
-        return False
+        return None
     if descriptor is None:
-        return False
+        return None
     mark = bundle.mark(VERSION)
-    if not store.is_closed(descriptor) or os.pread(descriptor, len(mark), 0) != mark:
-        os.close(descriptor)
-        return False
-    # The file that was looked at, open until the end: another run may put its own in its place meanwhile.
-    archive = f"/proc/self/fd/{descriptor}"
-    for name, module in list(sys.modules.items()):
-        if f"{name}.".startswith(f"{OURS}.") and hasattr(module, "__path__"):
-            module.__path__ = [f"{archive}/{name.replace('.', '/')}", *module.__path__]
-    return True
+    with suppress(OSError):  # a broken disk
+        if store.is_closed(descriptor) and os.pread(descriptor, len(mark), 0) == mark:
+            return descriptor
+    os.close(descriptor)
+    return None

@@ -34,6 +34,26 @@ from {UTILS}._engine.result import contract
 from {UTILS}._host import bundle
 print(contract([])["changed"], bundle.identity({VERSION!r}))
 """
+# A module may send more than the agent holds, as `prove` does. These need no Ansible.
+SENT = [
+    ".".join((UTILS, *source.relative_to(ROOT / "plugins/module_utils").with_suffix("").parts))
+    for source in sorted((ROOT / "plugins/module_utils").rglob("*.py"))
+    if source.name != "__init__.py" and source.parent.name not in ("_ansible", "_cloud", "stops", "types")
+]
+IMPORT_ALL = f"""
+import importlib, sys
+payload, _other, root = sys.argv[1:]
+sys.path.insert(0, payload)
+from {UTILS}._ansible import installed
+print(installed.prefer(root))
+print(*(importlib.import_module(name).__file__ for name in {SENT!r}))
+"""
+BROKEN_DISK = """
+import errno, os
+def pread(*_words):
+    raise OSError(errno.EIO, "Input/output error")
+os.pread = pread
+"""
 WORKS = f"False {bundle.identity(VERSION)}"
 
 
@@ -60,8 +80,8 @@ def _lay_out(root: Path, cache: bytes) -> Path:
     return path
 
 
-def _run(payload: Path, other: str, *roots: Path) -> "list[list[str]]":
-    argv = [sys.executable, "-I", "-c", RUN, str(payload), other, *map(str, roots)]
+def _run(payload: Path, other: str, *roots: Path, script: str = RUN) -> "list[list[str]]":
+    argv = [sys.executable, "-I", "-c", script, str(payload), other, *map(str, roots)]
     out = subprocess.run(argv, stdout=subprocess.PIPE, check=True, text=True).stdout
     return [line.split(" ") for line in out.splitlines()]
 
@@ -75,6 +95,23 @@ def test_the_code_that_was_sent_is_run_from_beside_the_agent_whatever_is_install
     assert preferred == ["True"]
     assert all(origin.startswith("/proc/self/fd/") for origin in later)
     assert all(origin.startswith(str(payload)) for origin in before)
+    assert " ".join(works) == WORKS
+
+
+def test_what_is_not_beside_the_agent_is_imported_from_what_was_sent(tmp_path: Path, payload: Path) -> None:
+    _lay_out(tmp_path, bundle.compiled(VERSION))
+    preferred, origins = _run(payload, "", tmp_path, script=IMPORT_ALL)
+    assert preferred == ["True"]
+    found = dict(zip(SENT, origins))
+    assert found[f"{UTILS}._engine.run"].startswith("/proc/self/fd/")
+    assert found[f"{UTILS}._engine.experiment.load"].startswith(str(payload))
+
+
+def test_code_beside_the_agent_that_cannot_be_read_is_not_run(tmp_path: Path, payload: Path) -> None:
+    _lay_out(tmp_path, bundle.compiled(VERSION))
+    preferred, later, _before, works = _run(payload, "", tmp_path, script=BROKEN_DISK + RUN)
+    assert preferred == ["False"]
+    assert all(origin.startswith(str(payload)) for origin in later)
     assert " ".join(works) == WORKS
 
 
