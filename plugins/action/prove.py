@@ -12,7 +12,7 @@ import signal
 import time
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import Any, Iterator, Mapping, NoReturn, Optional
+from typing import Any, Iterator, List, Mapping, NoReturn, Optional, Tuple
 
 from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
@@ -34,6 +34,7 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import log as
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import clean
 
 _MODULE = "nearmetal.ec2.prove"
+_LONGEST_SENTENCE = 1000  # characters of what a host says of a setting
 _ANSWER_SECONDS = 30  # that one answer may take beside settling and the load
 _UNSAFE_IN_A_NAME = re.compile(r"[^A-Za-z0-9_.-]")
 
@@ -84,7 +85,7 @@ class _Run(loop.Hands):
     def __init__(self, action: ActionModule, given: Mapping[str, Any], task_vars: Mapping[str, Any]) -> None:
         self._action, self._task_vars = action, task_vars
         self._parent = os.getppid()
-        self._keeping = False
+        self._keeping = self._reboot_required = False
         self._others: Any = None  # programs that used CPU time beside the load, the busiest first
         self._host = str(task_vars.get("inventory_hostname", ""))
         self._options = validate("prove", OPTIONS, given)
@@ -109,7 +110,7 @@ class _Run(loop.Hands):
         with _interruptible():
             try:
                 begun = self._step("begin")
-                tested, untested = [list(map(str, begun[name])) for name in ("tested", "untested")]
+                tested, untested, tuned_before = _begun(begun)
                 log = self._log_of(tested, untested)
                 self._announce(log, tested)
                 found = loop.go_on(log, self, self._tell, longest_load(self._settings.seconds))
@@ -127,16 +128,15 @@ class _Run(loop.Hands):
                     self.back()
                 raise
         kept = log.record.end is not None and log.record.end.outcome == "kept"
-        reports = document.write(self._base, log.record, found, kept, tested, untested)
-        for line in words.block(log.record, found, kept, tested, untested):
+        ending = words.Ending(kept, tested, untested, tuned_before, self._reboot_required)
+        for line in words.block(log.record, found, ending):
             self._action.show(line)
+        reports = document.write(self._base, log.record, found, ending)
         return {
             "changed": kept,
-            "msg": words.summary(found, kept),
+            "msg": words.summary(found, ending),
             "verdict": found.as_dict(),
-            "kept": kept,
-            "tested": tested,
-            "untested": untested,
+            **ending._asdict(),
             "record": log.path,
             "reports": reports,
         }
@@ -155,10 +155,12 @@ class _Run(loop.Hands):
         busy = load_sample.busy(before, load_sample.ticks(host))
         return _answer({**found, **self._step("look", state=state), "load": ran._asdict()}, busy)
 
-    def keep(self) -> None:
+    def keep(self) -> bool:
         self._keeping = True
         with _undisturbed():
-            self._step("keep")
+            answer = self._step("keep")
+        self._reboot_required = answer.get("reboot_required") is True
+        return answer.get("kept") is True
 
     def back(self) -> None:
         with _undisturbed():
@@ -206,7 +208,9 @@ class _Run(loop.Hands):
         except NearmetalError as error:
             after = int(self._settings.abandon_after)
             hope = f"its timer does within {after} s" if after else "run the module prove with step: back"
-            raise NearmetalError(f"{why}; the host could not be taken back ({error}): {hope}") from None
+            if self._keeping and not self._options["only"]:
+                hope = "it may be tuned and have no timer: look with an audit"
+            raise NearmetalError(f"{why}; the host could not be taken back ({error}); {hope}") from None
         if self._keeping and not ended:
             raise NearmetalError(f"{why}; the host may be tuned already: look with an audit")
         record = f"{self._base}.jsonl"
@@ -254,6 +258,15 @@ def _settings(options: Mapping[str, Any]) -> Settings:
             f" {step:g} s with settling, so at least that is allowed, or 0"
         )
     return settings
+
+
+def _begun(answer: Mapping[str, Any]) -> Tuple[List[str], List[str], bool]:
+    """What is compared, what is left out, and whether nearmetal had tuned the host. Raises NearmetalError."""
+    tested, untested = answer.get("tested"), answer.get("untested")
+    if not isinstance(tested, list) or not isinstance(untested, list):
+        raise NearmetalError("the host's answer isn't one of this version of nearmetal")
+    names, left_out = ([clean.text(each, _LONGEST_SENTENCE) for each in found] for found in (tested, untested))
+    return names, left_out, answer.get("tuned_before") is True
 
 
 def _busiest(others: Any) -> str:

@@ -15,7 +15,8 @@ description:
     under a load of yours. The states are measured in pairs, and a seeded coin says which state of a pair is first.
   - The verdict is C(better), C(worse), C(same), C(unclear), C(capped), C(not_quiet) or C(unsafe). What O(keep) says is
     kept as M(nearmetal.ec2.tune) would; otherwise the host is left exactly as it was before.
-  - Only what runs is switched meanwhile. Settings that need a reboot are left out and listed.
+  - Only what runs is switched meanwhile. Settings that need a reboot are left out and listed; where the tuning is kept,
+    they are written with it, untested.
   - A run that is interrupted takes the host back. If it is killed, a timer on the host does, after O(abandon_after).
 options:
   command:
@@ -90,7 +91,8 @@ options:
   only:
     description:
       - Settings to compare, as C(concern.option), such as V(clocksource.source). Whatever else would be tuned stays as
-        it is. By default everything takes part.
+        it is, so the host is taken back whatever the verdict; M(nearmetal.ec2.tune) keeps what is better. By default
+        everything takes part.
     type: list
     elements: str
     default: []
@@ -174,6 +176,14 @@ verdict:
   returned: when the run came to a verdict
 kept:
   description: Whether the host is tuned now.
+  type: bool
+  returned: when the run came to a verdict
+tuned_before:
+  description: Whether nearmetal had tuned the host before the run, as it is again where nothing was kept.
+  type: bool
+  returned: when the run came to a verdict
+reboot_required:
+  description: Whether the tuning that was kept has settings that need a reboot.
   type: bool
   returned: when the run came to a verdict
 tested:

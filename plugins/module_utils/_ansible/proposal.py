@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, Mapping, Sequence
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.tuning import WANTED, Asked, asked
+from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.tuning import WANTED, asked
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import states
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import described
@@ -21,7 +21,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
 def begin(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     """Begin the experiment, and say what it compares. Raises NearmetalError."""
-    ask = _wanted(host, options).ask
+    ask = asked(host, _wanted(options)).ask
     knobs = options["only"]
     _demand_known(knobs)
     begun = states.begin(host, options["run"], ask, knobs, options["abandon_after"])
@@ -29,6 +29,7 @@ def begin(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     return {
         "tested": list(dict.fromkeys(f"{action.concern}.{action.knob}" for action in difference)),
         "untested": [f"{finding.concern}.{finding.knob}: {finding.reason}" for finding in begun.untested],
+        "tuned_before": bool(begun.experiment.earlier),
         "actions": [action.as_dict() for action in difference],
         "platform": begun.platform,
     }
@@ -45,21 +46,32 @@ def _demand_known(knobs: Sequence[str]) -> None:
 
 
 def keep(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
-    """End the experiment tuned, and do what `tune` does: the same values are kept for the next boot."""
-    chosen, ask = _wanted(host, options)
+    """End the experiment tuned, and do what `tune` does: the same values are kept for the next boot.
+
+    Where `only` some settings were compared, the host is taken back. Raises NearmetalError.
+    """
+    if options["only"]:  # `tune` would also set what was never compared
+        states.back(host, states.demand_running(host, options["run"]))
+        return {"kept": False, "reboot_required": False}
+    wanted = _wanted(options)
+    chosen, ask = asked(host, wanted)
+    conditions = Conditions(Origin(chosen.run), strict=wanted["strict"], roll_back_all=True)
     before = states.leave(host, options["run"])
     try:
-        done = run(host, ask, check=False, conditions=Conditions(origin=Origin(chosen.run)))
+        done = run(host, ask, check=False, conditions=conditions)
     except NearmetalError:
         states.back(host, before)
         raise
     result = described(done.facts, done.outcomes)
     if result["errors"]:
+        errors = "; ".join(f"{name}: {error}" for name, error in result["errors"].items())
+        if any(outcome.done for outcome in done.outcomes):  # the unit alone failed: the tuning is written
+            raise NearmetalError(f"the host is tuned, but its unit isn't in place: {errors}")
         states.back(host, before)
-        raise NearmetalError("; ".join(f"{name}: {error}" for name, error in result["errors"].items()))
-    return {"tuned": result["msg"], "reboot_required": result["reboot_required"]}
+        raise NearmetalError(errors)
+    return {"kept": True, "reboot_required": result["reboot_required"]}
 
 
-def _wanted(host: WritableHost, options: Mapping[str, Any]) -> Asked:
-    """What is proven: what `tune` would do with its options. Raises NearmetalError for a wrong one."""
-    return asked(host, validate("tune", WANTED, options["tune"]))
+def _wanted(options: Mapping[str, Any]) -> Dict[str, Any]:
+    """The options of `tune` that are proven, checked. Raises NearmetalError for a wrong one."""
+    return validate("tune", WANTED, options["tune"])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any, Dict, List, Sequence
+from typing import Any, Dict, List
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Record
@@ -18,9 +18,7 @@ SCHEMA = "nearmetal.ec2/prove"
 VERSION = 1
 
 
-def content(
-    record: Record, found: Verdict, kept: bool, tested: Sequence[str], untested: Sequence[str]
-) -> Dict[str, Any]:
+def content(record: Record, found: Verdict, ending: words.Ending) -> Dict[str, Any]:
     """The report as plain JSON data."""
     start = record.start
     return {
@@ -32,9 +30,11 @@ def content(
         "ended": record.measurements[-1].ended if record.measurements else start.began,
         "load": {"command": start.load, "on": start.load_on},
         "settings": start.settings._asdict(),
-        "tested": list(tested),
-        "not_tested": list(untested),
-        "kept": kept,
+        "tested": list(ending.tested),
+        "not_tested": list(ending.untested),
+        "kept": ending.kept,
+        "tuned_before": ending.tuned_before,
+        "reboot_required": ending.reboot_required,
         "verdict": found.as_dict(),
         "measurements": [
             {
@@ -48,13 +48,11 @@ def content(
     }
 
 
-def write(
-    base: str, record: Record, found: Verdict, kept: bool, tested: Sequence[str], untested: Sequence[str]
-) -> List[str]:
+def write(base: str, record: Record, found: Verdict, ending: words.Ending) -> List[str]:
     """Write `base`.json and `base`.md; the paths. Raises NearmetalError when one can't be written."""
     forms = {
-        f"{base}.json": json.dumps(content(record, found, kept, tested, untested), indent=1, allow_nan=False) + "\n",
-        f"{base}.md": words.markdown(record, found, kept, tested, untested),
+        f"{base}.json": json.dumps(content(record, found, ending), indent=1, allow_nan=False) + "\n",
+        f"{base}.md": words.markdown(record, found, ending),
     }
     for path, text in forms.items():
         try:

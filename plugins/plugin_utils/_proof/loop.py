@@ -39,8 +39,8 @@ class Hands(ABC):
         """Bring the host to the state, let it settle, and run the load once."""
 
     @abstractmethod
-    def keep(self) -> None:
-        """End the experiment with the host tuned."""
+    def keep(self) -> bool:
+        """End the experiment with the host tuned; False where only some settings were compared: as it was before."""
 
     @abstractmethod
     def back(self) -> None:
@@ -59,11 +59,12 @@ def go_on(log: Log, hands: Hands, tell: Callable[[Log, Measurement], None], limi
 
 def _decide(log: Log, hands: Hands) -> Verdict:
     found = verdict(log.record)
+    kept = False
     if found.keep:
-        hands.keep()
+        kept = hands.keep()
     else:
         hands.back()
-    log.append(End("kept" if found.keep else "restored", found.verdict, time.time()))
+    log.append(End("kept" if kept else "restored", found.verdict, time.time()))
     return found
 
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import List, Optional, Sequence
+from typing import List, NamedTuple, Optional, Sequence
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.guards import GUARDS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history import history_of
@@ -15,6 +15,16 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._words import clippe
 
 _SCOPE = "this load, this host, this hour"
 _LONGEST = 100  # characters of a command
+
+
+class Ending(NamedTuple):
+    """What was done to the host at the end of a run, and what it had compared."""
+
+    kept: bool
+    tested: Sequence[str]
+    untested: Sequence[str] = ()
+    tuned_before: bool = False  # by nearmetal, and so it is again where the tuning isn't kept
+    reboot_required: bool = False
 
 
 def progress(record: Record, busiest: str = "") -> str:
@@ -57,32 +67,42 @@ def _so_far(record: Record, last: Measurement, found: Verdict, busiest: str) -> 
     return f"; so far {_change(first)}, evidence {_evidence(first)}{left}"
 
 
-def block(record: Record, found: Verdict, kept: bool, tested: Sequence[str], untested: Sequence[str]) -> List[str]:
+def block(record: Record, found: Verdict, ending: Ending) -> List[str]:
     """The lines at the end of a run."""
-    lines = [f"PROVE  {record.start.host}  {headline(found, kept)}"]
+    lines = [f"PROVE  {record.start.host}  {headline(found, ending)}"]
     lines += [f"  {reason}" for reason in found.reasons]
     lines += [f"  {_named(metric)}  {_change(metric)}   evidence {_evidence(metric)}" for metric in found.metrics]
     lines += [f"  {line}" for line in _quality(found)]
     lines.append(f"  {_cost(record)}")
-    lines.append(f"  tested: {', '.join(tested)}")
-    if untested:
-        lines.append(f"  not tested: {clipped('; '.join(map(printable, untested)), 400)}")
+    lines.append(f"  tested: {', '.join(ending.tested)}")
+    if ending.untested:
+        listed = clipped("; ".join(map(printable, ending.untested)), 400)
+        lines.append(f"  {_left_out(ending)}: {listed}{'; needs a reboot' if ending.reboot_required else ''}")
     lines.append(f"  seed {found.seed}   {_SCOPE}")
     return lines
 
 
-def headline(found: Verdict, kept: bool) -> str:
+def headline(found: Verdict, ending: Ending) -> str:
     """The verdict and what was done."""
-    return f"{found.verdict.replace('_', ' ')}, {'kept' if kept else 'restored'}"
+    answer = found.verdict.replace("_", " ")
+    if ending.kept:
+        return f"{answer}, kept"
+    if found.keep:
+        return f"{answer}; tune keeps it"
+    return f"{answer}; tuned as before the run: restore takes it back" if ending.tuned_before else f"{answer}, restored"
 
 
-def summary(found: Verdict, kept: bool) -> str:
+def _left_out(ending: Ending) -> str:
+    return "written, untested" if ending.kept else "not tested"
+
+
+def summary(found: Verdict, ending: Ending) -> str:
     """The whole in one line: the figure that decided, or else what did."""
     said = found.reasons[0]
     if found.by_primary:
         first = found.metrics[0]
         said = f"{_named(first)} {_change(first)}, evidence {_evidence(first)}"
-    return f"{headline(found, kept)}: {said}"
+    return f"{headline(found, ending)}: {said}"
 
 
 def _named(metric: Comparison) -> str:
@@ -171,14 +191,16 @@ def duration(seconds: float) -> str:
     return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60:02d} min"
 
 
-def markdown(record: Record, found: Verdict, kept: bool, tested: Sequence[str], untested: Sequence[str]) -> str:
+def markdown(record: Record, found: Verdict, ending: Ending) -> str:
     """The report as Markdown, with every measurement."""
-    lines = [f"# Prove: {cell(record.start.host)}: {headline(found, kept)}", ""]
+    lines = [f"# Prove: {cell(record.start.host)}: {headline(found, ending)}", ""]
     lines += [f"{cell(reason)}.\n" for reason in found.reasons]
     lines += ["| figure | change | interval | evidence |", "|---|---|---|---|"]
     lines += [_row(metric) for metric in found.metrics]
     lines += ["", *(f"- {cell(line)}" for line in _quality(found)), f"- {cell(_cost(record))}"]
-    lines += [f"- tested: {cell(', '.join(tested))}", *(f"- not tested: {cell(each)}" for each in untested)]
+    lines += [f"- tested: {cell(', '.join(ending.tested))}"]
+    lines += [f"- {_left_out(ending)}: {cell(each)}" for each in ending.untested]
+    lines += ["- needs a reboot"] if ending.reboot_required else []
     lines += [f"- seed {found.seed}, nearmetal {cell(record.start.version)}; {_SCOPE}", ""]
     lines += ["| phase | pair | attempt | state | figures |", "|---|---|---|---|---|"]
     for each in record.measurements:

@@ -15,8 +15,9 @@ from typing import Any, Callable, Dict, List, Optional
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.action import prove as action
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
-from ansible_collections.nearmetal.ec2.plugins.modules import prove
+from ansible_collections.nearmetal.ec2.plugins.modules import prove, tune
 
+from tests.support.boot_trees import debian
 from tests.support.fake_kernel import CLOCK, FakeKernel
 from tests.support.hosts import files_of
 
@@ -24,7 +25,6 @@ Call = Callable[..., Dict[str, Any]]
 CURRENT = f"{CLOCK}/current_clocksource"
 OPTIONS: Dict[str, Any] = {
     "tune": {"concerns": {"clocksource": {"source": "tsc"}}},
-    "only": ["clocksource.source"],
     "settle": 0,
     "seconds": 1,
     "seed": 4711,
@@ -97,6 +97,31 @@ def test_what_is_better_is_kept(load_on: str, host: FakeKernel, play: Play) -> N
         assert play.steps.count("measure") == len(play.steps) - 2, "one call of the module for each measurement"
 
 
+def test_a_setting_that_is_better_alone_is_left_to_tune(host: FakeKernel, play: Play) -> None:
+    result = play(command=load(host, 120), only=["clocksource.source"])
+    assert (result["verdict"]["verdict"], result["kept"], result["changed"]) == ("better", False, False)
+    assert result["msg"].startswith("better; tune keeps it: ops in 1/s +20.0 % (")
+    assert (current(host), json.loads(Path(result["reports"][0]).read_text())["kept"]) == ("xen", False)
+
+
+def test_what_is_written_untested_is_named(tmp_path: Path, play: Play) -> None:
+    play._fake = host = debian(tmp_path / "debian")
+    somaxconn = f"{host.root}/proc/sys/net/core/somaxconn"
+    Path(somaxconn).write_text("4096\n")
+    both = {"concerns": {"clocksource": {"tsc_reliable": "enabled"}, "network_stack": {"somaxconn": 8192}}}
+    result = play(command=f"echo ops $(cat {somaxconn})", tune=both, abandon_after=0)
+    assert (result["kept"], result["reboot_required"]) == (True, True), result
+    assert any(line.startswith("  written, untested: clocksource.tsc_reliable: ") for line in play.said)
+    assert any(line.endswith("; needs a reboot") for line in play.said)
+
+
+def test_a_host_that_was_tuned_before_is_said_to_be_tuned(call: Call, host: FakeKernel, play: Play) -> None:
+    call(tune.main, host, **OPTIONS["tune"])
+    result = play(command=load(host, 80))
+    assert result["msg"].startswith("worse; tuned as before the run: restore takes it back: ops")
+    assert (current(host), result["changed"]) == ("tsc", False)
+
+
 @pytest.mark.parametrize(("tuned", "verdict"), [(80, "worse"), (100, "same")])
 def test_whatever_is_not_better_is_taken_back(tuned: int, verdict: str, host: FakeKernel, play: Play) -> None:
     result = play(command=load(host, tuned))
@@ -128,7 +153,7 @@ def test_a_host_that_is_lost_is_said_to_take_itself_back(host: FakeKernel, play:
     play.before_step = lambda number: {"unreachable": True, "msg": "no route to host"} if number > 8 else None
     result = play(command=load(host, 120))
     assert result["msg"] == (
-        "no route to host; the host could not be taken back (no route to host): its timer does within 900 s"
+        "no route to host; the host could not be taken back (no route to host); its timer does within 900 s"
     )
 
 
@@ -161,6 +186,16 @@ def test_a_tuning_of_which_nobody_knows_whether_it_was_kept_is_said(host: FakeKe
     result = play(command=load(host, 120))
     assert result["msg"] == "connection reset; the host may be tuned already: look with an audit"
     assert current(host) == "tsc"
+
+
+def test_a_host_that_is_lost_while_the_tuning_is_kept_is_not_promised_a_timer(host: FakeKernel, play: Play) -> None:
+    gone = {"unreachable": True, "msg": "connection reset"}
+    play.before_step = lambda _number: gone if "keep" in play.steps else None
+    result = play(command=load(host, 120))
+    assert result["msg"] == (
+        "connection reset; the host could not be taken back (connection reset); it may be tuned and have no timer: look"
+        " with an audit"
+    )
 
 
 def test_what_somebody_sets_meanwhile_makes_a_measurement_void(host: FakeKernel, play: Play) -> None:

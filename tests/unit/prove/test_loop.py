@@ -41,8 +41,9 @@ class Host(loop.Hands):
         more = self._change(len(self.states)) if self._change else {}
         return loop.Answer({**FINE, "seconds": seconds, **more}, sample, sample, switch_seconds=0.1)
 
-    def keep(self) -> None:
+    def keep(self) -> bool:
         self.ended = "kept"
+        return True
 
     def back(self) -> None:
         self.ended = "back"
@@ -74,7 +75,7 @@ def test_what_is_better_is_kept_and_what_is_worse_is_taken_back(
     read = log.lines.read((tmp_path / "run.jsonl").read_bytes())
     assert read == record.record
     assert read.end is not None
-    lines = words.block(read, found, ended == "kept", ["a.b"], [])
+    lines = words.block(read, found, words.Ending(ended == "kept", ["a.b"]))
     assert lines[0] == f"PROVE  db-1  {verdict}, {'kept' if ended == 'kept' else 'restored'}"
     assert "(20:1 is needed)" in "\n".join(lines)
     assert "  40 pairs could show " in "\n".join(lines), "not what this run of fewer pairs could"
@@ -177,7 +178,8 @@ def test_an_answer_that_is_none_is_refused(answer: Mapping[str, Any], tmp_path: 
 def test_the_report_has_every_measurement_and_no_markup_of_others(tmp_path: Path) -> None:
     record = begin(tmp_path)
     found = go_on(record, Host(0.1))
-    paths = document.write(str(tmp_path / "run"), record.record, found, True, ["a.b"], ["c.d: <script>|needs a reboot"])
+    ending = words.Ending(True, ["a.b"], ["c.d: <script>|needs a reboot"])
+    paths = document.write(str(tmp_path / "run"), record.record, found, ending)
     assert [Path(path).name for path in paths] == ["run.json", "run.md"]
     content = json.loads(Path(paths[0]).read_text())
     assert (content["schema"], content["version"], content["host"]) == ("nearmetal.ec2/prove", 1, "db-1")
