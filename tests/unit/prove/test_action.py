@@ -100,7 +100,7 @@ def test_what_is_better_is_kept(load_on: str, host: FakeKernel, play: Play) -> N
 def test_a_setting_that_is_better_alone_is_left_to_tune(host: FakeKernel, play: Play) -> None:
     result = play(command=load(host, 120), only=["clocksource.source"])
     assert (result["verdict"]["verdict"], result["kept"], result["changed"]) == ("better", False, False)
-    assert result["msg"].startswith("better; tune keeps it: ops in 1/s +20.0 % (")
+    assert result["msg"].startswith("better; tune keeps it: ops in 1/s (larger is better) +20.0 % (")
     assert (current(host), json.loads(Path(result["reports"][0]).read_text())["kept"]) == ("xen", False)
 
 

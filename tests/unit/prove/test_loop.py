@@ -21,6 +21,9 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import docume
 FINE: Mapping[str, Any] = {"code": 0, "output": "", "message": "", "seconds": 1.0, "cpu_seconds": 0.9, "end": ""}
 
 
+TAKEN_BACK = words.Ending(False, ["a.b"])
+
+
 class Host(loop.Hands):
     """A host whose load takes a second, `gain` less of it when tuned."""
 
@@ -79,7 +82,7 @@ def test_what_is_better_is_kept_and_what_is_worse_is_taken_back(
     assert lines[0] == f"PROVE  db-1  {verdict}, {'kept' if ended == 'kept' else 'restored'}"
     assert "(20:1 is needed)" in "\n".join(lines)
     assert "  40 pairs could show " in "\n".join(lines), "not what this run of fewer pairs could"
-    said = words.summary(found, ended == "kept")
+    said = words.summary(found, words.Ending(ended == "kept", ["a.b"]))
     assert said.startswith(f"{lines[0][len('PROVE  db-1  ') :]}: time in s (smaller is better) ")
 
 
@@ -87,9 +90,9 @@ def test_without_a_difference_nothing_is_kept(tmp_path: Path) -> None:
     host = Host(0.0, noise=0.05)
     found = go_on(begin(tmp_path, pairs=6), host)
     assert (found.verdict, host.ended) == ("unclear", "back")
-    assert words.summary(found, False) == ("unclear, restored: 6 pairs, as many as allowed, don't decide about time"), (
-        "what the figures say isn't what decided"
-    )
+    assert words.summary(found, TAKEN_BACK) == (
+        "unclear, restored: 6 pairs, as many as allowed, don't decide about time"
+    ), "what the figures say isn't what decided"
 
 
 def test_a_gain_that_something_else_outweighs_is_not_what_the_message_says(tmp_path: Path) -> None:
@@ -100,7 +103,7 @@ def test_a_gain_that_something_else_outweighs_is_not_what_the_message_says(tmp_p
     host = Host(0.0, change=change)
     found = go_on(begin(tmp_path), host)
     assert (found.verdict, host.ended) == ("worse", "back")
-    assert words.summary(found, False) == "worse, restored: p99 became worse"
+    assert words.summary(found, TAKEN_BACK) == "worse, restored: p99 became worse"
 
 
 @pytest.mark.parametrize("killed_at", [1, 4, 10, 11])
