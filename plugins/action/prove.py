@@ -24,10 +24,11 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Nearme
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import load_sample
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import validate
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.lines import MOST_TEXTS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Measurement, Start
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import Settings, settings_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import sentence
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import printable, sentence
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils import _plays as plays
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import document, loop, words
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import log as record_log
@@ -35,6 +36,7 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import clean
 
 _MODULE = "nearmetal.ec2.prove"
 _LONGEST_SENTENCE = 1000  # characters of what a host says of a setting
+_LONGEST_SWITCH = 1e6  # seconds: what takes longer was never waited for
 _ANSWER_SECONDS = 30  # that one answer may take beside settling and the load
 _UNSAFE_IN_A_NAME = re.compile(r"[^A-Za-z0-9_.-]")
 
@@ -264,8 +266,10 @@ def _begun(answer: Mapping[str, Any]) -> Tuple[List[str], List[str], bool]:
     """What is compared, what is left out, and whether nearmetal had tuned the host. Raises NearmetalError."""
     tested, untested = answer.get("tested"), answer.get("untested")
     if not isinstance(tested, list) or not isinstance(untested, list):
-        raise NearmetalError("the host's answer isn't one of this version of nearmetal")
-    names, left_out = ([clean.text(each, _LONGEST_SENTENCE) for each in found] for found in (tested, untested))
+        raise NearmetalError(loop.STRANGE)
+    names, left_out = (
+        [printable(clean.text(each, _LONGEST_SENTENCE)) for each in found[:MOST_TEXTS]] for found in (tested, untested)
+    )
     return names, left_out, answer.get("tuned_before") is True
 
 
@@ -276,13 +280,15 @@ def _busiest(others: Any) -> str:
 
 
 def _answer(found: Mapping[str, Any], busy: Optional[float] = None) -> loop.Answer:
-    ran, lost, switched = found.get("load"), found.get("taken_back"), found.get("switch_seconds")
+    ran, lost, switched = found.get("load"), found.get("taken_back"), found.get("switch_seconds", 0.0)
+    if isinstance(switched, bool) or not isinstance(switched, (int, float)) or not 0 <= switched <= _LONGEST_SWITCH:
+        raise NearmetalError(loop.STRANGE)
     return loop.Answer(
         load=ran if isinstance(ran, dict) else {},
         before=found.get("before"),
         after=found.get("after"),
         taken_back=tuple(map(str, lost)) if isinstance(lost, list) else (),
-        switch_seconds=float(switched) if isinstance(switched, (int, float)) else 0.0,
+        switch_seconds=float(switched),
         generator_busy=busy,
     )
 

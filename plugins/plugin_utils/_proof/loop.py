@@ -18,14 +18,15 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._words import clippe
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof.log import Log
 
 _LONGEST = 1000  # characters of an error in the record
+STRANGE = "the host's answer isn't one of this version of nearmetal"
 
 
 class Answer(NamedTuple):
     """What a host answered to one measurement; untrusted."""
 
     load: Mapping[str, Any]
-    before: Optional[Mapping[str, Any]]
-    after: Optional[Mapping[str, Any]]
+    before: Any
+    after: Any
     taken_back: Tuple[str, ...] = ()
     switch_seconds: float = 0.0
     generator_busy: Optional[float] = None
@@ -112,11 +113,13 @@ def _metrics(load: Mapping[str, Any], limit: float) -> "Tuple[Tuple[metrics.Metr
         return (), sentence(str(error))
 
 
-def _sample(raw: Optional[Mapping[str, Any]]) -> Optional[Sample]:
+def _sample(raw: Any) -> Optional[Sample]:
     """The sample as it came: the record checks it before it is written."""
     if raw is None:
         return None
+    if not isinstance(raw, Mapping):
+        raise NearmetalError(STRANGE)
     unknown: List[str] = [name for name in raw if name not in Sample._fields]
     if unknown or "boot_id" not in raw or "host_seconds" not in raw:
-        raise NearmetalError("the host's answer isn't one of this version of nearmetal")
+        raise NearmetalError(STRANGE)
     return Sample(**{str(name): value for name, value in raw.items()})

@@ -198,6 +198,52 @@ def test_a_host_that_is_lost_while_the_tuning_is_kept_is_not_promised_a_timer(ho
     )
 
 
+FINE: Dict[str, Any] = {"load": {"code": 0, "output": "ops 1 1/s", "end": ""}, "switch_seconds": 0.1}
+
+
+@pytest.mark.parametrize(
+    ("number", "answer"),
+    [
+        (1, {}),
+        (1, {"tested": 5, "untested": []}),
+        (1, {"tested": ["a.b"], "untested": {"c.d": 1}}),
+        (2, {**FINE, "before": 5}),
+        (2, {**FINE, "after": ["boot_id", "host_seconds"]}),
+        (2, {**FINE, "switch_seconds": 10**400}),
+        (2, {**FINE, "switch_seconds": float("nan")}),
+        (2, {**FINE, "switch_seconds": -1}),
+    ],
+)
+def test_an_answer_that_is_none_ends_the_run_in_one_sentence(
+    number: int, answer: Dict[str, Any], host: FakeKernel, play: Play
+) -> None:
+    def strange(at: int) -> Optional[Dict[str, Any]]:
+        if at != number:
+            return None
+        play._call(prove.main, host, **play.arguments)
+        return {"answer": answer}
+
+    play.before_step = strange
+    result = play(command="true")
+    assert result["msg"].startswith("the host's answer "), result
+    assert ": the host is as it was before" in result["msg"]
+    assert current(host) == "xen"
+
+
+def test_a_reason_that_no_terminal_shows_is_recorded_all_the_same(host: FakeKernel, play: Play) -> None:
+    def strange(at: int) -> Optional[Dict[str, Any]]:
+        if at != 1:
+            return None
+        play._call(prove.main, host, **play.arguments)
+        return {"answer": {"tested": ["clocksource.source"], "untested": ["c.d:\u00a0waits\x1b[31m" + "x" * 5000]}}
+
+    play.before_step = strange
+    result = play(command=load(host, 120))
+    assert result.get("verdict", {}).get("verdict") == "better", result
+    assert result["untested"][0].startswith("c.d: waitsxxx")
+    assert len(result["untested"][0]) == 1000
+
+
 def test_what_somebody_sets_meanwhile_makes_a_measurement_void(host: FakeKernel, play: Play) -> None:
     path = f"{host.root}{CURRENT}"
     result = play(command=f"echo hpet > {path}; echo ops 100 1/s")
