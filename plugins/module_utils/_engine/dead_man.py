@@ -39,7 +39,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored impor
     stored_of,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import json_text
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Value
 from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
 
 NAME = "nearmetal-dead-man"
@@ -225,23 +225,33 @@ def fire(host: WritableHost) -> List[str]:
             disarm(host)
             return []
         exchanged = [action for action, device in zip(armed.actions, armed.devices) if _exchanged(host, action, device)]
-        changed = [action for action in armed.actions if action not in exchanged and _changed(host, action)]
-        if exchanged or changed:
-            platform = observe(host, ("platform",)).platform
-            journal = Journal(host, platform.instance_id if platform else None)
-            # First, so that the unit doesn't set it again in between.
-            stored = StoredWanted(host)
-            if not stored.damage:  # from which the unit plans nothing
-                _want_again(stored, armed, {action.concern for action in (*exchanged, *changed)})
-            if not journal.damage:
-                journal.keep(armed.entries)  # which the run has forgotten where it brought back originals
-            trouble = roll_back(host, changed)
-            if trouble:
-                raise NearmetalError(f"the dead-man timer could not put everything back: {trouble}")
-            if not journal.damage:
-                journal.settle([replace(action, after=action.before) for action in changed])
+        there = [action for action in armed.actions if action not in exchanged and not _detached(host, action)]
+        changed = [action for action in there if _now(host, action) != action.before]
+        trouble = roll_back(host, changed)  # before all that a full disk refuses; no other run gets in between
+        failures = [f"could not put everything back: {trouble}"] if trouble else []
+        try:
+            _record(host, armed, [] if trouble else there)
+        except NearmetalError as error:
+            failures.append(f"could not record what is as before again: {error}")
+        if failures:
+            raise NearmetalError(f"the dead-man timer {' and '.join(failures)}")
         disarm(host)
         return [*(_put_back(action) for action in changed), *(_left(host, action) for action in exchanged)]
+
+
+def _record(host: WritableHost, armed: _Armed, back: Sequence[Action]) -> None:
+    """Store again what was wanted and known before the run; the places of `back` are as they were then.
+
+    Also where this try changed nothing: an earlier one may have come no further.
+    """
+    stored = StoredWanted(host)
+    if not stored.damage:  # from which the unit plans nothing
+        _want_again(stored, armed, {action.concern for action in armed.actions})
+    platform = observe(host, ("platform",)).platform
+    journal = Journal(host, platform.instance_id if platform else None)
+    if not journal.damage:
+        journal.keep(armed.entries)  # which the run has forgotten where it brought back originals
+        journal.settle([replace(action, after=action.before) for action in back])
 
 
 def _put_back(action: Action) -> str:
@@ -264,9 +274,12 @@ def _as_data(stored: Optional[Stored]) -> Any:
     return as_data(stored) if stored and not stored.damage else None
 
 
-def _changed(host: WritableHost, action: Action) -> bool:
-    lever = lever_of(action.what)
-    return not detached(lever, host, action.where) and lever.read(host, action.where) != action.before
+def _detached(host: WritableHost, action: Action) -> bool:
+    return detached(lever_of(action.what), host, action.where)
+
+
+def _now(host: WritableHost, action: Action) -> Value:
+    return lever_of(action.what).read(host, action.where)
 
 
 def _want_again(stored: StoredWanted, armed: _Armed, concerns: Iterable[str]) -> None:

@@ -152,6 +152,59 @@ def test_a_damaged_memory_keeps_no_host_cut_off(host: Systemd, call: Call, path:
 
 
 @pytest.mark.usefixtures("cutting")
+@pytest.mark.parametrize("source", ["hpet", "xen"])  # the second is the original: the run forgets what it was
+@pytest.mark.parametrize("calls", [["replace_file"], ["replace_file", "remove_file"]], ids=["full", "read-only"])
+def test_a_disk_that_takes_no_record_keeps_no_host_cut_off(
+    host: Systemd, call: Call, calls: "list[str]", source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_where: Any, name: str, *_rest: Any, **_more: Any) -> None:
+        raise NearmetalError(f"{name}: the file system takes nothing")
+
+    tuned(call, host, "tsc")
+    assert call(confirm.main, host)["changed"]
+    assert tuned(call, host, source)["confirm_within"] == 90
+    with monkeypatch.context() as patched:
+        for name in calls:
+            patched.setattr(store, name, refuse)
+        for _try in range(2):
+            assert command(["dead-man"], host) == 1
+            assert (current(host), len(traces(host)), source_wanted(host)) == ("tsc", 3, source)
+    assert command(["dead-man"], host) == 0
+    assert (current(host), traces(host), source_wanted(host)) == ("tsc", [], "tsc")
+    assert not call(restore.main, host).get("failed")
+    assert current(host) == "xen"
+
+
+@pytest.mark.usefixtures("cutting")
+@pytest.mark.parametrize("path", ["var/lib/nearmetal/journal.json", WANTED])
+def test_a_memory_of_a_newer_version_keeps_no_host_cut_off(
+    host: Systemd, call: Call, path: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tuned(call, host, "tsc")
+    place = Path(host.root) / path
+    memory = place.read_text()
+    place.write_text(json.dumps({**json.loads(memory), "version": 99}))
+    capsys.readouterr()
+    assert command(["dead-man"], host) == 1
+    assert (current(host), len(traces(host))) == ("xen", 3)
+    said = capsys.readouterr().err
+    assert "is as before again" in said
+    assert f"/{path} has version 99" in said
+    place.write_text(memory)
+    assert command(["dead-man"], host) == 0
+    assert (current(host), traces(host), source_wanted(host)) == ("xen", [], None)
+    assert "clock.current" not in (Path(host.root) / "var/lib/nearmetal/journal.json").read_text()
+
+
+@pytest.mark.usefixtures("cutting")
+def test_what_nobody_confirmed_is_not_wanted_although_somebody_took_it_back(host: Systemd, call: Call) -> None:
+    tuned(call, host, "tsc")
+    host.write_value(CURRENT, "xen")
+    assert command(["dead-man"], host) == 0
+    assert (current(host), traces(host), source_wanted(host)) == ("xen", [], None)
+
+
+@pytest.mark.usefixtures("cutting")
 @pytest.mark.parametrize("path", [dead_man.AGENT, dead_man.ARMED])
 def test_a_full_file_system_leaves_nothing(
     host: Systemd, call: Call, path: str, monkeypatch: pytest.MonkeyPatch
