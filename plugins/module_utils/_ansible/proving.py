@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import load, states
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import load, running, states
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import load_sample
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import Spec
@@ -76,7 +76,7 @@ def _measure(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
 
 def _compared(
     host: WritableHost,
-    found: states.Experiment,
+    found: running.Experiment,
     options: Mapping[str, Any],
     before: load_sample.Sample,
     after: load_sample.Sample,
@@ -92,11 +92,11 @@ def _compared(
 
 def _look(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     """After a load that ran elsewhere."""
-    found = states.demand_running(host, options["run"])
+    found = running.demand_running(host, options["run"])
     return {"after": load_sample.observe(host).as_dict(None), **_in_force(host, found, options)}
 
 
-def _in_force(host: WritableHost, found: states.Experiment, options: Mapping[str, Any]) -> Dict[str, Any]:
+def _in_force(host: WritableHost, found: running.Experiment, options: Mapping[str, Any]) -> Dict[str, Any]:
     return {"taken_back": states.taken_back(host, found, options["state"])}
 
 
@@ -113,7 +113,7 @@ def _back(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
 
 def _goes_on(host: WritableHost, options: Mapping[str, Any]) -> bool:
     """Whether the experiment still runs: what takes it back removes its file."""
-    return host.exists(states.RUNNING)
+    return host.exists(running.RUNNING)
 
 
 _STEPS: Mapping[str, Callable[[WritableHost, Mapping[str, Any]], Dict[str, Any]]] = {

@@ -15,8 +15,15 @@ from typing import Callable, Dict, List, Sequence, Tuple, Type
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import dead_man, ending
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.apply import apply, obstacles, roll_back
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import switching
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.learnt_type import with_learnt_type
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Request, Tune, domains, plan_all
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import (
+    Request,
+    Restore,
+    Tune,
+    domains,
+    plan_all,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.restore import plan_restore
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Known, Origin, Outcome, Session
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.together import Together, split
@@ -105,6 +112,10 @@ def run(host: WritableHost, ask: Ask, check: bool, conditions: Conditions = PLAI
                 "prove compares two states of this host, so nothing else tunes it: wait for its end, or end it with"
                 " the module prove and step: back"
             )
+        restored = {request.name for request in planned.requests if isinstance(request, Restore)}
+        if host.exists(EXPERIMENT) and restored:
+            switching.give_way(host, restored)
+            planned = _plan(kind(host, conditions.origin), ask, conditions)
         return _carry_out(planned, conditions.roll_back_all)
 
 

@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 from pathlib import Path
-from typing import Any, Callable, Dict
+from typing import Any, Callable, Dict, List, Optional, Set
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
@@ -15,6 +16,7 @@ from ansible_collections.nearmetal.ec2.plugins.modules import prove, restore, tu
 
 from tests.support.boot_trees import debian
 from tests.support.fake_kernel import CLOCK, FakeKernel
+from tests.support.fresh_host import fresh
 from tests.support.hosts import files_of
 
 Call = Callable[..., Dict[str, Any]]
@@ -22,11 +24,34 @@ CURRENT = f"{CLOCK}/current_clocksource"
 WANTED = {"concerns": {"clocksource": {"source": "tsc"}}}
 STATE = "/run/nearmetal/prove.json"
 JOURNAL = "var/lib/nearmetal/journal.json"
+THP = "/sys/kernel/mm/transparent_hugepage/enabled"
+PAGES = {"concerns": {"hugepages": {"thp": "never"}}}
+DISKS = {"block_storage": {"read_ahead_kb": 64, "method": "runtime"}}
+BOTH = {"concerns": {**PAGES["concerns"], **DISKS}}
 
 
 @pytest.fixture
 def host(tmp_path: Path) -> FakeKernel:
     return FakeKernel(tmp_path, files_of("xen_hvm"))
+
+
+@pytest.fixture
+def big(tmp_path: Path) -> FakeKernel:
+    return fresh(tmp_path / "big", "nitro_big")
+
+
+def thp(host: FakeKernel) -> str:
+    return (Path(host.root) / THP.lstrip("/")).read_text().split("[")[1].split("]")[0]
+
+
+def read_ahead(host: FakeKernel) -> Set[str]:
+    """Of all disks that a device carries."""
+    return {place.read_text().strip() for place in Path(host.root).glob("sys/block/nvme*/queue/read_ahead_kb")}
+
+
+def detach(host: FakeKernel) -> None:
+    """The last disk leaves."""
+    host.replug({path: text for path, text in host.hardware.items() if "nvme2n1" not in path and "00:1f.0" not in path})
 
 
 def current(host: FakeKernel) -> str:
@@ -147,11 +172,153 @@ def test_a_load_whose_experiment_ends_is_ended(host: FakeKernel, steps: Steps) -
     assert load["seconds"] < 30
 
 
-def test_restore_takes_back_in_the_middle(host: FakeKernel, steps: Steps, call: Call) -> None:
+@pytest.mark.parametrize("named", [{}, {"concerns": ["clocksource"]}])
+@pytest.mark.parametrize("tuned_before", [False, True])
+def test_restore_in_the_middle_ends_the_experiment(
+    host: FakeKernel, steps: Steps, call: Call, tuned_before: bool, named: Dict[str, Any]
+) -> None:
+    before = files(host)
+    if tuned_before:
+        call(tune.main, host, **WANTED)
     steps("begin")
     steps("measure", state="tuned")
-    call(restore.main, host)
+    host.written.clear()
+    assert not call(restore.main, host, **named).get("failed")
+    assert [text.strip() for path, text in host.written if path == CURRENT] == ["xen"]
     assert current(host) == "xen"
+    assert "somebody restored the host" in steps("measure", state="tuned")["msg"]
+    assert steps("back")["answer"] == {"ended": False}
+    assert command(["abandoned"], host) == 0
+    assert current(host) == "xen"
+    assert files(host) == before
+
+
+def test_restore_of_another_concern_in_the_middle_sets_again_what_was_tuned_before(big: FakeKernel, call: Call) -> None:
+    call(tune.main, big, **PAGES)
+    before = files(big)
+    call(tune.main, big, concerns=DISKS)
+    Steps(call, big)("begin", tune=BOTH)
+    assert thp(big) == "madvise"
+    call(restore.main, big, concerns=["block_storage"])
+    assert (thp(big), read_ahead(big)) == ("never", {"128"})
+    assert files(big) == before
+
+
+def test_restore_goes_on_where_the_experiment_cannot_be_taken_back(big: FakeKernel, call: Call) -> None:
+    call(tune.main, big, concerns=DISKS)
+    steps = Steps(call, big)
+    steps("begin", tune=BOTH)
+    steps("measure", state="tuned")
+    big.moods[THP] = "EINVAL"
+    assert call(restore.main, big)["failed"]
+    assert (thp(big), read_ahead(big)) == ("never", {"128"})
+    assert steps("measure", state="tuned")["failed"], "nothing is tuned any more"
+    assert command(["abandoned"], big) == 1
+    assert read_ahead(big) == {"128"}, "nor is what was tuned before"
+    del big.moods[THP]
+    assert not call(restore.main, big).get("failed")
+    assert thp(big) == "madvise"
+
+
+class Recorder(FakeKernel):
+    """A host that says of each file of the kernel that is read or written whether the lock is held then."""
+
+    free: List[str]
+
+    def _bytes(self, path: str, limit: int, records: bool) -> Optional[bytes]:
+        self._look(path)
+        return super()._bytes(path, limit, records)
+
+    def write_value(self, path: str, text: str) -> None:
+        self._look(path)
+        super().write_value(path, text)
+
+    def _look(self, path: str) -> None:
+        lock = Path(self.root) / "run/nearmetal/lock"
+        if path != CURRENT or not hasattr(self, "free"):
+            return
+        if not lock.exists():
+            self.free.append(path)
+            return
+        with lock.open() as stream:
+            try:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                return
+        self.free.append(path)
+
+
+def test_a_run_that_begins_lets_nobody_between_its_look_and_its_last_word(tmp_path: Path, call: Call) -> None:
+    host = Recorder(tmp_path, files_of("xen_hvm"))
+    call(tune.main, host, **WANTED)
+    host.free = []
+    assert Steps(call, host)("begin")["answer"]["tested"] == ["clocksource.source"]
+    assert host.free == []
+
+
+def test_only_what_this_run_tunes_takes_part(big: FakeKernel, call: Call) -> None:
+    call(tune.main, big, **PAGES)
+    steps = Steps(call, big)
+    steps("begin", tune={"concerns": DISKS})
+    assert thp(big) == "never", "another run wanted it, and this one leaves it as it is"
+    steps("measure", state="tuned")
+    assert steps("keep")["changed"]
+    assert (thp(big), read_ahead(big)) == ("never", {"64"})
+    call(restore.main, big)
+    assert (thp(big), read_ahead(big)) == ("madvise", {"128"})
+
+
+def test_a_place_that_refuses_keeps_no_other_concern_tuned(big: FakeKernel, call: Call) -> None:
+    call(tune.main, big, concerns={"block_storage": {**DISKS["block_storage"], "read_ahead_kb": 32}})
+    before = files(big)
+    steps = Steps(call, big)
+    steps("begin", tune=BOTH)
+    steps("measure", state="tuned")
+    assert (thp(big), read_ahead(big)) == ("never", {"64"})
+    big.moods[THP] = "EINVAL"
+    assert steps("back")["failed"]
+    assert (thp(big), read_ahead(big)) == ("never", {"32"})
+    big.written.clear()
+    assert command(["abandoned"], big) == 1
+    assert big.written == [], "what is back isn't written at each try"
+    assert (Path(big.root) / STATE.lstrip("/")).exists()
+    del big.moods[THP]
+    assert steps("back")["answer"] == {"ended": True}
+    assert thp(big) == "madvise"
+    assert files(big) == before
+
+
+def test_without_its_journal_a_host_is_not_said_to_be_as_before(host: FakeKernel, steps: Steps) -> None:
+    steps("begin")
+    steps("measure", state="tuned")
+    path = Path(host.root) / JOURNAL
+    whole = path.read_text()
+    path.write_text(whole[: len(whole) // 2])
+    failed = steps("back")
+    assert failed["failed"]
+    assert "journal" in failed["msg"]
+    assert (Path(host.root) / STATE.lstrip("/")).exists()
+    path.write_text(whole)
+    assert steps("back")["answer"] == {"ended": True}
+    assert current(host) == "xen"
+
+
+@pytest.mark.parametrize("when", ["before", "during"])
+def test_a_disk_that_leaves_does_not_keep_the_others_from_their_way_back(
+    big: FakeKernel, call: Call, when: str
+) -> None:
+    call(tune.main, big, **BOTH)
+    steps = Steps(call, big)
+    if when == "before":
+        detach(big)
+    assert steps("begin", tune=BOTH)["answer"]["tested"] == ["hugepages.thp", "block_storage.read_ahead_kb"]
+    steps("measure", state="tuned")
+    if when == "during":
+        detach(big)
+    assert steps("back")["answer"] == {"ended": True}
+    assert (thp(big), read_ahead(big)) == ("never", {"64"})
+    call(restore.main, big)
+    assert (thp(big), read_ahead(big)) == ("madvise", {"128"})
 
 
 def test_nobody_else_tunes_in_the_middle(host: FakeKernel, steps: Steps, call: Call) -> None:

@@ -1,0 +1,84 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What runs: one file in /run says that two states of this host are compared. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any, Dict, Optional, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import EXPERIMENT
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import json_text
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action
+
+RUNNING = EXPERIMENT  # the file that says what runs
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What is compared on this host, and how to take it back."""
+
+    run: str  # the controller's name of the run
+    boot_id: str
+    concerns: Tuple[str, ...]
+    knobs: Tuple[str, ...]  # `concern.option`; empty: all of the concerns
+    abandon_after: int  # seconds without a step; 0: no timer
+    python: str = ""
+    owned: Tuple[str, ...] = ()  # `concern.option` of what `tune` leaves to another owner
+    difference: Tuple[Action, ...] = ()  # from untuned to tuned
+    earlier: Tuple[Action, ...] = ()  # from untuned to what nearmetal had set before the experiment
+    order: Tuple[Tuple[str, str], ...] = ()  # the places of the journal, as they stood in it
+    ending: bool = False  # only taking it back is left
+
+    def selects(self, concern: str, knob: str) -> bool:
+        """Whether the knob takes part."""
+        name = f"{concern}.{knob}"
+        return concern in self.concerns and name not in self.owned and (not self.knobs or name in self.knobs)
+
+
+def demand_running(host: WritableHost, run_id: str) -> Experiment:
+    """The experiment of this run. Raises NearmetalError when the host was taken back meanwhile."""
+    experiment = running(host)
+    if experiment is None or experiment.run != run_id or experiment.ending:
+        raise NearmetalError(
+            "the experiment ended on the host: its timer or a person took it back, somebody restored the host, or it"
+            " was rebooted"
+        )
+    return experiment
+
+
+def running(host: WritableHost) -> Optional[Experiment]:
+    """The experiment of this boot, checked like any input; None for none. Raises NearmetalError."""
+    data = store.read_file(host, RUNNING)
+    if data is None:
+        return None
+    try:
+        raw = json_text.parse(data.decode("utf-8"))
+        fields: Dict[str, Any] = {name: tuple(map(str, raw[name])) for name in ("concerns", "knobs", "owned")}
+        fields.update({name: tuple(map(_action, raw[name])) for name in ("difference", "earlier")})
+        fields.update({name: str(raw[name]) for name in ("run", "boot_id", "python")})
+        fields["order"] = tuple((str(what), str(where)) for what, where in raw["order"])
+        experiment = Experiment(abandon_after=int(raw["abandon_after"]), ending=bool(raw["ending"]), **fields)
+        return experiment if experiment.boot_id == host.boot_id() else None
+    except (ValueError, KeyError, TypeError, AttributeError, NearmetalError) as error:
+        reason = (str(error).splitlines() or ["nothing in it"])[0][:200]
+        raise NearmetalError(
+            f"{RUNNING} isn't what prove wrote ({reason}): remove it, and run restore, which brings the originals back"
+        ) from None
+
+
+def write(host: WritableHost, experiment: Experiment) -> None:
+    """Say that this experiment runs."""
+    store.replace_file(host, RUNNING, json.dumps(asdict(experiment)).encode(), mode=0o600, folder_mode=0o755)
+
+
+def _action(raw: Any) -> Action:
+    action = Action(**raw)
+    lever_of(action.what).check(action.where, action.after)
+    return action

@@ -1,0 +1,140 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Setting the states of an experiment, through the journal, one concern after the other. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from typing import AbstractSet, Dict, List, Mapping, Sequence, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.apply import apply
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import timer
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.running import Experiment, running, write
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.restore import plan_restore, set_elsewhere
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Damaged, NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import observe
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import detached
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.entry import Entry
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal import Journal
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action
+
+
+def earlier(host: WritableHost, experiment: Experiment) -> Tuple[Action, ...]:
+    """What brings an untuned host back to what nearmetal had set before."""
+    found = []
+    for entry in _entries(journal_of(host), experiment):
+        lever = lever_of(entry.what)
+        if detached(lever, host, entry.where):
+            continue
+        now = lever.read(host, entry.where)
+        lever.check(entry.where, now)
+        reason = "as it was before the experiment"
+        found.append(Action(entry.concern, entry.knob, entry.what, None, now, reason, "journal", entry.where))
+    return tuple(found)
+
+
+def untune(host: WritableHost, experiment: Experiment) -> None:
+    """Bring back the originals of the knobs that take part. Raises NearmetalError, after all that can be is back."""
+    _demand_none(_untune(host, experiment))
+
+
+def tune(host: WritableHost, experiment: Experiment) -> None:
+    """Set what `tune` would. Raises NearmetalError."""
+    _demand_none(_set(host, experiment.difference))
+
+
+def put_back(host: WritableHost, experiment: Experiment) -> None:
+    """As it was before; then nothing waits any more. The caller holds the lock.
+
+    Raises NearmetalError, after all that can be is back: then only the rest is tried again, and nothing else goes on.
+    """
+    failed = _untune(host, experiment)
+    values = [action for action in experiment.earlier if action.concern not in failed]
+    failed.update(_set(host, values))
+    if failed:
+        left = tuple(action for action in experiment.earlier if action.concern in failed)
+        write(host, replace(experiment, concerns=tuple(failed), earlier=left, ending=True))
+    _demand_none(failed)
+    journal, places = journal_of(host), experiment.order
+    entries = journal.entries()
+    ordered = sorted(entries, key=lambda entry: places.index(entry.key) if entry.key in places else len(places))
+    if ordered != entries:
+        journal.reset(ordered)
+    timer.disarm(host)
+
+
+def give_way(host: WritableHost, concerns: AbstractSet[str]) -> None:
+    """End an experiment because somebody restores these concerns, which aren't tuned again. The caller holds the lock.
+
+    What stands in the way of it is no reason not to restore: whatever is left then is tried again by the timer.
+    """
+    with suppress(NearmetalError):
+        experiment = running(host)
+        if experiment is not None:
+            others = tuple(action for action in experiment.earlier if action.concern not in concerns)
+            put_back(host, replace(experiment, earlier=others))
+
+
+def journal_of(host: WritableHost) -> Journal:
+    """The journal of the host. Raises Damaged: without it nobody knows the way back."""
+    platform = observe(host, ("platform",)).platform
+    journal = Journal(host, platform.instance_id if platform else None)
+    if journal.damage:
+        raise Damaged(journal.damage)
+    return journal
+
+
+def _untune(host: WritableHost, experiment: Experiment) -> Dict[str, str]:
+    """Bring back one concern after the other, the last one set first; by concern why it could not be."""
+    journal, failed = journal_of(host), {}
+    for concern in journal.concerns():
+        entries = [entry for entry in _entries(journal, experiment) if entry.concern == concern]
+        elsewhere = [
+            entry
+            for entry in set_elsewhere(host, journal.entries(concern))
+            if experiment.selects(entry.concern, entry.knob)
+        ]
+        try:
+            way_back = plan_restore(host, [*entries, *elsewhere], "untuned, to compare")
+            apply(host, journal, way_back.plan.actions, tuple)
+            if way_back.forget:
+                journal.forget(way_back.forget)
+        except NearmetalError as error:
+            failed[concern] = str(error)
+    return failed
+
+
+def _set(host: WritableHost, actions: Sequence[Action]) -> Dict[str, str]:
+    """Set one concern after the other; by concern why it could not be. A device that has left is left out."""
+    journal, failed = journal_of(host), {}
+    present = [action for action in actions if not detached(lever_of(action.what), host, action.where)]
+    for concern in dict.fromkeys(action.concern for action in present):
+        try:
+            changes = [
+                replace(action, before=now)
+                for action in present
+                if action.concern == concern
+                for now in (lever_of(action.what).read(host, action.where),)
+                if not lever_of(action.what).same(now, action.after)
+            ]
+            apply(host, journal, changes, tuple)
+        except NearmetalError as error:
+            failed[concern] = str(error)
+    return failed
+
+
+def _demand_none(failed: Mapping[str, str]) -> None:
+    if failed:
+        raise NearmetalError("; ".join(f"{concern}: {error}" for concern, error in failed.items()))
+
+
+def _entries(journal: Journal, experiment: Experiment) -> List[Entry]:
+    """What nearmetal has set of the knobs that take part, and the places that their writes changed too."""
+    entries = [entry for entry in journal.entries() if lever_of(entry.what).scope == "runtime"]
+    chosen = [entry for entry in entries if experiment.selects(entry.concern, entry.knob)]
+    writers = {(entry.concern, entry.what) for entry in chosen}
+    return [entry for entry in entries if entry in chosen or (entry.concern, entry.disturbed_by) in writers]

@@ -1,0 +1,57 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The timer that takes an experiment back when no step came for a while. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.running import RUNNING, Experiment, write
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host import bundle, store
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
+
+NAME = "nearmetal-prove"
+AGENT = "/run/nearmetal/prove.pyz"
+TIMER = f"{NAME}.timer"
+RETRY = 15  # seconds between two tries to take it back
+
+
+def arm(host: WritableHost, experiment: Experiment) -> None:
+    """The timer first: an experiment that nobody takes back must not begin."""
+    if experiment.abandon_after:
+        store.replace_file(host, AGENT, bundle.build(VERSION), mode=0o600, folder_mode=0o755)
+        try:
+            _start(host, experiment)
+        except NearmetalError as error:
+            with suppress(NearmetalError):
+                disarm(host)
+            raise NearmetalError(f"no timer could be armed, so nothing was changed: {error}") from None
+    write(host, experiment)
+
+
+def wind_up(host: WritableHost, experiment: Experiment) -> None:
+    """Count again until the host is taken back."""
+    if experiment.abandon_after:
+        _start(host, experiment)
+
+
+def _start(host: WritableHost, experiment: Experiment) -> None:
+    with suppress(NearmetalError):
+        host.command(("systemctl", "stop", TIMER))
+    when = (f"--on-active={experiment.abandon_after}", f"--timer-property=OnUnitInactiveSec={RETRY}")
+    command = ("systemd-run", "--quiet", "--collect", f"--unit={NAME}", *when, "--timer-property=AccuracySec=1")
+    host.command((*command, experiment.python, "-I", AGENT, "abandoned"))
+
+
+def disarm(host: WritableHost) -> None:
+    """The file decides, so it is removed first; the agent when nothing starts it any more."""
+    armed = host.exists(AGENT)
+    store.remove_file(host, RUNNING)
+    if not armed:
+        return
+    with suppress(NearmetalError):
+        host.command(("systemctl", "stop", TIMER))
+    store.remove_file(host, AGENT)
