@@ -9,7 +9,7 @@ from typing import Any, Dict, Mapping, Sequence
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.tuning import WANTED, asked
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import states
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import running, states
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import described
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Conditions, run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Origin
@@ -51,7 +51,8 @@ def keep(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     Where `only` some settings were compared, the host is taken back. Raises NearmetalError.
     """
     if options["only"]:  # `tune` would also set what was never compared
-        states.back(host, states.demand_running(host, options["run"]))
+        running.demand_running(host, options["run"])
+        states.end(host, options["run"])
         return {"kept": False, "reboot_required": False}
     wanted = _wanted(options)
     chosen, ask = asked(host, wanted)
