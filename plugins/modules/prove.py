@@ -21,12 +21,18 @@ description:
 options:
   command:
     description:
-      - The load of one measurement, for C(/bin/sh). It either prints figures, one a line, as
-        C(name value [unit] [smaller|larger]), with the one that decides first, or it prints nothing, and then the time
-        that it takes is the figure. Larger is better where a line doesn't say; a time, in s, ms, us or ns, must say.
+      - The load of one measurement, for C(/bin/sh). It prints figures, one a line, as
+        C(name value [unit] [smaller|larger]), with the one that decides first, unless O(timed) is set. Larger is better
+        where a line doesn't say; a time, in s, ms, us or ns, must say.
       - It must do the same work each time. One that takes longer than three times O(seconds) and 30 s has failed.
       - Required to prove.
     type: str
+  timed:
+    description:
+      - Whether the time that the command takes is the figure. What it prints isn't read then.
+      - Without it a command that prints nothing has failed, as where the first program of a pipe can't reach a server.
+    type: bool
+    default: false
   load_on:
     description:
       - Where the load runs, V(host), on the host itself as root, or V(controller), as the user that runs Ansible.
@@ -156,6 +162,7 @@ EXAMPLES = r"""
 - name: Does the clock source matter to a program that asks for the time all day?
   nearmetal.ec2.prove:
     command: python3 -c 'import time; [time.time() for _ in range(3000000)]'
+    timed: true
     only: [clocksource.source]
     tune:
       concerns:

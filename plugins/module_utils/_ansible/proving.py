@@ -23,6 +23,7 @@ STEPS = ("begin", "measure", "look", "load", "back", "keep")
 OPTIONS: Spec = {
     "command": {"type": "str"},
     "load_on": {"type": "str", "choices": ["host", "controller"], "default": "host"},
+    "timed": {"type": "bool", "default": False},
     "programs": {"type": "list", "elements": "str", "default": []},
     "seconds": {"type": "float", "default": 10.0},
     "settle": {"type": "float", "default": 10.0},

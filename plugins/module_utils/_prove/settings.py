@@ -31,6 +31,7 @@ class Settings(NamedTuple):
     seconds: float = 10.0  # that one measurement takes, as the user expects it
     settle: float = 10.0  # seconds between a switch and the load
     abandon_after: float = 900.0  # seconds without a step, after which the host restores itself; 0: it never does
+    timed: bool = False  # the time that the command takes is the figure, not what it prints
 
 
 # The least and the most of each number, and whether it is a whole one.
@@ -60,6 +61,10 @@ def settings_of(options: Mapping[str, Any]) -> Settings:
         if options["keep"] not in KEEP:
             raise NearmetalError(f"keep is {shown(options['keep'])}; allowed are {' and '.join(KEEP)}")
         checked["keep"] = options["keep"]
+    if "timed" in options:
+        if not isinstance(options["timed"], bool):
+            raise NearmetalError(f"timed is {shown(options['timed'])}; allowed are true and false")
+        checked["timed"] = options["timed"]
     if "primary" in options:
         checked["primary"] = _primary(options["primary"])
     settings = Settings(**checked)

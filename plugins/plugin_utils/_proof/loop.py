@@ -54,7 +54,7 @@ def go_on(log: Log, hands: Hands, tell: Callable[[Log, Measurement], None], limi
         step = next_step(log.record)
         if step.action == DECIDE:
             return _decide(log, hands)
-        log.append(_measured(step, hands, limit))
+        log.append(_measured(step, hands, limit, log.record.start.settings.timed))
         tell(log, log.record.measurements[-1])
 
 
@@ -69,11 +69,11 @@ def _decide(log: Log, hands: Hands) -> Verdict:
     return found
 
 
-def _measured(step: Step, hands: Hands, limit: float) -> Measurement:
+def _measured(step: Step, hands: Hands, limit: float, timed: bool) -> Measurement:
     began = time.time()
     answer = hands.measure(step.switch_to)
     ended = time.time()
-    found, error = _metrics(answer.load, limit)
+    found, error = _metrics(answer.load, limit, timed)
     return Measurement(
         phase=step.phase,
         pair=step.pair,
@@ -91,8 +91,8 @@ def _measured(step: Step, hands: Hands, limit: float) -> Measurement:
     )
 
 
-def _metrics(load: Mapping[str, Any], limit: float) -> "Tuple[Tuple[metrics.Metric, ...], str]":
-    """What the command printed, or the time it took where it printed nothing; or why it failed, as a sentence."""
+def _metrics(load: Mapping[str, Any], limit: float, timed: bool) -> "Tuple[Tuple[metrics.Metric, ...], str]":
+    """What the command printed, or the time it took where that was asked for; or why it failed, as a sentence."""
     code, end, message = load.get("code"), load.get("end"), str(load.get("message") or "").strip().splitlines()
     if end == "time":
         return (), f"the command was ended after {limit:g} s: measurements are expected to take a third of that"
@@ -101,12 +101,15 @@ def _metrics(load: Mapping[str, Any], limit: float) -> "Tuple[Tuple[metrics.Metr
     if code:
         how = f"ended with code {code}" if code > 0 else f"was ended by signal {-code}"
         return (), sentence(f"the command {how}: {message[-1] if message else 'no message'}")
-    output = str(load.get("output") or "")
-    if not output.strip():
+    if timed:
         seconds = load.get("seconds")
         if not isinstance(seconds, float) or not seconds > 0:
             return (), "the time that the command took isn't known"
         return (metrics.Metric("time", seconds, "s", metrics.SMALLER),), ""
+    output = str(load.get("output") or "")
+    if not output.strip():
+        said = f"; its last message is {message[-1]}" if message else ""
+        return (), sentence(f"the command printed no figure: set prove_timed if its time is the figure{said}")
     try:
         return metrics.metrics_of(output.encode("utf-8", "replace")), ""
     except NearmetalError as error:

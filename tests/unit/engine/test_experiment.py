@@ -14,7 +14,6 @@ import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
 from ansible_collections.nearmetal.ec2.plugins.modules import prove, restore, tune
 
-from tests.support.boot_trees import debian
 from tests.support.fake_kernel import CLOCK, FakeKernel
 from tests.support.fresh_host import fresh
 from tests.support.hosts import files_of
@@ -352,23 +351,6 @@ def test_a_setting_compared_alone_is_not_kept_and_nothing_untested_is_written(ho
     steps("measure", tune=both, only=["clocksource.source"], state="tuned")
     assert steps("keep", tune=both, only=["clocksource.source"])["answer"]["kept"] is False
     assert (current(host), somaxconn.read_text(), files(host)) == ("xen", found, before)
-
-
-def test_a_tuning_of_which_one_concern_fails_is_not_kept_at_all(tmp_path: Path, call: Call) -> None:
-    host = debian(tmp_path)
-    call(tune.main, host, concerns={"clocksource": {"tsc_reliable": "enabled"}})
-    both = {"concerns": {"clocksource": {"tsc_reliable": "kernel"}, "network_stack": {"somaxconn": 9999}}}
-    steps = Steps(call, host)
-    begun = steps("begin", tune=both, abandon_after=0)
-    assert not begun.get("failed"), begun
-    with (tmp_path / "etc/default/grub.d/99-nearmetal.cfg").open("a") as drop_in:
-        drop_in.write('GRUB_TIMEOUT="9"\n')
-    before, wanted = files(host), (tmp_path / "var/lib/nearmetal/wanted.json").read_text()
-    assert "99-nearmetal.cfg was changed by somebody" in steps("keep", tune=both)["msg"]
-    assert not (tmp_path / "etc/sysctl.d").exists()
-    assert (tmp_path / "var/lib/nearmetal/wanted.json").read_text() == wanted
-    assert (tmp_path / "proc/sys/net/core/somaxconn").read_text().strip() != "9999"
-    assert set(before) - set(files(host)) == {STATE[1:]}
 
 
 def test_a_tuning_that_cannot_be_kept_is_taken_back(host: FakeKernel, steps: Steps) -> None:

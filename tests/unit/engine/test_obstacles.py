@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
-from ansible_collections.nearmetal.ec2.plugins.modules import restore, tune
+from ansible_collections.nearmetal.ec2.plugins.modules import prove, restore, tune
 
 from tests.support.boot_trees import BootHost, debian
 
@@ -72,3 +72,19 @@ def test_a_run_that_is_one_whole_is_not_begun(host: BootHost, call: Call) -> Non
     assert "clocksource can't be done" in done["errors"]["network_stack"]
     assert not done["changed"]
     assert (value(host), host.written) == ("8192", [])
+
+
+def test_prove_keeps_nothing_of_a_tuning_of_which_one_concern_fails(tmp_path: Path, call: Call) -> None:
+    host = debian(tmp_path)
+    (tmp_path / SOMAXCONN).write_text("4096\n")
+    call(tune.main, host, concerns={"clocksource": {"tsc_reliable": "enabled"}})
+    stored = (tmp_path / "var/lib/nearmetal/wanted.json").read_text()
+    step = {"run": "r1", "abandon_after": 0, "tune": {"concerns": wanted("kernel", 9999)}}
+    begun = call(prove.main, host, step="begin", **step)
+    assert not begun.get("failed"), begun
+    with (tmp_path / DROP_IN).open("a") as drop_in:
+        drop_in.write('GRUB_TIMEOUT="9"\n')
+    assert EDITED in call(prove.main, host, step="keep", **step)["msg"]
+    assert not (tmp_path / "etc/sysctl.d").exists()
+    assert (tmp_path / "var/lib/nearmetal/wanted.json").read_text() == stored
+    assert (value(host), host.exists("/run/nearmetal/prove.json")) == ("4096", False)

@@ -130,6 +130,12 @@ def test_whatever_is_not_better_is_taken_back(tuned: int, verdict: str, host: Fa
     assert not (Path(host.root) / "var/lib/nearmetal").exists()
 
 
+def test_a_server_that_is_down_behind_a_pipe_is_not_timed(host: FakeKernel, play: Play) -> None:
+    result = play(command="echo connection refused >&2 | true")
+    assert (result["verdict"]["verdict"], play.steps.count("measure"), current(host)) == ("unclear", 1, "xen")
+    assert "the command printed no figure: set prove_timed" in result["msg"]
+
+
 def test_ctrl_c_takes_the_host_back_and_the_run_can_go_on(host: FakeKernel, play: Play) -> None:
     def press(number: int) -> None:
         if number == 12:

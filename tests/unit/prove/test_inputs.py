@@ -93,6 +93,7 @@ def test_settings_have_defaults_but_for_the_seed() -> None:
         ({"settle": 601}, "settle is 601"),
         ({"seconds": float("inf")}, "seconds is inf"),
         ({"seed": -1}, "seed is -1; allowed is a whole number from 0 to 4294967295"),
+        ({"timed": "yes"}, "timed is 'yes'; allowed are true and false"),
         ({"keep": "always"}, "keep is 'always'; allowed are better and not_worse"),
         ({"primary": "a b"}, "primary is 'a b'; allowed is the name of a metric"),
         ({"seconds": 100, "settle": 30, "abandon_after": 120}, r"abandon_after is 120 s, but .* \(130 s\)"),

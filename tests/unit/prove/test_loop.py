@@ -58,7 +58,13 @@ class Killed(BaseException):
 
 def begin(folder: Path, **settings: Any) -> log.Log:
     start = Start(
-        settings_of({"seed": 5, "settle": 0, **settings}), "db-1", time.time(), "bench", "host", "1", ("a.b",)
+        settings_of({"seed": 5, "settle": 0, "timed": True, **settings}),
+        "db-1",
+        time.time(),
+        "bench",
+        "host",
+        "1",
+        ("a.b",),
     )
     return log.begin(str(folder / "run.jsonl"), start)
 
@@ -101,7 +107,7 @@ def test_a_gain_that_something_else_outweighs_is_not_what_the_message_says(tmp_p
         return {"output": f"ops {(120 if tuned else 100) + number % 3} 1/s\np99 {9 if tuned else 3} ms smaller\n"}
 
     host = Host(0.0, change=change)
-    found = go_on(begin(tmp_path), host)
+    found = go_on(begin(tmp_path, timed=False), host)
     assert (found.verdict, host.ended) == ("worse", "back")
     assert words.summary(found, TAKEN_BACK) == "worse, restored: p99 became worse"
 
@@ -145,8 +151,6 @@ def test_another_host_does_not_go_on(tmp_path: Path) -> None:
         ({"code": 3, "message": "bench: no server\n"}, "the command ended with code 3: bench: no server"),
         ({"code": -9}, "the command was ended by signal 9: no message"),
         ({"code": -9, "end": "time"}, "the command was ended after 60 s"),
-        ({"output": "ops nan 1/s\n"}, "line 1 of the command's output has the value 'nan'"),
-        ({"output": "ops 0 1/s\n"}, "it must be above zero"),
         ({"code": "0"}, "the command was ended"),
         ({"seconds": None}, "the time that the command took isn't known"),
     ],
@@ -156,6 +160,24 @@ def test_a_load_that_fails_ends_the_run_before_its_first_pair(
 ) -> None:
     host = Host(0.1, change=lambda _number: load)
     found = go_on(begin(tmp_path), host)
+    assert (found.verdict, host.ended, len(host.states)) == ("unclear", "back", 1)
+    assert reason in found.reasons[0]
+
+
+@pytest.mark.parametrize(
+    ("load", "reason"),
+    [
+        ({"output": "ops nan 1/s\n"}, "line 1 of the command's output has the value 'nan'"),
+        ({"output": "ops 0 1/s\n"}, "it must be above zero"),
+        ({"output": " \n"}, "the command printed no figure: set prove_timed if its time is the figure"),
+        ({"message": "bench\nrefused\n"}, "set prove_timed if its time is the figure; its last message is refused"),
+    ],
+)
+def test_a_load_whose_figure_is_printed_has_failed_without_it(
+    load: Mapping[str, Any], reason: str, tmp_path: Path
+) -> None:
+    host = Host(0.1, change=lambda _number: load)
+    found = go_on(begin(tmp_path, timed=False), host)
     assert (found.verdict, host.ended, len(host.states)) == ("unclear", "back", 1)
     assert reason in found.reasons[0]
 
