@@ -76,6 +76,10 @@ def cuts_off(actions: Sequence[Action]) -> List[Action]:
     return [action for action in actions if action.disruptive and action.what.startswith("network.")]
 
 
+class _Unread(Damaged):
+    """The file that says what is armed can't be read now."""
+
+
 class Guard:
     """The timer of one run: armed before the first action that may cut the host off, and not earlier."""
 
@@ -217,6 +221,8 @@ def fire(host: WritableHost) -> List[str]:
     with store.lock(host), ending.whole():
         try:
             armed = _armed(host)
+        except _Unread:
+            raise  # an error of the disk may pass
         except Damaged:
             with suppress(NearmetalError):
                 host.command(STOP)
@@ -295,7 +301,10 @@ def _want_again(stored: StoredWanted, armed: _Armed, concerns: Iterable[str]) ->
 
 def _armed(host: WritableHost) -> Optional[_Armed]:
     """What was armed, checked like any input; None for nothing. Raises Damaged."""
-    data = store.read_file(host, ARMED)
+    try:
+        data = store.read_file(host, ARMED)
+    except NearmetalError as error:
+        raise _Unread(str(error)) from None
     if data is None:
         return None
     try:

@@ -356,3 +356,20 @@ def test_a_damaged_file_is_named_and_hinders_only_what_needs_it(
     assert not host.timer, "it isn't tried again forever"
     assert not call(restore.main, host).get("failed")
     assert current(host) == "xen"
+
+
+@pytest.mark.usefixtures("cutting")
+def test_a_file_that_cannot_be_read_is_tried_again_and_hinders_only_what_needs_it(host: Systemd, call: Call) -> None:
+    tuned(call, host, "tsc")
+    place = Path(host.root) / dead_man.ARMED[1:]
+    place.rename(place.with_name("aside"))
+    place.mkdir()
+    assert f"{dead_man.ARMED} is a directory" in call(confirm.main, host)["msg"]
+    assert command(["reapply"], host) == 0
+    assert command(["status"], host) == 0
+    assert command(["dead-man"], host) == 1
+    assert (current(host), host.timer) == ("tsc", True)
+    place.rmdir()
+    place.with_name("aside").rename(place)
+    assert command(["dead-man"], host) == 0
+    assert (current(host), traces(host)) == ("xen", [])
