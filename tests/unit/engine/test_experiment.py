@@ -387,3 +387,29 @@ def test_without_a_timer_nothing_begins(host: FakeKernel, steps: Steps) -> None:
     failed = steps("begin")
     assert "no timer could be armed, so nothing was changed" in failed["msg"]
     assert files(host) == before
+
+
+def test_what_only_a_reboot_untunes_is_said_and_stays_known(big: FakeKernel, call: Call) -> None:
+    call(tune.main, big, **PAGES)
+    big.reboot("99999999-0000-0000-0000-000000000000")
+    assert thp(big) == "never", "a file set it at boot, so nobody knows what the host has without nearmetal"
+    before = files(big)
+    steps = Steps(call, big)
+    alone = steps("begin", tune=PAGES)
+    assert "these need one: hugepages.thp" in alone["msg"]
+    assert files(big) == before
+    begun = steps("begin", tune=BOTH)["answer"]
+    assert begun["tested"] == ["block_storage.read_ahead_kb"]
+    [said] = [line for line in begun["untested"] if "the original belongs to an earlier boot" in line]
+    assert said.startswith("hugepages.thp: ")
+    steps("measure", state="tuned")
+    assert steps("back")["answer"] == {"ended": True}
+    assert files(big) == before
+
+
+def test_what_somebody_set_after_nearmetal_is_said_to_be_untested(big: FakeKernel, call: Call) -> None:
+    call(tune.main, big, **PAGES)
+    (Path(big.root) / THP.lstrip("/")).write_text("[always] madvise never\n")
+    steps = Steps(call, big)
+    begun = steps("begin", tune={"concerns": {**DISKS, "hugepages": {"thp": "always"}}})["answer"]
+    assert [line for line in begun["untested"] if line.startswith("hugepages.thp: somebody set")]

@@ -75,8 +75,7 @@ def begin(host: WritableHost, run_id: str, ask: Ask, knobs: Sequence[str], aband
             switching.put_back(host, previous)
         experiment = _armed(host, _looked(host, run_id, ask, knobs, abandon_after))
         try:
-            switching.untune(host, experiment)
-            return _planned(host, experiment, ask)
+            return _planned(host, experiment, ask, switching.untune(host, experiment))
         except NearmetalError:
             switching.put_back(host, experiment)
             raise
@@ -116,20 +115,20 @@ def _armed(host: WritableHost, experiment: Experiment) -> Experiment:
     return experiment
 
 
-def _planned(host: WritableHost, experiment: Experiment, ask: Ask) -> Begun:
-    """What `tune` would do on the untuned host. Raises NothingDiffers for nothing."""
+def _planned(host: WritableHost, experiment: Experiment, ask: Ask, left: Sequence[Finding]) -> Begun:
+    """What `tune` would do on the untuned host, but for what is `left` tuned. Raises NothingDiffers for nothing."""
     from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import run
 
     planned = run(host, ask, check=True)
     actions = tuple(action for outcome in planned.outcomes for action in outcome.plan.actions)
-    difference = tuple(action for action in actions if _switchable(experiment, action))
-    tested = {(action.concern, action.knob) for action in difference}
-    untested = tuple(
-        finding
-        for outcome in planned.outcomes
-        for finding in outcome.plan.findings
-        if (finding.concern, finding.knob) not in tested and _waits(experiment, finding)
+    waiting = {switching.place_of(finding) for finding in left if finding.status == "needs_reboot"}
+    difference = tuple(
+        action for action in actions if _switchable(experiment, action) and switching.place_of(action) not in waiting
     )
+    tested = {(action.concern, action.knob) for action in difference}
+    findings = [finding for outcome in planned.outcomes for finding in outcome.plan.findings]
+    later = [*left, *(finding for finding in findings if _waits(experiment, finding))]
+    untested = tuple(finding for finding in later if (finding.concern, finding.knob) not in tested)
     if not difference:
         raise NothingDiffers(_nothing(untested))
     experiment = replace(experiment, difference=difference)
@@ -224,6 +223,7 @@ def _waits(experiment: Experiment, finding: Finding) -> bool:
 
 
 def _nothing(untested: Sequence[Finding]) -> str:
-    knobs = ", ".join(dict.fromkeys(f"{finding.concern}.{finding.knob}" for finding in untested))
+    waiting = (finding for finding in untested if finding.status != "advice")
+    knobs = ", ".join(dict.fromkeys(f"{finding.concern}.{finding.knob}" for finding in waiting))
     waits = f" without a reboot; these need one: {knobs}" if knobs else ""
     return f"untuned and tuned are the same on this host{waits}: there is nothing to compare"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
-from typing import AbstractSet, Dict, List, Mapping, Sequence, Tuple
+from typing import AbstractSet, Dict, List, Mapping, Sequence, Tuple, Union
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.apply import apply
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import timer
@@ -20,7 +20,9 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.entry import Entry
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal import Journal
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding
+
+_LEFT = ("advice", "needs_reboot")  # of what a way back leaves as it is
 
 
 def earlier(host: WritableHost, experiment: Experiment) -> Tuple[Action, ...]:
@@ -37,9 +39,14 @@ def earlier(host: WritableHost, experiment: Experiment) -> Tuple[Action, ...]:
     return tuple(found)
 
 
-def untune(host: WritableHost, experiment: Experiment) -> None:
-    """Bring back the originals of the knobs that take part. Raises NearmetalError, after all that can be is back."""
-    _demand_none(_untune(host, experiment))
+def untune(host: WritableHost, experiment: Experiment) -> Sequence[Finding]:
+    """Bring back the originals of the knobs that take part, and say what can't be untuned.
+
+    Raises NearmetalError, after all that can be is back.
+    """
+    findings, failed = _untune(host, experiment)
+    _demand_none(failed)
+    return findings
 
 
 def tune(host: WritableHost, experiment: Experiment) -> None:
@@ -52,7 +59,7 @@ def put_back(host: WritableHost, experiment: Experiment) -> None:
 
     Raises NearmetalError, after all that can be is back: then only the rest is tried again, and nothing else goes on.
     """
-    failed = _untune(host, experiment)
+    _findings, failed = _untune(host, experiment)
     values = [action for action in experiment.earlier if action.concern not in failed]
     failed.update(_set(host, values))
     if failed:
@@ -79,6 +86,11 @@ def give_way(host: WritableHost, concerns: AbstractSet[str]) -> None:
             put_back(host, replace(experiment, earlier=others))
 
 
+def place_of(about: Union[Finding, Action]) -> Tuple[str, str, str]:
+    """What tells the place of one setting."""
+    return about.concern, about.knob, about.where
+
+
 def journal_of(host: WritableHost) -> Journal:
     """The journal of the host. Raises Damaged: without it nobody knows the way back."""
     platform = observe(host, ("platform",)).platform
@@ -88,9 +100,13 @@ def journal_of(host: WritableHost) -> Journal:
     return journal
 
 
-def _untune(host: WritableHost, experiment: Experiment) -> Dict[str, str]:
-    """Bring back one concern after the other, the last one set first; by concern why it could not be."""
+def _untune(host: WritableHost, experiment: Experiment) -> Tuple[List[Finding], Dict[str, str]]:
+    """Bring back one concern after the other, the last one set first.
+
+    Returns what is left as it is, and by concern why it could not be brought back.
+    """
     journal, failed = journal_of(host), {}
+    findings: List[Finding] = []
     for concern in journal.concerns():
         entries = [entry for entry in _entries(journal, experiment) if entry.concern == concern]
         elsewhere = [
@@ -101,11 +117,15 @@ def _untune(host: WritableHost, experiment: Experiment) -> Dict[str, str]:
         try:
             way_back = plan_restore(host, [*entries, *elsewhere], "untuned, to compare")
             apply(host, journal, way_back.plan.actions, tuple)
-            if way_back.forget:
-                journal.forget(way_back.forget)
+            findings += (finding for finding in way_back.plan.findings if finding.status in _LEFT)
+            # Without its entry nobody would know that only a reboot untunes the place.
+            waiting = {place_of(finding) for finding in findings if finding.status == "needs_reboot"}
+            forget = [entry for entry in way_back.forget if (entry.concern, entry.knob, entry.where) not in waiting]
+            if forget:
+                journal.forget(forget)
         except NearmetalError as error:
             failed[concern] = str(error)
-    return failed
+    return findings, failed
 
 
 def _set(host: WritableHost, actions: Sequence[Action]) -> Dict[str, str]:
