@@ -28,7 +28,9 @@ def begin(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     difference = begun.experiment.difference
     return {
         "tested": list(dict.fromkeys(f"{action.concern}.{action.knob}" for action in difference)),
-        "untested": [f"{finding.concern}.{finding.knob}: {finding.reason}" for finding in begun.untested],
+        "untested": list(
+            dict.fromkeys(f"{finding.concern}.{finding.knob}: {finding.reason}" for finding in begun.untested)
+        ),
         "tuned_before": bool(begun.experiment.earlier),
         "actions": [action.as_dict() for action in difference],
         "platform": begun.platform,
