@@ -112,6 +112,8 @@ class _Run(loop.Hands):
         with _interruptible():
             try:
                 begun = self._step("begin")
+                if "nothing" in begun:
+                    return self._nothing(str(begun["nothing"]))
                 tested, untested, tuned_before = _begun(begun)
                 log = self._log_of(tested, untested)
                 self._announce(log, tested)
@@ -142,6 +144,13 @@ class _Run(loop.Hands):
             "record": log.path,
             "reports": reports,
         }
+
+    def _nothing(self, why: str) -> dict[str, Any]:
+        """The result where both states are the same, as on a host that is right already."""
+        if self._log is not None:
+            raise NearmetalError(f"resume names a run that can't go on: {why}")
+        self._action.show(f"PROVE  {self._host}  nothing differs: {sentence(why)}")
+        return {"changed": False, "kept": False, "msg": f"nothing differs: {sentence(why)}"}
 
     def measure(self, state: str) -> loop.Answer:
         if os.getppid() != self._parent:

@@ -178,13 +178,13 @@ msg:
   returned: always
   sample: "better, kept: requests (larger is better) +7.4 % (+3.1 to +11.9), evidence 61:1 (20:1 is needed)"
 verdict:
-  description: The verdict with its reasons, figures and intervals.
+  description: The verdict with its reasons, figures and intervals. Without a difference there is none.
   type: dict
   returned: when the run came to a verdict
 kept:
-  description: Whether the host is tuned now.
+  description: Whether the tuning was kept.
   type: bool
-  returned: when the run came to a verdict
+  returned: success
 tuned_before:
   description: Whether nearmetal had tuned the host before the run, as it is again where nothing was kept.
   type: bool

@@ -20,11 +20,14 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
 
 def begin(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
-    """Begin the experiment, and say what it compares. Raises NearmetalError."""
+    """Begin the experiment, and say what it compares, or why there is `nothing` to compare. Raises NearmetalError."""
     ask = asked(host, _wanted(options)).ask
     knobs = options["only"]
     _demand_known(knobs)
-    begun = states.begin(host, options["run"], ask, knobs, options["abandon_after"])
+    try:
+        begun = states.begin(host, options["run"], ask, knobs, options["abandon_after"])
+    except states.NothingDiffers as nothing:
+        return {"nothing": str(nothing)}
     difference = begun.experiment.difference
     return {
         "tested": list(dict.fromkeys(f"{action.concern}.{action.knob}" for action in difference)),

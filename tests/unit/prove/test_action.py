@@ -130,6 +130,14 @@ def test_whatever_is_not_better_is_taken_back(tuned: int, verdict: str, host: Fa
     assert not (Path(host.root) / "var/lib/nearmetal").exists()
 
 
+def test_a_host_that_is_right_already_is_no_failure(host: FakeKernel, play: Play) -> None:
+    result = play(command="true", tune={"concerns": {"clocksource": {"source": "xen"}}})
+    assert (result.get("failed", False), result["changed"], result["kept"]) == (False, False, False)
+    assert result["msg"].startswith("nothing differs: untuned and tuned are the same on this host")
+    assert play.steps == ["begin"]
+    assert host.written == []
+
+
 def test_a_server_that_is_down_behind_a_pipe_is_not_timed(host: FakeKernel, play: Play) -> None:
     result = play(command="echo connection refused >&2 | true")
     assert (result["verdict"]["verdict"], play.steps.count("measure"), current(host)) == ("unclear", 1, "xen")
