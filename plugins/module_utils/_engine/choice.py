@@ -69,10 +69,11 @@ def choose(
     if AUTO not in named:
         demand_known(named)
         if spelled_out and (len(named) > 1 or (spelled_out_name and spelled_out_name != named[0])):
+            whence = " (the default of tune_workload)" if list(named) == [_BASE] else ""
             raise NearmetalError(
-                f"{_named(named)} {'are' if len(named) > 1 else 'is'} named, but workload_concerns spell"
+                f"{_named(named)} {'are' if len(named) > 1 else 'is'} named{whence}, but workload_concerns spell"
                 f" {spelled_out_name or 'one'} out, which decides: run the playbook nearmetal.ec2.tune for"
-                f" {', '.join(named)}"
+                f" {', '.join(named)}" + (f", or set tune_workload: {spelled_out_name}" if spelled_out_name else "")
             )
         return Chosen(tuple(named), f"tune, {_named(named)}", programs=())
     others = [name for name in named if name != AUTO]

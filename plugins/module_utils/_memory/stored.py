@@ -186,10 +186,10 @@ def _stored(name: str, raw: Any) -> Stored:
     try:
         return stored_of(raw)
     except _DAMAGE as error:
-        damage = (
-            f"{PATH}: what is stored of {name} isn't what nearmetal stored ({_reason(error)}); run tune with it again,"
-            " or restore it"
-        )
+        remedy = "run tune with it again, or restore it"
+        if name == CHOICE:
+            remedy = "name the host's workload in tune_workload, or set tune_prune: true"
+        damage = f"{PATH}: what is stored of {name} isn't what nearmetal stored ({_reason(error)}); {remedy}"
         return Stored({}, damage=damage, raw=raw)
 
 

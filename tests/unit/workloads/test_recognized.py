@@ -146,6 +146,21 @@ def test_what_is_no_program_is_not_asked_for(tmp_path: Path, call: Call) -> None
     assert call(tune.main, host, workload="web").get("failed") is None
 
 
+@pytest.mark.parametrize("remedy", [{"workload": "web"}, {"workload": "auto", "prune": True}], ids=["named", "prune"])
+def test_a_damaged_choice_is_healed_as_its_message_says(remedy: Dict[str, Any], tmp_path: Path, call: Call) -> None:
+    host = running(tmp_path, NGINX)
+    applied(call, host)
+    place = Path(host.root) / "var/lib/nearmetal/wanted.json"
+    stored = json.loads(place.read_text())
+    stored["concerns"]["tune"]["options"] = 7
+    place.write_text(json.dumps(stored))
+    message = applied(call, host)["msg"]
+    assert message.endswith("name the host's workload in tune_workload, or set tune_prune: true"), message
+    done = call(tune.main, host, workload_auto="apply", **remedy)
+    assert not done.get("failed"), done["msg"]
+    assert applied(call, host)["workload"] == ["web"]
+
+
 WAIVER = {"knob": "tune.workload", "reason": "a proxy, see OPS-7", "expires": "2999-01-31"}
 
 

@@ -125,6 +125,7 @@ def test_auto_beside_a_workload_that_is_spelled_out_is_refused(tmp_path: Path, c
 BESIDE = [
     (["web", "cache"], "workloads web, cache are named", "run the playbook nearmetal.ec2.tune for web, cache"),
     (["cache"], "workload cache is named", "run the playbook nearmetal.ec2.tune for cache"),
+    (["base"], "workload base is named (the default of tune_workload)", "run the playbook nearmetal.ec2.tune for base"),
 ]
 
 
@@ -135,7 +136,10 @@ def test_others_beside_a_workload_that_is_spelled_out_are_refused(
     spelled_out = {"workload_concerns": {"hugepages": {"thp": "never"}}, "workload_concerns_of": "in_memory_database"}
     result = call(tune.main, running(tmp_path), workload=given, **spelled_out)
     assert result["failed"]
-    assert result["msg"] == f"{begins}, but workload_concerns spell in_memory_database out, which decides: {ends}"
+    assert result["msg"] == (
+        f"{begins}, but workload_concerns spell in_memory_database out, which decides: {ends}, or"
+        " set tune_workload: in_memory_database"
+    )
     assert call(tune.main, running(tmp_path), check=True, workload=["in_memory_database"], **spelled_out)["changed"]
 
 
