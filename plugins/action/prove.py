@@ -12,7 +12,7 @@ import signal
 import time
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import Any, Iterator, List, Mapping, NoReturn, Optional, Tuple
+from typing import Any, Iterator, List, Mapping, NamedTuple, NoReturn, Optional
 
 from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
@@ -37,8 +37,18 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import clean
 _MODULE = "nearmetal.ec2.prove"
 _LONGEST_SENTENCE = 1000  # characters of what a host says of a setting
 _LONGEST_SWITCH = 1e6  # seconds: what takes longer was never waited for
+_DIGEST = re.compile("[0-9a-f]{64}")
 _ANSWER_SECONDS = 30  # that one answer may take beside settling and the load
 _UNSAFE_IN_A_NAME = re.compile(r"[^A-Za-z0-9_.-]")
+
+
+class Begun(NamedTuple):
+    """What a host compares."""
+
+    tested: List[str]
+    untested: List[str]
+    states: str  # a digest of the values of the two
+    tuned_before: bool
 
 
 class Interrupted(BaseException):
@@ -95,7 +105,9 @@ class _Run(loop.Hands):
         self._log = record_log.resume(self._options["resume"], self._host) if self._options["resume"] else None
         self._settings = self._log.record.start.settings if self._log else _settings(self._options)
         if self._log is not None:
-            self._options.update(command=self._log.record.start.load, load_on=self._log.record.start.load_on)
+            start = self._log.record.start
+            self._options.update(command=start.load, load_on=start.load_on)
+            self._options.update(programs=list(start.programs), only=list(start.only))
         if not self._options.get("command"):
             raise NearmetalError("prove.command is required: the load of one measurement, such as a benchmark")
         path = self._log.path if self._log else self._new_path()
@@ -114,9 +126,9 @@ class _Run(loop.Hands):
                 begun = self._step("begin")
                 if "nothing" in begun:
                     return self._nothing(str(begun["nothing"]))
-                tested, untested, tuned_before = _begun(begun)
-                log = self._log_of(tested, untested)
-                self._announce(log, tested)
+                compared = _begun(begun)
+                log = self._log_of(compared)
+                self._announce(log, compared.tested)
                 found = loop.go_on(log, self, self._tell, longest_load(self._settings.seconds))
             except Interrupted as interrupted:
                 self._say_at_last(f"{self._host}  {interrupted}: taking the host back …")
@@ -132,7 +144,7 @@ class _Run(loop.Hands):
                     self.back()
                 raise
         kept = log.record.end is not None and log.record.end.outcome == "kept"
-        ending = words.Ending(kept, tested, untested, tuned_before, self._reboot_required)
+        ending = words.Ending(kept, compared.tested, compared.untested, compared.tuned_before, self._reboot_required)
         for line in words.block(log.record, found, ending):
             self._action.show(line)
         reports = document.write(self._base, log.record, found, ending)
@@ -180,7 +192,7 @@ class _Run(loop.Hands):
     def _step(self, name: str, **arguments: Any) -> dict[str, Any]:
         return self._action.step({**self._arguments, **arguments, "step": name}, self._task_vars)
 
-    def _log_of(self, tested: list[str], untested: list[str]) -> record_log.Log:
+    def _log_of(self, compared: Begun) -> record_log.Log:
         """The record of this run: a new one, or the one that is resumed, if the states are still the same."""
         if self._log is None:
             start = Start(
@@ -190,14 +202,21 @@ class _Run(loop.Hands):
                 load=self._options["command"],
                 load_on=self._options["load_on"],
                 version=VERSION,
-                tested=tuple(tested),
-                not_tested=tuple(untested),
+                tested=tuple(compared.tested),
+                not_tested=tuple(compared.untested),
+                programs=tuple(self._options["programs"]),
+                only=tuple(self._options["only"]),
+                states=compared.states,
             )
             return record_log.begin(f"{self._base}.jsonl", start)
-        if sorted(self._log.record.start.tested) != sorted(tested):
+        if sorted(self._log.record.start.tested) != sorted(compared.tested):
             raise NearmetalError(
                 f"resume names a run that compared {', '.join(self._log.record.start.tested)}; now the states differ in"
-                f" {', '.join(tested)}: start a new run"
+                f" {', '.join(compared.tested)}: start a new run"
+            )
+        if self._log.record.start.states != compared.states:
+            raise NearmetalError(
+                "resume names a run that compared other values of these settings: start a new run, or tune as it did"
             )
         return self._log
 
@@ -271,15 +290,15 @@ def _settings(options: Mapping[str, Any]) -> Settings:
     return settings
 
 
-def _begun(answer: Mapping[str, Any]) -> Tuple[List[str], List[str], bool]:
-    """What is compared, what is left out, and whether nearmetal had tuned the host. Raises NearmetalError."""
-    tested, untested = answer.get("tested"), answer.get("untested")
-    if not isinstance(tested, list) or not isinstance(untested, list):
+def _begun(answer: Mapping[str, Any]) -> Begun:
+    """The answer to `begin`, untrusted. Raises NearmetalError when it isn't one."""
+    tested, untested, states = (answer.get(name) for name in ("tested", "untested", "states"))
+    if not isinstance(tested, list) or not isinstance(untested, list) or not _DIGEST.fullmatch(str(states)):
         raise NearmetalError(loop.STRANGE)
     names, left_out = (
         [printable(clean.text(each, _LONGEST_SENTENCE)) for each in found[:MOST_TEXTS]] for found in (tested, untested)
     )
-    return names, left_out, answer.get("tuned_before") is True
+    return Begun(names, left_out, str(states), answer.get("tuned_before") is True)
 
 
 def _busiest(others: Any) -> str:

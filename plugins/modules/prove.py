@@ -104,7 +104,8 @@ options:
     default: []
   resume:
     description:
-      - The record of an earlier run, to go on with it. It has the command and all settings of that run.
+      - The record of an earlier run, to go on with it. It has the command, the programs and all settings of that run;
+        O(tune) has to bring the same values.
     type: str
     default: ""
   tune:

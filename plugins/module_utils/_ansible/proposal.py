@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from typing import Any, Dict, Mapping, Sequence
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.tuning import WANTED, asked
@@ -15,6 +17,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import C
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Origin
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import validate
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
@@ -34,10 +37,17 @@ def begin(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
         "untested": list(
             dict.fromkeys(f"{finding.concern}.{finding.knob}: {finding.reason}" for finding in begun.untested)
         ),
+        "states": _digest(difference),
         "tuned_before": bool(begun.experiment.earlier),
         "actions": [action.as_dict() for action in difference],
         "platform": begun.platform,
     }
+
+
+def _digest(difference: Sequence[Action]) -> str:
+    """By it the controller knows the same two states again, whatever their values are."""
+    places = sorted(json.dumps([action.what, action.where, action.after], sort_keys=True) for action in difference)
+    return hashlib.sha256("\n".join(places).encode()).hexdigest()
 
 
 def _demand_known(knobs: Sequence[str]) -> None:

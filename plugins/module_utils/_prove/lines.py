@@ -257,6 +257,9 @@ _START: "Mapping[str, Callable[[Any], Any]]" = {
     "version": _sentence,
     "tested": _texts,
     "not_tested": _texts,
+    "programs": _texts,
+    "only": _texts,
+    "states": _matching(r"[0-9a-f]{0,64}"),
 }
 _MEASUREMENT: "Mapping[str, Callable[[Any], Any]]" = {
     "phase": _choice(*PHASES),

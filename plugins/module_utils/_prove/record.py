@@ -32,6 +32,9 @@ class Start(NamedTuple):
     version: str = ""  # of nearmetal
     tested: Tuple[str, ...] = ()  # the knobs that differ between the states: "network_stack.backlog"
     not_tested: Tuple[str, ...] = ()  # sentences: which knobs were left out, and why
+    programs: Tuple[str, ...] = ()  # those that run already and serve the load
+    only: Tuple[str, ...] = ()  # the knobs to which the comparison was limited
+    states: str = ""  # a digest of the values between which the host is switched
 
 
 class Sample(NamedTuple):

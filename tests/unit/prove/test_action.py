@@ -151,16 +151,26 @@ def test_ctrl_c_takes_the_host_back_and_the_run_can_go_on(host: FakeKernel, play
 
     handler = signal.getsignal(signal.SIGINT)
     play.before_step = press
-    result = play(command=load(host, 120))
+    result = play(command=load(host, 120), programs=["redis-server"])
     assert result["failed"]
     assert "the run was ended by SIGINT: the host is as it was before; go on with prove_resume: " in result["msg"]
     assert signal.getsignal(signal.SIGINT) is handler
     assert play.steps[-1] == "back"
     assert current(host) == "xen"
     record = result["msg"].rpartition(" ")[2]
-    other = play(resume=record, command="exit 1")
+    other = play(resume=record, command="exit 1", programs=["memcached"])
     assert (other["verdict"]["verdict"], other["record"]) == ("better", record), "by the command of the record"
     assert other["verdict"]["seed"] == 4711
+    assert play.arguments["programs"] == ["redis-server"]
+
+
+def test_a_run_with_other_values_of_the_same_settings_does_not_go_on(host: FakeKernel, play: Play) -> None:
+    interrupted = {"failed": True, "msg": "connection reset"}
+    play.before_step = lambda number: interrupted if number == 12 else None
+    record = play(command=load(host, 120))["msg"].rpartition(" ")[2]
+    other = play(resume=record, tune={"concerns": {"clocksource": {"source": "hpet"}}})
+    assert other["msg"].startswith("resume names a run that compared other values of these settings")
+    assert current(host) == "xen"
 
 
 def test_a_host_that_is_lost_is_said_to_take_itself_back(host: FakeKernel, play: Play) -> None:
@@ -219,8 +229,9 @@ FINE: Dict[str, Any] = {"load": {"code": 0, "output": "ops 1 1/s", "end": ""}, "
     ("number", "answer"),
     [
         (1, {}),
-        (1, {"tested": 5, "untested": []}),
-        (1, {"tested": ["a.b"], "untested": {"c.d": 1}}),
+        (1, {"tested": 5, "untested": [], "states": "0" * 64}),
+        (1, {"tested": ["a.b"], "untested": {"c.d": 1}, "states": "0" * 64}),
+        (1, {"tested": ["a.b"], "untested": [], "states": 5}),
         (2, {**FINE, "before": 5}),
         (2, {**FINE, "after": ["boot_id", "host_seconds"]}),
         (2, {**FINE, "switch_seconds": 10**400}),
@@ -249,8 +260,9 @@ def test_a_reason_that_no_terminal_shows_is_recorded_all_the_same(host: FakeKern
         if at != 1:
             return None
         play._call(prove.main, host, **play.arguments)
-        return {"answer": {"tested": ["clocksource.source"], "untested": ["c.d:\u00a0waits\x1b[31m" + "x" * 5000]}}
+        return {"answer": {"tested": ["clocksource.source"], "untested": [reason], "states": "0" * 64}}
 
+    reason = "c.d:\u00a0waits\x1b[31m" + "x" * 5000
     play.before_step = strange
     result = play(command=load(host, 120))
     assert result.get("verdict", {}).get("verdict") == "better", result
