@@ -129,14 +129,23 @@ def test_a_host_that_nearmetal_tuned_is_untuned_meanwhile_and_tuned_as_before_af
     assert current(host) == "xen"
 
 
-def test_the_timer_is_wound_up_by_each_step_and_takes_the_host_back(host: FakeKernel, steps: Steps) -> None:
+@pytest.mark.parametrize("stopped", [False, True])
+def test_the_timer_is_wound_up_by_each_step_and_takes_the_host_back(
+    host: FakeKernel, steps: Steps, stopped: bool
+) -> None:
     before = files(host)
     steps("begin", abandon_after=300)
+    armed = host.commands[-1]
+    assert armed.startswith("systemd-run ")
+    assert "--on-active=300" in armed
+    assert armed.endswith("/usr/bin/python3 -I /run/nearmetal/prove.pyz abandoned")
+    host.commands.clear()
+    again = "systemctl restart nearmetal-prove.timer"
+    if stopped:
+        host.moods[again] = "Unit nearmetal-prove.timer not found."
     steps("measure", state="tuned")
-    timers = [line for line in host.commands if line.startswith("systemd-run")]
-    assert len(timers) == 2
-    assert all("--on-active=300" in line for line in timers)
-    assert timers[-1].endswith("/usr/bin/python3 -I /run/nearmetal/prove.pyz abandoned")
+    switched = [again, "systemctl stop nearmetal-prove.timer", armed] if stopped else [again]
+    assert host.commands == switched, "at no time a host without a timer, unless somebody stopped it"
     assert command(["abandoned"], host) == 0
     assert current(host) == "xen"
     assert files(host) == before

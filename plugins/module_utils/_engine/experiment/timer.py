@@ -33,8 +33,15 @@ def arm(host: WritableHost, experiment: Experiment) -> None:
 
 
 def wind_up(host: WritableHost, experiment: Experiment) -> None:
-    """Count again until the host is taken back."""
-    if experiment.abandon_after:
+    """Count again until the host is taken back.
+
+    systemd stops and starts the timer in one job: whoever asked for it may be killed meanwhile.
+    """
+    if not experiment.abandon_after:
+        return
+    try:
+        host.command(("systemctl", "restart", TIMER))
+    except NearmetalError:  # somebody stopped it, or all timers with a soft reboot
         _start(host, experiment)
 
 
