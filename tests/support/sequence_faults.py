@@ -55,6 +55,12 @@ class Writes:
             for name in orders:
                 delattr(host, name)
 
+    def look(self, act: Callable[[], Result]) -> Result:
+        """A file opened for reading: with `reads` it fails like the writes around it."""
+        if self._fault.get("reads"):
+            self._fail()
+        return act()
+
     def step(self, act: Callable[[], Result]) -> Result:
         """One write."""
         self.count += 1
@@ -63,9 +69,13 @@ class Writes:
             if fault["after"]:
                 act()
             raise Killed
+        self._fail()
+        return act()
+
+    def _fail(self) -> None:
+        fault = self._fault
         if fault["kind"].startswith("E") and fault["at"] <= self.count < fault["at"] + fault["length"]:
             raise OSError(getattr(errno, fault["kind"]), os.strerror(getattr(errno, fault["kind"])))
-        return act()
 
     def _order(self, real: Callable[..., None], *words: Any) -> None:
         self.step(partial(real, *words))
@@ -93,4 +103,6 @@ class _Os:
 
     def _open(self, path: str, flags: int, *words: Any, **named: Any) -> int:
         opened = partial(os.open, path, flags, *words, **named)
-        return self._writes.step(opened) if flags & os.O_CREAT else opened()
+        if flags & os.O_CREAT:
+            return self._writes.step(opened)
+        return opened() if flags & os.O_DIRECTORY else self._writes.look(opened)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import re
 from contextlib import suppress
-from typing import Dict, Iterator, List, Mapping, Tuple
+from typing import Dict, Iterator, Mapping, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import boot
@@ -146,20 +146,22 @@ def _write(host: WritableHost, old: Texts, new: Texts) -> None:
         for path in grubs:
             with suppress(NearmetalError):  # a later run removes it
                 store.remove_file(host, f"{path}.nearmetal-new")
-        for path in reversed(_changed(host, old)):
+        # What can't be read isn't exchanged: the file beside it may be of an earlier run.
+        for path in [path for path, same in reversed(list(_as_they_were(host, old))) if same is False]:
             with suppress(NearmetalError):
                 if path in grubs:
                     swap.take_back(host, path)
                 else:
                     _put(host, path, old[path], host.mode(path))
-        left = _changed(host, old)
+        left = [path for path, same in _as_they_were(host, old) if not same]
         if left:
             raise HalfDone(f"{error}; and {', '.join(left)} could not be brought back") from None
         raise
 
 
-def _changed(host: WritableHost, old: Texts) -> List[str]:
-    return [path for path in old if _text(host, path) != old[path]]
+def _as_they_were(host: WritableHost, old: Texts) -> Iterator[Tuple[str, Optional[bool]]]:
+    for path, text in old.items():
+        yield path, swap.as_it_was(host, path, text.encode("utf-8", "surrogateescape"))
 
 
 def _put(host: WritableHost, path: str, text: str, mode: int) -> None:

@@ -63,11 +63,12 @@ class Generated(Provider):
         except NearmetalError as error:
             with suppress(NearmetalError):
                 files.back()
-            left = [path for path in places if store.read_file(host, path) != old[path]]
+            left = [path for path in places if not swap.as_it_was(host, path, old[path])]
             if left:
                 raise HalfDone(f"{error}; and {', '.join(left)} could not be brought back") from None
             raise
-        files.keep()
+        with suppress(NearmetalError):  # everything is in its place; `copies` names what stays beside
+            files.keep()
 
     def _generate(self, host: WritableHost, arguments: Mapping[str, str]) -> None:
         path = boot.config_path(host, self.name)

@@ -12,6 +12,7 @@ import struct
 from contextlib import suppress
 from typing import Dict, Optional
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 
@@ -103,6 +104,14 @@ def take_back(host: WritableHost, path: str) -> None:
             _settle(parent)
     except OSError as error:
         raise store.explain(path, error) from None
+
+
+def as_it_was(host: WritableHost, path: str, old: Optional[bytes]) -> Optional[bool]:
+    """Whether a file is what it was before; None when it can't be read now."""
+    try:
+        return store.read_file(host, path) == old
+    except NearmetalError:
+        return None
 
 
 def _settle(folder: int) -> None:
