@@ -87,8 +87,14 @@ class ActionModule(ActionBase):
         return answer
 
     def show(self, line: str) -> None:
-        """A line on the terminal, while the task runs."""
-        self._display.display(line)
+        """A line on the terminal, while the task runs; none with `no_log`, as what a load says may have a secret."""
+        if not self.secret:
+            self._display.display(line)
+
+    @property
+    def secret(self) -> bool:
+        """Whether nothing is to be shown of the task."""
+        return bool(self._task.no_log)
 
 
 class _Run(loop.Hands):
@@ -121,6 +127,7 @@ class _Run(loop.Hands):
 
     def result(self) -> dict[str, Any]:
         """Measure, decide, act; what the task returns. Whatever ends it early takes the host back."""
+        record_log.prepare(f"{self._base}.jsonl")
         with _interruptible():
             try:
                 begun = self._step("begin")
@@ -147,7 +154,10 @@ class _Run(loop.Hands):
         ending = words.Ending(kept, compared.tested, compared.untested, compared.tuned_before, self._reboot_required)
         for line in words.block(log.record, found, ending):
             self._action.show(line)
-        reports = document.write(self._base, log.record, found, ending)
+        record = log.record
+        if self._action.secret:
+            record = record._replace(start=record.start._replace(load="not shown, by no_log"))
+        reports = document.write(self._base, record, found, ending)
         return {
             "changed": kept,
             "msg": words.summary(found, ending),

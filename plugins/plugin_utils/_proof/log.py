@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from typing import Optional
 
@@ -32,13 +33,20 @@ class Log:
         self.record = with_entry(self.record, checked)
 
 
+def prepare(path: str) -> None:
+    """Make the folder of a record. Raises NearmetalError when it can't be made or written to."""
+    folder = os.path.dirname(path)
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    except OSError as error:
+        raise _unwritten(path, error) from None
+
+
 def begin(path: str, start: Start) -> Log:
     """A new record. Raises NearmetalError when the file can't be made."""
     line = lines.line_of(start).encode()
-    try:
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-    except OSError as error:
-        raise _unwritten(path, error) from None
     record = lines.read(line)
     _write(path, line, os.O_CREAT | os.O_EXCL)
     return Log(path, record)

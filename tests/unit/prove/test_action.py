@@ -42,8 +42,10 @@ class Play(action.ActionModule):
         self.steps: List[str] = []
         self.before_step: "Callable[[int], Optional[Dict[str, Any]]]" = lambda _number: None
 
+        self.no_log = False
+
     def __call__(self, **options: Any) -> Dict[str, Any]:
-        self._task = SimpleNamespace(args={**OPTIONS, **options}, check_mode=False, async_val=0)
+        self._task = SimpleNamespace(args={**OPTIONS, **options}, check_mode=False, async_val=0, no_log=self.no_log)
         return self.run(task_vars={"inventory_hostname": "db-1"})
 
     def _execute_module(self, module_args: Dict[str, Any], **_more: Any) -> Dict[str, Any]:
@@ -136,6 +138,20 @@ def test_a_host_that_is_right_already_is_no_failure(host: FakeKernel, play: Play
     assert result["msg"].startswith("nothing differs: untuned and tuned are the same on this host")
     assert play.steps == ["begin"]
     assert host.written == []
+
+
+def test_a_host_is_left_alone_where_no_record_can_be_written(host: FakeKernel, play: Play, tmp_path: Path) -> None:
+    (tmp_path / "report").write_text("no folder\n")
+    result = play(command=load(host, 120))
+    assert "can't be written: " in result["msg"]
+    assert (host.written, play.steps) == ([], [])
+
+
+def test_no_log_shows_nothing_of_a_command(host: FakeKernel, play: Play) -> None:
+    play.no_log = True
+    result = play(command=f"{load(host, 120)}; : hunter2")
+    assert (result["kept"], play.said) == (True, [])
+    assert not any("hunter2" in Path(path).read_text() for path in result["reports"])
 
 
 def test_a_server_that_is_down_behind_a_pipe_is_not_timed(host: FakeKernel, play: Play) -> None:

@@ -68,8 +68,8 @@ def begin(host: WritableHost, run_id: str, ask: Ask, knobs: Sequence[str], aband
         previous = running(host)
         if previous is not None and previous.run != run_id:
             raise NearmetalError(
-                f"another run of prove compares two states of this host: go on with prove_resume: {previous.run}, or"
-                f" take it back with the module prove and step: back"
+                f"another run of prove compares two states of this host: go on where that run began, with prove_resume:"
+                f" nearmetal-report/prove/{previous.run}.jsonl, or take it back with the module prove and step: back"
             )
         if previous is not None:
             switching.put_back(host, previous)
