@@ -108,6 +108,14 @@ def abandoned(host: WritableHost) -> int:
     return 0
 
 
+def left_alone(host: WritableHost) -> None:
+    """Take back an experiment of prove that nothing else would end."""
+    with ending.heeded():
+        found = states.fire_without_timer(host)
+    if found is not None:
+        say(f"<4>the timer of prove was gone, as after a soft reboot: the host is as it was before run {found.run}")
+
+
 def _say(outcomes: Sequence[Outcome]) -> int:
     """One line per concern, and what its way back left as it is; 1 when one failed."""
     failed = [outcome for outcome in outcomes if outcome.error]

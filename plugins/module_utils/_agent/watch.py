@@ -8,7 +8,7 @@ from __future__ import annotations
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.say import say
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.fingerprint import fingerprint
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import switched_off
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import EXPERIMENT, switched_off
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 
@@ -22,6 +22,10 @@ def reapply(host: WritableHost, if_changed: bool) -> int:
     While it is the same, a concern that could not be planned or done is tried again,
     alone: the others stay as the operator has them. Returns 0 when none is left.
     """
+    if host.exists(EXPERIMENT):
+        from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import tell
+
+        tell.left_alone(host)
     off = switched_off(host)
     if off is not None:
         say(f"switched off by {off}: nothing is planned")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import fcntl
 import json
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Optional, Set
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
@@ -153,6 +153,34 @@ def test_the_timer_is_wound_up_by_each_step_and_takes_the_host_back(
     assert late["failed"]
     assert "the experiment ended on the host" in late["msg"]
     assert current(host) == "xen", "a controller that comes back late changes nothing"
+
+
+class WithoutTimers(FakeKernel):
+    """A host whose systemd says of each timer what it says of one that it doesn't know."""
+
+    def command(self, argv: Sequence[str], timeout: float = 60) -> str:
+        super().command(argv, timeout)
+        return "ActiveState=inactive\n" if argv[:2] == ("systemctl", "show") else ""
+
+
+@pytest.mark.parametrize("abandon_after", [300, 0])
+def test_the_unit_takes_back_an_experiment_whose_timer_a_soft_reboot_ended(
+    tmp_path: Path, call: Call, abandon_after: int
+) -> None:
+    host = WithoutTimers(tmp_path, files_of("xen_hvm"))
+    before = files(host)
+    steps = Steps(call, host)
+    steps("begin", abandon_after=abandon_after)
+    steps("measure", state="tuned")
+    assert command(["reapply", "--if-changed"], host) == 0
+    if abandon_after:
+        assert current(host) == "xen"
+        assert {path for path in files(host) if "prove" in path or path == JOURNAL} == set()
+        assert steps("measure", state="tuned")["failed"]
+    else:
+        assert current(host) == "tsc", "whoever wants no timer ends it himself"
+        assert steps("back")["answer"] == {"ended": True}
+        assert files(host) == before
 
 
 def test_a_run_that_begins_again_goes_on_and_another_run_is_refused(host: FakeKernel, steps: Steps) -> None:

@@ -199,6 +199,18 @@ def fire(host: WritableHost) -> Optional[Experiment]:
         return experiment
 
 
+def fire_without_timer(host: WritableHost) -> Optional[Experiment]:
+    """What the unit runs: take back an experiment whose timer is gone, as after a soft reboot. What was taken back."""
+    if timer.waits(host):
+        return None
+    with store.lock(host, PATIENCE), ending.whole():
+        experiment = running(host)
+        if experiment is None or not experiment.abandon_after or timer.waits(host):
+            return None
+        switching.put_back(host, experiment)
+        return experiment
+
+
 def demand_possible(host: WritableHost, abandon_after: int) -> None:
     """Raise NearmetalError unless this process may switch the host, and the timer can be armed where it is wanted."""
     if not host.is_root():

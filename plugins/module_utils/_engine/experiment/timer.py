@@ -45,6 +45,15 @@ def wind_up(host: WritableHost, experiment: Experiment) -> None:
         _start(host, experiment)
 
 
+def waits(host: WritableHost) -> bool:
+    """Whether systemd has the timer; also where it doesn't say so."""
+    try:
+        state = host.command(("systemctl", "show", "--property=ActiveState", TIMER)).strip()
+    except NearmetalError:
+        return True
+    return state not in ("ActiveState=inactive", "ActiveState=failed")
+
+
 def _start(host: WritableHost, experiment: Experiment) -> None:
     with suppress(NearmetalError):
         host.command(("systemctl", "stop", TIMER))
