@@ -432,7 +432,7 @@ def test_what_only_a_reboot_untunes_is_said_and_stays_known(big: FakeKernel, cal
     before = files(big)
     steps = Steps(call, big)
     alone = steps("begin", tune=PAGES)
-    assert "these need one: hugepages.thp" in alone["msg"]
+    assert "these need one: hugepages.thp" in alone["answer"]["nothing"]
     assert files(big) == before
     begun = steps("begin", tune=BOTH)["answer"]
     assert begun["tested"] == ["block_storage.read_ahead_kb"]
