@@ -6,23 +6,19 @@
 from __future__ import annotations
 
 import fcntl
-import json
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Optional, Sequence, Set
+from typing import Any, Dict, List, Optional, Sequence, Set
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
-from ansible_collections.nearmetal.ec2.plugins.modules import prove, restore, tune
+from ansible_collections.nearmetal.ec2.plugins.modules import restore, tune
 
-from tests.support.fake_kernel import CLOCK, FakeKernel
+from tests.support.experiments import CURRENT, JOURNAL, WANTED, Call, Steps, current, files
+from tests.support.fake_kernel import FakeKernel
 from tests.support.fresh_host import fresh
 from tests.support.hosts import files_of
 
-Call = Callable[..., Dict[str, Any]]
-CURRENT = f"{CLOCK}/current_clocksource"
-WANTED = {"concerns": {"clocksource": {"source": "tsc"}}}
 STATE = "/run/nearmetal/prove.json"
-JOURNAL = "var/lib/nearmetal/journal.json"
 THP = "/sys/kernel/mm/transparent_hugepage/enabled"
 PAGES = {"concerns": {"hugepages": {"thp": "never"}}}
 DISKS = {"block_storage": {"read_ahead_kb": 64, "method": "runtime"}}
@@ -51,37 +47,6 @@ def read_ahead(host: FakeKernel) -> Set[str]:
 def detach(host: FakeKernel) -> None:
     """The last disk leaves."""
     host.replug({path: text for path, text in host.hardware.items() if "nvme2n1" not in path and "00:1f.0" not in path})
-
-
-def current(host: FakeKernel) -> str:
-    return (Path(host.root) / CURRENT.lstrip("/")).read_text().strip()
-
-
-def files(host: FakeKernel) -> Dict[str, str]:
-    """Everything but the kernel's own files, by path."""
-    found = sorted(path for folder in ("etc", "var", "run", "usr") for path in (Path(host.root) / folder).rglob("*"))
-    return {
-        str(path.relative_to(host.root)): path.read_text("utf-8", "replace")
-        for path in found
-        if path.is_file() and path.name != "lock"
-    }
-
-
-def settled(found: Dict[str, str]) -> Dict[str, Any]:
-    """The files, with the journal as places and what is known of them, in whatever order they were set."""
-    entries = json.loads(found[JOURNAL])["entries"]
-    return {**found, JOURNAL: {(entry["what"], entry["where"]): entry for entry in entries}}
-
-
-class Steps:
-    """The steps of one run."""
-
-    def __init__(self, call: Call, host: FakeKernel) -> None:
-        self._call, self._host = call, host
-
-    def __call__(self, step: str, **options: Any) -> Dict[str, Any]:
-        given = {"tune": WANTED, "run": "r1", "settle": 0, "seconds": 1, "command": "true", **options}
-        return self._call(prove.main, self._host, step=step, **given)
 
 
 @pytest.fixture
@@ -364,39 +329,6 @@ def test_nobody_else_tunes_in_the_middle(host: FakeKernel, steps: Steps, call: C
     assert refused["msg"].startswith("prove compares two states of this host, so nothing else tunes it")
     assert files(host) == before
     assert call(tune.main, host, check=True, **WANTED)["changed"], "an audit looks all the same"
-
-
-def test_keeping_does_what_tune_does(host: FakeKernel, steps: Steps, call: Call, tmp_path: Path) -> None:
-    steps("begin")
-    steps("measure", state="untuned")
-    assert steps("keep")["changed"]
-    assert current(host) == "tsc"
-    kept = files(host)
-    assert not any("prove" in name for name in kept)
-    other = FakeKernel(tmp_path / "other", files_of("xen_hvm"))
-    call(tune.main, other, **WANTED)
-    tuned = files(other)
-    assert sorted(kept) == sorted(tuned)
-    assert settled(kept)[JOURNAL] == settled(tuned)[JOURNAL]
-
-
-def test_a_setting_compared_alone_is_not_kept_and_nothing_untested_is_written(host: FakeKernel, steps: Steps) -> None:
-    before, both = files(host), {"concerns": {**WANTED["concerns"], "network_stack": {"somaxconn": 4096}}}
-    somaxconn = Path(host.root) / "proc/sys/net/core/somaxconn"
-    found = somaxconn.read_text()
-    steps("begin", tune=both, only=["clocksource.source"])
-    steps("measure", tune=both, only=["clocksource.source"], state="tuned")
-    assert steps("keep", tune=both, only=["clocksource.source"])["answer"]["kept"] is False
-    assert (current(host), somaxconn.read_text(), files(host)) == ("xen", found, before)
-
-
-def test_a_tuning_that_cannot_be_kept_is_taken_back(host: FakeKernel, steps: Steps) -> None:
-    steps("begin")
-    (Path(host.root) / "etc").mkdir(exist_ok=True)
-    host.moods[CURRENT] = "ignores"
-    failed = steps("keep")
-    assert failed["failed"]
-    assert current(host) == "xen"
 
 
 def test_states_that_are_the_same_are_said_and_leave_no_trace(host: FakeKernel, steps: Steps) -> None:

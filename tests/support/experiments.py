@@ -1,0 +1,43 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The steps of a run of prove on a host with a fake kernel, and what they leave there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Callable, Dict
+
+from ansible_collections.nearmetal.ec2.plugins.modules import prove
+
+from tests.support.fake_kernel import CLOCK, FakeKernel
+
+Call = Callable[..., Dict[str, Any]]
+CURRENT = f"{CLOCK}/current_clocksource"
+JOURNAL = "var/lib/nearmetal/journal.json"
+WANTED = {"concerns": {"clocksource": {"source": "tsc"}}}
+
+
+def current(host: FakeKernel) -> str:
+    return (Path(host.root) / CURRENT.lstrip("/")).read_text().strip()
+
+
+def files(host: FakeKernel) -> Dict[str, str]:
+    """Everything but the kernel's own files, by path."""
+    found = sorted(path for folder in ("etc", "var", "run", "usr") for path in (Path(host.root) / folder).rglob("*"))
+    return {
+        str(path.relative_to(host.root)): path.read_text("utf-8", "replace")
+        for path in found
+        if path.is_file() and path.name != "lock"
+    }
+
+
+class Steps:
+    """The steps of one run."""
+
+    def __init__(self, call: Call, host: FakeKernel) -> None:
+        self._call, self._host = call, host
+
+    def __call__(self, step: str, **options: Any) -> Dict[str, Any]:
+        given = {"tune": WANTED, "run": "r1", "settle": 0, "seconds": 1, "command": "true", **options}
+        return self._call(prove.main, self._host, step=step, **given)
