@@ -25,7 +25,7 @@ options:
         C(name value [unit] [smaller|larger]), with the one that decides first, unless O(timed) is set. Larger is better
         where a line doesn't say; a time, in s, ms, us or ns, must say.
       - It must do the same work each time. One that takes longer than three times O(seconds) and 30 s has failed.
-      - It must have no secret in it. It is printed, stands in the record and the reports, and is in the host's system log.
+      - It must have no secret in it. It is printed, stands in the record and the reports, and is in the host's log.
       - Required to prove.
     type: str
   timed:
