@@ -266,6 +266,27 @@ def test_a_full_boot_partition(tmp_path: Path, call: Call, monkeypatch: pytest.M
     assert everything(host) == before
 
 
+def _linked(path: Path) -> None:
+    path.rename(path.with_name("elsewhere.cfg"))
+    path.symlink_to("elsewhere.cfg")
+
+
+def _large(path: Path) -> None:
+    with path.open("a") as stream:
+        stream.writelines(["# an entry of many\n"] * 100_000)
+
+
+@pytest.mark.parametrize("change", [_linked, _large], ids=["linked", "large"])
+def test_a_configuration_that_is_a_link_or_large_is_made_again_like_any_other(
+    change: Callable[[Path], None], tmp_path: Path, call: Call
+) -> None:
+    """It was taken for a file of ours, and the operator told to move it away: that host would not have booted."""
+    host = debian(tmp_path)
+    change(tmp_path / "boot/grub/grub.cfg")
+    assert not call(clocksource.main, host, tsc_reliable="enabled").get("failed")
+    assert "tsc=reliable" in read(host, "boot/grub/grub.cfg")
+
+
 def test_an_efi_stub_is_never_written(tmp_path: Path, call: Call) -> None:
     host = rhel(tmp_path, 9)
     stub = read(host, "boot/efi/EFI/redhat/grub.cfg")

@@ -55,15 +55,17 @@ class Generated(Provider):
     def realise(self, host: WritableHost, record: Record) -> None:
         files = swap.Swap(host)
         shell, text = self.defaults(host, record.tokens())
-        places = (shell, boot.config_path(host, self.name))
-        old = {path: store.read_file(host, path) for path in places}
+        config = boot.config_path(host, self.name)
+        # Only the shell file is of a kind that we write: grub.cfg may be large, or a link.
+        old_shell, old_config = store.read_file(host, shell), host.raw(config)
         try:
             files.put(shell, text)
             self._generate(host, record.arguments)
         except NearmetalError as error:
             with suppress(NearmetalError):
                 files.back()
-            left = [path for path in places if not swap.as_it_was(host, path, old[path])]
+            left = [] if swap.as_it_was(host, shell, old_shell) else [shell]
+            left += [] if host.raw(config) == old_config else [config]
             if left:
                 raise HalfDone(f"{error}; and {', '.join(left)} could not be brought back") from None
             raise
