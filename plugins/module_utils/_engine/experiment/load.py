@@ -16,6 +16,11 @@ from typing import IO, Callable, NamedTuple
 
 MOST_OUTPUT = 64 * 1024  # bytes of what it prints
 _LOOK = 0.2  # seconds between two looks whether it still runs, which cost it nothing
+# A shell leads the group to the end: a program of another user in its place, as with sudo, could not be ended. It
+# begins when the guard knows it, or never.
+_LEADER = ("/bin/sh", "-c", 'read -r _ || exit 1\nexec </dev/null\neval "$1"\nexit $?', "sh")
+# It reads the group, and then ends it when the pipe is closed by an end of this process that nothing else notices.
+_GUARD = ("/bin/sh", "-c", 'read -r group && { read -r _ || kill -KILL "-$group"; }')
 
 
 class Ran(NamedTuple):
@@ -32,26 +37,31 @@ class Ran(NamedTuple):
 def run(command: str, limit: float, goes_on: Callable[[], bool]) -> Ran:
     """Run a shell command for at most `limit` seconds, and as long as the experiment `goes_on`.
 
-    It has a session of its own, so that whatever it started ends with it.
+    It has a session of its own, so that whatever it started ends with it, and it ends with this process, even when
+    that is killed: a connection that is lost hangs it up.
     """
-    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as messages:
-        before, started = os.times(), time.monotonic()
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as messages, _guard() as guard:
+        before = os.times()
         with subprocess.Popen(
-            ["/bin/sh", "-c", command],
-            stdin=subprocess.DEVNULL,
+            [*_LEADER, command],
+            stdin=subprocess.PIPE,
             stdout=output,
             stderr=messages,
             start_new_session=True,
         ) as process:
+            _tell(guard, f"{process.pid}\n")
+            started = time.monotonic()
             watcher = _Watcher(process.pid, started + limit, goes_on)
             watcher.start()
             try:
+                _tell(process, "\n")
                 process.wait()  # not with a timeout, by which Python looks only 20 times a second
                 seconds = time.monotonic() - started
             finally:
                 watcher.ended.set()
                 watcher.join()
                 _kill(process.pid)
+                _tell(guard, "\n")
         after = os.times()
         used = after.children_user - before.children_user + after.children_system - before.children_system
         return Ran(process.returncode, _text(output, 0), _text(messages, -400), seconds, used, watcher.why)
@@ -75,8 +85,26 @@ class _Watcher(threading.Thread):
 
 
 def _kill(group: int) -> None:
-    with suppress(ProcessLookupError):
+    """End all of it that is ours: what runs as another user, as with sudo, may be left."""
+    with suppress(ProcessLookupError, PermissionError):
         os.killpg(group, signal.SIGKILL)
+
+
+def _guard() -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(
+        _GUARD,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def _tell(process: "subprocess.Popen[bytes]", line: str) -> None:
+    if process.stdin is not None:
+        with suppress(BrokenPipeError):
+            process.stdin.write(line.encode())
+            process.stdin.flush()
 
 
 def _text(stream: IO[bytes], start: int) -> str:

@@ -1,0 +1,64 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The load of a measurement: it ends with whoever runs it, whatever ends that."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import load
+
+RUNS = f"""
+import sys
+sys.path[:0] = {sys.path!r}
+from {load.__name__} import run
+print(run(sys.argv[1], 60, lambda: True).code)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM, signal.SIGKILL])
+def test_a_load_ends_with_the_process_that_runs_it(number: signal.Signals, tmp_path: Path) -> None:
+    # Each process of the load holds the pipe open: it is read to its end when none of them is left.
+    os.mkfifo(tmp_path / "alive")
+    command = f"exec > {tmp_path}/alive; echo $$; sleep 600 & sleep 600"
+    module = subprocess.Popen([sys.executable, "-c", RUNS, command], start_new_session=True)
+    with open(tmp_path / "alive", encoding="ascii") as alive:
+        group = int(alive.readline())
+        try:
+            module.send_signal(number)
+            assert module.wait() == -number
+            assert select.select([alive], [], [], 30)[0], "the load runs on"
+            assert alive.read() == ""
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(group, signal.SIGKILL)
+
+
+def test_a_load_that_ended_is_not_ended_again() -> None:
+    ran = load.run("echo ops 3; echo oh >&2; exit 4", 60, lambda: True)
+    assert (ran.code, ran.output, ran.message, ran.end) == (4, "ops 3\n", "oh\n", "")
+
+
+def test_a_shell_leads_the_load_though_a_program_of_another_user_may_be_all_of_it() -> None:
+    # Fields 4 and 6: the parent of the program is the leader of its session.
+    ran = load.run("cut -d ' ' -f 4,6 /proc/self/stat", 60, lambda: True)
+    parent, session = ran.output.split()
+    assert parent == session
+
+
+def test_what_may_not_be_ended_does_not_hold_up_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    # What a controller meets whose load runs as root by sudo: the shell is its own, the rest is not.
+    def refuses(group: int, number: int) -> None:
+        os.kill(group, number)
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(load.os, "killpg", refuses)
+    assert load.run("sleep 5; true", 0.1, lambda: True).end == "time"
