@@ -44,7 +44,8 @@ options:
     description:
       - Programs that run already and serve the load, such as V(redis-server), as in C(/proc/PID/comm). Another program
         that uses more than 5 % of the CPU time makes a measurement void.
-      - It counts where the load runs on the host itself.
+      - That counts where the load runs on the host itself. A limit of CPU time that held one of them back makes a
+        measurement void anywhere.
     type: list
     elements: str
     default: []

@@ -66,12 +66,12 @@ def _measure(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     found = states.switch(host, options["run"], options["state"])
     switched = time.monotonic() - started
     time.sleep(options["settle"])
-    before = load_sample.observe(host)
+    before = load_sample.observe(host, options["programs"])
     answer: Dict[str, Any] = {"switch_seconds": round(switched, 3)}
     if options["load_on"] != "host":
         return {**answer, "before": before.as_dict(None)}
     ran = load.run(options["command"] or "", longest_load(options["seconds"]), lambda: _goes_on(host, options))
-    after = load_sample.observe(host)
+    after = load_sample.observe(host, options["programs"])
     return {**answer, "load": ran._asdict(), **_compared(host, found, options, before, after)}
 
 
@@ -94,7 +94,7 @@ def _compared(
 def _look(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     """After a load that ran elsewhere."""
     found = running.demand_running(host, options["run"])
-    return {"after": load_sample.observe(host).as_dict(None), **_in_force(host, found, options)}
+    return {"after": load_sample.observe(host, options["programs"]).as_dict(None), **_in_force(host, found, options)}
 
 
 def _in_force(host: WritableHost, found: running.Experiment, options: Mapping[str, Any]) -> Dict[str, Any]:

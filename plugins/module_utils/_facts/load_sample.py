@@ -13,13 +13,15 @@ from typing import Any, Collection, Dict, List, NamedTuple, Optional, Set, Tuple
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import ebs, ethtool
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 
-_CPU = re.compile(r"^cpu((?: +[0-9]{1,20}){8,10})\s*$", re.ASCII | re.MULTILINE)
+_CPU = re.compile(r"^(cpu[0-9]{0,6})((?: +[0-9]{1,20}){8,10})\s*$", re.ASCII | re.MULTILINE)
 _CGROUP = re.compile(r"^0::(/[^\n]*)$", re.MULTILINE)
 _STAT = re.compile(r"[0-9]+ \((?P<name>.*)\) (?P<rest>.*)", re.DOTALL)
 _GAUGE = "conntrack_allowance_available"
 _KERNEL = "2"  # the parent of all kernel threads
 _MOST_PROCESSES = 20000
 
+Processes = Dict[str, Tuple[str, List[str]]]  # process → its name and status
+Ticks = Dict[str, List[int]]  # "cpu", all of them, and each → user, nice, system, idle, iowait, irq, softirq, steal
 Usage = Dict[Tuple[int, str], Tuple[str, float]]  # process and when it began → its name and CPU seconds
 
 
@@ -30,7 +32,7 @@ class Sample(NamedTuple):
     host_seconds: float  # since 1970 by the host's clock
     cpu_total: Optional[float]  # seconds of all CPUs since boot, idle ones too
     cpu_steal: Optional[float]
-    throttled: Optional[int]  # how often this cgroup had used up its CPU time
+    throttled: Optional[int]  # how often the cgroups of the load and its programs had used up their CPU time
     swapped: Optional[int]  # pages in and out since boot
     allowances: Dict[str, int]  # counter → packets or microseconds beyond what the instance may
     usage: Usage
@@ -42,18 +44,19 @@ class Sample(NamedTuple):
         return {**fields, "cpu_foreign": foreign}
 
 
-def observe(host: Host) -> Sample:
-    """Read them now."""
+def observe(host: Host, programs: Collection[str]) -> Sample:
+    """Read them now; `programs` serve the load."""
     total, steal = _cpu(host)
+    processes = {pid: _status(host, pid) for pid in _pids(host)}
     return Sample(
         boot_id=host.line("/proc/sys/kernel/random/boot_id") or "",
         host_seconds=time.time(),
         cpu_total=total,
         cpu_steal=steal,
-        throttled=_throttled(host),
+        throttled=_throttled(host, processes, programs),
         swapped=_swapped(host),
         allowances=_allowances(host),
-        usage=_usage(host),
+        usage=_usage(host, processes),
     )
 
 
@@ -68,30 +71,48 @@ def foreign(before: Sample, after: Sample, own: Collection[str]) -> List[Tuple[s
 
 
 def _cpu(host: Host) -> Tuple[Optional[float], Optional[float]]:
-    spent = ticks(host)
+    spent = ticks(host).get("cpu", [])
     return (sum(spent) / _rate(), spent[7] / _rate()) if spent else (None, None)
 
 
-def busy(first: List[int], second: List[int]) -> Optional[float]:
-    """The share of CPU time, 0 to 1, that was in use between two `ticks`; None when it can't be told."""
+def busy(first: Ticks, second: Ticks) -> Optional[float]:
+    """The share of its time, 0 to 1, in which the busiest CPU was in use between two `ticks`; None when it can't be
+    told. A load generator of a single thread leaves all other CPUs idle."""
+    shares = [share for name in first if name != "cpu" for share in _busy(first[name], second.get(name, []))]
+    return max(shares) if shares else None
+
+
+def _busy(first: List[int], second: List[int]) -> List[float]:
     passed = [after - before for before, after in zip(first, second)]
-    return max(0.0, min(1.0, 1 - (passed[3] + passed[4]) / sum(passed))) if sum(passed) > 0 else None
+    return [max(0.0, min(1.0, 1 - (passed[3] + passed[4]) / sum(passed)))] if sum(passed) > 0 else []
 
 
-def ticks(host: Host) -> List[int]:
-    """Of all CPUs: user, nice, system, idle, iowait, irq, softirq, steal; empty when the host doesn't say."""
-    found = _CPU.search(host.text("/proc/stat") or "")
-    return [int(number) for number in found[1].split()[:8]] if found else []
+def ticks(host: Host) -> Ticks:
+    """Empty when the host doesn't say."""
+    found = _CPU.findall(host.text("/proc/stat") or "")
+    return {name: [int(number) for number in numbers.split()[:8]] for name, numbers in found}
 
 
 def _rate() -> float:
     return float(os.sysconf("SC_CLK_TCK"))
 
 
-def _throttled(host: Host) -> Optional[int]:
-    group = _CGROUP.search(host.text("/proc/self/cgroup") or "")
-    text = host.text(f"/sys/fs/cgroup{group[1]}/cpu.stat") if group else None
-    return _field(text or "", "nr_throttled")
+def _throttled(host: Host, processes: Processes, programs: Collection[str]) -> Optional[int]:
+    """None also while a program isn't found: a limit of it can't be seen then."""
+    serving = [pid for pid, (name, _fields) in processes.items() if name in programs]
+    if {processes[pid][0] for pid in serving} != set(programs):
+        return None
+    groups = {group for pid in ("self", *serving) for group in _groups(host, pid)}
+    counts = [_field(host.text(f"/sys/fs/cgroup{group}/cpu.stat") or "", "nr_throttled") for group in groups]
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None
+
+
+def _groups(host: Host, pid: str) -> List[str]:
+    """The cgroup of a process and those above it, any of which may have a limit."""
+    found = _CGROUP.search(host.text(f"/proc/{pid}/cgroup") or "")
+    parts = found[1].strip("/").split("/") if found else []
+    return ["/" + "/".join(parts[:count]) for count in range(1, len(parts) + 1)]
 
 
 def _swapped(host: Host) -> Optional[int]:
@@ -117,15 +138,14 @@ def _allowances(host: Host) -> Dict[str, int]:
     return found
 
 
-def _usage(host: Host) -> Usage:
+def _usage(host: Host, processes: Processes) -> Usage:
     """The CPU time of each process of user space and of the children that it waited for.
 
     Not of our own session, nor of those that started us, such as a controller on the same machine.
     """
     own, ancestors = str(os.getsid(0)), _ancestors(host)
     found: Usage = {}
-    for pid in _pids(host):
-        name, fields = _status(host, pid)
+    for pid, (name, fields) in processes.items():
         if len(fields) < 20 or fields[1] == _KERNEL or fields[3] == own or pid in ancestors:
             continue
         # Whoever the first process waits for may be of the load.

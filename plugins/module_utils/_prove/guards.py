@@ -19,7 +19,7 @@ FOREIGN_SHARE = 0.05  # of all CPUs' time
 CLOCK_SHARE = 0.005
 CLOCK_SLACK = 0.25  # seconds: how much longer one answer may take than another
 LONGEST_PAUSE = 900.0  # seconds, where abandon_after sets none
-GENERATOR_SHARE = 0.5  # beyond it the load generator may be what is measured
+GENERATOR_SHARE = 0.5  # of its busiest CPU; beyond it the load generator may be what is measured
 
 # What each guard says of a host, after "because of".
 GUARDS: Mapping[str, str] = {
@@ -31,7 +31,7 @@ GUARDS: Mapping[str, str] = {
     "foreign_cpu": "other processes that used more than 5 % of the CPUs",
     "swap": "swapping",
     "clock": "a clock that differed from the controller's by more than 0.5 %",
-    "generator": "a load generator that was busy for more than half of its CPU time",
+    "generator": "a load generator one of whose CPUs was busy for more than half of the time",
     "allowance": "the instance's network or disk allowance, which was exceeded",
     "pause": "a pause within a pair that was longer than abandon_after",
 }

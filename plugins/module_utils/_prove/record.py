@@ -45,7 +45,7 @@ class Sample(NamedTuple):
     cpu_total: Optional[float] = None  # seconds of all CPUs since boot, idle ones too (/proc/stat)
     cpu_steal: Optional[float] = None  # of them, those that the hypervisor gave to others
     cpu_foreign: Optional[float] = None  # of them, used by processes that aren't part of the load
-    throttled: Optional[int] = None  # nr_throttled of the load's cgroup
+    throttled: Optional[int] = None  # nr_throttled of the cgroups of the load and its programs
     swapped: Optional[int] = None  # pages swapped in and out since boot
     allowances: Mapping[str, int] = {}  # ENA's and EBS's "exceeded" counters by name
 
@@ -62,7 +62,7 @@ class Measurement(NamedTuple):
     metrics: Tuple[Metric, ...] = ()  # empty when the load failed
     error: str = ""  # why the load failed or its output can't be read: one sentence
     state_lost: str = ""  # which knob wasn't in force after the load, and what it was: one sentence
-    generator_busy: Optional[float] = None  # 0 to 1: CPU share in use where the load runs; None on the host itself
+    generator_busy: Optional[float] = None  # 0 to 1: of the busiest CPU where the load runs; None on the host itself
     switch_seconds: float = 0.0  # what the switch cost, without settling
     before: Optional[Sample] = None  # right before the load
     after: Optional[Sample] = None  # right after it

@@ -70,7 +70,7 @@ def host(tmp_path: Path) -> FakeKernel:
 def play(call: Call, host: FakeKernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Play:
     monkeypatch.setattr(action, "report_directory", lambda: str(tmp_path / "report"))
     # What else this machine does is no part of a test: a controller whose CPUs tell nothing.
-    monkeypatch.setattr(action.load_sample, "ticks", lambda _host: [])
+    monkeypatch.setattr(action.load_sample, "ticks", lambda _host: {})
     return Play(call, host)
 
 

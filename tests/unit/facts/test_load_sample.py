@@ -1,0 +1,66 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A host's counters before and after a load."""
+
+from __future__ import annotations
+
+from typing import Callable, List, Mapping, Optional
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import load_sample
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+
+HostOf = Callable[[Mapping[str, str]], Host]
+
+
+def process(pid: int, name: str, group: str) -> "dict[str, str]":
+    """A process of user space in a cgroup."""
+    return {
+        f"/proc/{pid}/stat": f"{pid} ({name}) S 1 {pid} {pid} 0 -1 0 0 0 0 0 30 20 0 0 20 0 1 0 500 0 0\n",
+        f"/proc/{pid}/cgroup": f"0::{group}\n",
+    }
+
+
+def limited(group: str, count: int) -> "dict[str, str]":
+    """A cgroup with a limit that was used up so often."""
+    return {f"/sys/fs/cgroup{group}/cpu.stat": f"usage_usec 9\nnr_periods 99\nnr_throttled {count}\n"}
+
+
+FILES = {
+    "/proc/self/cgroup": "0::/user.slice/session-1.scope\n",
+    **limited("/user.slice", 1),
+    **limited("/system.slice", 10),
+    **limited("/system.slice/redis.service", 100),
+    **limited("/system.slice/other.service", 1000),
+    **process(700, "redis-server", "/system.slice/redis.service"),
+    **process(701, "redis-server", "/system.slice/redis.service"),
+    **process(800, "other", "/system.slice/other.service"),
+}
+
+
+@pytest.mark.parametrize(
+    ("programs", "count"),
+    [([], 1), (["redis-server"], 111), (["redis-server", "other"], 1111), (["redis-server", "absent"], None)],
+)
+def test_throttled_are_the_programs_that_serve_the_load_too(
+    programs: "List[str]", count: "Optional[int]", host_of: HostOf
+) -> None:
+    assert load_sample.observe(host_of(FILES), programs).throttled == count
+
+
+def ticked(*cpus: str) -> "dict[str, str]":
+    """What /proc/stat says of each CPU, after the line of all."""
+    lines = [f"cpu{number} {times}" for number, times in enumerate(cpus)]
+    sums = [sum(column) for column in zip(*([int(time) for time in times.split()] for times in cpus))]
+    return {"/proc/stat": "\n".join(["cpu  " + " ".join(map(str, sums)), *lines, "intr 5"]) + "\n"}
+
+
+def test_busy_is_the_busiest_cpu_on_which_a_generator_of_one_thread_runs(host_of: HostOf) -> None:
+    before = load_sample.ticks(host_of(ticked(*["10 0 0 100 0 0 0 0 0 0"] * 16)))
+    now = ["60 0 40 110 0 0 0 0 0 0", *["10 0 0 200 0 0 0 0 0 0"] * 15]
+    host = host_of(ticked(*now))
+    assert load_sample.busy(before, load_sample.ticks(host)) == pytest.approx(0.9)
+    assert load_sample.busy({}, load_sample.ticks(host)) is None
+    sample = load_sample.observe(host, ())
+    assert sample.cpu_total == pytest.approx((210 + 15 * 210) / load_sample._rate())
