@@ -16,6 +16,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings impo
 
 STEAL_SHARE = 0.01  # of all CPUs' time
 FOREIGN_SHARE = 0.05  # of all CPUs' time
+SWAPPED_PAGES = 10.0  # a second: 40 KiB, which a host that is at rest reads back of what it once wrote out
 CLOCK_SHARE = 0.005
 CLOCK_SLACK = 0.25  # seconds: how much longer one answer may take than another
 LONGEST_PAUSE = 900.0  # seconds, where abandon_after sets none
@@ -29,7 +30,7 @@ GUARDS: Mapping[str, str] = {
     "steal": "CPU time that the hypervisor gave to others (steal above 1 %)",
     "throttled": "CPU time that a cgroup's limit held back (nr_throttled)",
     "foreign_cpu": "other processes that used more than 5 % of the CPUs",
-    "swap": "swapping",
+    "swap": "swapping (more than 10 pages a second)",
     "clock": "a clock that differed from the controller's by more than 0.5 %",
     "generator": "a load generator one of whose CPUs was busy for more than half of the time",
     "allowance": "the instance's network or disk allowance, which was exceeded",
@@ -80,7 +81,7 @@ def fired(measurement: Measurement, earlier: Earlier, settings: Settings) -> Tup
         found += _within_pair(earlier.previous, measurement, settings)
     if earlier.clock is not None:
         found += _clock(earlier.clock, measurement, settings)
-    return tuple(Firing(guard, measurement.state, detail) for guard, detail in found)
+    return tuple(Firing(guard, measurement.host_state, detail) for guard, detail in found)
 
 
 def _between(before: Sample, after: Sample) -> List[Tuple[str, str]]:
@@ -95,11 +96,12 @@ def _between(before: Sample, after: Sample) -> List[Tuple[str, str]]:
         share = _share(first, last, before.cpu_total, after.cpu_total)
         if share is not None and share > limit:
             found.append((guard, f"{share:.1%} of the CPUs' time"))
-    for guard, first_count, last_count in (
-        ("throttled", before.throttled, after.throttled),
-        ("swap", before.swapped, after.swapped),
+    seconds = max(0.0, after.host_seconds - before.host_seconds)
+    for guard, first_count, last_count, most in (
+        ("throttled", before.throttled, after.throttled, 0.0),
+        ("swap", before.swapped, after.swapped, SWAPPED_PAGES * seconds),
     ):
-        if first_count is not None and last_count is not None and last_count > first_count:
+        if first_count is not None and last_count is not None and last_count - first_count > most:
             found.append((guard, f"{last_count - first_count} more"))
     exceeded = [name for name, count in after.allowances.items() if count > before.allowances.get(name, count)]
     if exceeded:

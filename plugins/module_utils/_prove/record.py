@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Mapping, NamedTuple, Optional, Tuple, Union
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import Metric
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import UNTUNED
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import Settings
 
 FORMAT = 1  # of the lines, and of the rules by which one step follows from those before it
@@ -66,6 +67,11 @@ class Measurement(NamedTuple):
     switch_seconds: float = 0.0  # what the switch cost, without settling
     before: Optional[Sample] = None  # right before the load
     after: Optional[Sample] = None  # right after it
+
+    @property
+    def host_state(self) -> str:
+        """The state in which the host was: in SHAM it is untuned under either label."""
+        return self.state if self.phase == PAIR else UNTUNED
 
 
 class Unsafe(NamedTuple):

@@ -13,7 +13,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.guards import
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history import Attempt, History, differences
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.interval import estimate
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import TUNED, UNTUNED
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import PAIR, Record
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Record
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import NOT_WORSE, Settings
 
 BETTER, WORSE, SAME, UNCLEAR = "better", "worse", "same", "unclear"
@@ -72,7 +72,7 @@ def obstacle(record: Record, history: History) -> Optional[Answer]:
 def _broken(history: History) -> List[str]:
     """Why the load failed, where it did so again and again when the host was tuned, and at no other time."""
     failed = [
-        (attempt.phase == PAIR and firing.state == TUNED, firing.detail)
+        (firing.state == TUNED, firing.detail)
         for attempt in history.tries
         for firing in attempt.firings
         if firing.guard == "load"

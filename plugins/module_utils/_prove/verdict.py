@@ -137,7 +137,7 @@ def _answer(record: Record, history: History) -> "Tuple[rules.Answer, List[str]]
         ), []
     answer = _by_evidence(record, history)
     uncertain = rules.not_cleared(record.start.settings, history) if answer.verdict == BETTER else []
-    selected = rules.lopsided(history.repeated)
+    selected = rules.lopsided([attempt for attempt in history.pairs if attempt.over and not attempt.valid])
     capped = history.guards["allowance"]
     if selected and answer.verdict in (BETTER, WORSE, SAME):
         return rules.Answer(

@@ -38,7 +38,8 @@ def content(record: Record, found: Verdict, ending: words.Ending) -> Dict[str, A
         "verdict": found.as_dict(),
         "measurements": [
             {
-                **{name: getattr(each, name) for name in ("phase", "pair", "attempt", "state", "error")},
+                **{name: getattr(each, name) for name in ("phase", "pair", "attempt", "error")},
+                "state": each.host_state,
                 "metrics": [metric._asdict() for metric in each.metrics],
                 "seconds": each.ended - each.began,
                 "switch_seconds": each.switch_seconds,

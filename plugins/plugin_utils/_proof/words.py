@@ -206,7 +206,7 @@ def markdown(record: Record, found: Verdict, ending: Ending) -> str:
     for each in record.measurements:
         figures = each.error or ", ".join(f"{metric.name} {metric.value:.6g}" for metric in each.metrics)
         phase = each.phase.replace("_", " ")
-        lines.append(f"| {phase} | {each.pair} | {each.attempt} | {each.state} | {cell(figures)} |")
+        lines.append(f"| {phase} | {each.pair} | {each.attempt} | {each.host_state} | {cell(figures)} |")
     return "\n".join(lines) + "\n"
 
 

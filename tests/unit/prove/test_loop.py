@@ -13,7 +13,7 @@ from typing import Any, Callable, List, Mapping, Optional
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Start
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import PHASES, Start
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import settings_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import Verdict
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import document, log, loop, words
@@ -210,9 +210,12 @@ def test_the_report_has_every_measurement_and_no_markup_of_others(tmp_path: Path
     assert (content["schema"], content["version"], content["host"]) == ("nearmetal.ec2/prove", 1, "db-1")
     assert len(content["measurements"]) == len(record.record.measurements)
     assert content["verdict"]["verdict"] == "better"
+    states = {phase: {each["state"] for each in content["measurements"] if each["phase"] == phase} for phase in PHASES}
+    assert states == {"warm_up": {"untuned"}, "sham": {"untuned"}, "pair": {"untuned", "tuned"}}
     text = Path(paths[1]).read_text()
     assert "<script>" not in text
     assert text.count("| warm up |") == 3
+    assert "| tuned |" not in "".join(line for line in text.splitlines() if line.startswith("| sham |"))
 
 
 def test_progress_says_what_was_measured_and_what_it_is_worth(tmp_path: Path) -> None:
