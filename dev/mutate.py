@@ -80,10 +80,12 @@ def working_copy(folder: Path) -> Path:
 class Slot:
     """A copy of the project, and the run of tests that is under way in it."""
 
-    def __init__(self, folder: Path) -> None:
-        self.copy = working_copy(folder)
+    def __init__(self, folder: Path, original: Path) -> None:
+        self.copy = Path(shutil.copytree(original, folder / "project", symlinks=True))
+        self._original = original  # nothing is run in it
         self._folder = folder
         self._runs = 0
+        self._state = self._files()
 
     def start(self, tests: "list[str]") -> forked.Run:
         """Start the tests, up to the first failure."""
@@ -99,6 +101,30 @@ class Slot:
         folder.mkdir()
         return forked.start(self.copy, tests, folder, variables)
 
+    def clean(self) -> None:
+        """Bring the copy back: what a faulted run leaves could fail the tests that are to catch the next fault."""
+        found = self._files()
+        for name in found.keys() | self._state.keys():
+            if found.get(name) == self._state.get(name):
+                continue
+            path = self.copy / name
+            path.unlink(missing_ok=True)
+            if name in self._state:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(self._original / name, path, follow_symlinks=False)
+
+    def _files(self) -> "dict[str, tuple[int, int]]":
+        """Size and time of each; what Python compiled stays for the next run."""
+        found = {}
+        start = len(f"{self.copy}/")
+        for folder, folders, names in os.walk(self.copy):
+            folders[:] = [name for name in folders if name != "__pycache__"]
+            for name in names:
+                path = f"{folder}/{name}"
+                state = os.lstat(path)
+                found[path[start:]] = (state.st_size, state.st_mtime_ns)
+        return found
+
 
 class Seeded:
     """A fault in a copy, and the tests that are to catch it."""
@@ -106,26 +132,22 @@ class Seeded:
     def __init__(self, fault: Fault, slot: Slot, number: int) -> None:
         self.fault = fault
         self.started = time.monotonic()
-        self._path = slot.copy / fault.file
-        self._text = self._path.read_text(encoding="utf-8") if self._path.exists() else ""
-        if self._text.count(fault.find) != 1:
-            found = f"occurs {self._text.count(fault.find)} times in {fault.file}, must be once"
+        path = slot.copy / fault.file
+        text = path.read_text(encoding="utf-8") if path.exists() else ""
+        if text.count(fault.find) != 1:
+            found = f"occurs {text.count(fault.find)} times in {fault.file}, must be once"
             raise FaultError(f"`{fault.find.strip()}` {found}")
         absent = [name for name in fault.tests if not (slot.copy / name.partition("::")[0]).exists()]
         if absent:
             raise FaultError(f"no such tests: {', '.join(absent)}")
-        self._times = self._path.stat()
-        self._write(self._text.replace(fault.find, fault.replace), 2 * number + 2)
+        times = path.stat()
+        path.write_text(text.replace(fault.find, fault.replace), encoding="utf-8")
+        # A time of its own, because Python knows by time and size to what version bytecode belongs.
+        os.utime(path, (times.st_atime, int(times.st_mtime) + 2 * number + 2))
         self.run = slot.start(fault.tests)
-
-    def _write(self, text: str, seconds: int) -> None:
-        """Each version has a time of its own, because Python knows by time and size to what bytecode belongs."""
-        self._path.write_text(text, encoding="utf-8")
-        os.utime(self._path, (self._times.st_atime, int(self._times.st_mtime) + seconds))
 
     def caught(self) -> str:
         """Which test caught it. FaultError when none did."""
-        self._write(self._text, 0)
         outcome = self.run.end()
         if outcome.code == 0:
             raise FaultError(f"not caught: {self.fault.why}")
@@ -173,6 +195,7 @@ class Judge:
         slot, seeded = self._running.pop(pid)
         self._free.append(slot)
         seconds = time.monotonic() - seeded.started
+        slot.clean()
         try:
             killer = seeded.caught()
         except FaultError as error:
@@ -196,7 +219,9 @@ def main(arguments: "list[str]") -> int:
     try:
         chosen = faults(options.word)
         with tempfile.TemporaryDirectory(prefix="nm-mutate-") as folder:
-            slots = [Slot(Path(folder) / str(number)) for number in range(min(os.cpu_count() or 1, len(chosen)))]
+            original = working_copy(Path(folder) / "original")
+            count = min(os.cpu_count() or 1, len(chosen))
+            slots = [Slot(Path(folder) / str(number), original) for number in range(count)]
             judge = Judge(slots)
             judge.judge(chosen)
             intact(sorted(judge.killers), slots)
