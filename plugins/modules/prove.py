@@ -134,8 +134,9 @@ options:
     default: untuned
 attributes:
   check_mode:
-    description: There is nothing to measure without switching, so the task is skipped in check mode.
+    description: There is nothing to measure without switching.
     support: partial
+    details: In check mode the task is skipped.
   diff_mode:
     description: What differs between the states is returned in all modes.
     support: none

@@ -167,6 +167,7 @@ def _decimal(name: str, value: Any) -> float:
     """A number as people write it; who takes it says how large it may be."""
     if isinstance(value, str) and _DECIMAL.fullmatch(value.strip()):
         return float(value)
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value or abs(value) > _LARGEST:
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not number or not -_LARGEST <= value <= _LARGEST:  # not a number is within nothing
         raise NearmetalError(f"{name} is a number, such as 2.5, not {shown(value)}")
     return float(value)
