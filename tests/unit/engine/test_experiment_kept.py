@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any, Dict
 
 import pytest
-from ansible_collections.nearmetal.ec2.plugins.modules import tune
+from ansible_collections.nearmetal.ec2.plugins.modules import restore, tune
 
 from tests.support.experiments import CURRENT, JOURNAL, WANTED, Call, Steps, current, files
 from tests.support.fake_kernel import FakeKernel
+from tests.support.fresh_host import fresh
 from tests.support.hosts import files_of
 
 
@@ -64,3 +65,26 @@ def test_a_tuning_that_cannot_be_kept_is_taken_back(host: FakeKernel, steps: Ste
     failed = steps("keep")
     assert failed["failed"]
     assert current(host) == "xen"
+
+
+def test_what_tune_leaves_to_another_owner_takes_no_part(tmp_path: Path, call: Call) -> None:
+    place, disks = "/sys/kernel/mm/transparent_hugepage/enabled", {"read_ahead_kb": 64, "method": "runtime"}
+    wanted: Dict[str, Any] = {"concerns": {"hugepages": {"thp": "never"}, "block_storage": disks}}
+    big = fresh(tmp_path, "nitro_big")
+    call(tune.main, big, concerns={"hugepages": {"thp": "never"}})
+    owner = {
+        "sys/fs/cgroup/system.slice/tuned.service/cgroup.procs": "7\n",
+        "etc/tuned/active_profile": "site\n",
+        "etc/tuned/profiles/site/tuned.conf": "[vm]\ntransparent_hugepages=always\n",
+    }
+    for name, text in owner.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    steps = Steps(call, big)
+    assert steps("begin", tune=wanted)["answer"]["tested"] == ["block_storage.read_ahead_kb"]
+    assert "[never]" in (tmp_path / place[1:]).read_text()
+    steps("measure", state="tuned")
+    assert steps("keep", tune=wanted)["changed"]
+    call(restore.main, big)
+    assert "[madvise]" in (tmp_path / place[1:]).read_text(), "its original is still known"
