@@ -107,7 +107,7 @@ options:
   resume:
     description:
       - The record of an earlier run, to go on with it. It has the command, the programs and all settings of that run;
-        O(tune) has to bring the same values.
+        the tuning has to bring the same values.
     type: str
     default: ""
   tune:
