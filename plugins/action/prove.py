@@ -306,7 +306,7 @@ def _begun(answer: Mapping[str, Any]) -> Begun:
     if not isinstance(tested, list) or not isinstance(untested, list) or not _DIGEST.fullmatch(str(states)):
         raise NearmetalError(loop.STRANGE)
     names, left_out = (
-        [printable(clean.text(each, _LONGEST_SENTENCE)) for each in found[:MOST_TEXTS]] for found in (tested, untested)
+        [printable(clean.text(text, _LONGEST_SENTENCE)) for text in texts[:MOST_TEXTS]] for texts in (tested, untested)
     )
     return Begun(names, left_out, str(states), answer.get("tuned_before") is True)
 
@@ -339,8 +339,8 @@ def _interruptible() -> Iterator[None]:
     """A signal ends what runs, once: the way back that follows isn't interrupted again."""
 
     def arrives(number: int, _frame: Optional[FrameType]) -> None:
-        for each in _ENDING:
-            signal.signal(each, signal.SIG_IGN)
+        for ending in _ENDING:
+            signal.signal(ending, signal.SIG_IGN)
         raise Interrupted(f"the run was ended by {signal.Signals(number).name}")
 
     with _handled(arrives):

@@ -119,7 +119,7 @@ options:
     description:
       - What the action plugin asks of the host. V(back), by hand, ends an experiment that was left behind.
     type: str
-    choices: [begin, measure, look, load, back, keep]
+    choices: [begin, measure, look, back, keep]
     default: back
   run:
     description:

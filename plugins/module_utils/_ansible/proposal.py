@@ -51,13 +51,13 @@ def _digest(difference: Sequence[Action]) -> str:
 
 
 def _demand_known(knobs: Sequence[str]) -> None:
-    for knob in knobs:
-        concern, _dot, option = knob.partition(".")
+    for name in knobs:
+        concern, _dot, option = name.partition(".")
         if concern not in CONCERNS:
-            raise NearmetalError(f"prove.only has {shown(knob)}; its concerns are {', '.join(sorted(CONCERNS))}")
-        names = sorted({each.name for each in CONCERNS[concern].knobs if each.lever})
-        if option not in names:
-            raise NearmetalError(f"prove.only has {shown(knob)}; the settings of {concern} are {', '.join(names)}")
+            raise NearmetalError(f"prove.only has {shown(name)}; its concerns are {', '.join(sorted(CONCERNS))}")
+        options = sorted({knob.name for knob in CONCERNS[concern].knobs if knob.lever})
+        if option not in options:
+            raise NearmetalError(f"prove.only has {shown(name)}; the settings of {concern} are {', '.join(options)}")
 
 
 def keep(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import load, running, states
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import load_sample
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import EXPERIMENT
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import Spec
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     COMMAND = command.main
 
-STEPS = ("begin", "measure", "look", "load", "back", "keep")
+STEPS = ("begin", "measure", "look", "back", "keep")
 OPTIONS: Spec = {
     "command": {"type": "str"},
     "load_on": {"type": "str", "choices": ["host", "controller"], "default": "host"},
@@ -101,25 +102,17 @@ def _in_force(host: WritableHost, found: running.Experiment, options: Mapping[st
     return {"taken_back": states.taken_back(host, found, options["state"])}
 
 
-def _load(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
-    """Run the load on a host that isn't under test."""
-    before = load_sample.ticks(host)
-    ran = load.run(options["command"] or "", longest_load(options["seconds"]), lambda: True)
-    return {"load": ran._asdict(), "busy": load_sample.busy(before, load_sample.ticks(host))}
-
-
 def _back(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     return {"ended": states.end(host, options["run"])}
 
 
 def _goes_on(host: WritableHost, options: Mapping[str, Any]) -> bool:
     """Whether the experiment still runs: what takes it back removes its file."""
-    return host.exists(running.RUNNING)
+    return host.exists(EXPERIMENT)
 
 
 _STEPS: Mapping[str, Callable[[WritableHost, Mapping[str, Any]], Dict[str, Any]]] = {
     "measure": _measure,
     "look": _look,
-    "load": _load,
     "back": _back,
 }

@@ -230,19 +230,19 @@ def fire(host: WritableHost) -> List[str]:
         if armed is None:
             disarm(host)
             return []
-        exchanged = [action for action, device in zip(armed.actions, armed.devices) if _exchanged(host, action, device)]
-        there = [action for action in armed.actions if action not in exchanged and not _detached(host, action)]
-        changed = [action for action in there if _now(host, action) != action.before]
+        others = [action for action, device in zip(armed.actions, armed.devices) if _exchanged(host, action, device)]
+        present = [action for action in armed.actions if action not in others and not _detached(host, action)]
+        changed = [action for action in present if _now(host, action) != action.before]
         trouble = roll_back(host, changed)  # before all that a full disk refuses; no other run gets in between
         failures = [f"could not put everything back: {trouble}"] if trouble else []
         try:
-            _record(host, armed, [] if trouble else there)
+            _record(host, armed, [] if trouble else present)
         except NearmetalError as error:
             failures.append(f"could not record what is as before again: {error}")
         if failures:
             raise NearmetalError(f"the dead-man timer {' and '.join(failures)}")
         disarm(host)
-        return [*(_put_back(action) for action in changed), *(_left(host, action) for action in exchanged)]
+        return [*(_put_back(action) for action in changed), *(_left(host, action) for action in others)]
 
 
 def _record(host: WritableHost, armed: _Armed, back: Sequence[Action]) -> None:

@@ -38,5 +38,9 @@ def pairs_needed(deviation: float, effect: float) -> int:
 
 def seconds_of_pair(attempts: Sequence[Attempt]) -> Optional[float]:
     """The mean time that a pair took, its repetitions and pauses included in none; None without pairs."""
-    spent = [sum(each.ended - each.began for each in attempt.measurements) for attempt in attempts if attempt.valid]
+    spent = [
+        sum(measurement.ended - measurement.began for measurement in attempt.measurements)
+        for attempt in attempts
+        if attempt.valid
+    ]
     return sum(spent) / len(spent) if spent else None

@@ -132,12 +132,13 @@ def _clock(first: Measurement, last: Measurement, settings: Settings) -> List[Tu
     """Whether the host's clock moved against the controller's since the first measurement, however long the answers
     took: what a single one hides behind them shows in time."""
     bounds = []
-    for each in (first, last):
-        if each.before is None or each.after is None or (first.after and first.after.boot_id != each.after.boot_id):
+    for measurement in (first, last):
+        before, after = measurement.before, measurement.after
+        if before is None or after is None or (first.after and first.after.boot_id != after.boot_id):
             return []
         # Asked after `began` and answered before `ended`: so much is the host's clock ahead, at least and at most.
-        earliest = each.began + each.switch_seconds + settings.settle
-        bounds.append((each.after.host_seconds - each.ended, each.before.host_seconds - earliest))
+        earliest = measurement.began + measurement.switch_seconds + settings.settle
+        bounds.append((after.host_seconds - measurement.ended, before.host_seconds - earliest))
     (low, high), (low_now, high_now) = bounds
     apart, seconds = max(low_now - high, low - high_now), abs(last.ended - first.ended)
     return (

@@ -34,7 +34,6 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import
     Record,
     Sample,
     Start,
-    Unsafe,
     with_entry,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.rules import VERDICTS
@@ -47,7 +46,7 @@ MOST_LINES = 5000
 LONGEST_TEXT = 4000
 MOST_TEXTS = 1000
 
-_KINDS: Mapping[str, type] = {"start": Start, "measurement": Measurement, "unsafe": Unsafe, "end": End}
+_KINDS: Mapping[str, type] = {"start": Start, "measurement": Measurement, "end": End}
 _COUNTER = r"[a-z][a-z0-9_]{0,63}"
 _BOOT_ID = r"[0-9a-f-]{1,64}"
 _NONE = type(None)
@@ -90,7 +89,7 @@ def _extended(record: Optional[Record], entry: Entry) -> Record:
         return Record(entry)
     if isinstance(entry, Start):
         raise NearmetalError("a second start")
-    if record.end is not None or (record.unsafe is not None and not isinstance(entry, End)):
+    if record.end is not None:
         raise NearmetalError("an entry after the end of the run")
     return with_entry(record, entry)
 
@@ -123,8 +122,6 @@ def entry_of(line: bytes) -> Entry:
         if bool(measurement.metrics) == bool(measurement.error):
             raise NearmetalError("a measurement must have either metrics or an error")
         return measurement
-    if kind == "unsafe":
-        return _made(Unsafe, content, {"reason": _sentence, "at": _seconds})
     if kind == "end":
         return _made(
             End, content, {"outcome": _choice("kept", "restored"), "verdict": _choice(*VERDICTS), "at": _seconds}

@@ -74,13 +74,6 @@ class Measurement(NamedTuple):
         return self.state if self.phase == PAIR else UNTUNED
 
 
-class Unsafe(NamedTuple):
-    """The host must not stay tuned: its health command failed, or a service restarted. Ends the run."""
-
-    reason: str  # one sentence
-    at: float  # seconds since 1970
-
-
 class End(NamedTuple):
     """What was done after the verdict. A record with an End isn't resumed."""
 
@@ -89,7 +82,7 @@ class End(NamedTuple):
     at: float  # seconds since 1970
 
 
-Entry = Union[Start, Measurement, Unsafe, End]
+Entry = Union[Start, Measurement, End]
 
 
 class Record(NamedTuple):
@@ -97,7 +90,6 @@ class Record(NamedTuple):
 
     start: Start
     measurements: Tuple[Measurement, ...] = ()
-    unsafe: Optional[Unsafe] = None
     end: Optional[End] = None
 
 
@@ -105,8 +97,6 @@ def with_entry(record: Record, entry: Entry) -> Record:
     """The record after one more entry."""
     if isinstance(entry, Measurement):
         return record._replace(measurements=(*record.measurements, entry))
-    if isinstance(entry, Unsafe):
-        return record._replace(unsafe=entry)
     if isinstance(entry, End):
         return record._replace(end=entry)
     return Record(entry)

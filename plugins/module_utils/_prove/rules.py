@@ -41,8 +41,6 @@ class Answer(NamedTuple):
 
 def obstacle(record: Record, history: History) -> Optional[Answer]:
     """What ends a run whatever was measured; None while nothing does."""
-    if record.unsafe is not None:
-        return Answer(UNSAFE, record.unsafe.reason)
     failed = [firing.detail for attempt in history.warm_ups for firing in attempt.firings if firing.guard == "load"]
     if failed:
         return Answer(UNCLEAR, f"the load failed before any pair was measured: {failed[0]}")
@@ -100,7 +98,9 @@ def settled(settings: Settings, history: History) -> bool:
     rise from agreement.
     """
     undisturbed = [attempt.measurements[0] for attempt in history.warm_ups if not attempt.firings]
-    values = [metric.value for each in undisturbed for metric in each.metrics if metric.name == history.primary]
+    values = [
+        metric.value for measurement in undisturbed for metric in measurement.metrics if metric.name == history.primary
+    ]
     last = values[-WINDOW:]
     if len(last) < WINDOW:
         return False

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from typing import Any, Dict, Mapping, NamedTuple, Tuple
 
@@ -84,12 +83,7 @@ def settings_of(options: Mapping[str, Any]) -> Settings:
 def _number(name: str, value: Any) -> float:
     least, most, whole = _BOUNDS[name]
     kinds = int if whole else (int, float)
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, kinds)
-        or not least <= value <= most
-        or not math.isfinite(value)
-    ):
+    if isinstance(value, bool) or not isinstance(value, kinds) or not least <= value <= most:
         kind = "a whole number" if whole else "a number"
         raise NearmetalError(f"{name} is {shown(value)}; allowed is {kind} from {least:.10g} to {most:.10g}")
     return value if whole else float(value)

@@ -60,7 +60,7 @@ def _in_pair(record: Record, phase: str, attempts: Sequence[Attempt]) -> Step:
 def check(record: Record) -> None:
     """Raises NearmetalError when a measurement isn't the one that the seed and the lines before it ask for."""
     for index, measurement in enumerate(record.measurements):
-        before = record._replace(measurements=record.measurements[:index], unsafe=None, end=None)
+        before = record._replace(measurements=record.measurements[:index], end=None)
         if measurement[:4] != next_step(before)[1:5]:
             raise NearmetalError(
                 f"line {index + 2} of the record isn't what its seed and the lines before it ask for; start a new run"

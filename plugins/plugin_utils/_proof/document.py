@@ -38,13 +38,13 @@ def content(record: Record, found: Verdict, ending: words.Ending) -> Dict[str, A
         "verdict": found.as_dict(),
         "measurements": [
             {
-                **{name: getattr(each, name) for name in ("phase", "pair", "attempt", "error")},
-                "state": each.host_state,
-                "metrics": [metric._asdict() for metric in each.metrics],
-                "seconds": each.ended - each.began,
-                "switch_seconds": each.switch_seconds,
+                **{name: getattr(measurement, name) for name in ("phase", "pair", "attempt", "error")},
+                "state": measurement.host_state,
+                "metrics": [metric._asdict() for metric in measurement.metrics],
+                "seconds": measurement.ended - measurement.began,
+                "switch_seconds": measurement.switch_seconds,
             }
-            for each in record.measurements
+            for measurement in record.measurements
         ],
     }
 

@@ -158,7 +158,7 @@ def _quality(found: Verdict) -> List[str]:
 
 def _cost(record: Record) -> str:
     """What switching cost, and how long the run took."""
-    switches = sorted(each.switch_seconds for each in record.measurements)
+    switches = sorted(measurement.switch_seconds for measurement in record.measurements)
     if not switches:
         return "nothing was measured"
     typical = switches[len(switches) // 2]
@@ -199,14 +199,16 @@ def markdown(record: Record, found: Verdict, ending: Ending) -> str:
     lines += [_row(metric) for metric in found.metrics]
     lines += ["", *(f"- {cell(line)}" for line in _quality(found)), f"- {cell(_cost(record))}"]
     lines += [f"- tested: {cell(', '.join(ending.tested))}"]
-    lines += [f"- {_left_out(ending)}: {cell(each)}" for each in ending.untested]
+    lines += [f"- {_left_out(ending)}: {cell(text)}" for text in ending.untested]
     lines += ["- needs a reboot"] if ending.reboot_required else []
     lines += [f"- seed {found.seed}, nearmetal {cell(record.start.version)}; {_SCOPE}", ""]
     lines += ["| phase | pair | attempt | state | figures |", "|---|---|---|---|---|"]
-    for each in record.measurements:
-        figures = each.error or ", ".join(f"{metric.name} {metric.value:.6g}" for metric in each.metrics)
-        phase = each.phase.replace("_", " ")
-        lines.append(f"| {phase} | {each.pair} | {each.attempt} | {each.host_state} | {cell(figures)} |")
+    for measurement in record.measurements:
+        figures = measurement.error or ", ".join(f"{metric.name} {metric.value:.6g}" for metric in measurement.metrics)
+        phase = measurement.phase.replace("_", " ")
+        lines.append(
+            f"| {phase} | {measurement.pair} | {measurement.attempt} | {measurement.host_state} | {cell(figures)} |"
+        )
     return "\n".join(lines) + "\n"
 
 

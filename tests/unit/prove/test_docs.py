@@ -13,7 +13,13 @@ from typing import Any, Dict, Set
 import pytest
 import yaml
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import metrics_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Measurement
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.rules import VERDICTS
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.step import Step
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import verdict
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import words
+
+from tests.support.proofs import noisy, run, start
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs/prove.md").read_text("utf-8")
@@ -53,3 +59,22 @@ def test_the_page_names_every_variable_that_it_uses_and_every_verdict() -> None:
     assert set(re.findall(r"\bprove_[a-z_]+", PAGE)) <= options("prove")
     rows = set(re.findall(r"^\| `([a-z_]+)` \|", PAGE, re.M))
     assert rows == set(VERDICTS)
+
+
+def test_the_page_shows_what_a_run_says_at_its_end() -> None:
+    def stolen(step: Step, measurement: Measurement) -> Measurement:
+        if measurement.after is None or step[1:4] != ("pair", 3, 1):
+            return measurement
+        return measurement._replace(after=measurement.after._replace(cpu_steal=9999.0))
+
+    record = start(seed=4711, host="redis-1", seconds=10)
+    begun = record.start._replace(load="redis-benchmark -t get -n 500000", load_on="host")
+    record = run(noisy(0.07, 0.03, name="get"), stolen, record._replace(start=begun))
+    ending = words.Ending(
+        kept=True,
+        tested=("clocksource.source", "network_stack.somaxconn"),
+        untested=("clocksource.tsc_reliable: the kernel takes it at its next boot",),
+        reboot_required=True,
+    )
+    (shown,) = re.findall(r"^```text\n(PROVE .*?)^```$", PAGE, re.M | re.S)
+    assert shown == "".join(f"{line}\n" for line in words.block(record, verdict(record), ending))

@@ -18,7 +18,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings impo
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import Verdict
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import document, log, loop, words
 
-FINE: Mapping[str, Any] = {"code": 0, "output": "", "message": "", "seconds": 1.0, "cpu_seconds": 0.9, "end": ""}
+FINE: Mapping[str, Any] = {"code": 0, "output": "", "message": "", "seconds": 1.0, "end": ""}
 
 
 TAKEN_BACK = words.Ending(False, ["a.b"])

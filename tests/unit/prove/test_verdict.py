@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, List, Tuple
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import Metric
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import order
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Measurement, Unsafe, with_entry
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Measurement
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.rules import VERDICTS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.step import DECIDE, Step, next_step
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import verdict
@@ -167,13 +167,6 @@ def test_a_load_that_does_not_settle(values: "List[float]") -> None:
     assert len(record.measurements) == 5
     assert found.verdict == "not_quiet"
     assert "doesn't settle" in found.reasons[0]
-
-
-def test_a_host_that_must_not_stay_tuned() -> None:
-    record = with_entry(run(noisy(0.06, 0.02), most=12), Unsafe("the health command failed: 503", 1.0))
-    found = verdict(record)
-    assert (found.verdict, found.reasons) == ("unsafe", ("the health command failed: 503",))
-    assert (found.over, found.keep, next_step(record).action) == (True, False, DECIDE)
 
 
 def test_a_run_that_was_interrupted_says_what_it_has() -> None:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Running the load of a measurement. It runs on the host under test, or on another. PRIVATE to the collection."""
+"""Running the load of a measurement, on the host under test or on the controller. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ class Ran(NamedTuple):
     output: str
     message: str  # the end of what it wrote to standard error
     seconds: float
-    cpu_seconds: float  # of it and all that it started and waited for
     end: str  # "" | "time" (it took too long) | "gone" (the experiment ended meanwhile)
 
 
@@ -41,7 +40,6 @@ def run(command: str, limit: float, goes_on: Callable[[], bool]) -> Ran:
     that is killed: a connection that is lost hangs it up.
     """
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as messages, _guard() as guard:
-        before = os.times()
         with subprocess.Popen(
             [*_LEADER, command],
             stdin=subprocess.PIPE,
@@ -62,9 +60,7 @@ def run(command: str, limit: float, goes_on: Callable[[], bool]) -> Ran:
                 watcher.join()
                 _kill(process.pid)
                 _tell(guard, "\n")
-        after = os.times()
-        used = after.children_user - before.children_user + after.children_system - before.children_system
-        return Ran(process.returncode, _text(output, 0), _text(messages, -400), seconds, used, watcher.why)
+        return Ran(process.returncode, _text(output, 0), _text(messages, -400), seconds, watcher.why)
 
 
 class _Watcher(threading.Thread):

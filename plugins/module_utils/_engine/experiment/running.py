@@ -17,8 +17,6 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry imp
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import json_text
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action
 
-RUNNING = EXPERIMENT  # the file that says what runs
-
 
 @dataclass(frozen=True)
 class Experiment:
@@ -55,7 +53,7 @@ def demand_running(host: WritableHost, run_id: str) -> Experiment:
 
 def running(host: WritableHost) -> Optional[Experiment]:
     """The experiment of this boot, checked like any input; None for none. Raises NearmetalError."""
-    data = store.read_file(host, RUNNING)
+    data = store.read_file(host, EXPERIMENT)
     if data is None:
         return None
     try:
@@ -69,13 +67,14 @@ def running(host: WritableHost) -> Optional[Experiment]:
     except (ValueError, KeyError, TypeError, AttributeError, NearmetalError) as error:
         reason = (str(error).splitlines() or ["nothing in it"])[0][:200]
         raise NearmetalError(
-            f"{RUNNING} isn't what prove wrote ({reason}): remove it, and run restore, which brings the originals back"
+            f"{EXPERIMENT} isn't what prove wrote ({reason}): remove it, and run restore, which brings the originals"
+            " back"
         ) from None
 
 
 def write(host: WritableHost, experiment: Experiment) -> None:
     """Say that this experiment runs."""
-    store.replace_file(host, RUNNING, json.dumps(asdict(experiment)).encode(), mode=0o600, folder_mode=0o755)
+    store.replace_file(host, EXPERIMENT, json.dumps(asdict(experiment)).encode(), mode=0o600, folder_mode=0o755)
 
 
 def _action(raw: Any) -> Action:

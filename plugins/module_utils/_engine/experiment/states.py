@@ -63,7 +63,7 @@ def begin(host: WritableHost, run_id: str, ask: Ask, knobs: Sequence[str], aband
     The same run may begin again: a controller that was killed goes on. Raises NothingDiffers when the two states
     are the same, and NearmetalError when something stands in the way: the host is as it was then.
     """
-    demand_possible(host, abandon_after)
+    python = demand_possible(host, abandon_after)
     with store.lock(host, PATIENCE):
         previous = running(host)
         if previous is not None and previous.run != run_id:
@@ -73,7 +73,7 @@ def begin(host: WritableHost, run_id: str, ask: Ask, knobs: Sequence[str], aband
             )
         if previous is not None:
             switching.put_back(host, previous)
-        experiment = _armed(host, _looked(host, run_id, ask, knobs, abandon_after))
+        experiment = _armed(host, _looked(host, run_id, ask, knobs, abandon_after), python)
         try:
             return _planned(host, experiment, ask, switching.untune(host, experiment))
         except NearmetalError:
@@ -100,16 +100,14 @@ def _looked(host: WritableHost, run_id: str, ask: Ask, knobs: Sequence[str], aba
         raise NearmetalError(f"tune could not do what is to be proven: {'; '.join(errors)}")
     outcomes = [outcome for outcome in looked.outcomes if outcome.plan.findings and outcome.name not in (*left, "unit")]
     findings = [finding for outcome in outcomes for finding in outcome.plan.findings]
-    owned = tuple(f"{each.concern}.{each.knob}" for each in findings if each.status == "refused")
+    owned = tuple(f"{finding.concern}.{finding.knob}" for finding in findings if finding.status == "refused")
     concerns = tuple(outcome.name for outcome in outcomes)
     return Experiment(run_id, host.boot_id(), concerns, tuple(knobs), abandon_after, owned=owned)
 
 
-def _armed(host: WritableHost, experiment: Experiment) -> Experiment:
+def _armed(host: WritableHost, experiment: Experiment, python: str) -> Experiment:
     """The same with the way back, which the timer knows from now on."""
-    unit = observe(host, ("unit",)).unit if experiment.abandon_after else None
     order = tuple(entry.key for entry in switching.journal_of(host).entries())
-    python = (unit and unit.python) or ""
     experiment = replace(experiment, earlier=switching.earlier(host, experiment), order=order, python=python)
     timer.arm(host, experiment)
     return experiment
@@ -144,8 +142,8 @@ def switch(host: WritableHost, run_id: str, state: str) -> Experiment:
     with store.lock(host, PATIENCE):
         experiment = demand_running(host, run_id)
         timer.wind_up(host, experiment)
-        for each in (UNTUNED, TUNED) if state == TUNED else (TUNED, UNTUNED):
-            if each == TUNED:
+        for goal in (UNTUNED, TUNED) if state == TUNED else (TUNED, UNTUNED):
+            if goal == TUNED:
                 switching.tune(host, experiment)
             else:
                 switching.untune(host, experiment)
@@ -211,16 +209,22 @@ def fire_without_timer(host: WritableHost) -> Optional[Experiment]:
         return experiment
 
 
-def demand_possible(host: WritableHost, abandon_after: int) -> None:
-    """Raise NearmetalError unless this process may switch the host, and the timer can be armed where it is wanted."""
+def demand_possible(host: WritableHost, abandon_after: int) -> str:
+    """The Python of the timer, empty where none is wanted.
+
+    Raises NearmetalError unless this process may switch the host, and the timer can be armed where it is wanted.
+    """
     if not host.is_root():
         raise NearmetalError("prove needs root on the host to switch it between its states: set become: true")
-    unit = observe(host, ("unit",)).unit if abandon_after else None
-    if abandon_after and (unit is None or unit.python is None or not host.booted()):
+    if not abandon_after:
+        return ""
+    unit = observe(host, ("unit",)).unit
+    if unit is None or unit.python is None or not host.booted():
         raise NearmetalError(
             "prove_abandon_after needs systemd and a Python 3.8 on the host: set prove_abandon_after: 0 to go without"
             " it, and a host whose controller is killed stays in the state that it has then"
         )
+    return unit.python
 
 
 def _switchable(experiment: Experiment, action: Action) -> bool:

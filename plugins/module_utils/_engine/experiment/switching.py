@@ -86,7 +86,7 @@ def give_way(host: WritableHost, concerns: AbstractSet[str]) -> None:
             put_back(host, replace(experiment, earlier=others))
 
 
-def place_of(about: Union[Finding, Action]) -> Tuple[str, str, str]:
+def place_of(about: Union[Finding, Action, Entry]) -> Tuple[str, str, str]:
     """What tells the place of one setting."""
     return about.concern, about.knob, about.where
 
@@ -120,7 +120,7 @@ def _untune(host: WritableHost, experiment: Experiment) -> Tuple[List[Finding], 
             findings += (finding for finding in way_back.plan.findings if finding.status in _LEFT)
             # Without its entry nobody would know that only a reboot untunes the place.
             waiting = {place_of(finding) for finding in findings if finding.status == "needs_reboot"}
-            forget = [entry for entry in way_back.forget if (entry.concern, entry.knob, entry.where) not in waiting]
+            forget = [entry for entry in way_back.forget if place_of(entry) not in waiting]
             if forget:
                 journal.forget(forget)
         except NearmetalError as error:

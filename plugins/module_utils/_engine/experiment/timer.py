@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.running import RUNNING, Experiment, write
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.running import Experiment, write
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import EXPERIMENT
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import bundle, store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
@@ -65,7 +66,7 @@ def _start(host: WritableHost, experiment: Experiment) -> None:
 def disarm(host: WritableHost) -> None:
     """The file decides, so it is removed first; the agent when nothing starts it any more."""
     armed = host.exists(AGENT)
-    store.remove_file(host, RUNNING)
+    store.remove_file(host, EXPERIMENT)
     if not armed:
         return
     with suppress(NearmetalError):
