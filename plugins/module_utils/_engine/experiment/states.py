@@ -42,6 +42,10 @@ UNTUNED, TUNED = "untuned", "tuned"
 STATES = (UNTUNED, TUNED)
 _PERSIST = "persist"  # the option that says where a value is kept, which nothing that runs notices
 _LATER = ("needs_reboot", "needs_restart")
+# Levers whose values somebody takes back at once, unless another lever, which isn't switched, keeps him from it.
+_RESTS_ON = {
+    "network.affinity": ("irqbalance.in_force", "irqbalance would move the interrupts back: only tune keeps it from them"),
+}
 
 
 class NothingDiffers(NearmetalError):
@@ -120,11 +124,18 @@ def _planned(host: WritableHost, experiment: Experiment, ask: Ask, left: Sequenc
     planned = run(host, ask, check=True)
     actions = tuple(action for outcome in planned.outcomes for action in outcome.plan.actions)
     waiting = {switching.place_of(finding) for finding in left if finding.status == "needs_reboot"}
+    resting = _resting(actions)
     difference = tuple(
-        action for action in actions if _switchable(experiment, action) and switching.place_of(action) not in waiting
+        action
+        for action in actions
+        if _switchable(experiment, action) and not {switching.place_of(action)} & {*waiting, *resting}
     )
     tested = {(action.concern, action.knob) for action in difference}
-    findings = [finding for outcome in planned.outcomes for finding in outcome.plan.findings]
+    findings = [
+        replace(finding, reason=resting.get(switching.place_of(finding), finding.reason))
+        for outcome in planned.outcomes
+        for finding in outcome.plan.findings
+    ]
     later = [*left, *(finding for finding in findings if _waits(experiment, finding))]
     untested = tuple(finding for finding in later if (finding.concern, finding.knob) not in tested)
     if not difference:
@@ -227,6 +238,17 @@ def demand_possible(host: WritableHost, abandon_after: int) -> str:
     return unit.python
 
 
+def _resting(actions: Sequence[Action]) -> Dict[Tuple[str, str, str], str]:
+    """The places whose values would not last in an experiment, with the reason."""
+    not_switched = {action.what for action in actions if action.scope == "boot"}
+    return {
+        switching.place_of(action): reason
+        for action in actions
+        for what, reason in (_RESTS_ON.get(action.what, ("", "")),)
+        if what in not_switched
+    }
+
+
 def _switchable(experiment: Experiment, action: Action) -> bool:
     runtime = action.scope == "runtime" and action.reversible == "now"
     return runtime and experiment.selects(action.concern, action.knob)
@@ -241,5 +263,5 @@ def _waits(experiment: Experiment, finding: Finding) -> bool:
 def _nothing(untested: Sequence[Finding]) -> str:
     waiting = (finding for finding in untested if finding.status != "advice")
     knobs = ", ".join(dict.fromkeys(f"{finding.concern}.{finding.knob}" for finding in waiting))
-    waits = f" without a reboot; these need one: {knobs}" if knobs else ""
+    waits = f" in what can be switched while it runs; what can't: {knobs}" if knobs else ""
     return f"untuned and tuned are the same on this host{waits}: there is nothing to compare"
