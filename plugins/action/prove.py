@@ -17,7 +17,7 @@ from typing import Any, Iterator, List, Mapping, NamedTuple, NoReturn, Optional
 from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import callback_loader
-from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.proving import OPTIONS, longest_load
+from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.proving import OPTIONS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.tuning import WANTED
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import load
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
@@ -26,7 +26,11 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import H
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import validate
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.lines import MOST_TEXTS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Measurement, Start
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import Settings, settings_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import (
+    Settings,
+    longest_load,
+    settings_of,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import printable, sentence
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils import _plays as plays
@@ -38,7 +42,6 @@ _MODULE = "nearmetal.ec2.prove"
 _LONGEST_SENTENCE = 1000  # characters of what a host says of a setting
 _LONGEST_SWITCH = 1e6  # seconds: what takes longer was never waited for
 _DIGEST = re.compile("[0-9a-f]{64}")
-_ANSWER_SECONDS = 30  # that one answer may take beside settling and the load
 _UNSAFE_IN_A_NAME = re.compile(r"[^A-Za-z0-9_.-]")
 
 
@@ -121,7 +124,7 @@ class _Run(loop.Hands):
         self._arguments = {
             **{name: self._options[name] for name in ("command", "load_on", "programs", "only", "tune")},
             **{name: getattr(self._settings, name) for name in ("seconds", "settle")},
-            "abandon_after": int(self._settings.abandon_after),
+            "abandon_after": self._settings.abandon_after,
             "run": os.path.basename(self._base),
         }
 
@@ -246,7 +249,7 @@ class _Run(loop.Hands):
             with _undisturbed():
                 ended = self._step("back").get("ended") is True
         except NearmetalError as error:
-            after = int(self._settings.abandon_after)
+            after = self._settings.abandon_after
             hope = f"its timer does within {after} s" if after else "run the module prove with step: back"
             if self._keeping and not self._options["only"]:
                 hope = "it may be tuned and have no timer: look with an audit"
@@ -288,16 +291,9 @@ def _settings(options: Mapping[str, Any]) -> Settings:
     given = {name: options[name] for name in Settings._fields if name in options}
     given.setdefault("seed", secrets.randbelow(2**32))
     try:
-        settings = settings_of(given)
+        return settings_of(given)
     except NearmetalError as error:
         raise NearmetalError(f"prove.{error}") from None
-    step = settings.settle + longest_load(settings.seconds) + _ANSWER_SECONDS
-    if 0 < settings.abandon_after < step:
-        raise NearmetalError(
-            f"prove.abandon_after is {settings.abandon_after:g}; a measurement of {settings.seconds:g} s may take"
-            f" {step:g} s with settling, so at least that is allowed, or 0"
-        )
-    return settings
 
 
 def _begun(answer: Mapping[str, Any]) -> Begun:

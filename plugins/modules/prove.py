@@ -88,8 +88,9 @@ options:
     default: better
   abandon_after:
     description:
-      - Seconds, 60 to 86400, after which the host takes itself back when the controller asked for no step; V(0) for a
+      - Seconds, up to 86400, after which the host takes itself back when the controller asked for no step; V(0) for a
         host without systemd, which then stays in the state in which a killed controller left it.
+      - The least is what one measurement may take, O(settle) + 3 × O(seconds) + 60.
     type: int
     default: 900
   seed:

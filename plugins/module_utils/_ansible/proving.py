@@ -13,6 +13,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import load_s
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import EXPERIMENT
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import Spec
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import KEEP, Settings, longest_load
 
 if TYPE_CHECKING:
     # Never run: this makes Ansible send the command and all that it needs, of which the timer's agent is built.
@@ -21,19 +22,15 @@ if TYPE_CHECKING:
     COMMAND = command.main
 
 STEPS = ("begin", "measure", "look", "back", "keep")
+_SETTINGS: Spec = {
+    name: {"type": type(default).__name__, "default": default} for name, default in Settings._field_defaults.items()
+}
 OPTIONS: Spec = {
     "command": {"type": "str"},
     "load_on": {"type": "str", "choices": ["host", "controller"], "default": "host"},
-    "timed": {"type": "bool", "default": False},
     "programs": {"type": "list", "elements": "str", "default": []},
-    "seconds": {"type": "float", "default": 10.0},
-    "settle": {"type": "float", "default": 10.0},
-    "pairs": {"type": "int", "default": 40},
-    "effect": {"type": "float", "default": 5.0},
-    "margin": {"type": "float", "default": 2.0},
-    "primary": {"type": "str", "default": ""},
-    "keep": {"type": "str", "choices": ["better", "not_worse"], "default": "better"},
-    "abandon_after": {"type": "int", "default": 900},
+    **_SETTINGS,
+    "keep": {**_SETTINGS["keep"], "choices": list(KEEP)},
     "seed": {"type": "int"},
     "only": {"type": "list", "elements": "str", "default": []},
     "resume": {"type": "str", "default": ""},
@@ -43,11 +40,6 @@ OPTIONS: Spec = {
     "state": {"type": "str", "choices": list(states.STATES), "default": states.UNTUNED},
 }
 _LOUD = 5  # programs that used the CPU most, of those that aren't the load's
-
-
-def longest_load(seconds: float) -> float:
-    """Seconds that a command may take whose measurements are expected to take `seconds`."""
-    return 3 * seconds + 30
 
 
 def do(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:

@@ -12,7 +12,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Nearme
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import NAME, NAME_WORDS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
-SHORTEST_ABANDONED = 60  # seconds
+ANSWER_SECONDS = 30  # that one answer of the host may take beside settling and the load
 FEWEST_PAIRS = 6  # with fewer, not even differences that all point one way are evidence of 20:1
 NOT_WORSE = "not_worse"
 KEEP = ("better", NOT_WORSE)
@@ -29,7 +29,7 @@ class Settings(NamedTuple):
     keep: str = "better"  # one of KEEP: which verdicts keep the tuning
     seconds: float = 10.0  # that one measurement takes, as the user expects it
     settle: float = 10.0  # seconds between a switch and the load
-    abandon_after: float = 900.0  # seconds without a step, after which the host restores itself; 0: it never does
+    abandon_after: int = 900  # seconds without a step, after which the host restores itself; 0: it never does
     timed: bool = False  # the time that the command takes is the figure, not what it prints
 
 
@@ -41,8 +41,13 @@ _BOUNDS: Mapping[str, Tuple[float, float, bool]] = {
     "margin": (0.1, 50, False),
     "seconds": (0.1, 3600, False),
     "settle": (0, 600, False),
-    "abandon_after": (0, 86400, False),
+    "abandon_after": (0, 86400, True),
 }
+
+
+def longest_load(seconds: float) -> float:
+    """Seconds that a command may take whose measurements are expected to take `seconds`."""
+    return 3 * seconds + 30
 
 
 def settings_of(options: Mapping[str, Any]) -> Settings:
@@ -67,15 +72,11 @@ def settings_of(options: Mapping[str, Any]) -> Settings:
     if "primary" in options:
         checked["primary"] = _primary(options["primary"])
     settings = Settings(**checked)
-    if 0 < settings.abandon_after < SHORTEST_ABANDONED:
+    step = settings.settle + longest_load(settings.seconds) + ANSWER_SECONDS
+    if 0 < settings.abandon_after < step:
         raise NearmetalError(
-            f"abandon_after is {settings.abandon_after:g}; allowed are {SHORTEST_ABANDONED} to 86400 seconds, or 0 for"
-            " a host that can't have a timer"
-        )
-    if 0 < settings.abandon_after <= settings.settle + settings.seconds:
-        raise NearmetalError(
-            f"abandon_after is {settings.abandon_after:g} s, but one step takes settle and seconds together"
-            f" ({settings.settle + settings.seconds:g} s): the host would restore itself in each step; allowed is more"
+            f"abandon_after is {settings.abandon_after}; a measurement of {settings.seconds:g} s may take {step:g} s"
+            " with settling, so at least that is allowed, or 0 for a host that can't have a timer"
         )
     return settings
 

@@ -96,7 +96,7 @@ def test_settings_have_defaults_but_for_the_seed() -> None:
         ({"timed": "yes"}, "timed is 'yes'; allowed are true and false"),
         ({"keep": "always"}, "keep is 'always'; allowed are better and not_worse"),
         ({"primary": "a b"}, "primary is 'a b'; allowed is the name of a metric"),
-        ({"seconds": 100, "settle": 30, "abandon_after": 120}, r"abandon_after is 120 s, but .* \(130 s\)"),
+        ({"seconds": 100, "settle": 30, "abandon_after": 120}, "abandon_after is 120; a measurement of 100 s may"),
         ({"peeks": 3}, "'peeks' is no setting"),
     ],
 )
