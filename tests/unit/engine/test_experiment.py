@@ -397,10 +397,11 @@ def test_what_irqbalance_would_move_back_is_left_out_until_it_is_kept_from_it(tm
         },
     )
     steps, placed = Steps(call, balanced), {"network_irq": {"policy": "spread", "restart_irqbalance": True}}
-    assert "what can't: network_irq.irqbalance, network_irq.policy" in steps("begin", tune={"concerns": placed})["answer"]["nothing"]
+    nothing = steps("begin", tune={"concerns": placed})["answer"]["nothing"]
+    assert "what can't: network_irq.irqbalance, network_irq.policy" in nothing
     begun = steps("begin", tune={"concerns": {**placed, **DISKS}})["answer"]
     assert begun["tested"] == ["block_storage.read_ahead_kb"]
-    reason = "network_irq.policy: irqbalance would move the interrupts back: only tune keeps it from them"
+    reason = "network_irq.policy: irqbalance would move them: only tune keeps it from them"
     assert reason in begun["untested"]
     steps("back")
     (tmp_path / "proc/412/cmdline").write_text("/usr/sbin/irqbalance\0--banmod=ena\0")

@@ -44,7 +44,7 @@ _PERSIST = "persist"  # the option that says where a value is kept, which nothin
 _LATER = ("needs_reboot", "needs_restart")
 # Levers whose values somebody takes back at once, unless another lever, which isn't switched, keeps him from it.
 _RESTS_ON = {
-    "network.affinity": ("irqbalance.in_force", "irqbalance would move the interrupts back: only tune keeps it from them"),
+    "network.affinity": ("irqbalance.in_force", "irqbalance would move them: only tune keeps it from them"),
 }
 
 
