@@ -252,7 +252,7 @@ class _Run(loop.Hands):
             after = self._settings.abandon_after
             hope = f"its timer does within {after} s" if after else "run the module prove with step: back"
             if self._keeping and not self._options["only"]:
-                hope = "it may be tuned and have no timer: look with an audit"
+                hope = f"it is tuned now, unless {hope}: look with an audit" if after else "look with an audit"
             raise NearmetalError(f"{why}; the host could not be taken back ({error}); {hope}") from None
         if self._keeping and not ended:
             raise NearmetalError(f"{why}; the host may be tuned already: look with an audit")

@@ -71,7 +71,7 @@ def keep(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
         return {"kept": False, "reboot_required": False}
     wanted = _wanted(options)
     chosen, ask = asked(host, wanted)
-    conditions = Conditions(Origin(chosen.run), strict=wanted["strict"], roll_back_all=True)
+    conditions = Conditions(Origin(chosen.run), strict=wanted["strict"], roll_back_all=True, keeps=options["run"])
     before = states.leave(host, options["run"])
     try:
         done = run(host, ask, check=False, conditions=conditions)
@@ -82,9 +82,11 @@ def keep(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     if result["errors"]:
         errors = "; ".join(f"{name}: {error}" for name, error in result["errors"].items())
         if any(outcome.done for outcome in done.outcomes):  # the unit alone failed: the tuning is written
+            states.done(host, options["run"])
             raise NearmetalError(f"the host is tuned, but its unit isn't in place: {errors}")
         states.back(host, before)
         raise NearmetalError(errors)
+    states.done(host, options["run"])
     return {"kept": True, "reboot_required": result["reboot_required"]}
 
 

@@ -16,6 +16,7 @@ from typing import Callable, Dict, List, Sequence, Tuple, Type
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import dead_man, ending
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.apply import apply, obstacles, roll_back
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import switching
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.running import is_kept
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.learnt_type import with_learnt_type
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import (
     Request,
@@ -52,6 +53,7 @@ class Conditions:
     lenient: bool = False  # a concern that can't be planned is named in its outcome, and the others are planned
     roll_back_all: bool = False  # when a concern fails, the whole run is taken back, or not begun
     confirm_within: int = 0  # seconds; what may cut the host off is taken back unless somebody confirms it
+    keeps: str = ""  # the run of prove whose tuning it keeps
 
 
 PLAIN = Conditions()
@@ -107,13 +109,14 @@ def run(host: WritableHost, ask: Ask, check: bool, conditions: Conditions = PLAI
         dead_man.expire(host, session.stored)
         store.remove_temporary(host)
         planned = _plan(session, ask, conditions)
-        if host.exists(EXPERIMENT) and any(isinstance(request, Tune) for request in planned.requests):
+        compares = host.exists(EXPERIMENT) and not is_kept(host, conditions.keeps)
+        if compares and any(isinstance(request, Tune) for request in planned.requests):
             raise NearmetalError(
                 "prove compares two states of this host, so nothing else tunes it: wait for its end, or end it with"
                 " the module prove and step: back"
             )
         restored = {request.name for request in planned.requests if isinstance(request, Restore)}
-        if host.exists(EXPERIMENT) and restored:
+        if compares and restored:
             switching.give_way(host, restored)
             planned = _plan(kind(host, conditions.origin), ask, conditions)
         return _carry_out(planned, conditions.roll_back_all)

@@ -157,6 +157,22 @@ class StoredWanted:
             store.remove_empty_data(self._host)
 
 
+def text(host: WritableHost) -> str:
+    """The file as it is, empty for none, so that it can be put back. Raises NearmetalError."""
+    return (store.read_file(host, PATH) or b"").decode("utf-8", "surrogateescape")
+
+
+def put_text(host: WritableHost, content: str) -> None:
+    """Put the file back as it was. Raises NearmetalError."""
+    if content == text(host):
+        return
+    if content:
+        store.replace_file(host, PATH, content.encode("utf-8", "surrogateescape"), mode=0o600, folder_mode=0o700)
+    else:
+        store.remove_file(host, PATH)
+        store.remove_empty_data(host)
+
+
 def _read(host: WritableHost) -> Dict[str, Stored]:
     try:
         data = store.read_file(host, PATH)

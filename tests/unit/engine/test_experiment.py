@@ -381,29 +381,3 @@ def test_what_somebody_set_after_nearmetal_is_said_to_be_untested(big: FakeKerne
     steps = Steps(call, big)
     begun = steps("begin", tune={"concerns": {**DISKS, "hugepages": {"thp": "always"}}})["answer"]
     assert [line for line in begun["untested"] if line.startswith("hugepages.thp: somebody set")]
-
-
-def test_what_irqbalance_would_move_back_is_left_out_until_it_is_kept_from_it(tmp_path: Path, call: Call) -> None:
-    unit = "[Service]\nEnvironmentFile=-/etc/default/irqbalance\nExecStart=/usr/sbin/irqbalance $IRQBALANCE_ARGS\n"
-    balanced = FakeKernel(
-        tmp_path,
-        {
-            **files_of("nitro"),
-            "/sys/fs/cgroup/system.slice/irqbalance.service/cgroup.procs": "412\n",
-            "/proc/412/cmdline": "/usr/sbin/irqbalance\0",
-            "/usr/lib/systemd/system/irqbalance.service": unit,
-            "/usr/sbin/irqbalance": "banmod policyscript",
-            "/etc/default/irqbalance": 'IRQBALANCE_ARGS=""\n',
-        },
-    )
-    steps, placed = Steps(call, balanced), {"network_irq": {"policy": "spread", "restart_irqbalance": True}}
-    nothing = steps("begin", tune={"concerns": placed})["answer"]["nothing"]
-    assert "what can't: network_irq.irqbalance, network_irq.policy" in nothing
-    begun = steps("begin", tune={"concerns": {**placed, **DISKS}})["answer"]
-    assert begun["tested"] == ["block_storage.read_ahead_kb"]
-    reason = "network_irq.policy: irqbalance would move them: only tune keeps it from them"
-    assert reason in begun["untested"]
-    steps("back")
-    (tmp_path / "proc/412/cmdline").write_text("/usr/sbin/irqbalance\0--banmod=ena\0")
-    (tmp_path / "etc/default/irqbalance").write_text("IRQBALANCE_ARGS=--banmod=ena\n")
-    assert "network_irq.policy" in steps("begin", tune={"concerns": placed})["answer"]["tested"]

@@ -6,16 +6,22 @@
 from __future__ import annotations
 
 import json
+import os
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Dict
+from typing import Any, Dict, Sequence
 
 import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
 from ansible_collections.nearmetal.ec2.plugins.modules import restore, tune
 
 from tests.support.experiments import CURRENT, JOURNAL, WANTED, Call, Steps, current, files
 from tests.support.fake_kernel import FakeKernel
 from tests.support.fresh_host import fresh
 from tests.support.hosts import files_of
+
+MANY = 100000
+STATE = "run/nearmetal/prove.json"
 
 
 @pytest.fixture
@@ -67,6 +73,70 @@ def test_a_tuning_that_cannot_be_kept_is_taken_back(host: FakeKernel, steps: Ste
     assert current(host) == "xen"
 
 
+def without_journal(found: Dict[str, str]) -> Dict[str, str]:
+    """The files; the journal remembers each value that was ever ours."""
+    return {path: text for path, text in found.items() if path != JOURNAL}
+
+
+class Killed(BaseException):
+    """The process isn't there any more."""
+
+
+class Mortal(FakeKernel):
+    """A host whose process is killed at its write number `left`; what is dead writes nothing more."""
+
+    left = 0
+
+    def lives(self) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise Killed
+
+    def write_value(self, path: str, text: str) -> None:
+        self.lives()
+        super().write_value(path, text)
+
+    def command(self, argv: Sequence[str], timeout: float = 60) -> str:
+        self.lives()
+        return super().command(argv, timeout)
+
+
+@pytest.mark.parametrize("earlier", [{}, {"concerns": {"network_stack": {"somaxconn": 8192}}}])
+def test_a_process_that_is_killed_while_it_keeps_leaves_the_host_to_the_timer(
+    tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch, earlier: Dict[str, Any]
+) -> None:
+    host = Mortal(tmp_path, files_of("xen_hvm"))
+    host.left = MANY
+    somaxconn = tmp_path / "proc/sys/net/core/somaxconn"
+    original = somaxconn.read_text()
+    if earlier:
+        call(tune.main, host, **earlier)
+    wanted = {"concerns": {**WANTED["concerns"], "network_stack": {"somaxconn": 4096}}}
+    before, found, steps = files(host), somaxconn.read_text(), Steps(call, host)
+    rename, kills = os.rename, 0
+
+    def renamed(*places: Any, **options: Any) -> None:
+        host.lives()
+        rename(*places, **options)
+
+    monkeypatch.setattr(os, "rename", renamed)
+    while True:
+        steps("begin", tune=wanted)
+        host.left = kills
+        with suppress(Killed):
+            assert steps("keep", tune=wanted)["answer"]["kept"]
+            break
+        host.left, kills = MANY, kills + 1
+        if not (tmp_path / STATE).exists():
+            break
+        assert command(["abandoned"], host) == 0
+        assert (current(host), somaxconn.read_text()) == ("xen", found), f"killed at write {kills}"
+        assert without_journal(files(host)) == without_journal(before), f"killed at write {kills}"
+    assert (kills > 10, current(host), somaxconn.read_text()) == (True, "tsc", "4096\n")
+    call(restore.main, host)
+    assert (current(host), somaxconn.read_text()) == ("xen", original)
+
+
 def test_what_tune_leaves_to_another_owner_takes_no_part(tmp_path: Path, call: Call) -> None:
     place, disks = "/sys/kernel/mm/transparent_hugepage/enabled", {"read_ahead_kb": 64, "method": "runtime"}
     wanted: Dict[str, Any] = {"concerns": {"hugepages": {"thp": "never"}, "block_storage": disks}}
@@ -88,3 +158,30 @@ def test_what_tune_leaves_to_another_owner_takes_no_part(tmp_path: Path, call: C
     assert steps("keep", tune=wanted)["changed"]
     call(restore.main, big)
     assert "[madvise]" in (tmp_path / place[1:]).read_text(), "its original is still known"
+
+
+def test_what_irqbalance_would_move_back_is_left_out_until_it_is_kept_from_it(tmp_path: Path, call: Call) -> None:
+    unit = "[Service]\nEnvironmentFile=-/etc/default/irqbalance\nExecStart=/usr/sbin/irqbalance $IRQBALANCE_ARGS\n"
+    balanced = FakeKernel(
+        tmp_path,
+        {
+            **files_of("nitro"),
+            "/sys/fs/cgroup/system.slice/irqbalance.service/cgroup.procs": "412\n",
+            "/proc/412/cmdline": "/usr/sbin/irqbalance\0",
+            "/usr/lib/systemd/system/irqbalance.service": unit,
+            "/usr/sbin/irqbalance": "banmod policyscript",
+            "/etc/default/irqbalance": 'IRQBALANCE_ARGS=""\n',
+        },
+    )
+    disks = {"block_storage": {"read_ahead_kb": 64, "method": "runtime"}}
+    steps, placed = Steps(call, balanced), {"network_irq": {"policy": "spread", "restart_irqbalance": True}}
+    nothing = steps("begin", tune={"concerns": placed})["answer"]["nothing"]
+    assert "what can't: network_irq.irqbalance, network_irq.policy" in nothing
+    begun = steps("begin", tune={"concerns": {**placed, **disks}})["answer"]
+    assert begun["tested"] == ["block_storage.read_ahead_kb"]
+    reason = "network_irq.policy: irqbalance would move them: only tune keeps it from them"
+    assert reason in begun["untested"]
+    steps("back")
+    (tmp_path / "proc/412/cmdline").write_text("/usr/sbin/irqbalance\0--banmod=ena\0")
+    (tmp_path / "etc/default/irqbalance").write_text("IRQBALANCE_ARGS=--banmod=ena\n")
+    assert "network_irq.policy" in steps("begin", tune={"concerns": placed})["answer"]["tested"]

@@ -228,13 +228,13 @@ def test_a_tuning_of_which_nobody_knows_whether_it_was_kept_is_said(host: FakeKe
     assert current(host) == "tsc"
 
 
-def test_a_host_that_is_lost_while_the_tuning_is_kept_is_not_promised_a_timer(host: FakeKernel, play: Play) -> None:
+def test_of_a_host_that_is_lost_while_the_tuning_is_kept_both_ends_are_said(host: FakeKernel, play: Play) -> None:
     gone = {"unreachable": True, "msg": "connection reset"}
     play.before_step = lambda _number: gone if "keep" in play.steps else None
     result = play(command=load(host, 120))
     assert result["msg"] == (
-        "connection reset; the host could not be taken back (connection reset); it may be tuned and have no timer: look"
-        " with an audit"
+        "connection reset; the host could not be taken back (connection reset); it is tuned now, unless its timer does"
+        " within 900 s: look with an audit"
     )
 
 

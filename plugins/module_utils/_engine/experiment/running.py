@@ -33,6 +33,7 @@ class Experiment:
     earlier: Tuple[Action, ...] = ()  # from untuned to what nearmetal had set before the experiment
     order: Tuple[Tuple[str, str], ...] = ()  # the places of the journal, as they stood in it
     ending: bool = False  # only taking it back is left
+    wanted: Optional[str] = None  # while the tuning is being kept: the text of what was wanted before
 
     def selects(self, concern: str, knob: str) -> bool:
         """Whether the knob takes part."""
@@ -62,6 +63,7 @@ def running(host: WritableHost) -> Optional[Experiment]:
         fields.update({name: tuple(map(_action, raw[name])) for name in ("difference", "earlier")})
         fields.update({name: str(raw[name]) for name in ("run", "boot_id", "python")})
         fields["order"] = tuple((str(what), str(where)) for what, where in raw["order"])
+        fields["wanted"] = None if raw["wanted"] is None else str(raw["wanted"])
         experiment = Experiment(abandon_after=int(raw["abandon_after"]), ending=bool(raw["ending"]), **fields)
         return experiment if experiment.boot_id == host.boot_id() else None
     except (ValueError, KeyError, TypeError, AttributeError, NearmetalError) as error:
@@ -70,6 +72,12 @@ def running(host: WritableHost) -> Optional[Experiment]:
             f"{EXPERIMENT} isn't what prove wrote ({reason}): remove it, and run restore, which brings the originals"
             " back"
         ) from None
+
+
+def is_kept(host: WritableHost, run_id: str) -> bool:
+    """Whether this run is keeping its tuning, so that it alone may tune. Raises NearmetalError."""
+    experiment = running(host)
+    return experiment is not None and experiment.run == run_id and experiment.wanted is not None
 
 
 def write(host: WritableHost, experiment: Experiment) -> None:

@@ -29,6 +29,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.json_data imp
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory import stored
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import in_words
 
@@ -190,11 +191,21 @@ def end(host: WritableHost, run_id: str) -> bool:
 
 
 def leave(host: WritableHost, run_id: str) -> Experiment:
-    """End the experiment with the host tuned, so that `tune` may keep what is better."""
-    experiment = switch(host, run_id, TUNED)
+    """Tune the host, so that `tune` may keep what is better; until `done` the timer would still take all of it back."""
+    switch(host, run_id, TUNED)
     with store.lock(host, PATIENCE):
-        timer.disarm(host)
+        experiment = demand_running(host, run_id)
+        earlier = (*experiment.earlier, *switching.on_disk(host))
+        experiment = replace(experiment, earlier=earlier, wanted=stored.text(host))
+        write(host, experiment)
     return experiment
+
+
+def done(host: WritableHost, run_id: str) -> None:
+    """The tuning is kept, so the experiment ends. Raises NearmetalError when it was taken back meanwhile."""
+    with store.lock(host, PATIENCE):
+        demand_running(host, run_id)
+        timer.disarm(host)
 
 
 def fire(host: WritableHost) -> Optional[Experiment]:
@@ -210,11 +221,12 @@ def fire(host: WritableHost) -> Optional[Experiment]:
 
 def fire_without_timer(host: WritableHost) -> Optional[Experiment]:
     """What the unit runs: take back an experiment whose timer is gone, as after a soft reboot. What was taken back."""
-    if timer.waits(host):
+    found = running(host)
+    if found is None or not found.abandon_after or timer.waits(host):
         return None
     with store.lock(host, PATIENCE), ending.whole():
         experiment = running(host)
-        if experiment is None or not experiment.abandon_after or timer.waits(host):
+        if experiment is None or timer.waits(host):
             return None
         switching.put_back(host, experiment)
         return experiment

@@ -15,9 +15,11 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.r
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.restore import plan_restore, set_elsewhere
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Damaged, NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import observe
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import detached
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import OnDisk, detached
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory import stored
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.entry import Entry
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal import Journal
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding
@@ -27,15 +29,25 @@ _LEFT = ("advice", "needs_reboot")  # of what a way back leaves as it is
 
 def earlier(host: WritableHost, experiment: Experiment) -> Tuple[Action, ...]:
     """What brings an untuned host back to what nearmetal had set before."""
+    return _values(host, _entries(journal_of(host), experiment))
+
+
+def on_disk(host: WritableHost) -> Tuple[Action, ...]:
+    """What brings back the files that nearmetal had written before the tuning is kept."""
+    return _values(host, _on_disk(journal_of(host)))
+
+
+def _values(host: WritableHost, entries: Sequence[Entry]) -> Tuple[Action, ...]:
     found = []
-    for entry in _entries(journal_of(host), experiment):
+    for entry in entries:
         lever = lever_of(entry.what)
         if detached(lever, host, entry.where):
             continue
         now = lever.read(host, entry.where)
         lever.check(entry.where, now)
         reason = "as it was before the experiment"
-        found.append(Action(entry.concern, entry.knob, entry.what, None, now, reason, "journal", entry.where))
+        action = Action(entry.concern, entry.knob, entry.what, None, now, reason, "journal", entry.where)
+        found.append(replace(action, scope=lever.scope))
     return tuple(found)
 
 
@@ -59,6 +71,7 @@ def put_back(host: WritableHost, experiment: Experiment) -> None:
 
     Raises NearmetalError, after all that can be is back: then only the rest is tried again, and nothing else goes on.
     """
+    store.remove_temporary(host)
     _findings, failed = _untune(host, experiment)
     values = [action for action in experiment.earlier if action.concern not in failed]
     failed.update(_set(host, values))
@@ -66,6 +79,9 @@ def put_back(host: WritableHost, experiment: Experiment) -> None:
         left = tuple(action for action in experiment.earlier if action.concern in failed)
         write(host, replace(experiment, concerns=tuple(failed), earlier=left, ending=True))
     _demand_none(failed)
+    if experiment.wanted is not None:
+        stored.put_text(host, experiment.wanted)
+        _remove_temporary(host, experiment.earlier)
     journal, places = journal_of(host), experiment.order
     entries = journal.entries()
     ordered = sorted(entries, key=lambda entry: places.index(entry.key) if entry.key in places else len(places))
@@ -147,14 +163,31 @@ def _set(host: WritableHost, actions: Sequence[Action]) -> Dict[str, str]:
     return failed
 
 
+def _remove_temporary(host: WritableHost, actions: Sequence[Action]) -> None:
+    """What was beside a file when the process that wrote it was killed."""
+    for action in actions:
+        lever = lever_of(action.what)
+        for path in lever.temporary(host, action.where) if isinstance(lever, OnDisk) else ():
+            store.remove_file(host, path)
+
+
 def _demand_none(failed: Mapping[str, str]) -> None:
     if failed:
         raise NearmetalError("; ".join(f"{concern}: {error}" for concern, error in failed.items()))
 
 
 def _entries(journal: Journal, experiment: Experiment) -> List[Entry]:
-    """What nearmetal has set of the knobs that take part, and the places that their writes changed too."""
+    """What nearmetal has set of the knobs that take part, and the places that their writes changed too.
+
+    While the tuning is being kept: also the files that this has written.
+    """
+    written = [] if experiment.wanted is None else _on_disk(journal)
     entries = [entry for entry in journal.entries() if lever_of(entry.what).scope == "runtime"]
     chosen = [entry for entry in entries if experiment.selects(entry.concern, entry.knob)]
     writers = {(entry.concern, entry.what) for entry in chosen}
-    return [entry for entry in entries if entry in chosen or (entry.concern, entry.disturbed_by) in writers]
+    touched = [entry for entry in entries if entry in chosen or (entry.concern, entry.disturbed_by) in writers]
+    return [*touched, *(entry for entry in written if entry.key not in experiment.order)]
+
+
+def _on_disk(journal: Journal) -> List[Entry]:
+    return [entry for entry in journal.entries() if lever_of(entry.what).scope != "runtime"]

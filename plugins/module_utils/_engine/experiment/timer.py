@@ -67,6 +67,8 @@ def disarm(host: WritableHost) -> None:
     """The file decides, so it is removed first; the agent when nothing starts it any more."""
     armed = host.exists(AGENT)
     store.remove_file(host, EXPERIMENT)
+    for path in (EXPERIMENT, AGENT):
+        store.remove_file(host, store.beside(path))  # left by a step that was killed
     if not armed:
         return
     with suppress(NearmetalError):
