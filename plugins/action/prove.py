@@ -177,10 +177,10 @@ class _Run(loop.Hands):
         self._action.show(f"PROVE  {self._host}  nothing differs: {sentence(why)}")
         return {"changed": False, "kept": False, "msg": f"nothing differs: {sentence(why)}"}
 
-    def measure(self, state: str) -> loop.Answer:
+    def measure(self, state: str, without: str) -> loop.Answer:
         if os.getppid() != self._parent:
             raise Interrupted("Ansible ended")
-        found = self._step("measure", state=state)
+        found = self._step("measure", state=state, without=without)
         self._others = found.get("others")
         if self._options["load_on"] == "host":
             return _answer(found)
@@ -189,7 +189,7 @@ class _Run(loop.Hands):
         limit = longest_load(self._settings.seconds)
         ran = load.run(self._options["command"], limit, lambda: os.getppid() == self._parent)
         busy = load_sample.busy(before, load_sample.ticks(host))
-        return _answer({**found, **self._step("look", state=state), "load": ran._asdict()}, busy)
+        return _answer({**found, **self._step("look", state=state, without=without), "load": ran._asdict()}, busy)
 
     def keep(self) -> bool:
         self._keeping = True

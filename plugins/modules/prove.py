@@ -86,6 +86,13 @@ options:
     type: str
     choices: [better, not_worse]
     default: better
+  each:
+    description:
+      - Whether a tuning that is C(better) is asked which concern did it. The whole is compared with all of it but one
+        concern, one after the other, in up to O(pairs) pairs for each.
+      - It is kept or taken back as a whole all the same. Where it differs in one concern alone, nothing is asked.
+    type: bool
+    default: false
   abandon_after:
     description:
       - Seconds, up to 86400, after which the host takes itself back when the controller asked for no step; V(0) for a
@@ -133,6 +140,11 @@ options:
     type: str
     choices: [untuned, tuned]
     default: untuned
+  without:
+    description:
+      - The concern that the untuned state of a step is without, for O(each). The action plugin sets it.
+    type: str
+    default: ""
 attributes:
   check_mode:
     description: There is nothing to measure without switching.

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Callable, Dict
+from typing import Any, Callable, Dict, Set
 
 from ansible_collections.nearmetal.ec2.plugins.modules import prove
 
@@ -16,10 +16,23 @@ Call = Callable[..., Dict[str, Any]]
 CURRENT = f"{CLOCK}/current_clocksource"
 JOURNAL = "var/lib/nearmetal/journal.json"
 WANTED = {"concerns": {"clocksource": {"source": "tsc"}}}
+THP = "/sys/kernel/mm/transparent_hugepage/enabled"
+PAGES = {"concerns": {"hugepages": {"thp": "never"}}}
+DISKS = {"block_storage": {"read_ahead_kb": 64, "method": "runtime"}}
+BOTH = {"concerns": {**PAGES["concerns"], **DISKS}}
 
 
 def current(host: FakeKernel) -> str:
     return (Path(host.root) / CURRENT.lstrip("/")).read_text().strip()
+
+
+def thp(host: FakeKernel) -> str:
+    return (Path(host.root) / THP.lstrip("/")).read_text().split("[")[1].split("]")[0]
+
+
+def read_ahead(host: FakeKernel) -> Set[str]:
+    """Of all disks that a device carries."""
+    return {place.read_text().strip() for place in Path(host.root).glob("sys/block/nvme*/queue/read_ahead_kb")}
 
 
 def files(host: FakeKernel) -> Dict[str, str]:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import random
-from typing import Any, Callable, Optional, Tuple
+from typing import Any, Callable, Mapping, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import Metric
@@ -61,6 +61,20 @@ def noisy(effect: float, deviation: float, seed: int = 1, name: str = "requests"
     return load
 
 
+def shared(effects: Mapping[str, float], deviation: float = 0.004) -> Load:
+    """A load to which each concern adds its own effect; the warm-up has no noise."""
+
+    def load(step: Step) -> Tuple[Metric, ...]:
+        generator = random.Random(f"{step}")
+        value = 1000 * (1 + (0.0 if step.phase == "warm_up" else generator.gauss(0, deviation)))
+        for concern, effect in effects.items():
+            untuned = step.switch_to == "untuned" and step.concern in ("", concern)
+            value *= 1 if untuned else 1 + effect
+        return (Metric("requests", value, "1/s"),)
+
+    return load
+
+
 def quiet(seconds: float) -> Sample:
     """What a host that does nothing else counts after so many seconds of the run."""
     return Sample(
@@ -80,6 +94,7 @@ def measured(step: Step, index: int, metrics: Tuple[Metric, ...]) -> Measurement
     began = index * (SECONDS + PAUSE)
     return Measurement(
         *step[1:5],
+        concern=step.concern,
         began=1_790_000_000.0 + began,
         ended=1_790_000_000.0 + began + SECONDS,
         metrics=metrics,

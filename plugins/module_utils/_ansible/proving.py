@@ -38,6 +38,7 @@ OPTIONS: Spec = {
     "step": {"type": "str", "choices": list(STEPS), "default": "back"},
     "run": {"type": "str", "default": ""},
     "state": {"type": "str", "choices": list(states.STATES), "default": states.UNTUNED},
+    "without": {"type": "str", "default": ""},
 }
 _LOUD = 5  # programs that used the CPU most, of those that aren't the load's
 
@@ -56,7 +57,7 @@ def do(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
 def _measure(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     """Switch, settle, and measure where the load runs on this host."""
     started = time.monotonic()
-    found = states.switch(host, options["run"], options["state"])
+    found = states.switch(host, options["run"], options["state"], options["without"])
     switched = time.monotonic() - started
     time.sleep(options["settle"])
     before = load_sample.observe(host, options["programs"])
@@ -91,7 +92,7 @@ def _look(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
 
 
 def _in_force(host: WritableHost, found: running.Experiment, options: Mapping[str, Any]) -> Dict[str, Any]:
-    return {"taken_back": states.taken_back(host, found, options["state"])}
+    return {"taken_back": states.taken_back(host, found, options["state"], options["without"])}
 
 
 def _back(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:

@@ -146,8 +146,8 @@ def _clock(first: Measurement, last: Measurement, settings: Settings) -> List[Tu
     )
 
 
-def _pair_of(measurement: Measurement) -> Tuple[str, int, int]:
-    return (measurement.phase, measurement.pair, measurement.attempt)
+def _pair_of(measurement: Measurement) -> Tuple[str, int, int, str]:
+    return (measurement.phase, measurement.pair, measurement.attempt, measurement.concern)
 
 
 def unwatched(measurements: Sequence[Measurement]) -> Tuple[str, ...]:

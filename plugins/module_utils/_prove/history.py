@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import Dict, List, NamedTuple, Sequence, Tuple
+from typing import Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.guards import Earlier, Firing, fired
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import SMALLER, Metric
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import TUNED
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import (
+    EACH,
     PAIR,
     SHAM,
     WARM_UP,
@@ -29,6 +30,7 @@ class Attempt(NamedTuple):
     attempt: int
     measurements: Tuple[Measurement, ...]
     firings: Tuple[Firing, ...]
+    concern: str = ""  # in EACH the concern that the untuned state is without
 
     @property
     def valid(self) -> bool:
@@ -66,10 +68,11 @@ class History(NamedTuple):
     pairs: Tuple[Attempt, ...]
     kinds: Tuple[Metric, ...]  # the metrics of the first measurement that didn't fail
     primary: str  # the metric that decides; empty as long as nothing was measured
+    parts: Mapping[str, Tuple[Attempt, ...]] = {}  # concern → the pairs with it and without it
 
     @property
     def tries(self) -> Tuple[Attempt, ...]:
-        """The attempts at sham pairs and pairs that are over."""
+        """The attempts at sham pairs and pairs of the whole tuning that are over."""
         return tuple(attempt for attempt in (*self.shams, *self.pairs) if attempt.over)
 
     @property
@@ -86,23 +89,33 @@ class History(NamedTuple):
 def history_of(record: Record) -> History:
     """The attempts of a record, with the guards that fired in them."""
     found: Dict[str, List[Attempt]] = {WARM_UP: [], SHAM: [], PAIR: []}
+    parts: Dict[str, List[Attempt]] = {}
     earlier = Earlier()
     for measurement in record.measurements:
         firings = fired(measurement, earlier, record.start.settings)
-        _put(found[measurement.phase], measurement, firings)
+        part = measurement.phase == EACH
+        attempts = parts.setdefault(measurement.concern, []) if part else found[measurement.phase]
+        _put(attempts, measurement, firings)
         earlier = earlier.then(measurement, firings)
     kinds = earlier.kinds
     primary = record.start.settings.primary or (kinds[0].name if kinds else "")
-    return History(tuple(found[WARM_UP]), tuple(found[SHAM]), tuple(found[PAIR]), kinds, primary)
+    return History(
+        warm_ups=tuple(found[WARM_UP]),
+        shams=tuple(found[SHAM]),
+        pairs=tuple(found[PAIR]),
+        kinds=kinds,
+        primary=primary,
+        parts={concern: tuple(attempts) for concern, attempts in parts.items()},
+    )
 
 
 def _put(attempts: List[Attempt], measurement: Measurement, firings: Tuple[Firing, ...]) -> None:
     key = (measurement.phase, measurement.pair, measurement.attempt)
     if attempts and attempts[-1][:3] == key:
         last = attempts[-1]
-        attempts[-1] = Attempt(*key, (*last.measurements, measurement), (*last.firings, *firings))
+        attempts[-1] = last._replace(measurements=(*last.measurements, measurement), firings=(*last.firings, *firings))
     else:
-        attempts.append(Attempt(*key, (measurement,), firings))
+        attempts.append(Attempt(*key, (measurement,), firings, measurement.concern))
 
 
 def differences(attempts: Sequence[Attempt], name: str) -> List[float]:

@@ -1,15 +1,19 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How large an effect is: an estimate and the interval around it. Pure. PRIVATE to the collection."""
+"""How large an effect is: an estimate, the interval around it, and the figures of a report.
+
+Pure. PRIVATE to the collection.
+"""
 
 from __future__ import annotations
 
 import math
 from statistics import median
-from typing import Callable, NamedTuple, Sequence
+from typing import Callable, NamedTuple, Optional, Sequence
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.evidence import LAMBDAS, NEEDED, most
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.evidence import LAMBDAS, NEEDED, most, p_value
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import SMALLER, Metric
 
 # Beyond every difference by so much, each factor of the evidence is as good as two, or as good as none.
 _BEYOND = 40 / min(LAMBDAS)
@@ -60,3 +64,46 @@ def _last(excluded: Callable[[float], bool], start: float, end: float) -> float:
         else:
             end = middle
     return start
+
+
+class Comparison(NamedTuple):
+    """One metric, tuned against untuned. Changes are percent of the metric itself: a latency that falls is negative."""
+
+    name: str
+    unit: str
+    better: str  # larger | smaller
+    primary: bool
+    change: Optional[float]  # None without pairs
+    low: Optional[float]  # the interval; None: nothing is excluded on this side yet
+    high: Optional[float]
+    evidence: float  # to 1, for an effect on the side that has more; `needed` decides
+    needed: float  # 20, for the others times their number
+    p: float  # at most: 1 / evidence
+    not_worse: bool  # whether more harm than the margin is excluded
+
+
+def comparison_of(found: Sequence[float], metric: Metric, margin: float, needed: float, primary: bool) -> Comparison:
+    """The differences of a metric as figures of a report; `margin` is a logarithm of a ratio."""
+    span = interval(found, needed)
+    sign = -1 if metric.better == SMALLER else 1
+    low, high = (span.low, span.high) if sign > 0 else (-span.high, -span.low)
+    # After an effect that changed during the run, the interval of all pairs may exclude their middle.
+    middle = max(low, min(high, sign * estimate(found)))
+    return Comparison(
+        name=metric.name,
+        unit=metric.unit,
+        better=metric.better,
+        primary=primary,
+        change=percent(middle) if found else None,
+        low=percent(low) if math.isfinite(low) else None,
+        high=percent(high) if math.isfinite(high) else None,
+        evidence=max(most(found)),
+        needed=needed,
+        p=p_value(found),
+        not_worse=span.low > -margin,
+    )
+
+
+def percent(logarithm: float) -> float:
+    """A logarithm of a ratio as a change in percent."""
+    return 100 * math.expm1(logarithm)

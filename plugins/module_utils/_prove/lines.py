@@ -272,4 +272,5 @@ _MEASUREMENT: "Mapping[str, Callable[[Any], Any]]" = {
     "switch_seconds": _seconds,
     "before": _or_null(_sample),
     "after": _or_null(_sample),
+    "concern": _matching(r"[a-z_]{0,40}"),
 }

@@ -18,8 +18,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings impo
 FORMAT = 1  # of the lines, and of the rules by which one step follows from those before it
 
 # The phases of a run, in their order. Until the pairs begin, the host stays untuned.
-WARM_UP, SHAM, PAIR = "warm_up", "sham", "pair"
-PHASES = (WARM_UP, SHAM, PAIR)
+WARM_UP, SHAM, PAIR, EACH = "warm_up", "sham", "pair", "each"
+PHASES = (WARM_UP, SHAM, PAIR, EACH)
 
 
 class Start(NamedTuple):
@@ -67,11 +67,12 @@ class Measurement(NamedTuple):
     switch_seconds: float = 0.0  # what the switch cost, without settling
     before: Optional[Sample] = None  # right before the load
     after: Optional[Sample] = None  # right after it
+    concern: str = ""  # in EACH, where `untuned` is tuned but for this concern
 
     @property
     def host_state(self) -> str:
         """The state in which the host was: in SHAM it is untuned under either label."""
-        return self.state if self.phase == PAIR else UNTUNED
+        return self.state if self.phase in (PAIR, EACH) else UNTUNED
 
 
 class End(NamedTuple):

@@ -57,7 +57,7 @@ def obstacle(record: Record, history: History) -> Optional[Answer]:
     if len(history.warm_ups) >= MOST_WARM_UPS and not settled(record.start.settings, history):
         return _unsettled(history)
     repeated, tries = len(history.repeated), len(history.tries)
-    if repeated >= MANY_REPEATED and repeated > tries * REPEATED_SHARE:
+    if too_many_repeated(repeated, tries):
         guard = history.guards.most_common(1)[0][0]
         reason = f"{repeated} of {tries} pairs had to be repeated, most because of {GUARDS[guard]}"
         states = {firing_state(attempt) for attempt in history.repeated}
@@ -65,6 +65,11 @@ def obstacle(record: Record, history: History) -> Optional[Answer]:
             reason += f", each time in the {states.pop()} state"
         return Answer(CAPPED if guard == "allowance" else NOT_QUIET, reason)
     return None
+
+
+def too_many_repeated(repeated: int, tries: int) -> bool:
+    """Whether so many attempts had to be repeated that the host isn't quiet."""
+    return repeated >= MANY_REPEATED and repeated > tries * REPEATED_SHARE
 
 
 def _broken(history: History) -> List[str]:
@@ -164,15 +169,19 @@ def _others(history: History) -> List[str]:
 
 def decision(settings: Settings, history: History) -> str:
     """What the pairs so far show: BETTER, WORSE or SAME; UNCLEAR if they contradict each other; "" to go on."""
-    found = differences(history.pairs, history.primary)
+    return shown(settings, differences(history.pairs, history.primary), NEEDED)
+
+
+def shown(settings: Settings, found: Sequence[float], needed: float) -> str:
+    """What these differences show at so much evidence, in the same words."""
     margin = margin_of(settings)
     nothing = most(found)
-    better, worse = nothing.above >= NEEDED, nothing.below >= NEEDED
+    better, worse = nothing.above >= needed, nothing.below >= needed
     if better and worse:
         return UNCLEAR
     if better or worse:
         return BETTER if better else WORSE
-    same = most(found, -margin).above >= NEEDED and most(found, margin).below >= NEEDED
+    same = most(found, -margin).above >= needed and most(found, margin).below >= needed
     return SAME if same else ""
 
 

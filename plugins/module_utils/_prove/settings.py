@@ -31,6 +31,7 @@ class Settings(NamedTuple):
     settle: float = 10.0  # seconds between a switch and the load
     abandon_after: int = 900  # seconds without a step, after which the host restores itself; 0: it never does
     timed: bool = False  # the time that the command takes is the figure, not what it prints
+    each: bool = False  # of a tuning that is better, compare each concern with the rest too
 
 
 # The least and the most of each number, and whether it is a whole one.
@@ -65,10 +66,11 @@ def settings_of(options: Mapping[str, Any]) -> Settings:
         if options["keep"] not in KEEP:
             raise NearmetalError(f"keep is {shown(options['keep'])}; allowed are {' and '.join(KEEP)}")
         checked["keep"] = options["keep"]
-    if "timed" in options:
-        if not isinstance(options["timed"], bool):
-            raise NearmetalError(f"timed is {shown(options['timed'])}; allowed are true and false")
-        checked["timed"] = options["timed"]
+    for name in ("timed", "each"):
+        if name in options:
+            if not isinstance(options[name], bool):
+                raise NearmetalError(f"{name} is {shown(options[name])}; allowed are true and false")
+            checked[name] = options[name]
     if "primary" in options:
         checked["primary"] = _primary(options["primary"])
     settings = Settings(**checked)

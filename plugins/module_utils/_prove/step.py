@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import NamedTuple, Sequence
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove import rules
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove import each, rules
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history import Attempt, history_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import UNTUNED, order
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import PAIR, SHAM, WARM_UP, Record
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import EACH, PAIR, SHAM, WARM_UP, Record
 
 MEASURE, DECIDE = "measure", "decide"
 
@@ -29,13 +29,15 @@ class Step(NamedTuple):
     attempt: int = 0
     state: str = ""
     switch_to: str = ""
+    concern: str = ""  # in EACH: untuned is tuned but for this concern
 
 
 def next_step(record: Record) -> Step:
     """What follows from the record alone: the same after a crash as without it."""
     history = history_of(record)
     if rules.ends(record, history):
-        return Step(DECIDE)
+        waiting = each.waiting(record, history)
+        return _in_pair(record, EACH, each.attempts_of(history, waiting[0]), waiting[0]) if waiting else Step(DECIDE)
     if not rules.settled(record.start.settings, history):
         return Step(MEASURE, WARM_UP, len(history.warm_ups) + 1, 1, UNTUNED, UNTUNED)
     if not rules.shams_done(history):
@@ -43,7 +45,7 @@ def next_step(record: Record) -> Step:
     return _in_pair(record, PAIR, history.pairs)
 
 
-def _in_pair(record: Record, phase: str, attempts: Sequence[Attempt]) -> Step:
+def _in_pair(record: Record, phase: str, attempts: Sequence[Attempt], concern: str = "") -> Step:
     pair, attempt, position = 1, 1, 0
     if attempts:
         last = attempts[-1]
@@ -53,15 +55,17 @@ def _in_pair(record: Record, phase: str, attempts: Sequence[Attempt]) -> Step:
             pair = last.pair + 1
         else:
             pair, attempt = last.pair, last.attempt + 1
-    state = order(record.start.settings.seed, record.start.host, phase, pair, attempt)[position]
-    return Step(MEASURE, phase, pair, attempt, state, state if phase == PAIR else UNTUNED)
+    coin = f"{phase} {concern}" if concern else phase
+    state = order(record.start.settings.seed, record.start.host, coin, pair, attempt)[position]
+    return Step(MEASURE, phase, pair, attempt, state, UNTUNED if phase == SHAM else state, concern)
 
 
 def check(record: Record) -> None:
     """Raises NearmetalError when a measurement isn't the one that the seed and the lines before it ask for."""
     for index, measurement in enumerate(record.measurements):
         before = record._replace(measurements=record.measurements[:index], end=None)
-        if measurement[:4] != next_step(before)[1:5]:
+        step = next_step(before)
+        if (*measurement[:4], measurement.concern) != (*step[1:5], step.concern):
             raise NearmetalError(
                 f"line {index + 2} of the record isn't what its seed and the lines before it ask for; start a new run"
             )

@@ -38,7 +38,7 @@ def content(record: Record, found: Verdict, ending: words.Ending) -> Dict[str, A
         "verdict": found.as_dict(),
         "measurements": [
             {
-                **{name: getattr(measurement, name) for name in ("phase", "pair", "attempt", "error")},
+                **{name: getattr(measurement, name) for name in ("phase", "concern", "pair", "attempt", "error")},
                 "state": measurement.host_state,
                 "metrics": [metric._asdict() for metric in measurement.metrics],
                 "seconds": measurement.ended - measurement.began,

@@ -36,8 +36,11 @@ class Hands(ABC):
     """What a run does to a host. Each raises NearmetalError when the host can't be reached or doesn't do it."""
 
     @abstractmethod
-    def measure(self, state: str) -> Answer:
-        """Bring the host to the state, let it settle, and run the load once."""
+    def measure(self, state: str, without: str) -> Answer:
+        """Bring the host to the state, let it settle, and run the load once.
+
+        Where a concern is named, the untuned state is tuned but `without` it.
+        """
 
     @abstractmethod
     def keep(self) -> bool:
@@ -71,7 +74,7 @@ def _decide(log: Log, hands: Hands) -> Verdict:
 
 def _measured(step: Step, hands: Hands, limit: float, timed: bool) -> Measurement:
     began = time.time()
-    answer = hands.measure(step.switch_to)
+    answer = hands.measure(step.switch_to, step.concern)
     ended = time.time()
     found, error = _metrics(answer.load, limit, timed)
     return Measurement(
@@ -88,6 +91,7 @@ def _measured(step: Step, hands: Hands, limit: float, timed: bool) -> Measuremen
         switch_seconds=answer.switch_seconds,
         before=_sample(answer.before),
         after=_sample(answer.after),
+        concern=step.concern,
     )
 
 

@@ -7,10 +7,14 @@ from __future__ import annotations
 
 from typing import List, NamedTuple, Optional, Sequence
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.each import Part
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.guards import GUARDS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history import history_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import PAIR, SHAM, Measurement, Record
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import Comparison, Verdict, verdict
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.interval import Comparison
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import UNTUNED
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import EACH, PAIR, SHAM, Measurement, Record
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.rules import BETTER, SAME, WORSE
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import Verdict, verdict
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import clipped, printable
 
 _SCOPE = "this load, this host, this hour"
@@ -37,6 +41,8 @@ def progress(record: Record, busiest: str = "") -> str:
 
 def _place(last: Measurement, most: int) -> str:
     again = f", attempt {last.attempt}" if last.attempt > 1 else ""
+    if last.phase == EACH:
+        return f"{last.concern}, pair {last.pair} of at most {most}{again}, {condition(last)}"
     if last.phase == PAIR:
         return f"pair {last.pair} of at most {most}{again}, {last.state}"
     if last.phase == SHAM:
@@ -55,16 +61,31 @@ def _so_far(record: Record, last: Measurement, found: Verdict, busiest: str) -> 
     """What the run says so far: the guard that made this measurement void, or the evidence."""
     history = history_of(record)
     attempts = [*history.warm_ups, *history.shams, *history.pairs]
+    attempts += [attempt for pairs in history.parts.values() for attempt in pairs]
     firings = [firing for attempt in attempts for firing in attempt.firings if last in attempt.measurements]
     if firings:
         program = f", most by {busiest}: is it a part of the load, name it in prove_programs" if busiest else ""
         why = f"{firings[0].detail}{program if firings[0].guard == 'foreign_cpu' else ''}"
         return f"; void: {GUARDS[firings[0].guard]} ({why})"
-    if not found.metrics or not found.pairs or last.phase != PAIR:
+    first = _of_progress(found, last)
+    if first is None or first.change is None:
         return ""
-    first = found.metrics[0]
     left = "" if found.seconds_left is None else f"; at most {duration(found.seconds_left)} left"
     return f"; so far {_change(first)}, evidence {_evidence(first)}{left}"
+
+
+def _of_progress(found: Verdict, last: Measurement) -> Optional[Comparison]:
+    """What the pairs to which the measurement belongs say so far."""
+    if last.phase == EACH:
+        return next((part.comparison for part in found.parts if part.concern == last.concern), None)
+    return found.metrics[0] if found.metrics and last.phase == PAIR else None
+
+
+def condition(measurement: Measurement) -> str:
+    """The state of the host in a measurement."""
+    if measurement.phase == EACH:
+        return f"without {measurement.concern}" if measurement.host_state == UNTUNED else "with all"
+    return measurement.host_state
 
 
 def block(record: Record, found: Verdict, ending: Ending) -> List[str]:
@@ -73,6 +94,7 @@ def block(record: Record, found: Verdict, ending: Ending) -> List[str]:
     lines += [f"  {reason}" for reason in found.reasons]
     lines += [f"  {_named(metric)}  {_change(metric)}   evidence {_evidence(metric)}" for metric in found.metrics]
     lines += [f"  {line}" for line in _quality(found)]
+    lines += [f"  {line}" for line in parts(found)]
     lines.append(f"  {_cost(record)}")
     lines.append(f"  tested: {', '.join(ending.tested)}")
     if ending.untested:
@@ -80,6 +102,25 @@ def block(record: Record, found: Verdict, ending: Ending) -> List[str]:
         lines.append(f"  {_left_out(ending)}: {listed}{'; needs a reboot' if ending.reboot_required else ''}")
     lines.append(f"  seed {found.seed}   {_SCOPE}")
     return lines
+
+
+def parts(found: Verdict) -> List[str]:
+    """Which concern did it: one line each, the strongest evidence first."""
+    ordered = sorted(found.parts, key=lambda part: -part.comparison.evidence)
+    return [
+        f"with {part.concern}: {_effect(part)}: {_change(part.comparison)}   evidence {_evidence(part.comparison)},"
+        f" {part.pairs} pairs{f', {part.repeated} repeated' if part.repeated else ''}"
+        for part in ordered
+    ]
+
+
+def _effect(part: Part) -> str:
+    said = part.verdict.replace("_", " ")
+    if part.verdict in (BETTER, WORSE):
+        said += " than without it"
+    if part.verdict == SAME:
+        said = "the same as without it"
+    return f"{said} ({part.reason})" if part.reason else said
 
 
 def headline(found: Verdict, ending: Ending) -> str:
@@ -197,6 +238,8 @@ def markdown(record: Record, found: Verdict, ending: Ending) -> str:
     lines += [f"{cell(reason)}.\n" for reason in found.reasons]
     lines += ["| figure | change | interval | evidence |", "|---|---|---|---|"]
     lines += [_row(metric) for metric in found.metrics]
+    lines += [""] if found.parts else []
+    lines += [f"- {cell(line)}" for line in parts(found)]
     lines += ["", *(f"- {cell(line)}" for line in _quality(found)), f"- {cell(_cost(record))}"]
     lines += [f"- tested: {cell(', '.join(ending.tested))}"]
     lines += [f"- {_left_out(ending)}: {cell(text)}" for text in ending.untested]
@@ -205,10 +248,8 @@ def markdown(record: Record, found: Verdict, ending: Ending) -> str:
     lines += ["| phase | pair | attempt | state | figures |", "|---|---|---|---|---|"]
     for measurement in record.measurements:
         figures = measurement.error or ", ".join(f"{metric.name} {metric.value:.6g}" for metric in measurement.metrics)
-        phase = measurement.phase.replace("_", " ")
-        lines.append(
-            f"| {phase} | {measurement.pair} | {measurement.attempt} | {measurement.host_state} | {cell(figures)} |"
-        )
+        phase, state = measurement.phase.replace("_", " "), cell(condition(measurement))
+        lines.append(f"| {phase} | {measurement.pair} | {measurement.attempt} | {state} | {cell(figures)} |")
     return "\n".join(lines) + "\n"
 
 

@@ -7,22 +7,32 @@ from __future__ import annotations
 
 import fcntl
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Sequence, Set
+from typing import Any, Dict, List, Optional, Sequence
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
 from ansible_collections.nearmetal.ec2.plugins.modules import restore, tune
 
-from tests.support.experiments import CURRENT, JOURNAL, WANTED, Call, Steps, current, files
+from tests.support.experiments import (
+    BOTH,
+    CURRENT,
+    DISKS,
+    JOURNAL,
+    PAGES,
+    THP,
+    WANTED,
+    Call,
+    Steps,
+    current,
+    files,
+    read_ahead,
+    thp,
+)
 from tests.support.fake_kernel import FakeKernel
 from tests.support.fresh_host import fresh
 from tests.support.hosts import files_of
 
 STATE = "/run/nearmetal/prove.json"
-THP = "/sys/kernel/mm/transparent_hugepage/enabled"
-PAGES = {"concerns": {"hugepages": {"thp": "never"}}}
-DISKS = {"block_storage": {"read_ahead_kb": 64, "method": "runtime"}}
-BOTH = {"concerns": {**PAGES["concerns"], **DISKS}}
 
 
 @pytest.fixture
@@ -33,15 +43,6 @@ def host(tmp_path: Path) -> FakeKernel:
 @pytest.fixture
 def big(tmp_path: Path) -> FakeKernel:
     return fresh(tmp_path / "big", "nitro_big")
-
-
-def thp(host: FakeKernel) -> str:
-    return (Path(host.root) / THP.lstrip("/")).read_text().split("[")[1].split("]")[0]
-
-
-def read_ahead(host: FakeKernel) -> Set[str]:
-    """Of all disks that a device carries."""
-    return {place.read_text().strip() for place in Path(host.root).glob("sys/block/nvme*/queue/read_ahead_kb")}
 
 
 def detach(host: FakeKernel) -> None:

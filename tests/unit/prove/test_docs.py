@@ -19,7 +19,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.step import S
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import verdict
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import words
 
-from tests.support.proofs import noisy, run, start
+from tests.support.proofs import noisy, run, shared, start
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs/prove.md").read_text("utf-8")
@@ -59,6 +59,15 @@ def test_the_page_names_every_variable_that_it_uses_and_every_verdict() -> None:
     assert set(re.findall(r"\bprove_[a-z_]+", PAGE)) <= options("prove")
     rows = set(re.findall(r"^\| `([a-z_]+)` \|", PAGE, re.M))
     assert rows == set(VERDICTS)
+
+
+def test_the_page_shows_what_each_concern_is_said_to_do() -> None:
+    effects = {"clocksource": 0.06, "network_stack": 0.0}
+    record = start(seed=4711, host="redis-1", each=True)
+    begun = record.start._replace(tested=("clocksource.source", "network_stack.somaxconn"))
+    record = run(shared(effects, 0.012), record=record._replace(start=begun))
+    (shown,) = re.findall(r"^```text\n(  with .*?)^```$", PAGE, re.M | re.S)
+    assert shown == "".join(f"  {line}\n" for line in words.parts(verdict(record)))
 
 
 def test_the_page_shows_what_a_run_says_at_its_end() -> None:

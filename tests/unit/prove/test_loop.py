@@ -33,8 +33,8 @@ class Host(loop.Hands):
         self.states: List[str] = []
         self.ended = ""
 
-    def measure(self, state: str) -> loop.Answer:
-        self.states.append(state)
+    def measure(self, state: str, without: str) -> loop.Answer:
+        self.states.append(f"without {without}" if without and state == "untuned" else state)
         # The warm-up has a value in its middle that is neither the least nor the most.
         noise = (
             self._generator.gauss(0, self._noise) if len(self.states) > 3 else (0.0, 0.02, 0.01)[len(self.states) - 1]
@@ -191,8 +191,8 @@ def test_a_load_that_fails_now_and_then_costs_pairs_and_is_named(tmp_path: Path)
 @pytest.mark.parametrize("answer", [{"boot_id": 1, "host_seconds": 1.0}, {"boot_id": "1"}, {"boot_id": "1", "x": 2}])
 def test_an_answer_that_is_none_is_refused(answer: Mapping[str, Any], tmp_path: Path) -> None:
     class Strange(Host):
-        def measure(self, state: str) -> loop.Answer:
-            return super().measure(state)._replace(after=answer)
+        def measure(self, state: str, without: str) -> loop.Answer:
+            return super().measure(state, without)._replace(after=answer)
 
     record = begin(tmp_path)
     with pytest.raises(NearmetalError, match="the host's answer"):
@@ -211,7 +211,7 @@ def test_the_report_has_every_measurement_and_no_markup_of_others(tmp_path: Path
     assert len(content["measurements"]) == len(record.record.measurements)
     assert content["verdict"]["verdict"] == "better"
     states = {phase: {each["state"] for each in content["measurements"] if each["phase"] == phase} for phase in PHASES}
-    assert states == {"warm_up": {"untuned"}, "sham": {"untuned"}, "pair": {"untuned", "tuned"}}
+    assert states == {"warm_up": {"untuned"}, "sham": {"untuned"}, "pair": {"untuned", "tuned"}, "each": set()}
     text = Path(paths[1]).read_text()
     assert "<script>" not in text
     assert text.count("| warm up |") == 3

@@ -146,10 +146,11 @@ def _planned(host: WritableHost, experiment: Experiment, ask: Ask, left: Sequenc
     return Begun(experiment, untested, json_data(planned.facts.platform))
 
 
-def switch(host: WritableHost, run_id: str, state: str) -> Experiment:
+def switch(host: WritableHost, run_id: str, state: str, without: str = "") -> Experiment:
     """Bring the host to one state by way of the other, so that every measurement has the same before it.
 
-    It also gives the controller as long again until its next step.
+    Where a concern is named, untuned is tuned but `without` it. It also gives the controller as long again until its
+    next step.
     """
     with store.lock(host, PATIENCE):
         experiment = demand_running(host, run_id)
@@ -158,15 +159,16 @@ def switch(host: WritableHost, run_id: str, state: str) -> Experiment:
             if goal == TUNED:
                 switching.tune(host, experiment)
             else:
-                switching.untune(host, experiment)
+                switching.untune(host, experiment, without)
     return experiment
 
 
-def taken_back(host: WritableHost, experiment: Experiment, state: str) -> List[str]:
+def taken_back(host: WritableHost, experiment: Experiment, state: str, without: str = "") -> List[str]:
     """The places that aren't in this state, though the host was brought to it: somebody else has set them."""
     found = []
     for action in experiment.difference:
-        lever, goal = lever_of(action.what), action.after if state == TUNED else action.before
+        untuned = state == UNTUNED and without in ("", action.concern)
+        lever, goal = lever_of(action.what), action.before if untuned else action.after
         now = lever.read(host, action.where)
         if not lever.same(now, goal):
             place = f"{action.what} {action.where}".strip()

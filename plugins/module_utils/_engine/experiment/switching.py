@@ -51,11 +51,15 @@ def _values(host: WritableHost, entries: Sequence[Entry]) -> Tuple[Action, ...]:
     return tuple(found)
 
 
-def untune(host: WritableHost, experiment: Experiment) -> Sequence[Finding]:
+def untune(host: WritableHost, experiment: Experiment, without: str = "") -> Sequence[Finding]:
     """Bring back the originals of the knobs that take part, and say what can't be untuned.
 
-    Raises NearmetalError, after all that can be is back.
+    Where a concern is named, it alone is untuned, and all others are tuned. Raises NearmetalError, after all that can
+    be is back.
     """
+    if without:
+        _demand_none(_set(host, [action for action in experiment.difference if action.concern != without]))
+        experiment = replace(experiment, concerns=(without,))
     findings, failed = _untune(host, experiment)
     _demand_none(failed)
     return findings

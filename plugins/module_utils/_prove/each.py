@@ -1,0 +1,117 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which concern did it: the whole tuning against all of it but one concern, one after the other.
+
+Pure. PRIVATE to the collection. Asked only after the whole is better. Holm's order (Scandinavian Journal of Statistics
+6, 1979) over evidence that may be looked at after every pair: in at most one of 20 runs any concern is called better
+or worse that does nothing, however many there are.
+"""
+
+from __future__ import annotations
+
+from typing import Dict, List, NamedTuple, Sequence, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove import rules
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.answer import answer_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.evidence import NEEDED, most
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history import Attempt, History, differences
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.interval import Comparison, comparison_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import UNTUNED
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Record
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.rules import BETTER, NOT_QUIET, UNCLEAR, WORSE
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import Settings
+
+
+class Part(NamedTuple):
+    """What one concern does among all the others: tuned with it against tuned without it."""
+
+    concern: str
+    verdict: str  # better, worse, same, unclear or not_quiet: the load with it
+    reason: str  # why there is no answer; empty where there is one
+    comparison: Comparison  # of the metric that decides
+    pairs: int  # that count
+    repeated: int
+
+
+def concerns_of(record: Record) -> Tuple[str, ...]:
+    """The concerns in which the states differ; none where a single one has all of the effect, or nobody asks."""
+    found = tuple(dict.fromkeys(name.partition(".")[0] for name in record.start.tested))
+    return found if record.start.settings.each and len(found) > 1 else ()
+
+
+def waiting(record: Record, history: History) -> Tuple[str, ...]:
+    """The concerns about which more is to be measured. The whole comes first, and it has to be better."""
+    concerns = concerns_of(record)
+    if not concerns or not rules.ends(record, history) or answer_of(record, history)[0].verdict != BETTER:
+        return ()
+    return tuple(concern for concern in concerns if not _over(record.start.settings, history, concern, len(concerns)))
+
+
+def pairs_left(record: Record, history: History) -> int:
+    """How many pairs the concerns that wait may still take."""
+    most_pairs = record.start.settings.pairs
+    return sum(most_pairs - len(_differences(history, concern)) for concern in waiting(record, history))
+
+
+def parts_of(record: Record, history: History) -> Tuple[Part, ...]:
+    """What each concern did, as far as it was measured; none before the first of them was."""
+    concerns = concerns_of(record) if history.parts else ()
+    found = {concern: _differences(history, concern) for concern in concerns}
+    needed = holm(found)
+    return tuple(_part(record, history, concern, found[concern], needed[concern], len(concerns)) for concern in found)
+
+
+def holm(found: "Dict[str, List[float]]") -> Dict[str, float]:
+    """The evidence that each needs: the strongest the most, up to the first that hasn't got it."""
+    needed: Dict[str, float] = {}
+    step = len(found)
+    for concern in sorted(found, key=lambda name: -max(most(found[name]))):
+        needed[concern] = NEEDED * step
+        step -= max(most(found[concern])) >= needed[concern]
+    return needed
+
+
+def _part(record: Record, history: History, concern: str, found: Sequence[float], needed: float, count: int) -> Part:
+    settings, attempts = record.start.settings, attempts_of(history, concern)
+    repeated = [attempt for attempt in attempts if attempt.over and not attempt.valid]
+    metric = next(metric for metric in history.kinds if metric.name == history.primary)
+    selected = rules.lopsided(repeated)
+    word, reason = _word(settings, found, needed, count), ""
+    if rules.too_many_repeated(len(repeated), len(found) + len(repeated)):
+        word, reason = NOT_QUIET, "more than a third of its pairs had to be repeated"
+    elif selected:
+        state = f"without {concern}" if selected == UNTUNED else "with all concerns"
+        word, reason = UNCLEAR, f"guards voided more of its pairs {state} than chance explains"
+    elif not word:
+        word, reason = UNCLEAR, f"{len(found)} pairs don't decide"
+    elif word == UNCLEAR:
+        reason = "its pairs show both a gain and a loss"
+    comparison = comparison_of(found, metric, rules.margin_of(settings), needed, primary=True)
+    return Part(concern, word, reason, comparison, len(found), len(repeated))
+
+
+def _word(settings: Settings, found: Sequence[float], needed: float, count: int) -> str:
+    """What its pairs show; that a concern does nothing takes the full evidence of all concerns."""
+    word = rules.shown(settings, found, needed)
+    return word if word in (BETTER, WORSE, UNCLEAR) else rules.shown(settings, found, NEEDED * count)
+
+
+def _over(settings: Settings, history: History, concern: str, count: int) -> bool:
+    found = _differences(history, concern)
+    tries = [attempt for attempt in attempts_of(history, concern) if attempt.over]
+    repeated = len(tries) - len(found)
+    return (
+        len(found) >= settings.pairs
+        or rules.too_many_repeated(repeated, len(tries))
+        or bool(rules.shown(settings, found, NEEDED * count))
+    )
+
+
+def attempts_of(history: History, concern: str) -> Sequence[Attempt]:
+    """The attempts at the pairs of a concern, in their order."""
+    return history.parts.get(concern, ())
+
+
+def _differences(history: History, concern: str) -> List[float]:
+    return differences(attempts_of(history, concern), history.primary)

@@ -1,0 +1,155 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which concern did it: the pairs after a better verdict, what they say, and how often they may be wrong."""
+
+from __future__ import annotations
+
+import random
+from typing import Dict, List, Mapping
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove import each, lines
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.evidence import most, path
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Measurement, Record
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.step import DECIDE, Step, next_step
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import verdict
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import words
+
+from tests.support.proofs import run, shared, start
+
+EFFECTS = {"clocksource": 0.1, "hugepages": 0.0, "network_stack": -0.03}
+
+
+def begun(effects: Mapping[str, float] = EFFECTS, **settings: object) -> Record:
+    record = start(seed=3, each=True, **settings)
+    tested = tuple(f"{concern}.{knob}" for concern in effects for knob in ("first", "second"))
+    return record._replace(start=record.start._replace(tested=tested))
+
+
+def test_after_a_better_verdict_each_concern_is_asked_in_its_turn() -> None:
+    record = run(shared(EFFECTS), record=begun())
+    found = verdict(record)
+    assert (found.verdict, found.keep, found.over) == ("better", True, True)
+    asked = list(dict.fromkeys(each.concern for each in record.measurements if each.phase == "each"))
+    assert asked == list(EFFECTS)
+    assert {part.concern: part.verdict for part in found.parts} == {
+        "clocksource": "better",
+        "hugepages": "same",
+        "network_stack": "worse",
+    }
+    for part in found.parts:
+        comparison = part.comparison
+        assert comparison.low is not None
+        assert comparison.high is not None
+        assert comparison.low <= 100 * EFFECTS[part.concern] <= comparison.high, part
+    assert next_step(record).action == DECIDE
+
+
+def test_what_each_concern_did_is_in_the_block_the_report_and_the_progress() -> None:
+    record = run(shared(EFFECTS), record=begun())
+    found = verdict(record)
+    ending = words.Ending(True, record.start.tested)
+    block = "\n".join(words.block(record, found, ending))
+    assert "\n  with clocksource: better than without it: +" in block
+    assert "\n  with hugepages: the same as without it: " in block
+    assert "\n  with network_stack: worse than without it: −" in block
+    text = words.markdown(record, found, ending)
+    assert "- with clocksource: better than without it: +" in text
+    assert "| without clocksource |" in text
+    halfway = record._replace(measurements=record.measurements[:-1])
+    assert words.progress(halfway).startswith("db-1  network\\_stack, pair ".replace("\\", ""))
+    assert "so far −" in words.progress(halfway)
+    plain = found.as_dict()["parts"]
+    assert [part["concern"] for part in plain] == list(EFFECTS)
+    assert plain[0]["comparison"]["evidence"] >= 20
+
+
+@pytest.mark.parametrize(
+    ("effects", "settings"),
+    [
+        ({"clocksource": -0.1, "hugepages": 0.0}, {}),
+        ({"clocksource": 0.0, "hugepages": 0.0}, {"keep": "not_worse"}),
+        ({"clocksource": 0.1}, {}),
+    ],
+    ids=["worse", "same", "one concern"],
+)
+def test_nothing_is_asked_where_there_is_no_gain_to_divide(
+    effects: Dict[str, float], settings: Dict[str, object]
+) -> None:
+    record = run(shared(effects), record=begun(effects, **settings))
+    found = verdict(record)
+    assert found.over
+    assert found.parts == ()
+    assert {each.phase for each in record.measurements} == {"warm_up", "sham", "pair"}
+
+
+@pytest.mark.parametrize("cut", [1, 2, 9])
+def test_a_run_that_is_killed_among_the_concerns_goes_on_with_the_same_steps(cut: int) -> None:
+    whole = run(shared(EFFECTS), record=begun())
+    head = sum(each.phase != "each" for each in whole.measurements) + cut
+    killed = whole._replace(measurements=whole.measurements[:head])
+    data = "".join(lines.line_of(entry) for entry in (killed.start, *killed.measurements)).encode()
+    resumed = lines.read(data)
+    assert not verdict(resumed).over
+    assert run(shared(EFFECTS), record=resumed) == whole
+    other = [*killed.measurements[:-1], killed.measurements[-1]._replace(concern="network_stack", pair=1)]
+    data = "".join(lines.line_of(entry) for entry in (killed.start, *other)).encode()
+    with pytest.raises(lines.NearmetalError, match="isn't what its seed and the lines before it ask for"):
+        lines.read(data)
+
+
+def test_disturbances_among_the_concerns_leave_the_verdict_of_the_whole_alone() -> None:
+    def stolen(step: Step, measurement: Measurement) -> Measurement:
+        if measurement.after is None or step.concern != "hugepages":
+            return measurement
+        return measurement._replace(after=measurement.after._replace(cpu_steal=9999.0))
+
+    found = verdict(run(shared(EFFECTS), stolen, begun()))
+    assert (found.verdict, found.keep) == ("better", True)
+    parts = {part.concern: part for part in found.parts}
+    assert (parts["hugepages"].verdict, parts["hugepages"].pairs, parts["hugepages"].repeated) == ("not_quiet", 0, 4)
+    assert parts["clocksource"].verdict == "better"
+
+
+def test_pairs_that_a_state_voids_itself_are_a_selection() -> None:
+    def restless(step: Step, measurement: Measurement) -> Measurement:
+        if (step.concern, step.state) != ("hugepages", "untuned") or step.attempt > 1 or step.pair % 3:
+            return measurement
+        return measurement._replace(state_lost="thp is always")
+
+    effects = {"clocksource": 0.3, "hugepages": 0.0}
+    record = run(shared(effects, 0.04), restless, begun(effects))
+    part = {part.concern: part for part in verdict(record).parts}["hugepages"]
+    assert (part.verdict, part.reason) == (
+        "unclear",
+        "guards voided more of its pairs without hugepages than chance explains",
+    )
+
+
+def test_holm_asks_as_much_as_its_definition_says() -> None:
+    generator = random.Random(5)
+    for _run in range(100):
+        found = {name: [generator.gauss(0.01, 0.02) for _pair in range(generator.randint(6, 25))] for name in "abcd"}
+        shares = {name: min(1.0, 1 / max(most(found[name]))) for name in found}
+        needed = each.holm(found)
+        # The definition by adjusted p-values: the largest (m - j + 1) p(j) of those at most as large.
+        ranked = sorted(shares, key=lambda name: shares[name])
+        adjusted: List[float] = []
+        for place, name in enumerate(ranked):
+            adjusted.append(max([*adjusted, (len(ranked) - place) * shares[name]]))
+        rejected = {name for name, share in zip(ranked, adjusted) if share <= 0.05}
+        assert {name for name in found if max(most(found[name])) >= needed[name]} == rejected
+
+
+def test_concerns_that_do_nothing_are_blamed_in_at_most_one_of_twenty_runs() -> None:
+    generator, runs, wrong = random.Random(11), 500, 0
+    for _run in range(runs):
+        found: Dict[str, List[float]] = {}
+        for concern in "abc":
+            differences = [generator.gauss(0, 0.03) for _pair in range(20)]
+            ends = [index for index, step in enumerate(path(differences), 1) if max(step) >= 60]
+            found[concern] = differences[: ends[0]] if ends else differences
+        needed = each.holm(found)
+        wrong += any(max(most(found[name])) >= needed[name] for name in found)
+    assert wrong / runs <= 0.05 + 3 * (0.05 * 0.95 / runs) ** 0.5
