@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from typing import FrozenSet, Iterable, Tuple
+
 
 class NearmetalError(Exception):
     """What went wrong and what to do about it, in one sentence for the operator.
@@ -15,3 +17,12 @@ class NearmetalError(Exception):
 
 class Damaged(NearmetalError):
     """A file of ours isn't as nearmetal wrote it: the concerns that need it can't be done, the others go on."""
+
+
+class Declined(NearmetalError):
+    """A driver refuses values, which `answer` says. `places` (lever, where) are those that a plan can leave out."""
+
+    def __init__(self, sentence: str, places: Iterable[Tuple[str, str]] = (), answer: str = "") -> None:
+        super().__init__(sentence)
+        self.answer = answer or sentence
+        self.places: FrozenSet[Tuple[str, str]] = frozenset(places)

@@ -10,7 +10,8 @@ from dataclasses import replace
 from typing import AbstractSet, Callable, Dict, List, Mapping, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.restore import plan_restore
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Outcome
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Declined, NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import (
     Batch,
@@ -22,7 +23,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of, way_back
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal import Journal
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Value
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Value
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import LONGEST_VALUE, in_words
 
 
@@ -86,7 +87,10 @@ def apply(
             ) from None
         with suppress(NearmetalError):  # an entry too many does no harm: its place is back at the original
             journal.reset(earlier)
-        raise NearmetalError(f"{error}; what this concern had changed was taken back") from None
+        sentence = f"{error}; what this concern had changed was taken back"
+        if isinstance(error, Declined):
+            raise Declined(sentence, error.places, error.answer) from None
+        raise NearmetalError(sentence) from None
     return [*_disturbed(host, places, written), *done]
 
 
@@ -214,3 +218,48 @@ def _demand_held(host: WritableHost, done: Sequence[Action], left: Sequence[Acti
 
 def _shown(value: Value) -> str:
     return in_words(value, "nothing", LONGEST_VALUE)
+
+
+def as_far_as_taken(outcome: Outcome, do: Callable[[Outcome], List[Action]]) -> Tuple[Outcome, List[Action]]:
+    """Do an outcome, without what a driver refuses of a workload's values; what was done of it.
+
+    No driver says beforehand which values it takes. What only a workload wants is then not applicable, and the
+    rest of the concern is done. `do` takes everything back before it raises. Raises NearmetalError for what the
+    user wants, and for every other error.
+    """
+    while True:
+        try:
+            return outcome, do(outcome)
+        except Declined as refusal:
+            outcome = _without_refused(outcome, refusal)
+
+
+def still_wanted(outcome: Outcome, actions: Sequence[Action]) -> List[Action]:
+    """The actions of a new plan but for those that a driver refused to this outcome."""
+    left_out = {
+        (finding.knob, finding.where) for finding in outcome.plan.findings if finding.status == "not_applicable"
+    }
+    return [action for action in actions if (action.knob, action.where) not in left_out]
+
+
+def _without_refused(outcome: Outcome, refusal: Declined) -> Outcome:
+    """The outcome without the workload's values that were refused. Raises NearmetalError if none of them is one."""
+    refused = [action for action in outcome.plan.actions if (action.what, action.where) in refusal.places]
+    dropped = [action for action in refused if action.wanted_by == "workload"]
+    if not dropped:
+        knobs = ", ".join(dict.fromkeys(f"{action.concern}.{action.knob}" for action in refused))
+        raise NearmetalError(f"{knobs}: {refusal}" if knobs else str(refusal)) from None
+    places = {(action.knob, action.where) for action in dropped}
+    plan = replace(
+        outcome.plan,
+        actions=tuple(action for action in outcome.plan.actions if action not in dropped),
+        findings=tuple(
+            _not_applicable(finding, refusal) if (finding.knob, finding.where) in places else finding
+            for finding in outcome.plan.findings
+        ),
+    )
+    return replace(outcome, plan=plan)
+
+
+def _not_applicable(finding: Finding, refusal: Declined) -> Finding:
+    return replace(finding, status="not_applicable", reason=refusal.answer, gain="")

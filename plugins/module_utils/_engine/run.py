@@ -14,7 +14,13 @@ from functools import partial
 from typing import Callable, Dict, List, Sequence, Tuple, Type
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import dead_man, ending
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.apply import apply, obstacles, roll_back
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.apply import (
+    apply,
+    as_far_as_taken,
+    obstacles,
+    roll_back,
+    still_wanted,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import switching
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.running import is_kept
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.learnt_type import with_learnt_type
@@ -217,11 +223,11 @@ def _do_all(planned: Planned, roll_back_all: bool, guard: dead_man.Guard) -> Lis
             continue
         try:
             together.demand(request.name)
-            _shared, own = split(outcome.plan.actions)
-            guard.before(own)
+            guard.before(split(outcome.plan.actions)[1])
             with ending.whole():
-                done += apply(host, journal, own, partial(request.left, session), partial(session.remember, outcome))
-            results.append(replace(outcome, done=True))
+                finished, changes = as_far_as_taken(outcome, partial(_do, session, request))
+            done += changes
+            results.append(replace(finished, done=True))
         except NearmetalError as error:
             failed[request.name] = str(error)
             results.append(replace(outcome, error=f"{error}{together.take_back(request.name)}"))
@@ -235,3 +241,13 @@ def _do_all(planned: Planned, roll_back_all: bool, guard: dead_man.Guard) -> Lis
         note = f"the way back failed: {trouble}" if trouble else "the whole run was taken back"
         return [replace(result, done=False, error=result.error or note) for result in results]
     return results
+
+
+def _do(session: Session, request: Request, outcome: Outcome) -> List[Action]:
+    """Apply the concern's own changes, and remember what it leaves behind; what was changed."""
+
+    def left() -> List[Action]:
+        return still_wanted(outcome, request.left(session))
+
+    own = split(outcome.plan.actions)[1]
+    return apply(session.host, session.journal, own, left, partial(session.remember, outcome))

@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
+import errno
 from abc import abstractmethod
 from typing import Dict, Iterable, Mapping, Optional, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Declined, NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import ethtool as facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import network, nic
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import Nic
@@ -16,7 +17,6 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import Wr
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import (
     impossible,
     no_place,
-    put,
     refused,
     unwritable,
 )
@@ -32,6 +32,15 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import ethtoo
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
 
 _MOST = 1 << 20
+# How drivers and the kernel before them refuse a value; any other error is a failure.
+_NO = (errno.EOPNOTSUPP, errno.EINVAL, errno.ERANGE)
+
+
+def declined(error: OSError, found: Nic, attempt: str, places: Iterable[Place] = ()) -> NearmetalError:
+    """The refusal of a driver as one sentence that names it."""
+    named = f"{attempt} of {found.name}, whose driver is {found.driver or 'unknown'}"
+    sentence = refused(error, named)
+    return Declined(str(sentence), places) if error.errno in _NO else sentence
 
 
 class _Number(OnNic):
@@ -67,7 +76,7 @@ class Queues(_Number, Disturbing):
         try:
             host.set_driver(found.name, ethtool.changed(present, ethtool.SET_CHANNELS, ethtool.CHANNELS, goal))
         except OSError as error:
-            raise refused(error, f"{value} as {self.what} of {found.name}") from None
+            raise declined(error, found, f"queues {value}") from None
 
     def obstacle(self, host: WritableHost, where: str) -> str:
         return "" if nic_at(host, where) is not None else no_nic(where)
@@ -108,7 +117,8 @@ class DriverField(Batch, OnNic):
                 host.set_driver(found.name, record)
             except OSError as error:
                 values_of_fields = ", ".join(f"{field} {value}" for field, value in order.items())
-                raise refused(error, f"{values_of_fields} as {self.what} of {found.name}") from None
+                places = [(self.what, f"{place}/{field}") for field in order]
+                raise declined(error, found, values_of_fields, places) from None
 
     def obstacle(self, host: WritableHost, where: str) -> str:
         place = where.rpartition("/")[0]
@@ -188,7 +198,10 @@ class Sysfs(_Number):
 
     def write(self, host: WritableHost, where: str, value: Value) -> None:
         found = demand_nic(host, where)
-        put(host, f"{found.folder}/{self.file}", str(value), f"{value} as {self.file} of {found.name}")
+        try:
+            host.write_value(f"{found.folder}/{self.file}", f"{value}\n")
+        except OSError as error:
+            raise declined(error, found, f"{self.file} {value}", [(self.what, where)]) from None
 
     def obstacle(self, host: WritableHost, where: str) -> str:
         found = nic_at(host, where)

@@ -147,7 +147,7 @@ def test_a_driver_that_refuses_a_number_of_queues_changes_nothing(tmp_path: Path
     host.nics.stubborn["ens6"] = "EINVAL"
     before = everything(host)
     failed = call(network_irq.main, host, queues="6", persist=False)
-    assert "the kernel refused 6" in failed["msg"]
+    assert "the kernel refused queues 6 of ens6, whose driver is ena (EINVAL" in failed["msg"]
     assert host.nics.channels == {"ens5": [8, 4], "ens6": [8, 4]}
     assert pins(host, "ens5") == ["0-15"] * 4
     assert set(everything(host)) >= set(before)

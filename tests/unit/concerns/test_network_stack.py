@@ -117,8 +117,43 @@ def test_a_driver_that_refuses_takes_the_whole_concern_back(tmp_path: Path, call
     host.nics.stubborn["ens6"] = "EINVAL"
     failed = call(network_stack.main, host, rx_ring="4096", somaxconn=8192, persist=False)
     assert failed["failed"]
-    assert "ens6 (EINVAL" in failed["msg"]
+    assert "network_stack.rx_ring: the kernel refused rx 4096 of ens6, whose driver is ena (EINVAL" in failed["msg"]
     assert (everything(host), drivers(host)) == (before, held)
+
+
+def test_what_a_driver_refuses_of_a_workload_is_not_applicable_and_the_rest_holds(tmp_path: Path, call: Call) -> None:
+    host = fresh(tmp_path, "nitro_big")
+    somaxconn = tmp_path / "proc/sys/net/core/somaxconn"
+    somaxconn.write_text("128\n")
+    host.nics.coalesce["ens6"] = [20, *[0] * 21]
+    host.nics.stubborn["ens6"] = "EOPNOTSUPP"
+    done = call(tune.main, host, workload="web")
+    assert not done.get("failed"), done["msg"]
+    assert somaxconn.read_text() == "4096\n"
+    refused = [finding for finding in done["findings"] if finding["where"] == "0000:00:06.0/adaptive_rx"]
+    assert [finding["status"] for finding in refused] == ["not_applicable"]
+    assert "the kernel refused adaptive_rx 1 of ens6, whose driver is ena (" in refused[0]["reason"]
+    again = call(tune.main, host, workload="web")
+    assert (again["changed"], again["actions"], again.get("failed")) == (False, [], None)
+    del host.nics.stubborn["ens6"]
+    assert call(tune.main, host, workload="web")["changed"], "another driver takes it"
+    assert host.nics.coalesce["ens6"][9] == 1
+    call(restore.main, host)
+    assert host.nics.coalesce["ens6"][9] == 0
+    assert somaxconn.read_text() == "128\n"
+
+
+def test_what_a_driver_refuses_of_a_user_fails_with_the_option_and_the_driver(tmp_path: Path, call: Call) -> None:
+    host = fresh(tmp_path, "nitro_big")
+    host.nics.coalesce["ens6"] = [20, *[0] * 21]
+    host.nics.stubborn["ens6"] = "EOPNOTSUPP"
+    failed = call(tune.main, host, workload="web", concerns={"network_stack": {"rx_usecs": 50}})
+    assert "network_stack.rx_usecs: the kernel refused " in failed["errors"]["network_stack"]
+    assert "rx_usecs 50 of ens6, whose driver is ena (" in failed["errors"]["network_stack"]
+    assert host.nics.coalesce["ens6"] == [20, *[0] * 21]
+    host.nics.stubborn["ens6"] = "EIO"
+    broken = call(tune.main, host, workload="web")
+    assert "EIO" in broken["errors"]["network_stack"], "a failure is no refusal of the driver"
 
 
 @pytest.mark.parametrize("module", [network_stack, network_irq])
