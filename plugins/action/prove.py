@@ -111,6 +111,7 @@ class _Run(loop.Hands):
         self._host = str(task_vars.get("inventory_hostname", ""))
         self._options = validate("prove", OPTIONS, given)
         self._options["tune"] = validate("prove.tune", WANTED, self._options["tune"])
+        validate("prove.against", WANTED, self._options["against"])
         self._log = record_log.resume(self._options["resume"], self._host) if self._options["resume"] else None
         self._settings = self._log.record.start.settings if self._log else _settings(self._options)
         if self._log is not None:
@@ -122,7 +123,7 @@ class _Run(loop.Hands):
         path = self._log.path if self._log else self._new_path()
         self._base = path[: -len(".jsonl")] if path.endswith(".jsonl") else path
         self._arguments = {
-            **{name: self._options[name] for name in ("command", "load_on", "programs", "only", "tune")},
+            **{name: self._options[name] for name in ("command", "load_on", "programs", "only", "tune", "against")},
             **{name: getattr(self._settings, name) for name in ("seconds", "settle")},
             "abandon_after": self._settings.abandon_after,
             "run": os.path.basename(self._base),
@@ -220,6 +221,7 @@ class _Run(loop.Hands):
                 programs=tuple(self._options["programs"]),
                 only=tuple(self._options["only"]),
                 states=compared.states,
+                against=words.tuning(self._options["against"]),
             )
             return record_log.begin(f"{self._base}.jsonl", start)
         if sorted(self._log.record.start.tested) != sorted(compared.tested):
@@ -236,7 +238,8 @@ class _Run(loop.Hands):
     def _announce(self, log: record_log.Log, tested: list[str]) -> None:
         settings = self._settings
         self._action.show(
-            f"{self._host}  untuned against tuned ({', '.join(tested)}), at most {settings.pairs} pairs, seed"
+            f"{self._host}  {log.record.start.against or 'untuned'} against tuned ({', '.join(tested)}),"
+            f" at most {settings.pairs} pairs, seed"
             f" {settings.seed}, record {plays.near(log.path)}"
         )
 

@@ -123,6 +123,14 @@ options:
       - The tuning that is proven, as options of M(nearmetal.ec2.tune), such as C(workload) and C(concerns).
     type: dict
     default: {}
+  against:
+    description:
+      - Another tuning, as options of M(nearmetal.ec2.tune), such as C(workload) and C(concerns), with which O(tune) is
+        compared in place of the untuned host. What it doesn't say of workloads and concerns it doesn't want; all else,
+        such as C(allow_not_ec2), is that of O(tune).
+      - If O(tune) isn't better, the host is left as it was before, neither of the two.
+    type: dict
+    default: {}
   step:
     description:
       - What the action plugin asks of the host. V(back), by hand, ends an experiment that was left behind.

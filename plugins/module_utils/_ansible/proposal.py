@@ -17,18 +17,21 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import C
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Origin
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import validate
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
+
+_CHOICES = ("workload", "workload_concerns", "workload_concerns_of", "concerns", "exclude", "prune")
 
 
 def begin(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     """Begin the experiment, and say what it compares, or why there is `nothing` to compare. Raises NearmetalError."""
-    ask = asked(host, _wanted(options)).ask
+    asks = [asked(host, _wanted(options)).ask]
+    if options["against"]:
+        asks.append(asked(host, against_of(options["tune"], options["against"])).ask)
     knobs = options["only"]
     _demand_known(knobs)
     try:
-        begun = states.begin(host, options["run"], ask, knobs, options["abandon_after"])
+        begun = states.begin(host, options["run"], asks, knobs, options["abandon_after"])
     except states.NothingDiffers as nothing:
         return {"nothing": str(nothing)}
     difference = begun.experiment.difference
@@ -37,16 +40,19 @@ def begin(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
         "untested": list(
             dict.fromkeys(f"{finding.concern}.{finding.knob}: {finding.reason}" for finding in begun.untested)
         ),
-        "states": _digest(difference),
+        "states": _digest(begun.experiment),
         "tuned_before": bool(begun.experiment.earlier),
         "actions": [action.as_dict() for action in difference],
         "platform": begun.platform,
     }
 
 
-def _digest(difference: Sequence[Action]) -> str:
+def _digest(experiment: running.Experiment) -> str:
     """By it the controller knows the same two states again, whatever their values are."""
-    places = sorted(json.dumps([action.what, action.where, action.after], sort_keys=True) for action in difference)
+    values = [[action.what, action.where, action.after] for action in (*experiment.difference, *experiment.shared)]
+    if experiment.against:
+        values += [[action.what, action.where, action.before, "against"] for action in experiment.difference]
+    places = sorted(json.dumps(value, sort_keys=True) for value in values)
     return hashlib.sha256("\n".join(places).encode()).hexdigest()
 
 
@@ -93,3 +99,12 @@ def keep(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
 def _wanted(options: Mapping[str, Any]) -> Dict[str, Any]:
     """The options of `tune` that are proven, checked. Raises NearmetalError for a wrong one."""
     return validate("tune", WANTED, options["tune"])
+
+
+def against_of(tune: Mapping[str, Any], against: Mapping[str, Any]) -> Dict[str, Any]:
+    """The options of the other tuning: its own workloads and concerns, and what else `tune` was given.
+
+    Raises NearmetalError for a wrong one.
+    """
+    rest = {name: value for name, value in tune.items() if name not in _CHOICES}
+    return validate("prove.against", WANTED, {**rest, **against})

@@ -35,6 +35,7 @@ OPTIONS: Spec = {
     "only": {"type": "list", "elements": "str", "default": []},
     "resume": {"type": "str", "default": ""},
     "tune": {"type": "dict", "default": {}},
+    "against": {"type": "dict", "default": {}},
     "step": {"type": "str", "choices": list(STEPS), "default": "back"},
     "run": {"type": "str", "default": ""},
     "state": {"type": "str", "choices": list(states.STATES), "default": states.UNTUNED},

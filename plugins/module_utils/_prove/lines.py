@@ -257,6 +257,7 @@ _START: "Mapping[str, Callable[[Any], Any]]" = {
     "programs": _texts,
     "only": _texts,
     "states": _matching(r"[0-9a-f]{0,64}"),
+    "against": _sentence,
 }
 _MEASUREMENT: "Mapping[str, Callable[[Any], Any]]" = {
     "phase": _choice(*PHASES),

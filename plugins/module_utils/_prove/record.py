@@ -36,6 +36,7 @@ class Start(NamedTuple):
     programs: Tuple[str, ...] = ()  # those that run already and serve the load
     only: Tuple[str, ...] = ()  # the knobs to which the comparison was limited
     states: str = ""  # a digest of the values between which the host is switched
+    against: str = ""  # the tuning that stands in for the untuned state, in words; empty: the host untuned
 
 
 class Sample(NamedTuple):

@@ -30,6 +30,7 @@ def content(record: Record, found: Verdict, ending: words.Ending) -> Dict[str, A
         "ended": record.measurements[-1].ended if record.measurements else start.began,
         "load": {"command": start.load, "on": start.load_on},
         "settings": start.settings._asdict(),
+        "against": start.against,
         "tested": list(ending.tested),
         "not_tested": list(ending.untested),
         "kept": ending.kept,

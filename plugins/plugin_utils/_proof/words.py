@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from typing import List, NamedTuple, Optional, Sequence
+import json
+from typing import Any, List, Mapping, NamedTuple, Optional, Sequence
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.each import Part
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.guards import GUARDS
@@ -35,19 +36,19 @@ def progress(record: Record, busiest: str = "") -> str:
     """One line after a measurement; `busiest` is the program that used the most CPU time beside the load."""
     last = record.measurements[-1]
     found = verdict(record)
-    place = f"{record.start.host}  {_place(last, found.pairs_at_most)}"
+    place = f"{record.start.host}  {_place(record, last, found.pairs_at_most)}"
     return f"{place}: {_figure(last)}{_so_far(record, last, found, busiest)}"
 
 
-def _place(last: Measurement, most: int) -> str:
+def _place(record: Record, last: Measurement, most: int) -> str:
     again = f", attempt {last.attempt}" if last.attempt > 1 else ""
     if last.phase == EACH:
-        return f"{last.concern}, pair {last.pair} of at most {most}{again}, {condition(last)}"
+        return f"{last.concern}, pair {last.pair} of at most {most}{again}, {condition(record, last)}"
     if last.phase == PAIR:
-        return f"pair {last.pair} of at most {most}{again}, {last.state}"
+        return f"pair {last.pair} of at most {most}{again}, {condition(record, last)}"
     if last.phase == SHAM:
-        return f"sham pair {last.pair}{again}, untuned"
-    return f"warm-up {last.pair}, untuned"
+        return f"sham pair {last.pair}{again}, {condition(record, last)}"
+    return f"warm-up {last.pair}, {condition(record, last)}"
 
 
 def _figure(last: Measurement) -> str:
@@ -81,11 +82,11 @@ def _of_progress(found: Verdict, last: Measurement) -> Optional[Comparison]:
     return found.metrics[0] if found.metrics and last.phase == PAIR else None
 
 
-def condition(measurement: Measurement) -> str:
+def condition(record: Record, measurement: Measurement) -> str:
     """The state of the host in a measurement."""
     if measurement.phase == EACH:
         return f"without {measurement.concern}" if measurement.host_state == UNTUNED else "with all"
-    return measurement.host_state
+    return "against" if record.start.against and measurement.host_state == UNTUNED else measurement.host_state
 
 
 def block(record: Record, found: Verdict, ending: Ending) -> List[str]:
@@ -96,7 +97,7 @@ def block(record: Record, found: Verdict, ending: Ending) -> List[str]:
     lines += [f"  {line}" for line in _quality(found)]
     lines += [f"  {line}" for line in parts(found)]
     lines.append(f"  {_cost(record)}")
-    lines.append(f"  tested: {', '.join(ending.tested)}")
+    lines.append(f"  tested: {', '.join(ending.tested)}{_against(record)}")
     if ending.untested:
         listed = clipped("; ".join(map(printable, ending.untested)), 400)
         lines.append(f"  {_left_out(ending)}: {listed}{'; needs a reboot' if ending.reboot_required else ''}")
@@ -121,6 +122,16 @@ def _effect(part: Part) -> str:
     if part.verdict == SAME:
         said = "the same as without it"
     return f"{said} ({part.reason})" if part.reason else said
+
+
+def tuning(options: Mapping[str, Any]) -> str:
+    """What the options of `tune` ask for, in a few words; empty for none."""
+    said = [f"{name} {json.dumps(value, ensure_ascii=False, default=str)}" for name, value in sorted(options.items())]
+    return clipped(printable(", ".join(said)), 200)
+
+
+def _against(record: Record) -> str:
+    return f"; against {record.start.against}, not untuned" if record.start.against else ""
 
 
 def headline(found: Verdict, ending: Ending) -> str:
@@ -241,14 +252,14 @@ def markdown(record: Record, found: Verdict, ending: Ending) -> str:
     lines += [""] if found.parts else []
     lines += [f"- {cell(line)}" for line in parts(found)]
     lines += ["", *(f"- {cell(line)}" for line in _quality(found)), f"- {cell(_cost(record))}"]
-    lines += [f"- tested: {cell(', '.join(ending.tested))}"]
+    lines += [f"- tested: {cell(', '.join(ending.tested) + _against(record))}"]
     lines += [f"- {_left_out(ending)}: {cell(text)}" for text in ending.untested]
     lines += ["- needs a reboot"] if ending.reboot_required else []
     lines += [f"- seed {found.seed}, nearmetal {cell(record.start.version)}; {_SCOPE}", ""]
     lines += ["| phase | pair | attempt | state | figures |", "|---|---|---|---|---|"]
     for measurement in record.measurements:
         figures = measurement.error or ", ".join(f"{metric.name} {metric.value:.6g}" for metric in measurement.metrics)
-        phase, state = measurement.phase.replace("_", " "), cell(condition(measurement))
+        phase, state = measurement.phase.replace("_", " "), cell(condition(record, measurement))
         lines.append(f"| {phase} | {measurement.pair} | {measurement.attempt} | {state} | {cell(figures)} |")
     return "\n".join(lines) + "\n"
 

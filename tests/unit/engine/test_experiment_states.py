@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any, Dict, Tuple
 
 import pytest
 
-from tests.support.experiments import BOTH, THP, Call, Steps, read_ahead, thp
+from tests.support.experiments import BOTH, DISKS, PAGES, THP, Call, Steps, files, read_ahead, thp
 from tests.support.fake_kernel import FakeKernel
 from tests.support.fresh_host import fresh
 
@@ -36,3 +37,46 @@ def test_one_concern_is_untuned_and_all_others_stay_tuned(big: FakeKernel, call:
     assert taken == [f"hugepages.thp is never, not {before[0]}"]
     steps("back")
     assert (thp(big), read_ahead(big)) == before
+
+
+def pages(value: str) -> Dict[str, Any]:
+    return {"hugepages": {"thp": value}}
+
+
+@pytest.mark.parametrize(
+    ("tuned", "against", "states"),
+    [
+        (BOTH["concerns"], {**pages("always"), **DISKS}, {"tuned": ("never", "64"), "untuned": ("always", "64")}),
+        (BOTH["concerns"], pages("always"), {"tuned": ("never", "64"), "untuned": ("always", "original")}),
+        (DISKS, pages("never"), {"tuned": ("original", "64"), "untuned": ("never", "original")}),
+    ],
+    ids=["one of two the same", "one of two in both", "nothing in common"],
+)
+def test_another_tuning_stands_in_for_the_untuned_host(
+    tuned: Dict[str, Any], against: Dict[str, Any], states: Dict[str, Tuple[str, str]], big: FakeKernel, call: Call
+) -> None:
+    steps, options = Steps(call, big), {"tune": {"concerns": tuned}, "against": {"concerns": against}}
+    found, original = files(big), (thp(big), next(iter(read_ahead(big))))
+    begun = steps("begin", **options)["answer"]
+    assert ("hugepages.thp" in begun["tested"], begun["untested"]) == (True, []), begun
+    for state in ("untuned", "tuned", "tuned", "untuned"):
+        answer = steps("measure", state=state)["answer"]
+        wanted = tuple(original[place] if value == "original" else value for place, value in enumerate(states[state]))
+        assert (thp(big), read_ahead(big), answer["taken_back"]) == (wanted[0], {wanted[1]}, []), state
+    steps("back")
+    assert ((thp(big), next(iter(read_ahead(big)))), files(big)) == (original, found)
+
+
+def test_the_same_tuning_twice_is_nothing_to_compare(big: FakeKernel, call: Call) -> None:
+    found = files(big)
+    answer = Steps(call, big)("begin", tune=BOTH, against=BOTH)["answer"]
+    assert "the same on this host" in answer["nothing"]
+    assert files(big) == found
+
+
+def test_another_tuning_is_kept_by_nobody_and_the_better_one_as_tune_would(big: FakeKernel, call: Call) -> None:
+    steps, options = Steps(call, big), {"tune": PAGES, "against": {"concerns": pages("always")}}
+    steps("begin", **options)
+    steps("measure", state="untuned")
+    assert steps("keep", **options)["answer"]["kept"] is True
+    assert thp(big) == "never"

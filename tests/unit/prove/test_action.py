@@ -106,6 +106,17 @@ def test_a_setting_that_is_better_alone_is_left_to_tune(host: FakeKernel, play: 
     assert (current(host), json.loads(Path(result["reports"][0]).read_text())["kept"]) == ("xen", False)
 
 
+def test_another_tuning_takes_the_place_of_the_untuned_host(host: FakeKernel, play: Play) -> None:
+    command = f'[ "$(cat {host.root}{CURRENT})" = hpet ] && echo ops 100 1/s || echo ops 120 1/s'
+    result = play(command=command, against={"concerns": {"clocksource": {"source": "hpet"}}})
+    assert (result["verdict"]["verdict"], result["kept"], current(host)) == ("better", True, "tsc"), result
+    against = 'concerns {"clocksource": {"source": "hpet"}}'
+    assert f"  tested: clocksource.source; against {against}, not untuned" in play.said
+    assert any(line.startswith("db-1  warm-up 1, against: ops 100") for line in play.said)
+    assert json.loads(Path(result["reports"][0]).read_text())["against"] == against
+    assert "| pair | 1 | 1 | against |" in Path(result["reports"][1]).read_text()
+
+
 def test_what_is_written_untested_is_named(tmp_path: Path, play: Play) -> None:
     play._fake = host = debian(tmp_path / "debian")
     somaxconn = f"{host.root}/proc/sys/net/core/somaxconn"
@@ -311,6 +322,8 @@ def test_what_somebody_sets_meanwhile_makes_a_measurement_void(host: FakeKernel,
         ({"only": ["clock"]}, "prove.only has 'clock'; its concerns are "),
         ({"tune": {"workload": ["webb"]}}, "workload 'webb' is unknown"),
         ({"tune": {"wokload": ["web"]}}, "prove.tune.wokload is no option"),
+        ({"against": {"wokload": ["web"]}}, "prove.against.wokload is no option"),
+        ({"against": {"workload": ["webb"]}}, "workload 'webb' is unknown"),
         ({"resume": "/nowhere.jsonl"}, "resume names /nowhere.jsonl, which can't be read: No such file or directory"),
         ({"hurry": True}, "prove.hurry is no option"),
     ],

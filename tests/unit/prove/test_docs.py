@@ -12,6 +12,9 @@ from typing import Any, Dict, Set
 
 import pytest
 import yaml
+from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.tuning import WANTED
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import validate
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import metrics_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Measurement
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.rules import VERDICTS
@@ -53,6 +56,15 @@ def test_the_examples_have_variables_of_the_roles_and_a_load_that_is_read(place:
     )
     (metric,) = metrics_of(done.stdout)
     assert (metric.name, metric.value, metric.unit, metric.better) == ("get", 81234.77, "requests/s", "larger")
+
+
+def test_the_page_s_two_tunings_are_variables_of_the_roles_and_options_of_tune() -> None:
+    (page,) = re.findall(r"^```yaml\n(# against.yml\n.*?)^```$", PAGE, re.M | re.S)
+    shown = yaml.safe_load(page)
+    assert set(shown) <= options("prove") | options("tune")
+    assert validate("prove.against", WANTED, shown["prove_against"])["workload"] == shown["tune_workload"]
+    for concern, values in shown["tune_concerns"].items():
+        assert set(values) <= {knob.name for knob in CONCERNS[concern].knobs}
 
 
 def test_the_page_names_every_variable_that_it_uses_and_every_verdict() -> None:

@@ -29,7 +29,9 @@ class Experiment:
     abandon_after: int  # seconds without a step; 0: no timer
     python: str = ""
     owned: Tuple[str, ...] = ()  # `concern.option` of what `tune` leaves to another owner
-    difference: Tuple[Action, ...] = ()  # from untuned to tuned
+    difference: Tuple[Action, ...] = ()  # from untuned, or another tuning, to tuned
+    shared: Tuple[Action, ...] = ()  # that another tuning sets as the tuned state does
+    against: bool = False  # untuned is another tuning, not the host's originals
     earlier: Tuple[Action, ...] = ()  # from untuned to what nearmetal had set before the experiment
     order: Tuple[Tuple[str, str], ...] = ()  # the places of the journal, as they stood in it
     ending: bool = False  # only taking it back is left
@@ -60,11 +62,12 @@ def running(host: WritableHost) -> Optional[Experiment]:
     try:
         raw = json_text.parse(data.decode("utf-8"))
         fields: Dict[str, Any] = {name: tuple(map(str, raw[name])) for name in ("concerns", "knobs", "owned")}
-        fields.update({name: tuple(map(_action, raw[name])) for name in ("difference", "earlier")})
+        fields.update({name: tuple(map(_action, raw[name])) for name in ("difference", "shared", "earlier")})
         fields.update({name: str(raw[name]) for name in ("run", "boot_id", "python")})
         fields["order"] = tuple((str(what), str(where)) for what, where in raw["order"])
         fields["wanted"] = None if raw["wanted"] is None else str(raw["wanted"])
-        experiment = Experiment(abandon_after=int(raw["abandon_after"]), ending=bool(raw["ending"]), **fields)
+        fields.update({name: bool(raw[name]) for name in ("ending", "against")})
+        experiment = Experiment(abandon_after=int(raw["abandon_after"]), **fields)
         return experiment if experiment.boot_id == host.boot_id() else None
     except (ValueError, KeyError, TypeError, AttributeError, NearmetalError) as error:
         reason = (str(error).splitlines() or ["nothing in it"])[0][:200]

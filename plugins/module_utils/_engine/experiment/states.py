@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Set, Tupl
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import ending
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import switching, timer
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.another import Between, between
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.running import (
     Experiment,
     demand_running,
@@ -62,9 +63,10 @@ class Begun:
     platform: Dict[str, Any]
 
 
-def begin(host: WritableHost, run_id: str, ask: Ask, knobs: Sequence[str], abandon_after: int) -> Begun:
+def begin(host: WritableHost, run_id: str, asks: Sequence[Ask], knobs: Sequence[str], abandon_after: int) -> Begun:
     """Plan what `tune` would do, arm the timer, and leave the host untuned.
 
+    Of two `asks` the second is another tuning, with which the first is compared in place of the untuned host.
     The same run may begin again: a controller that was killed goes on. Raises NothingDiffers when the two states
     are the same, and NearmetalError when something stands in the way: the host is as it was then.
     """
@@ -78,16 +80,27 @@ def begin(host: WritableHost, run_id: str, ask: Ask, knobs: Sequence[str], aband
             )
         if previous is not None:
             switching.put_back(host, previous)
-        experiment = _armed(host, _looked(host, run_id, ask, knobs, abandon_after), python)
+        experiment = _armed(host, _looked(host, run_id, asks, knobs, abandon_after), python)
         try:
-            return _planned(host, experiment, ask, switching.untune(host, experiment))
+            return _planned(host, experiment, asks, switching.untune(host, experiment))
         except NearmetalError:
             switching.put_back(host, experiment)
             raise
 
 
-def _looked(host: WritableHost, run_id: str, ask: Ask, knobs: Sequence[str], abandon_after: int) -> Experiment:
+def _looked(
+    host: WritableHost, run_id: str, asks: Sequence[Ask], knobs: Sequence[str], abandon_after: int
+) -> Experiment:
     """What takes part, before anything is changed."""
+    found = [_findings(host, ask) for ask in asks]
+    concerns = dict.fromkeys(name for by_concern in found for name in by_concern)
+    findings = [finding for by_concern in found for each in by_concern.values() for finding in each]
+    owned = tuple(f"{finding.concern}.{finding.knob}" for finding in findings if finding.status == "refused")
+    return Experiment(run_id, host.boot_id(), tuple(concerns), tuple(knobs), abandon_after, owned=owned)
+
+
+def _findings(host: WritableHost, ask: Ask) -> Dict[str, Sequence[Finding]]:
+    """What `tune` would find, by concern."""
     # Planning is imported here alone: a switch, some 50 times in a run, costs what it imports.
     from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Leave
     from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import run
@@ -104,10 +117,7 @@ def _looked(host: WritableHost, run_id: str, ask: Ask, knobs: Sequence[str], aba
     if errors:
         raise NearmetalError(f"tune could not do what is to be proven: {'; '.join(errors)}")
     outcomes = [outcome for outcome in looked.outcomes if outcome.plan.findings and outcome.name not in (*left, "unit")]
-    findings = [finding for outcome in outcomes for finding in outcome.plan.findings]
-    owned = tuple(f"{finding.concern}.{finding.knob}" for finding in findings if finding.status == "refused")
-    concerns = tuple(outcome.name for outcome in outcomes)
-    return Experiment(run_id, host.boot_id(), concerns, tuple(knobs), abandon_after, owned=owned)
+    return {outcome.name: outcome.plan.findings for outcome in outcomes}
 
 
 def _armed(host: WritableHost, experiment: Experiment, python: str) -> Experiment:
@@ -118,32 +128,38 @@ def _armed(host: WritableHost, experiment: Experiment, python: str) -> Experimen
     return experiment
 
 
-def _planned(host: WritableHost, experiment: Experiment, ask: Ask, left: Sequence[Finding]) -> Begun:
+def _planned(host: WritableHost, experiment: Experiment, asks: Sequence[Ask], left: Sequence[Finding]) -> Begun:
     """What `tune` would do on the untuned host, but for what is `left` tuned. Raises NothingDiffers for nothing."""
     from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import run
 
-    planned = run(host, ask, check=True)
-    actions = tuple(action for outcome in planned.outcomes for action in outcome.plan.actions)
+    planned = [run(host, ask, check=True) for ask in asks]
+    actions = [[action for outcome in each.outcomes for action in outcome.plan.actions] for each in planned]
     waiting = {switching.place_of(finding) for finding in left if finding.status == "needs_reboot"}
-    resting = _resting(actions)
-    difference = tuple(
-        action
-        for action in actions
-        if _switchable(experiment, action) and not {switching.place_of(action)} & {*waiting, *resting}
+    resting = {place: reason for each in actions for place, reason in _resting(each).items()}
+    tuned, *others = (
+        tuple(
+            action
+            for action in each
+            if _switchable(experiment, action) and not {switching.place_of(action)} & {*waiting, *resting}
+        )
+        for each in actions
     )
-    tested = {(action.concern, action.knob) for action in difference}
+    compared = between(others[0], tuned) if others else Between((), tuned)
+    tested = {(action.concern, action.knob) for action in (*compared.difference, *compared.shared)}
     findings = [
         replace(finding, reason=resting.get(switching.place_of(finding), finding.reason))
-        for outcome in planned.outcomes
+        for each in planned
+        for outcome in each.outcomes
         for finding in outcome.plan.findings
     ]
     later = [*left, *(finding for finding in findings if _waits(experiment, finding))]
     untested = tuple(finding for finding in later if (finding.concern, finding.knob) not in tested)
-    if not difference:
+    if not compared.difference:
         raise NothingDiffers(_nothing(untested))
-    experiment = replace(experiment, difference=difference)
+    against = len(asks) > 1
+    experiment = replace(experiment, difference=compared.difference, shared=compared.shared, against=against)
     write(host, experiment)
-    return Begun(experiment, untested, json_data(planned.facts.platform))
+    return Begun(experiment, untested, json_data(planned[0].facts.platform))
 
 
 def switch(host: WritableHost, run_id: str, state: str, without: str = "") -> Experiment:
@@ -166,8 +182,8 @@ def switch(host: WritableHost, run_id: str, state: str, without: str = "") -> Ex
 def taken_back(host: WritableHost, experiment: Experiment, state: str, without: str = "") -> List[str]:
     """The places that aren't in this state, though the host was brought to it: somebody else has set them."""
     found = []
-    for action in experiment.difference:
-        untuned = state == UNTUNED and without in ("", action.concern)
+    for action in (*experiment.shared, *experiment.difference):
+        untuned = state == UNTUNED and without in ("", action.concern) and action not in experiment.shared
         lever, goal = lever_of(action.what), action.before if untuned else action.after
         now = lever.read(host, action.where)
         if not lever.same(now, goal):

@@ -52,11 +52,18 @@ def _values(host: WritableHost, entries: Sequence[Entry]) -> Tuple[Action, ...]:
 
 
 def untune(host: WritableHost, experiment: Experiment, without: str = "") -> Sequence[Finding]:
-    """Bring back the originals of the knobs that take part, and say what can't be untuned.
+    """Bring back the originals of the knobs that take part, or set another tuning; say what can't be untuned.
 
     Where a concern is named, it alone is untuned, and all others are tuned. Raises NearmetalError, after all that can
     be is back.
     """
+    if experiment.against:
+        others = (
+            replace(action, after=action.before) if without in ("", action.concern) else action
+            for action in experiment.difference
+        )
+        _demand_none(_set(host, [*experiment.shared, *others]))
+        return ()
     if without:
         _demand_none(_set(host, [action for action in experiment.difference if action.concern != without]))
         experiment = replace(experiment, concerns=(without,))
@@ -67,7 +74,7 @@ def untune(host: WritableHost, experiment: Experiment, without: str = "") -> Seq
 
 def tune(host: WritableHost, experiment: Experiment) -> None:
     """Set what `tune` would. Raises NearmetalError."""
-    _demand_none(_set(host, experiment.difference))
+    _demand_none(_set(host, [*experiment.shared, *experiment.difference]))
 
 
 def put_back(host: WritableHost, experiment: Experiment) -> None:

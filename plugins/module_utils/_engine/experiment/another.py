@@ -1,0 +1,40 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Two tunings compared with each other, in place of tuned and untuned. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import List, Sequence, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action
+
+
+@dataclass(frozen=True)
+class Between:
+    """What leads from one tuning to another."""
+
+    shared: Tuple[Action, ...]  # that both set to the same value
+    difference: Tuple[Action, ...]  # from the other tuning's value, or the original, to the one under test
+
+
+def between(another: Sequence[Action], tuned: Sequence[Action]) -> Between:
+    """Both are planned on the same untuned host. Raises NearmetalError for an original that can't be set."""
+    others = {(action.what, action.where): action for action in another}
+    shared: List[Action] = []
+    difference: List[Action] = []
+    for action in tuned:
+        other = others.pop((action.what, action.where), None)
+        if other is None:
+            difference.append(action)
+        elif lever_of(action.what).same(other.after, action.after):
+            shared.append(action)
+        else:
+            difference.append(replace(action, before=other.after))
+    difference += (replace(action, before=action.after, after=action.before) for action in others.values())
+    for action in difference:
+        for value in (action.before, action.after):
+            lever_of(action.what).check(action.where, value)
+    return Between(tuple(shared), tuple(difference))
