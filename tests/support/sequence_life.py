@@ -256,8 +256,9 @@ class Life:
             unknown = {"concern": concern, "boot_id": self.host.boot_id(), **_NEWER}
             newer = {**journal, "nearmetal": "99.0.0", "entries": [*journal["entries"], unknown]}
             self._write_journal(newer)
-            assert self._quietly(["restore"]) == 1
-            assert "use nearmetal 99.0.0 or a newer one" in self._said[-1]
+            code, printed = self._quietly(["restore"])
+            assert code == 1
+            assert "use nearmetal 99.0.0 or a newer one" in printed
             assert self.world.journal() == newer, "what a newer version kept is lost"
             self._write_journal(journal)
 
@@ -300,13 +301,15 @@ class Life:
         except NearmetalError:
             return
 
-    def _quietly(self, words: List[str]) -> int:
+    def _quietly(self, words: List[str]) -> Tuple[int, str]:
+        """The command's status, and what it printed; below the line of a concern it names what it left."""
         with redirect_stdout(io.StringIO()) as out, redirect_stderr(out):
             code = command(words, self.host)
-        self._said += out.getvalue().splitlines()
-        if self.world.boots and "next boot" in out.getvalue():
+        printed = out.getvalue()
+        self._said += [line for line in printed.splitlines() if line.startswith("  ")]
+        if self.world.boots and "next boot" in printed:
             self.world.waits.add(words[0])
-        return code
+        return code, printed
 
     def _status_tells_the_truth(self) -> None:
         found = report.collect(self.host)

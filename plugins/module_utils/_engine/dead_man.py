@@ -212,6 +212,13 @@ def expire(host: WritableHost, stored: StoredWanted) -> None:
         _forget(host)
 
 
+def remove_leftovers(host: WritableHost) -> None:
+    """Remove the agent of a run that was killed while it armed, or couldn't remove it; the caller holds the lock."""
+    if host.exists(AGENT) and not host.exists(ARMED):
+        with suppress(NearmetalError):
+            disarm(host)
+
+
 def fire(host: WritableHost) -> List[str]:
     """Put back the values of before, and what was wanted then. Returns what was done, in sentences.
 

@@ -126,8 +126,10 @@ class Tune(Request):
         back, forget = self._way_back(session, plan, entries, elsewhere)
         if back.actions:
             # What is wanted is planned for the host as it is when that is back.
-            plan = plan_for(project(facts, session.in_scope(back.actions)))
-            back, forget = self._way_back(session, plan, entries, elsewhere)
+            assumed = session.in_scope(back.actions)
+            plan = plan_for(project(facts, assumed))
+            back, forget = self._way_back(session, plan, entries, elsewhere, assumed)
+            plan, back = _in_one_finding(plan, back)
         first = tuple(action for action in back.actions if isinstance(lever_of(action.what), Disturbing))
         later = tuple(action for action in back.actions if action not in first)
         waived = held(wanted, time.strftime("%Y-%m-%d", time.gmtime()))
@@ -147,20 +149,30 @@ class Tune(Request):
         return _named(replace(plan, findings=findings), tuned)
 
     def _way_back(
-        self, session: Session, plan: Plan, entries: Sequence[Entry], elsewhere: Sequence[Entry]
+        self,
+        session: Session,
+        plan: Plan,
+        entries: Sequence[Entry],
+        elsewhere: Sequence[Entry],
+        assumed: Sequence[Action] = (),
     ) -> Tuple[Plan, Tuple[Entry, ...]]:
         """What takes back the knobs that the plan no longer manages, and the entries to forget with them.
 
-        Also where only a file of ours has set them, as udev rules do on a disk that came later.
+        Also where only a file of ours has set them, as udev rules do on a disk that came later, and where the plan
+        is for a place that is back: `assumed`.
         """
-        dropped_elsewhere = self._dropped(plan, elsewhere)
-        back = plan_restore(session.host, [*self._dropped(plan, entries), *dropped_elsewhere], UNWANTED)
-        return back.plan, (*back.forget, *dropped_elsewhere)
+        back_by_then = {(action.what, action.where) for action in assumed}
+        dropped_elsewhere = self._dropped(plan, elsewhere, back_by_then)
+        dropped = self._dropped(plan, entries, back_by_then)
+        back = plan_restore(session.host, [*dropped, *dropped_elsewhere], UNWANTED)
+        # What only a file has set is in no journal: by its key an entry that this run makes would be forgotten.
+        return back.plan, tuple(entry for entry in back.forget if entry not in dropped_elsewhere)
 
-    def _dropped(self, plan: Plan, entries: Sequence[Entry]) -> List[Entry]:
+    def _dropped(self, plan: Plan, entries: Sequence[Entry], back_by_then: AbstractSet[Tuple[str, str]]) -> List[Entry]:
         """The journal's entries that the plan no longer manages, but for places that the writes of kept ones change."""
         touched = {(action.what, action.where) for action in plan.actions}
-        dropped = [entry for entry in entries if not self._managed(plan, entry) and entry.key not in touched]
+        left = [entry for entry in entries if entry.key in back_by_then or not self._managed(plan, entry)]
+        dropped = [entry for entry in left if entry.key not in touched]
         kept = {entry.what for entry in entries if entry not in dropped} | {what for what, _where in touched}
         return [entry for entry in dropped if entry.disturbed_by not in kept]
 
@@ -218,6 +230,22 @@ def plan_all(session: Session, facts: Facts, requests: Sequence[Request], strict
         outcomes.append(outcome)
     demand_agreement(session.journal, [action for outcome in outcomes for action in outcome.plan.actions])
     return outcomes
+
+
+def _in_one_finding(plan: Plan, back: Plan) -> Tuple[Plan, Plan]:
+    """Both, where what is wanted holds once a place is back: that is what changes it."""
+    start = {(action.knob, action.where): action.before for action in back.actions}
+    fulfilled = {(each.knob, each.where) for each in plan.findings if each.status == "ok"}.intersection(start)
+    wanted = tuple(
+        replace(each, status="would_change", now=start[each.knob, each.where])
+        if each.status == "ok" and (each.knob, each.where) in fulfilled
+        else each
+        for each in plan.findings
+    )
+    rest = tuple(
+        each for each in back.findings if each.status != "would_change" or (each.knob, each.where) not in fulfilled
+    )
+    return replace(plan, findings=wanted), replace(back, findings=rest)
 
 
 def _left_to_owner(finding: Finding) -> bool:

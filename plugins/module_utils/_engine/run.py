@@ -113,6 +113,7 @@ def run(host: WritableHost, ask: Ask, check: bool, conditions: Conditions = PLAI
         session = kind(host, conditions.origin)
         session.demand_memory()
         dead_man.expire(host, session.stored)
+        dead_man.remove_leftovers(host)
         store.remove_temporary(host)
         planned = _plan(session, ask, conditions)
         compares = host.exists(EXPERIMENT) and not is_kept(host, conditions.keeps)

@@ -23,11 +23,12 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Nearme
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 
 DATA = "/var/lib/nearmetal"
-LOCK = "/run/nearmetal/lock"
+RUN = "/run/nearmetal"
+LOCK = f"{RUN}/lock"
 UNIT = "unit"  # in the lock: held by the unit
 _UNIT_ENDS = 600.0  # with a twentieth of a core, a plan takes minutes
 _STALE = 0.5  # seconds until the lock's new holder has written who it is
-FINGERPRINT = "/run/nearmetal/fingerprint"
+FINGERPRINT = f"{RUN}/fingerprint"  # the unit writes it when it has released the lock
 MAX_BYTES = 1024 * 1024
 _LABEL = "security.selinux"
 
@@ -193,10 +194,12 @@ def remove_file(host: WritableHost, path: str) -> None:
 
 
 def remove_temporary(host: WritableHost) -> None:
-    """Remove what runs that were killed left in our data directory; the caller holds the lock."""
-    left = [name for name in host.names(DATA) if name.startswith(".") and name.endswith(".new")]
-    for name in left:
-        remove_file(host, f"{DATA}/{name}")
+    """Remove what runs that were killed left in our directories; the caller holds the lock."""
+    paths = [f"{folder}/{name}" for folder in (DATA, RUN) for name in host.names(folder)]
+    left = [path for path in paths if path.endswith(".new") and os.path.basename(path).startswith(".")]
+    for path in left:
+        if path != beside(FINGERPRINT):
+            remove_file(host, path)
     if left:
         remove_empty_data(host)
 

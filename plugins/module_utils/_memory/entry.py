@@ -48,16 +48,20 @@ class Entry:
     def judged(self, host: WritableHost, original: Value) -> elements.Judged:
         """Whose each element of the place is now, if it was `original`."""
         lever = lever_of(self.what)
-        ours = self.ours
-        if self.disturbed_by and not self.whole:  # by a run that ended before it could see what came of it
-            ours = (*ours, lever.remembered(lever.read(host, self.where)))
+        ours = self._ours(lever.read(host, self.where))
         return elements.judge(host, lever, self.where, original, ours, self.whole)
+
+    def _ours(self, now: Value) -> Tuple[Value, ...]:
+        """The values that are ours when the place reads `now`."""
+        if self.disturbed_by and not self.whole:  # by a run that ended before it could see what came of it
+            return (*self.ours, lever_of(self.what).remembered(now))
+        return self.ours
 
     def holding(self, now: Value) -> Mapping[str, Value]:
         """The elements that have a value of ours when the place reads `now`."""
         lever = lever_of(self.what)
         present = lever.elements(now)
-        ours = [lever.elements(value, present) for value in self.ours]
+        ours = [lever.elements(value, present) for value in self._ours(now)]
         return {
             name: part
             for name, part in present.items()

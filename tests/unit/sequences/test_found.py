@@ -115,3 +115,42 @@ def test_kernel_arguments_whose_way_back_failed_too_are_not_forgotten(
 @pytest.mark.parametrize("at", range(44, 49))
 def test_kernel_arguments_beside_which_an_old_file_stays_are_not_forgotten(at: int, tmp_path: Path) -> None:
     assert lived(tmp_path, "nitro_old_kernel", [failing(ARGUMENT, at, "EIO")]) == ""
+
+
+@pytest.mark.parametrize("at", [22, 25, 28])
+def test_a_number_of_requests_that_a_rule_of_ours_changed_at_boot_is_settled_by_restore(
+    at: int, tmp_path: Path
+) -> None:
+    """The run that wrote the rule was killed, so restore took what the rule had set for what was there before."""
+    scheduled = tune(block_storage={"scheduler": "mq-deadline"})
+    assert lived(tmp_path, "metal", [failing(scheduled, at), Step("reboot", {"unit": False})]) == ""
+
+
+def test_a_number_of_requests_that_only_a_rule_of_ours_asked_for_goes_back_with_the_scheduler(tmp_path: Path) -> None:
+    """The run that dropped the rule forgot what it had just remembered of the disk."""
+    life = [tune(block_storage={"nr_requests": 64}), tune(block_storage={"scheduler": "none"})]
+    assert lived(tmp_path, "xen_hvm", life) == ""
+
+
+NETWORK = {"network_irq": {"queues": "2", "allow_disruptive": True}}
+CONFIRMED_LATER = Step("tune", {"prune": False, "confirm_within": 120, "concerns": NETWORK})
+
+
+@pytest.mark.parametrize("at", [9, 10, 12, 19])
+def test_a_run_that_dies_or_fails_while_it_arms_the_dead_man_leaves_no_file_of_it(at: int, tmp_path: Path) -> None:
+    for fault in (failing(CONFIRMED_LATER, at), failing(CONFIRMED_LATER, at, "ENOSPC", length=1000, after=True)):
+        assert lived(tmp_path, "nitro_big", [fault]) == ""
+
+
+def test_a_wanted_value_that_holds_only_when_ours_is_taken_back_is_set(tmp_path: Path) -> None:
+    """Nothing took the MTU of the earlier run back, and the run said that the one of before it held."""
+    world = World(tmp_path / "host", "xen_pv")
+    mtu = Path(world.host.root) / "sys/class/net/eth0/mtu"
+    for options in ({"mtu": 1500, "allow_disruptive": True}, {"mtu": 9001}):
+        requests = tune_requests([], {"network_stack": options}, {})
+        [outcome, *_] = run(world.host, lambda _known, given=requests: given, check=False).outcomes
+        said = [(each.status, each.now, each.wanted) for each in outcome.plan.findings if each.knob == "mtu"]
+        assert ("would_change", 10501 - options["mtu"], options["mtu"]) in said
+        assert "ok" not in [status for status, _now, _wanted in said]
+        assert mtu.read_text() == f"{options['mtu']}\n"
+    assert world.journal() is None or "network.mtu" not in str(world.journal())
