@@ -14,10 +14,9 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.blkfront import BlkfrontFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import beside_the_point
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import checking
 
 NAME = "blkfront_check"
 _GRANTS = Knob(NAME, "persistent_grants", reference="AWS, 2017")
@@ -35,11 +34,8 @@ _SEGMENTS_OF_HDD = 256
 _JOURNAL = "`journalctl -k -b` as root may still have the line"
 
 
-def plan(facts: Facts, wanted: Wanted) -> Plan:
+def _look(facts: Facts, _wanted: Wanted) -> Plan:
     """Findings only: there is nothing to set on a running host."""
-    refusal = beside_the_point(NAME, _GRANTS.name, facts, wanted)
-    if refusal:
-        return Plan(findings=refusal)
     disks = facts.blkfront
     if disks is None or not disks.disks:
         reason = "no disk of this host goes through Xen's block front end: Nitro and metal attach disks as NVMe"
@@ -147,10 +143,11 @@ def _queues(disks: BlkfrontFacts) -> Plan:
     return _QUEUES.says("advice", reason, str(taken))
 
 
-CONCERN = Concern(
-    name=NAME,
+CONCERN = checking(
+    NAME,
+    heading=7,
     options=OPTIONS,
-    domains=("platform", "blkfront"),
-    plan=plan,
     knobs=(_GRANTS, _INDIRECT, _KERNEL, _SEGMENTS, _QUEUES),
+    domains=("platform", "blkfront"),
+    look=_look,
 )

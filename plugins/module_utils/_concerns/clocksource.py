@@ -207,4 +207,12 @@ def _mark(clock: ClockFacts) -> str:
     return f" (kernel log: {clock.unstable_marks[-1]})" if clock.unstable_marks else ""
 
 
-CONCERN = tuning(NAME, OPTIONS, KNOBS, ("platform", "topology", "clock", "boot", "files", "unit"), _decide, tmpfiles)
+CONCERN = tuning(
+    NAME,
+    tmpfiles,
+    heading=2,
+    options=OPTIONS,
+    knobs=KNOBS,
+    domains=("platform", "topology", "clock", "boot", "files", "unit"),
+    decide=_decide,
+)

@@ -235,4 +235,12 @@ def _now(threads: Optional[SmtFacts]) -> Optional[str]:
     return f"offline: {threads.offline}" if threads.offline else "all CPUs online"
 
 
-CONCERN = tuning(NAME, OPTIONS, KNOBS, ("platform", "topology", "smt", "boot", "unit", "files"), _decide, tmpfiles)
+CONCERN = tuning(
+    NAME,
+    tmpfiles,
+    heading=6,
+    options=OPTIONS,
+    knobs=KNOBS,
+    domains=("platform", "topology", "smt", "boot", "unit", "files"),
+    decide=_decide,
+)

@@ -24,6 +24,7 @@ class Concern(NamedTuple):
     # more is taken back by itself, although its knob is still managed elsewhere.
     by_place: bool = False
     knobs: Tuple[Knob, ...] = ()
+    heading: int = 10  # of a report: one of the nine of AWS's talk of 2017; 10 is the last, for all others
 
     @property
     def checks(self) -> Tuple[str, ...]:

@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Callable, Iterable, List, Mapping, Tuple
+from typing import Any, Callable, Iterable, List, Mapping, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import closed
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import beside_the_point, closed
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import by_unit, plan_file
@@ -26,19 +26,48 @@ Options = Mapping[str, Mapping[str, Any]]
 
 def tuning(
     name: str,
+    *writers: Writer,
+    heading: int,
     options: Options,
     knobs: Tuple[Knob, ...],
     domains: Tuple[str, ...],
     decide: Callable[[Facts, Wanted], Decision],
-    *writers: Writer,
+    managed: Optional[Options] = None,
+    demand: Callable[[Wanted], object] = lambda _wanted: None,
+    after: Tuple[str, ...] = (),
     by_place: bool = False,
 ) -> Concern:
-    """A concern whose plan takes the usual steps and no others."""
+    """A concern whose plan takes the usual steps and no others.
+
+    Without one of the options `managed` (by default all) there is nothing to plan; `demand` raises
+    NearmetalError for options that contradict each other, on whatever host.
+    """
 
     def plan(facts: Facts, wanted: Wanted) -> Plan:
-        return plan_concern(name, options, facts, wanted, decide, *writers)
+        demand(wanted)
+        return plan_concern(name, options if managed is None else managed, facts, wanted, decide, *writers)
 
-    return Concern(name, options, domains, plan, by_place=by_place, knobs=knobs)
+    return Concern(name, options, domains, plan, after, by_place, knobs, heading)
+
+
+def checking(
+    name: str,
+    *,
+    heading: int,
+    options: Options,
+    knobs: Tuple[Knob, ...],
+    domains: Tuple[str, ...],
+    look: Callable[[Facts, Wanted], Plan],
+    demand: Callable[[Wanted], object] = lambda _wanted: None,
+) -> Concern:
+    """A concern that only looks: it refuses nothing, and changes nothing."""
+
+    def plan(facts: Facts, wanted: Wanted) -> Plan:
+        demand(wanted)
+        findings = beside_the_point(name, knobs[0].name, facts, wanted)
+        return Plan(findings=findings) if findings else look(facts, wanted)
+
+    return Concern(name, options, domains, plan, knobs=knobs, heading=heading)
 
 
 def unobserved(knobs: Iterable[Knob], options: Options, wanted: Wanted, reason: str) -> Decision:

@@ -17,7 +17,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Nearme
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import STATUSES
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import allowances, model, summary
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.clean import Budget, text
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.headings import HEADINGS, OTHER, heading_of
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.headings import OTHER, heading_of, headings
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import HostReport, Report, ReportedFinding
 
 LARGEST = 512 * 1024 * 1024  # bytes of an earlier report; 1,000 hosts are some 20 MB
@@ -43,7 +43,7 @@ def document(report: Report) -> Dict[str, Any]:
                 "title": heading.title,
                 "concerns": [concern for concern in concerns if heading_of(concern) == heading],
             }
-            for heading in (*HEADINGS, OTHER)
+            for heading in (*headings(), OTHER)
         ],
         "top": [asdict(top) for top in tops],
         "drift": report.drift,

@@ -5,47 +5,59 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Iterable, List, Tuple
+from functools import lru_cache
+from typing import Dict, Iterable, List, NamedTuple, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
 
 
-@dataclass(frozen=True)
-class Heading:
-    """One line of the summary of S0, with the concerns that answer it."""
+class Heading(NamedTuple):
+    """One line of the summary, with what answers it."""
 
     number: int
     title: str
     concerns: Tuple[str, ...]
 
 
-HEADINGS = (
+# What isn't planned on a host: what only the AWS API knows, and parts of the report itself. A concern of a host says
+# its heading where it is declared.
+BY_API = frozenset({"cpu_credits", "ebs", "enhanced_networking", "network_interfaces", "placement"})
+_HEADINGS = (
     Heading(1, "Newest generation, HVM", ("platform", "placement")),
-    Heading(2, "TSC as clock source", ("clocksource",)),
-    Heading(3, "C-states and P-states", ("cpu_power",)),
+    Heading(2, "TSC as clock source", ()),
+    Heading(3, "C-states and P-states", ()),
     Heading(4, "CPU credits", ("cpu_credits",)),
-    Heading(5, "Operating system and kernel", ("kernel_check",)),
-    Heading(6, "NUMA, threads and memory", ("numa", "smt", "hugepages")),
-    Heading(7, "Block devices and persistent grants", ("blkfront_check", "block_storage", "ebs")),
-    Heading(
-        8,
-        "Enhanced networking",
-        ("enhanced_networking", "network_interfaces", "network_irq", "network_stack", "allowances"),
-    ),
+    Heading(5, "Operating system and kernel", ()),
+    Heading(6, "NUMA, threads and memory", ()),
+    Heading(7, "Block devices and persistent grants", ("ebs",)),
+    Heading(8, "Enhanced networking", ("enhanced_networking", "network_interfaces", "allowances")),
     Heading(9, "Profile your application", ("profiling", "prove")),
 )
-# What only the AWS API knows: each of these is changed by its own role.
-BY_API = frozenset({"cpu_credits", "ebs", "enhanced_networking", "network_interfaces", "placement"})
 OTHER = Heading(10, "Other", ())
-_NUMBER = {concern: heading.number for heading in HEADINGS for concern in heading.concerns}
-_PLACE = {concern: (heading.number, place) for heading in HEADINGS for place, concern in enumerate(heading.concerns)}
+
+
+@lru_cache(maxsize=1)
+def headings() -> Tuple[Heading, ...]:
+    """The nine headings, each with its concerns. To read the concerns costs time, so it is done for a report only."""
+    declared = sorted((concern.heading, name) for name, concern in CONCERNS.items())
+    return tuple(
+        heading._replace(concerns=(*(name for number, name in declared if number == heading.number), *heading.concerns))
+        for heading in _HEADINGS
+    )
+
+
+@lru_cache(maxsize=1)
+def _by_concern() -> Dict[str, Heading]:
+    """Concern → its heading, in the order of a report."""
+    return {concern: heading for heading in headings() for concern in heading.concerns}
 
 
 def heading_of(concern: str) -> Heading:
-    """The heading under which a concern stands; a concern that S0 doesn't know stands under Other."""
-    number = _NUMBER.get(concern, OTHER.number)
-    return OTHER if number == OTHER.number else HEADINGS[number - 1]
+    """The heading under which a concern stands; a concern that the talk doesn't know stands under Other."""
+    return _by_concern().get(concern, OTHER)
 
 
 def in_order(concerns: Iterable[str]) -> List[str]:
     """The concerns in the order of the headings, then by name."""
-    return sorted(set(concerns), key=lambda concern: (*_PLACE.get(concern, (OTHER.number, 0)), concern))
+    requested, known = set(concerns), _by_concern()
+    return [concern for concern in known if concern in requested] + sorted(requested - known.keys())

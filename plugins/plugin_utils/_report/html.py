@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Dict, List, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import summary
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.headings import HEADINGS, OTHER, heading_of
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.headings import OTHER, heading_of, headings
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import HostReport, Report
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.statuses import BY_NAME, FAILED, LOOKS, ORDER, worst
 from jinja2 import Environment, StrictUndefined
@@ -69,7 +69,7 @@ def _hash(text: str) -> str:
 def _headings(report: Report, concerns: List[str]) -> List[Dict[str, Any]]:
     """The nine headings, each with how many hosts have which status there."""
     tiles = []
-    for heading in (*HEADINGS, OTHER):
+    for heading in (*headings(), OTHER):
         under_heading = [concern for concern in concerns if heading_of(concern) == heading]
         count = (
             Counter(worst(filter(None, summary.cells(host, under_heading))) for host in report.hosts)
@@ -120,14 +120,14 @@ def _data(report: Report, concerns: List[str]) -> str:
     pool = _Pool()
     place = {concern: number for number, concern in enumerate(concerns)}
     hosts = [_host(host, concerns, place, pool) for host in report.hosts]
-    headings = [
+    under = [
         [heading.number, heading.title, [place[concern] for concern in concerns if heading_of(concern) == heading]]
-        for heading in (*HEADINGS, OTHER)
+        for heading in (*headings(), OTHER)
     ]
     plain = {
         "statuses": [[look.name, look.mark, look.words] for look in LOOKS],
         "concerns": concerns,
-        "headings": [heading for heading in headings if heading[2]],
+        "headings": [heading for heading in under if heading[2]],
         "hosts": hosts,
         "texts": list(pool.places),
     }

@@ -20,8 +20,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._words import in_wor
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import model
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.headings import (
     BY_API,
-    HEADINGS,
     heading_of,
+    headings,
     in_order,
 )
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import HostReport, Report
@@ -192,8 +192,8 @@ def not_audited(report: Report) -> List[str]:
     """The titles of the nine headings that no concern of this run answers."""
     answered = {heading_of(concern) for concern in concerns_of(report)}
     # The platform answers the first one as far as a host can.
-    answered |= {HEADINGS[0]} if any(host.platform.get("host_class") for host in report.hosts) else set()
-    return [heading.title for heading in HEADINGS if heading not in answered]
+    answered |= {headings()[0]} if any(host.platform.get("host_class") for host in report.hosts) else set()
+    return [heading.title for heading in headings() if heading not in answered]
 
 
 def left_out(report: Report) -> str:

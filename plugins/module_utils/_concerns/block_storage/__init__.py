@@ -97,5 +97,12 @@ def _without_timeout(table: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Map
 
 
 CONCERN = tuning(
-    NAME, OPTIONS, KNOBS, ("platform", "topology", "block", "boot", "unit", "files"), _decide, udev_rules, by_place=True
+    NAME,
+    udev_rules,
+    heading=7,
+    options=OPTIONS,
+    knobs=KNOBS,
+    domains=("platform", "topology", "block", "boot", "unit", "files"),
+    decide=_decide,
+    by_place=True,
 )

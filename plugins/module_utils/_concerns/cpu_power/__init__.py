@@ -11,13 +11,12 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.cpu_power 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import host_class
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import options_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import tmpfiles
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import CONSENT, METHOD, PERSIST
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import Decision, plan_concern
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import Decision, tuning
 
 NAME = "cpu_power"
 KNOBS = (*idle.KNOBS, *frequency.KNOBS)
@@ -29,11 +28,8 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-def plan(facts: Facts, wanted: Wanted) -> Plan:
-    """The plan for idle states, turbo, governor and energy preference.
-
-    Raises NearmetalError when a value is forced that the host can't take.
-    """
+def _demand_one_depth(wanted: Wanted) -> None:
+    """Raise NearmetalError for a depth of sleep that is said in two ways, or in a way that can't be done."""
     latency = wanted.get("max_exit_latency_us")
     if latency is not None and wanted.get("idle") is not None:
         raise NearmetalError("cpu_power: idle and max_exit_latency_us say the same thing in two ways; give one of them")
@@ -41,7 +37,6 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
         raise NearmetalError(
             "cpu_power.max_exit_latency_us: no kernel argument says a latency; use method: runtime, or idle: c1"
         )
-    return plan_concern(NAME, OPTIONS, facts, wanted, _decide, tmpfiles)
 
 
 def _decide(facts: Facts, wanted: Wanted) -> Decision:
@@ -70,6 +65,13 @@ def _decided_elsewhere(facts: Facts, wanted: Wanted) -> Optional[Tuple[str, str]
     return None
 
 
-CONCERN = Concern(
-    name=NAME, options=OPTIONS, domains=("platform", "cpu", "power", "boot", "unit", "files"), plan=plan, knobs=KNOBS
+CONCERN = tuning(
+    NAME,
+    tmpfiles,
+    heading=3,
+    options=OPTIONS,
+    knobs=KNOBS,
+    domains=("platform", "cpu", "power", "boot", "unit", "files"),
+    decide=_decide,
+    demand=_demand_one_depth,
 )

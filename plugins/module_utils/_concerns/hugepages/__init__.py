@@ -48,11 +48,12 @@ def _morecore(facts: Facts) -> Plan:
 
 CONCERN = tuning(
     NAME,
-    OPTIONS,
-    KNOBS,
-    ("platform", "topology", "hugepages", "sysctl", "boot", "unit", "files"),
-    _decide,
     tmpfiles,
     sysctl_d,
+    heading=6,
+    options=OPTIONS,
+    knobs=KNOBS,
+    domains=("platform", "topology", "hugepages", "sysctl", "boot", "unit", "files"),
+    decide=_decide,
     by_place=True,
 )

@@ -23,10 +23,10 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.kernel import
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.platform import PlatformFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.bounds import EVERY
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import beside_the_point, host_class
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import host_class
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob, options_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import checking
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
 NAME = "kernel_check"
@@ -53,22 +53,22 @@ _GAIN = (
 )
 
 
-def plan(facts: Facts, wanted: Wanted) -> Plan:
-    """The findings; there are never any actions.
-
-    Raises NearmetalError when minimum_kernel is no version.
-    """
+def _minimum(wanted: Wanted) -> Tuple[int, ...]:
+    """The oldest kernel that is new enough. Raises NearmetalError when minimum_kernel is no version."""
     requested = str(wanted.get("minimum_kernel") or "3.10")
     minimum = _numbers(requested) if re.fullmatch(r"[0-9]{1,5}(?:\.[0-9]{1,5}){0,2}", requested, re.ASCII) else None
     if minimum is None:
         raise NearmetalError(f"kernel_check.minimum_kernel is a version such as 5.10, not {shown(requested)}")
-    refusal = beside_the_point(NAME, _KERNEL.name, facts, wanted)
+    return minimum
+
+
+def _look(facts: Facts, wanted: Wanted) -> Plan:
     platform, kernel = facts.platform, facts.kernel
-    if refusal or platform is None or kernel is None:
-        return Plan(findings=refusal)
+    if platform is None or kernel is None:
+        return Plan()
     of_type = platform.instance_type or str(wanted.get("instance_type") or "") or None
     return joined(
-        _kernel(platform, minimum),
+        _kernel(platform, _minimum(wanted)),
         _distribution(platform, kernel),
         _virtualization(facts, wanted),
         _driver(facts, wanted, kernel, of_type),
@@ -209,4 +209,12 @@ def _numbers(text: Optional[str]) -> Optional[Tuple[int, ...]]:
     return tuple(int(word) for word in match.group().split(".")) if match else None
 
 
-CONCERN = Concern(name=NAME, options=OPTIONS, domains=("platform", "kernel", "topology"), plan=plan, knobs=KNOBS)
+CONCERN = checking(
+    NAME,
+    heading=5,
+    options=OPTIONS,
+    knobs=KNOBS,
+    domains=("platform", "kernel", "topology"),
+    look=_look,
+    demand=_minimum,
+)

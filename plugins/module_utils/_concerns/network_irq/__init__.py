@@ -20,7 +20,6 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.network impor
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import Nic
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import TopologyFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import host_class, may_be_burstable
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob, options_of
@@ -35,7 +34,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.network_ch
     options_per_nic,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import CONSENT, PERSIST
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import Decision, plan_concern, unobserved
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import Decision, tuning, unobserved
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
 NAME = "network_irq"
@@ -81,15 +80,6 @@ CORES_PER_DEDICATED = 8
 
 # Aerospike, 2014: one core full of interrupts while the host as a whole is half idle.
 HOT, HOT_OVER_OTHERS = 0.25, 4
-
-
-def plan(facts: Facts, wanted: Wanted) -> Plan:
-    """The plan for interrupts and steering of every NIC.
-
-    Raises NearmetalError for CPUs, queues or interfaces that the host doesn't have, and for CPUs without a policy.
-    """
-    _demand_policy(wanted)
-    return plan_concern(NAME, _MANAGED, facts, wanted, _decide)
 
 
 def _decide(facts: Facts, wanted: Wanted) -> Decision:
@@ -330,12 +320,15 @@ def _hotspot(network: NetworkFacts) -> Plan:
     return _HOTSPOT.at(f"cpu{cpu}").says("advice", reason)
 
 
-CONCERN = Concern(
-    name=NAME,
+CONCERN = tuning(
+    NAME,
+    heading=8,
     options=OPTIONS,
+    knobs=KNOBS,
     domains=("platform", "topology", "kernel", "network", "irqbalance", "services", "sysctl", "files", "unit"),
-    plan=plan,
+    decide=_decide,
+    managed=_MANAGED,
+    demand=_demand_policy,
     after=("smt",),
     by_place=True,
-    knobs=KNOBS,
 )

@@ -272,10 +272,11 @@ def _tw_recycle(wanted: Wanted) -> Plan:
 
 CONCERN = tuning(
     NAME,
-    OPTIONS,
-    KNOBS,
-    ("platform", "topology", "kernel", "network", "sysctl", "boot", "files", "unit"),
-    _decide,
     sysctl_d,
+    heading=8,
+    options=OPTIONS,
+    knobs=KNOBS,
+    domains=("platform", "topology", "kernel", "network", "sysctl", "boot", "files", "unit"),
+    decide=_decide,
     by_place=True,
 )

@@ -161,6 +161,7 @@ def _remote(facts: Facts) -> Plan:
 
 CONCERN = Concern(
     name=NAME,
+    heading=6,
     options=OPTIONS,
     domains=("platform", "topology", "numa", "sysctl", "boot", "unit", "files"),
     plan=plan,
