@@ -124,7 +124,7 @@ class _Run(loop.Hands):
         self._base = path[: -len(".jsonl")] if path.endswith(".jsonl") else path
         self._arguments = {
             **{name: self._options[name] for name in ("command", "load_on", "programs", "only", "tune", "against")},
-            **{name: getattr(self._settings, name) for name in ("seconds", "settle")},
+            **{name: getattr(self._settings, name) for name in ("seconds", "settle", "timed")},
             "abandon_after": self._settings.abandon_after,
             "run": os.path.basename(self._base),
         }

@@ -31,6 +31,8 @@ options:
   timed:
     description:
       - Whether the time that the command takes is the figure. What it prints isn't read then.
+      - Where the clock source is compared, and the load runs on the host itself, the host's real-time clock times it,
+        as the host's other clocks are what is compared. A measurement takes up to 2 s longer then.
       - Without it a command that prints nothing has failed, as where the first program of a pipe can't reach a server.
     type: bool
     default: false

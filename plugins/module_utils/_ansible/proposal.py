@@ -11,7 +11,7 @@ from typing import Any, Dict, Mapping, Sequence
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.tuning import WANTED, asked
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import running, states
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import running, second_clock, states
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import described
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Conditions, run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Origin
@@ -34,6 +34,12 @@ def begin(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
         begun = states.begin(host, options["run"], asks, knobs, options["abandon_after"])
     except states.NothingDiffers as nothing:
         return {"nothing": str(nothing)}
+    if options["timed"] and options["load_on"] == "host" and second_clock.needed(begun.experiment):
+        try:
+            second_clock.demand(host)
+        except NearmetalError:
+            states.end(host, options["run"])
+            raise
     difference = begun.experiment.difference
     return {
         "tested": list(dict.fromkeys(f"{action.concern}.{action.knob}" for action in difference)),

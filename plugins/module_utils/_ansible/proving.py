@@ -8,7 +8,12 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import load, running, states
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import (
+    load,
+    running,
+    second_clock,
+    states,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import load_sample
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import EXPERIMENT
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
@@ -61,12 +66,21 @@ def _measure(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     found = states.switch(host, options["run"], options["state"], options["without"])
     switched = time.monotonic() - started
     time.sleep(options["settle"])
-    before = load_sample.observe(host, options["programs"])
     answer: Dict[str, Any] = {"switch_seconds": round(switched, 3)}
     if options["load_on"] != "host":
-        return {**answer, "before": before.as_dict(None)}
+        return {**answer, "before": load_sample.observe(host, options["programs"]).as_dict(None)}
+    by_real_time = options["timed"] and second_clock.needed(found)
+    first = second_clock.next_second(host) if by_real_time else None
+    before = load_sample.observe(host, options["programs"])
     ran = load.run(options["command"] or "", longest_load(options["seconds"]), lambda: _goes_on(host, options))
     after = load_sample.observe(host, options["programs"])
+    if first is not None:
+        # The clock that times the load is held against the controller's.
+        last = second_clock.next_second(host)
+        ran = ran._replace(seconds=second_clock.seconds(ran.seconds, first, last))
+        before, after = (
+            sample._replace(host_seconds=float(second.real)) for sample, second in ((before, first), (after, last))
+        )
     return {**answer, "load": ran._asdict(), **_compared(host, found, options, before, after)}
 
 

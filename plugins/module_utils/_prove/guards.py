@@ -129,8 +129,13 @@ def _within_pair(first: Measurement, second: Measurement, settings: Settings) ->
 
 
 def _clock(first: Measurement, last: Measurement, settings: Settings) -> List[Tuple[str, str]]:
-    """Whether the host's clock moved against the controller's since the first measurement, however long the answers
-    took: what a single one hides behind them shows in time."""
+    """Whether the clock that times the load moved against the controller's since the first measurement.
+
+    However long the answers took: what a single one hides behind them shows in time. A load that the controller times
+    has nothing to do with the host's clock.
+    """
+    if settings.timed and last.generator_busy is not None:
+        return []
     bounds = []
     for measurement in (first, last):
         before, after = measurement.before, measurement.after

@@ -69,14 +69,14 @@ WITHIN: "Dict[str, Change]" = {
 }
 
 
-def judged(change: Change) -> "list[str]":
+def judged(change: Change, **settings: Any) -> "list[str]":
     """The guards that fire in the second of two measurements, which is changed."""
     first, second = (
         measured(Step("measure", "pair", 1, 1, state, state), index, (Metric("requests", 1000.0),))
         for index, state in enumerate(("untuned", "tuned"))
     )
-    settings = start().start.settings
-    return [firing.guard for firing in fired(change(second), Earlier().then(first, ()), settings)]
+    chosen = start(**settings).start.settings
+    return [firing.guard for firing in fired(change(second), Earlier().then(first, ()), chosen)]
 
 
 @pytest.mark.parametrize("guard", sorted(BEYOND))
@@ -280,6 +280,14 @@ def test_a_clock_that_runs_too_fast_is_noticed_in_time_behind_slow_answers(state
     found = verdict(run(noisy(0.0, 0.03), disturb, seed=8))
     assert found.repeated["clock"] >= 4
     assert set(found.repeated) == {"clock"}
+
+
+def test_a_load_that_the_controller_times_has_nothing_to_do_with_the_clock_of_the_host() -> None:
+    def stray(measurement: Measurement) -> Measurement:
+        return later(host_seconds=30.0)(measurement)._replace(generator_busy=0.1)
+
+    assert judged(stray) == ["clock"]
+    assert judged(stray, timed=True) == []
 
 
 def test_guards_without_counters_are_named() -> None:

@@ -1,0 +1,62 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The real-time clock, by which a load is timed where the kernel's own clock is under test. PRIVATE to the collection.
+
+All clocks that a program may read run on the clock source. When two of those are compared, each would be timed by
+itself. The real-time clock isn't switched. It tells whole seconds (Documentation/ABI/testing/sysfs-class-rtc), so the
+kernel's clock, which tells parts of them, is held against it from one begin of a second to another.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.running import Experiment
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+
+PATH = "/sys/class/rtc/rtc0/since_epoch"
+_CLOCK_SOURCE = "clock.current"
+_LOOK = 0.002  # seconds between two looks, before and after the load
+_MOST_LOOKS = 5000  # in which a second must begin
+
+
+class Second(NamedTuple):
+    """The begin of a second, by both clocks."""
+
+    real: int
+    own: float
+
+
+def needed(experiment: Experiment) -> bool:
+    """Whether the clock by which programs tell the time is under test."""
+    return any(action.what == _CLOCK_SOURCE for action in experiment.difference)
+
+
+def demand(host: Host) -> int:
+    """The time by the real-time clock. Raises NearmetalError on a host without it."""
+    now = host.number(PATH)
+    if now is None:
+        raise NearmetalError(
+            "prove_timed would time the load by the very clock that is compared, and this host has no real-time clock"
+            f" beside it ({PATH}): set prove_on: controller, or let the command print its figures"
+        )
+    return now
+
+
+def next_second(host: Host) -> Second:
+    """Wait until a second begins. Raises NearmetalError when none does."""
+    first = demand(host)
+    for _look in range(_MOST_LOOKS):
+        time.sleep(_LOOK)
+        now = demand(host)
+        if now != first:
+            return Second(now, time.monotonic())
+    raise NearmetalError(f"the host's real-time clock stands still at {first} ({PATH}), so the load can't be timed")
+
+
+def seconds(own: float, first: Second, last: Second) -> float:
+    """How long it really took what the kernel's clock says took `own` seconds, between these two."""
+    return own * (last.real - first.real) / (last.own - first.own)
