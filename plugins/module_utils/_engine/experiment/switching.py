@@ -33,8 +33,15 @@ def earlier(host: WritableHost, experiment: Experiment) -> Tuple[Action, ...]:
 
 
 def on_disk(host: WritableHost) -> Tuple[Action, ...]:
-    """What brings back the files that nearmetal had written before the tuning is kept."""
-    return _values(host, _on_disk(journal_of(host)))
+    """What brings back the files that nearmetal had written before the tuning is kept.
+
+    What somebody made of a file that can't be written again is no reason not to keep.
+    """
+    found: List[Action] = []
+    for entry in _on_disk(journal_of(host)):
+        with suppress(NearmetalError):
+            found += _values(host, [entry])
+    return tuple(found)
 
 
 def _values(host: WritableHost, entries: Sequence[Entry]) -> Tuple[Action, ...]:
