@@ -36,7 +36,7 @@ options:
 
 import sys
 import time
-from typing import Any, Callable, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from ansible import constants as C
 from ansible import context
@@ -44,6 +44,7 @@ from ansible.plugins.callback.default import CallbackModule as DefaultCallback
 from ansible.utils.color import stringc
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils import _plays as plays
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import several
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import allowances, terminal
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.clean import NAME, text
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.collect import Collector, follows_contract
@@ -69,6 +70,7 @@ class CallbackModule(DefaultCallback):
         self._gate = plays.GateTask()
         self._ours = False  # whether the play has tasks of ours
         self._lost: List[Tuple[Tell, str, str]] = []  # hosts of a play before it was known to be ours
+        self._proofs: Dict[str, several.Host] = {}
         self._begun = False  # whether any task of ours met a host
 
     def set_options(self, task_keys: Any = None, var_options: Any = None, direct: Any = None) -> None:
@@ -110,6 +112,7 @@ class CallbackModule(DefaultCallback):
     # --- results ---
 
     def v2_runner_on_ok(self, result: Any) -> None:
+        self._prove(result)
         if self._take(result):
             return
         self._progress.erase()
@@ -121,6 +124,7 @@ class CallbackModule(DefaultCallback):
 
     def v2_runner_on_failed(self, result: Any, ignore_errors: bool = False) -> None:
         name = result.host.get_name()
+        self._prove(result, "failed")
         if self._take(result, failed=not ignore_errors):
             if not ignore_errors:
                 self._tell_failed(result)
@@ -135,6 +139,7 @@ class CallbackModule(DefaultCallback):
         super().v2_runner_on_failed(result, ignore_errors=ignore_errors)
 
     def v2_runner_on_unreachable(self, result: Any) -> None:
+        self._prove(result, "unreachable")
         name, message = result.host.get_name(), text(result.result.get("msg", "")).removeprefix("Task failed: ")
         self._lose(self._collector.unreachable, name, message)
         if not self._ours:
@@ -143,6 +148,15 @@ class CallbackModule(DefaultCallback):
             return
         self._tell(f"✗ {text(name, NAME)}: unreachable: {message}", C.COLOR_UNREACHABLE)
         self._progress.show(self._collector, self._mode)
+
+    def _prove(self, result: Any, lost: str = "") -> None:
+        """Remember what a task of prove says of its host."""
+        if not plays.proves(result.task):
+            return
+        name = result.host.get_name()
+        found = several.host_of(name, result.result, lost)
+        if found is not None:
+            self._proofs[name] = found
 
     def _lose(self, tell: Tell, name: str, message: str) -> None:
         if self._ours:
@@ -211,6 +225,9 @@ class CallbackModule(DefaultCallback):
 
     def v2_playbook_on_stats(self, stats: Any) -> None:
         self._progress.erase()
+        if len(self._proofs) > 1:
+            for line in several.lines(list(self._proofs.values()), _paint):
+                self._tell(line)
         if not self._mode:
             super().v2_playbook_on_stats(stats)
             return

@@ -88,6 +88,14 @@ options:
     type: str
     choices: [better, not_worse]
     default: better
+  several:
+    description:
+      - How the evidence of several hosts of a play is put together in the map at its end. V(average) holds always;
+        V(multiply) shows more, where no host's load or disturbance is also another's.
+      - Each host has its own coin, verdict and end all the same.
+    type: str
+    choices: [average, multiply]
+    default: average
   each:
     description:
       - Whether a tuning that is C(better) is asked which concern did it. The whole is compared with all of it but one

@@ -30,7 +30,8 @@ RESTORE = "nearmetal.ec2.restore"
 AUDIT = "nearmetal.ec2.audit"
 REPORT = "nearmetal.ec2.audit_report"
 # They give no findings, so a play of them alone has nothing to report.
-NO_FINDINGS = (REPORT, "nearmetal.ec2.capture", "nearmetal.ec2.confirm", "nearmetal.ec2.prove")
+PROVE = "nearmetal.ec2.prove"
+NO_FINDINGS = (REPORT, "nearmetal.ec2.capture", "nearmetal.ec2.confirm", PROVE)
 CALLBACK = "nearmetal.ec2.fleet"
 VALIDATION = "ansible.builtin.validate_argument_spec"
 # The playbooks that look at what another one changes.
@@ -41,6 +42,11 @@ _WORKLOAD = re.compile(r"[a-z0-9_]{1,64}(?:,[a-z0-9_]{1,64}){0,15}", re.ASCII)
 def is_ours(task: Any) -> bool:
     """Whether the task runs a module of this collection."""
     return str(getattr(task, "resolved_action", None) or task.action).startswith(OURS)
+
+
+def proves(task: Any) -> bool:
+    """Whether the task compares two states of its host."""
+    return str(task.resolved_action or task.action) == PROVE
 
 
 def checks_our_options(task: Any) -> bool:

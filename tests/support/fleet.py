@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A fleet of any size without hosts: what each reports is written in the inventory.
 
-The collection under test is used as it is, but for `tune`, `restore` and `network_facts`: action plugins of a
+The collection under test is used as it is, but for `tune`, `restore`, `prove` and `network_facts`: action plugins of a
 few lines that give back the host's variables `module_result` and `allowances`, or end as `fate` says.
 """
 
@@ -55,7 +55,7 @@ class ActionModule(ActionBase):
         return {**super().run(tmp, task_vars), "ansible_facts": {"nearmetal": {"network": {"sample": sample}}}}
 """
 
-STAND_INS = {"tune": TUNE, "restore": TUNE, "network_facts": NETWORK_FACTS}
+STAND_INS = {"tune": TUNE, "restore": TUNE, "prove": TUNE, "network_facts": NETWORK_FACTS}
 
 
 def finding(concern: str, status: str, knob: str = "source", **more: Any) -> Dict[str, Any]:

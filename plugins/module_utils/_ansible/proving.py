@@ -18,7 +18,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import load_s
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import EXPERIMENT
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import Spec
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import KEEP, Settings, longest_load
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import KEEP, SEVERAL, Settings, longest_load
 
 if TYPE_CHECKING:
     # Never run: this makes Ansible send the command and all that it needs, of which the timer's agent is built.
@@ -36,6 +36,7 @@ OPTIONS: Spec = {
     "programs": {"type": "list", "elements": "str", "default": []},
     **_SETTINGS,
     "keep": {**_SETTINGS["keep"], "choices": list(KEEP)},
+    "several": {**_SETTINGS["several"], "choices": list(SEVERAL)},
     "seed": {"type": "int"},
     "only": {"type": "list", "elements": "str", "default": []},
     "resume": {"type": "str", "default": ""},

@@ -47,10 +47,19 @@ def interval(differences: Sequence[float], needed: float = NEEDED) -> Interval:
     """
     if not differences:
         return Interval(-math.inf, math.inf)
+    return bounds(
+        differences,
+        lambda shift: most(differences, shift).above >= needed,
+        lambda shift: most(differences, shift).below >= needed,
+    )
+
+
+def bounds(
+    differences: Sequence[float], too_low: Callable[[float], bool], too_high: Callable[[float], bool]
+) -> Interval:
+    """The shifts that neither condition excludes: the first holds up to somewhere, the second from somewhere on."""
     start, end = min(differences) - _BEYOND, max(differences) + _BEYOND
-    low = _last(lambda shift: most(differences, shift).above >= needed, start, end)
-    high = -_last(lambda shift: most(differences, -shift).below >= needed, -end, -start)
-    return Interval(low, high)
+    return Interval(_last(too_low, start, end), -_last(lambda shift: too_high(-shift), -end, -start))
 
 
 def _last(excluded: Callable[[float], bool], start: float, end: float) -> float:

@@ -16,6 +16,8 @@ ANSWER_SECONDS = 30  # that one answer of the host may take beside settling and 
 FEWEST_PAIRS = 6  # with fewer, not even differences that all point one way are evidence of 20:1
 NOT_WORSE = "not_worse"
 KEEP = ("better", NOT_WORSE)
+MULTIPLY = "multiply"
+SEVERAL = ("average", MULTIPLY)
 
 
 class Settings(NamedTuple):
@@ -31,6 +33,7 @@ class Settings(NamedTuple):
     settle: float = 10.0  # seconds between a switch and the load
     abandon_after: int = 900  # seconds without a step, after which the host restores itself; 0: it never does
     timed: bool = False  # the time that the command takes is the figure, not what it prints
+    several: str = "average"  # one of SEVERAL: how the evidence of several hosts is put together
     each: bool = False  # of a tuning that is better, compare each concern with the rest too
 
 
@@ -62,10 +65,11 @@ def settings_of(options: Mapping[str, Any]) -> Settings:
     if "seed" not in options:
         raise NearmetalError("seed is absent: a whole number from 0 to 4294967295")
     checked: Dict[str, Any] = {name: _number(name, options[name]) for name in _BOUNDS if name in options}
-    if "keep" in options:
-        if options["keep"] not in KEEP:
-            raise NearmetalError(f"keep is {shown(options['keep'])}; allowed are {' and '.join(KEEP)}")
-        checked["keep"] = options["keep"]
+    for name, allowed in (("keep", KEEP), ("several", SEVERAL)):
+        if name in options:
+            if options[name] not in allowed:
+                raise NearmetalError(f"{name} is {shown(options[name])}; allowed are {' and '.join(allowed)}")
+            checked[name] = options[name]
     for name in ("timed", "each"):
         if name in options:
             if not isinstance(options[name], bool):

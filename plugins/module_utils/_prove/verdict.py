@@ -61,6 +61,8 @@ class Verdict(NamedTuple):
     sham: Sham
     unwatched: Tuple[str, ...]  # guards that had nothing to watch
     seed: int
+    differences: Tuple[float, ...]  # of the primary: ln(tuned / untuned) of each pair, with the sign of a gain
+    several: str  # how the evidence of several hosts is put together
     parts: Tuple[Part, ...]  # what each concern does among the others, where that was asked
 
     def as_dict(self) -> Dict[str, Any]:
@@ -106,6 +108,8 @@ def verdict(record: Record) -> Verdict:
         sham=_sham(shams),
         unwatched=unwatched(record.measurements),
         seed=settings.seed,
+        differences=tuple(found),
+        several=settings.several,
         parts=each.parts_of(record, history),
     )
 

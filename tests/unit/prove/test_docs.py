@@ -20,7 +20,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.rules import VERDICTS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.step import Step
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import verdict
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import words
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import several, words
 
 from tests.support.proofs import noisy, run, shared, start
 
@@ -73,6 +73,16 @@ def test_the_page_names_every_variable_that_it_uses_and_every_verdict() -> None:
     assert rows == set(VERDICTS)
 
 
+def test_the_page_shows_the_map_of_several_hosts() -> None:
+    (shown,) = re.findall(r"^```text\n(PROVE  3 hosts.*?)^```$", PAGE, re.M | re.S)
+    hosts = []
+    for number, effect in enumerate((0.07, 0.05, 0.06), 1):
+        found = verdict(run(noisy(effect, 0.015, number, "get"), host=f"redis-{number}"))
+        result = {"verdict": found.as_dict(), "kept": found.keep}
+        hosts += filter(None, [several.host_of(f"redis-{number}", result)])
+    assert shown == "".join(f"{line}\n" for line in several.lines(hosts, lambda line, _color: line))
+
+
 def test_the_page_shows_what_each_concern_is_said_to_do() -> None:
     effects = {"clocksource": 0.06, "network_stack": 0.0}
     record = start(seed=4711, host="redis-1", each=True)
@@ -97,5 +107,5 @@ def test_the_page_shows_what_a_run_says_at_its_end() -> None:
         untested=("clocksource.tsc_reliable: the kernel takes it at its next boot",),
         reboot_required=True,
     )
-    (shown,) = re.findall(r"^```text\n(PROVE .*?)^```$", PAGE, re.M | re.S)
+    (shown,) = re.findall(r"^```text\n(PROVE  redis-1.*?)^```$", PAGE, re.M | re.S)
     assert shown == "".join(f"{line}\n" for line in words.block(record, verdict(record), ending))

@@ -1,0 +1,135 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The verdicts of several hosts as one map, and what they say together. Pure. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import math
+from statistics import mean
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.evidence import NEEDED, path
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.interval import bounds, estimate, percent
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import SMALLER
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import MULTIPLY
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import words
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.clean import NAME, text
+
+Paint = Callable[[str, str], str]
+_MARKS = {"better": "▲", "worse": "▼", "same": "=", "unsafe": "✗", "failed": "✗", "unreachable": "✗"}
+_COLORS = {"better": "green", "worse": "red", "unsafe": "red", "failed": "red", "unreachable": "red", "same": "blue"}
+_WIDEST = 40  # characters of a host's name
+
+
+class Together(NamedTuple):
+    """What all hosts say of the metric that decides, if the effect is the same on each of them."""
+
+    hosts: int
+    metric: str
+    change: float  # percent
+    low: Optional[float]
+    high: Optional[float]
+    evidence: float
+    how: str  # multiply | average
+
+
+class Host(NamedTuple):
+    """One host's result."""
+
+    name: str
+    verdict: str  # or failed, unreachable
+    kept: bool
+    metrics: Sequence[Mapping[str, Any]]
+    differences: Sequence[float]
+    how: str
+
+
+def host_of(name: str, result: Mapping[str, Any], lost: str = "") -> Optional[Host]:
+    """The host's part in the map; None where its task compared nothing. `lost` says so of one without a verdict."""
+    found = result.get("verdict")
+    if lost:
+        return Host(text(name, NAME), lost, False, (), (), "")
+    if not isinstance(found, Mapping):
+        return None
+    kept, how = result.get("kept") is True, str(found["several"])
+    return Host(text(name, NAME), str(found["verdict"]), kept, found["metrics"], found["differences"], how)
+
+
+def together(hosts: Sequence[Host]) -> Optional[Together]:
+    """The evidence of all hosts with pairs; None of fewer than two, or where they measured different things.
+
+    Of each host it is that of its last pair: the most that it ever had could not be multiplied or averaged.
+    """
+    measured = [host for host in hosts if host.differences]
+    kinds = {tuple(host.metrics[0][field] for field in ("name", "unit", "better")) for host in measured}
+    ways = {host.how for host in measured}
+    if len(measured) < 2 or len(kinds) != 1 or len(ways) != 1:
+        return None
+    runs, how, ((name, _unit, better),) = [host.differences for host in measured], ways.pop(), kinds
+
+    def above(shift: float) -> float:
+        return _combined([path(run, shift)[-1].above for run in runs], how)
+
+    def below(shift: float) -> float:
+        return _combined([path(run, shift)[-1].below for run in runs], how)
+
+    every = [difference for run in runs for difference in run]
+    span = bounds(every, lambda shift: above(shift) >= NEEDED, lambda shift: below(shift) >= NEEDED)
+    sign = -1 if better == SMALLER else 1
+    low, high = (span.low, span.high) if sign > 0 else (-span.high, -span.low)
+    middle = max(low, min(high, sign * estimate([estimate(run) for run in runs])))
+    ends = [percent(end) if math.isfinite(end) else None for end in (low, high)]
+    return Together(len(runs), name, percent(middle), ends[0], ends[1], max(above(0.0), below(0.0)), how)
+
+
+def _combined(sides: Sequence[float], how: str) -> float:
+    """One side's evidence of all hosts; each begins at 1/2, and so does what comes of them."""
+    return math.prod(2 * side for side in sides) / 2 if how == MULTIPLY else mean(sides)
+
+
+def lines(hosts: Sequence[Host], paint: Paint) -> List[str]:
+    """The map: a row for each host, a column for each metric, and what they say together."""
+    counts = {host.verdict: 0 for host in hosts}
+    for host in hosts:
+        counts[host.verdict] += 1
+    said = ", ".join(f"{count} {verdict.replace('_', ' ')}" for verdict, count in counts.items())
+    found = [f"PROVE  {len(hosts)} hosts: {said}"]
+    names: List[str] = list(dict.fromkeys(str(metric["name"]) for host in hosts for metric in host.metrics))
+    rows = [["", "host", "verdict", *names], *([*_head(host), *_cells(host, names)] for host in hosts)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row, verdict in zip(rows, ["", *(host.verdict for host in hosts)]):
+        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip()
+        color = _COLORS.get(verdict, "")
+        found.append(f"  {paint(line, color) if color else line}")
+    common = together(hosts)
+    if common is not None:
+        found.append(f"  {_together(common)}")
+    return found
+
+
+def _head(host: Host) -> Tuple[str, str, str]:
+    verdict = host.verdict.replace("_", " ") + (", kept" if host.kept else "")
+    return _MARKS.get(host.verdict, "?"), host.name[:_WIDEST], verdict
+
+
+def _cells(host: Host, names: Sequence[str]) -> List[str]:
+    by_name: Dict[str, Mapping[str, Any]] = {str(metric["name"]): metric for metric in host.metrics}
+    return [_cell(by_name.get(name)) for name in names]
+
+
+def _cell(metric: Optional[Mapping[str, Any]]) -> str:
+    if metric is None or metric["change"] is None:
+        return "–"
+    return f"{words.percent(metric['change'])} ({words.interval(metric['low'], metric['high'])})"
+
+
+def _together(common: Together) -> str:
+    if common.low is not None and common.high is not None and common.low > common.high:
+        return f"together, {common.metric} on {common.hosts} hosts: no single effect explains them, the hosts differ"
+    verb = "multiplied" if common.how == MULTIPLY else "averaged"
+    ratio = f"{common.evidence:.3g}:1" if common.evidence <= 100000 else "more than 100000:1"
+    return (
+        f"together, {common.metric} on {common.hosts} hosts: {words.percent(common.change)}"
+        f" ({words.interval(common.low, common.high)}), evidence {ratio}, {verb} ({NEEDED:.0f}:1 is needed)"
+    )

@@ -1,0 +1,139 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Several hosts: each has its own verdict, and what they say together is no surer than it may be."""
+
+from __future__ import annotations
+
+import math
+import random
+from typing import Any, Dict, List, Optional, Sequence
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.evidence import LAMBDAS, path
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import verdict
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import several
+
+from tests.support.fleet import Fleet
+from tests.support.proofs import noisy, run
+
+FIRST: Dict[str, Any] = {"name": "ops", "unit": "1/s", "better": "larger", "change": 5.0, "low": 1.0, "high": 9.0}
+
+
+def host(differences: Sequence[float], how: str = "average", name: str = "db-1", **metric: Any) -> several.Host:
+    return several.Host(name, "better", True, [{**FIRST, **metric}], differences, how)
+
+
+def result(effect: float, seed: int, **settings: Any) -> Dict[str, Any]:
+    """What a task of prove returns."""
+    found = verdict(run(noisy(effect, 0.02, seed), seed=seed, **settings))
+    return {"verdict": found.as_dict(), "kept": found.keep, "changed": found.keep, "msg": found.verdict}
+
+
+def parts_of(*results: Dict[str, Any]) -> List[several.Host]:
+    found = (several.host_of(f"db-{number}", each) for number, each in enumerate(results, 1))
+    return [each for each in found if each is not None]
+
+
+def sides(differences: Sequence[float], shift: float = 0.0) -> "tuple[float, float]":
+    """The evidence of the last pair for a gain and for a loss, by its definition."""
+    products = {
+        strength: math.prod(math.exp(strength * (d - shift)) / math.cosh(strength * (d - shift)) for d in differences)
+        for size in LAMBDAS
+        for strength in (size, -size)
+    }
+    gain = sum(value for strength, value in products.items() if strength > 0)
+    return gain / len(products), (sum(products.values()) - gain) / len(products)
+
+
+@pytest.mark.parametrize("how", ["average", "multiply"])
+def test_the_evidence_of_several_hosts_is_averaged_or_multiplied(how: str) -> None:
+    generator = random.Random(how)
+    runs = [[generator.gauss(0.02, 0.03) for _pair in range(count)] for count in (8, 12, 20)]
+    found = several.together([host(run, how) for run in runs])
+    assert found is not None
+
+    def combined(shift: float) -> "tuple[float, float]":
+        each = [sides(run, shift) for run in runs]
+        if how == "average":
+            return sum(above for above, _ in each) / 3, sum(below for _, below in each) / 3
+        return math.prod(2 * above for above, _ in each) / 2, math.prod(2 * below for _, below in each) / 2
+
+    assert found.evidence == pytest.approx(max(combined(0.0)))
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low <= found.change <= found.high
+    assert combined(math.log1p(found.low / 100))[0] == pytest.approx(20, rel=1e-6)
+    assert combined(math.log1p(found.high / 100))[1] == pytest.approx(20, rel=1e-6)
+    turned = several.together([host([-d for d in run], how, better="smaller") for run in runs])
+    assert turned is not None
+    assert (turned.change, turned.evidence) == (pytest.approx(found.change), pytest.approx(found.evidence, rel=1))
+
+
+def test_ten_hosts_without_effect_are_wrong_together_in_at_most_one_of_twenty_plays() -> None:
+    generator, plays = random.Random(3), 300
+    wrong = {"average": 0, "multiply": 0}
+    for _play in range(plays):
+        ends = []
+        for _host in range(10):
+            differences = [generator.gauss(0, 0.03) for _pair in range(12)]
+            steps = path(differences)
+            # Each stops where its own evidence decides.
+            ends.append(next((step for step in steps if max(step) >= 20), steps[-1]))
+        for how in wrong:
+            above = several._combined([step.above for step in ends], how)
+            below = several._combined([step.below for step in ends], how)
+            wrong[how] += max(above, below) >= 20
+    for how, count in wrong.items():
+        assert count / plays <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / plays), how
+
+
+@pytest.mark.parametrize(
+    "hosts",
+    [
+        [host([0.1] * 8)],
+        [host([0.1] * 8), host([])],
+        [host([0.1] * 8), host([0.1] * 8, name="db-2", unit="ms")],
+        [host([0.1] * 8), host([0.1] * 8, "multiply")],
+    ],
+    ids=["one host", "one without pairs", "another unit", "another way"],
+)
+def test_what_is_not_the_same_question_has_no_common_answer(hosts: List[several.Host]) -> None:
+    assert several.together(hosts) is None
+
+
+def test_the_map_has_a_row_for_each_host_and_marks_that_need_no_color() -> None:
+    hosts = parts_of(result(0.08, 1), result(-0.08, 2), {"changed": False, "msg": "nothing differs"})
+    lost: Optional[several.Host] = several.host_of("db-4\x1b[31m", {}, "unreachable")
+    assert lost is not None
+    shown = several.lines([*hosts, lost], lambda line, _color: line)
+    assert shown[0] == "PROVE  3 hosts: 1 better, 1 worse, 1 unreachable"
+    assert shown[2].startswith("  ▲  db-1  better, kept  +")
+    assert shown[3].startswith("  ▼  db-2  worse         −")
+    assert shown[4] == "  ✗  db-4  unreachable   –"
+    assert shown[5].startswith("  together, requests on 2 hosts: ")
+    assert " averaged (20:1 is needed)" in shown[5]
+    apart = several.lines([host([0.1] * 30), host([-0.1] * 30, name="db-2")], lambda line, _color: line)
+    assert apart[-1] == "  together, ops on 2 hosts: no single effect explains them, the hosts differ"
+    painted = several.lines(hosts, lambda line, color: f"<{color}>{line}")
+    assert [line.split(">")[0] for line in painted[2:4]] == ["  <green", "  <red"]
+
+
+def test_a_host_that_fails_or_is_not_quiet_stops_no_other_and_the_map_has_them_all(fleet: Fleet) -> None:
+    fleet.inventory(
+        {
+            "db-1": {"module_result": result(0.08, 1)},
+            "db-2": {
+                "module_result": {**result(0.08, 2), "verdict": {**result(0.08, 2)["verdict"], "verdict": "not_quiet"}}
+            },
+            "db-3": {"fate": "dies"},
+            "db-4": {"fate": "unreachable"},
+        }
+    )
+    done = fleet.run("-e", "prove_command=true", playbook="nearmetal.ec2.prove")
+    assert done.returncode in (2, 4), done.stderr
+    assert "PROVE  4 hosts: " in done.stdout, done.stdout
+    shown = done.stdout[done.stdout.index("PROVE  4 hosts: ") :].splitlines()
+    rows = sorted(line.split()[1] for line in shown if line[2:3] in ("▲", "?", "✗"))
+    assert rows == ["db-1", "db-2", "db-3", "db-4"]
+    assert any(line.startswith("  together, requests on 2 hosts: +") for line in shown)
