@@ -103,8 +103,8 @@ NETWORK_STACK = (
         {"type": "str", "numbers": 2, "range": (1024, 65535)},
         "widest",
     ),
-    Parameter("busy_poll", "net.core.busy_poll", _POLL, _POLL_SOURCE, _number(0, 1000)),
-    Parameter("busy_poll", "net.core.busy_read", _POLL, _POLL_SOURCE, _number(0, 1000)),
+    Parameter("busy_poll", "net.core.busy_poll", _POLL, _POLL_SOURCE, _number(0, 1000), "least"),
+    Parameter("busy_poll", "net.core.busy_read", _POLL, _POLL_SOURCE, _number(0, 1000), "least"),
     Parameter(
         "qdisc",
         "net.core.default_qdisc",

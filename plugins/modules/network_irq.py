@@ -38,14 +38,15 @@ options:
     description:
       - The CPUs that share the packets of a receive queue; a kernel list such as V(4-7,12), V(auto), or V(kernel)
         for none.
-      - V(auto) uses the CPUs of the NIC's node that share no core with an interrupt, where there are fewer queues
-        than CPUs (for ENA, at least four CPUs per queue), and none on Graviton.
+      - V(auto) uses the CPUs that share no core with an interrupt and belong to the node of the CPU that answers the
+        queue, where there are fewer queues than CPUs (for ENA, at least four CPUs per queue), and none on Graviton.
     type: str
   rfs:
     description:
       - How many flows to remember, so that a packet is handled where its reader runs; a number, V(auto), or V(kernel)
         for none.
       - A number is rounded up to a power of two, as the kernel does. V(auto) is 32768 where RPS is on, else none.
+      - V(auto) of a workload is a minimum, because a workload takes no flows away from a host.
     type: str
   xps:
     description:

@@ -17,7 +17,8 @@ description:
   - A parameter that the kernel lacks, or a setting that the driver lacks, is a finding.
   - A workload never narrows a limit; only your own values are exact. A workload's O(somaxconn), O(max_syn_backlog),
     O(netdev_max_backlog), O(netdev_budget), O(rmem_max), O(wmem_max), O(tcp_rmem), O(tcp_wmem), O(min_free_kbytes),
-    O(rx_ring) and O(tx_ring) are minimums, O(keepalive_time) is a maximum, and O(port_range) is a minimum width.
+    O(busy_poll), O(rx_ring) and O(tx_ring) are minimums, O(keepalive_time) is a maximum, and O(port_range) is a minimum
+    width.
 options:
   rx_ring:
     description:

@@ -30,6 +30,8 @@ RAISED: Dict[str, Tuple[int, ...]] = {
     "net/core/somaxconn": (1 << 20,),
     "net/core/netdev_max_backlog": (1 << 20,),
     "net/core/netdev_budget": (10000,),
+    "net/core/busy_poll": (1000,),
+    "net/core/busy_read": (1000,),
     "net/core/rmem_max": (1 << 30,),
     "net/core/wmem_max": (1 << 30,),
     "net/ipv4/tcp_max_syn_backlog": (1 << 20,),
@@ -143,6 +145,10 @@ def _tune_by_hand(files: Dict[str, str], rings: Dict[str, List[int]], chance: ra
     if chance.random() < 0.7:
         low = chance.choice([1024, 2048, 15000, 32768])
         files["/proc/sys/net/ipv4/ip_local_port_range"] = f"{low}\t{chance.randint(low + 20000, 65535)}\n"
+    if chance.random() < 0.5:
+        files["/proc/sys/net/core/rps_sock_flow_entries"] = f"{chance.choice([4096, 32768, 1 << 18])}\n"
+        flows = {path: f"{chance.choice([256, 8192, 1 << 16])}\n" for path in files if path.endswith("/rps_flow_cnt")}
+        files.update(flows)
     for ring in rings.values():
         ring[2] = chance.choice([1024, 2048, 8192, 16384])
     online = files["/sys/devices/system/cpu/online"].strip().rpartition("-")[2]

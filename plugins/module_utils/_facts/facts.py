@@ -89,8 +89,15 @@ class Facts(NamedTuple):
         return self.topology.nodes if self.topology is not None else ()
 
     def own(self, what: str, where: str, now: Value) -> Value:
-        """The value that the host has at a place without nearmetal, which reads `now`."""
+        """The value that the host has at a place without nearmetal, which reads `now`; of a table each element."""
         original, ours = self.originals.get((what, where), (None, ()))
+        if isinstance(now, Mapping):
+            tables = [table for table in ours if isinstance(table, Mapping)]
+            before = original if isinstance(original, Mapping) else {}
+            return {
+                name: before.get(name, part) if any(table.get(name) == part for table in tables) else part
+                for name, part in now.items()
+            }
         return original if now in ours and original is not None else now
 
 

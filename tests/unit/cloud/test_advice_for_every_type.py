@@ -27,6 +27,9 @@ AT_LEAST = (
     "net.core.somaxconn",
     "net.core.netdev_max_backlog",
     "net.core.netdev_budget",
+    "net.core.busy_poll",
+    "net.core.busy_read",
+    "net.core.rps_sock_flow_entries",
     "net.core.rmem_max",
     "net.core.wmem_max",
     "net.ipv4.tcp_max_syn_backlog",
@@ -114,6 +117,11 @@ def _narrowed(action: Action) -> Iterator[str]:
             yield "narrows the port range"
     if action.what in ("network.rings", "block.read_ahead_kb") and int(after[0]) < int(before[0]):
         yield f"lowers {action.what}"
+    if action.what == "network.rfs":
+        assert isinstance(action.before, dict)
+        assert isinstance(action.after, dict)
+        if any(int(action.after[queue]) < int(flows) for queue, flows in action.before.items()):
+            yield "lowers the flows of a queue"
 
 
 def _helpers(after: Facts, action: Action) -> Iterator[str]:

@@ -303,6 +303,21 @@ def test_a_workload_after_a_users_higher_value_is_not_held_to_it(tmp_path: Path,
     assert somaxconn.read_text().strip() == "128"
 
 
+def test_a_workload_takes_no_flows_of_the_operator_and_knows_its_own(tmp_path: Path, call: Call) -> None:
+    table, flows = "/proc/sys/net/core/rps_sock_flow_entries", "/sys/class/net/eth0/queues/rx-0/rps_flow_cnt"
+    hvm = {"/sys/hypervisor/guest_type": "HVM\n"}
+    raised = FakeKernel(tmp_path / "raised", files_of("xen_pv", {**hvm, table: "131072\n", flows: "65536\n"}))
+    done = call(tune.main, raised, workload="cache")
+    assert (raised.text(flows), raised.text(table)) == ("65536\n", "131072\n")
+    reasons = [finding["reason"] for finding in done["findings"] if finding["knob"] == "rfs"]
+    assert all("the host has more flows" in reason for reason in reasons), reasons
+    plain = FakeKernel(tmp_path / "plain", files_of("xen_pv", hvm))
+    call(network_irq.main, plain, rps="auto", rfs="65536")
+    assert (plain.text(flows), plain.text(table)) == ("65536\n", "65536\n")
+    call(tune.main, plain, workload="cache")
+    assert (plain.text(flows), plain.text(table)) == ("32768\n", "32768\n"), "an earlier run is not the operator"
+
+
 def test_an_interface_that_left_the_host_is_nobodys_business_any_more(
     tmp_path: Path, call: Call, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -41,6 +41,7 @@ KNOBS = (*PER_NIC, _ENTRIES)
 # The kernel documentation's own figure for a server (networking/scaling.rst); perftune and rpk use it too.
 ENTRIES = 32768
 MOST_ENTRIES = 1 << 22
+_MORE_FLOWS = "the host has more flows, and a workload takes none away"
 # ENA's 8 queues want help from 32 CPUs on (docs/ec2.md 2.9).
 CPUS_PER_QUEUE = 4
 
@@ -93,7 +94,7 @@ def plan_steering(facts: Facts, scene: Scene, chosen: Tuple[Choice, ...]) -> Pla
         if choice.get("rps") is not None:
             plans.append(_rps(scene, choice, helpers, why))
         if choice.get("rfs") is not None:
-            change, number = _rfs(scene, choice, any(helpers.values()), why)
+            change, number = _rfs(facts, scene, choice, any(helpers.values()), why)
             plans.append(change)
             entries.append((number, choice.wanted))
         if choice.get("xps") is not None:
@@ -145,8 +146,11 @@ def _rps(scene: Scene, choice: Choice, helpers: Dict[int, Tuple[int, ...]], why:
     return knob.change(choice.wanted, _of(present, goal), goal, why)
 
 
-def _rfs(scene: Scene, choice: Choice, helped: bool, why: str) -> Tuple[Plan, int]:
-    """The plan for a NIC's flow tables, and the size that the host's table needs for it."""
+def _rfs(facts: Facts, scene: Scene, choice: Choice, helped: bool, why: str) -> Tuple[Plan, int]:
+    """The plan for a NIC's flow tables, and the size that the host's table needs for it.
+
+    What `auto` of a workload chooses is the least: an operator may have set larger tables.
+    """
     knob, requested = of_nic(_RFS, choice.nic), _RFS.value(choice)
     queues = scene.counts.get(knob.place, 0)
     present = scene.network.rfs.get(knob.place, {})
@@ -158,6 +162,11 @@ def _rfs(scene: Scene, choice: Choice, helped: bool, why: str) -> Tuple[Plan, in
     else:
         total, reason = _count(requested), "the number of flows that was asked for"
     goal = {f"rx-{queue}": rounded(total // queues) for queue in range(queues)}
+    if _only_widens(choice.wanted):
+        own = facts.own("network.rfs", knob.place, dict(present))
+        flows: Mapping[str, int] = own if isinstance(own, Mapping) else {}
+        larger = {label: max(number, flows.get(label, 0)) for label, number in goal.items()}
+        goal, reason = larger, reason if larger == goal else f"{_MORE_FLOWS}: {reason}"
     return knob.change(choice.wanted, _of(present, goal), goal, reason), rounded(total)
 
 
@@ -166,7 +175,15 @@ def _entries(facts: Facts, number: int, wanted: Wanted) -> Plan:
     if present is None:
         return _ENTRIES.at("").says("not_applicable", f"this kernel has no {RPS_ENTRIES}")
     reason = "one table of flows for all NICs" if number else "no NIC uses a table of flows"
+    own = str(facts.own("sysctl", RPS_ENTRIES, present))
+    if _only_widens(wanted) and own.isdigit() and int(own) > number:
+        number, reason = int(own), _MORE_FLOWS
     return _ENTRIES.change(wanted, present, str(number), reason)
+
+
+def _only_widens(wanted: Wanted) -> bool:
+    """Whether it is a workload that leaves the number of flows to `auto`."""
+    return wanted.get("rfs") == "auto" and wanted.by.get("rfs") == "workload"
 
 
 def _xps(scene: Scene, choice: Choice) -> Plan:
