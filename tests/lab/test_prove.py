@@ -20,17 +20,16 @@ from lab.host import Host
 CURRENT = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 LEFT = "ls /run/nearmetal/prove.json /run/nearmetal/prove.pyz 2>/dev/null; true"
 # A program that asks for the time and does nothing else: 1 µs each with tsc, 25 µs with hpet, in emulation.
-LOAD = "python3 -c 'import time; [time.time() for _ in range(200000)]'"
+LOAD = "python3 -c 'import time; [time.time() for _ in range(100000)]'"
 # By the host's clock, which runs some three times too fast in emulation while its source is tsc.
 ABANDONED = 240
 
 
-@pytest.fixture(scope="module")
-def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("NEARMETAL_LAB_INSTANCES", str(tmp_path_factory.mktemp("instances")))
-        with instance.running("burstable", "prove") as running:
-            yield running
+@pytest.fixture
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
+    monkeypatch.setenv("NEARMETAL_LAB_INSTANCES", str(tmp_path / "instances"))
+    with instance.running("burstable", "prove") as running:
+        yield running
 
 
 def command(host: Host, folder: Path, source: str, **variables: object) -> "list[str]":
@@ -73,27 +72,27 @@ def test_a_faster_clock_is_better_and_kept(host: Host, tmp_path: Path) -> None:
     host.run("test -e /var/lib/nearmetal/wanted.json")
 
 
-def test_a_slower_clock_is_worse_and_taken_back_to_what_tune_had_set(host: Host, tmp_path: Path) -> None:
-    before = host.run("sha256sum /var/lib/nearmetal/*")
+def test_a_slower_clock_is_worse_and_taken_back(host: Host, tmp_path: Path) -> None:
     host.run(f"echo tsc > {CURRENT}")
-    output = prove(host, tmp_path, "acpi_pm")
+    output = prove(host, tmp_path, "hpet")
     assert f"PROVE  {host.name}  worse, restored" in output
     assert host.run(f"cat {CURRENT}").strip() == "tsc"
     assert host.run(LEFT) == ""
-    assert host.run("sha256sum /var/lib/nearmetal/*") == before
+    assert host.run("ls /var/lib/nearmetal 2>/dev/null; true") == ""
 
 
 def test_a_host_whose_controller_is_killed_comes_back_by_itself(host: Host, tmp_path: Path) -> None:
+    host.run(f"echo tsc > {CURRENT}")
     log = tmp_path / "log"
     with log.open("wb") as stream, subprocess.Popen(
-        command(host, tmp_path, "acpi_pm", prove_abandon_after=ABANDONED),
+        command(host, tmp_path, "hpet", prove_abandon_after=ABANDONED),
         stdout=stream,
         stderr=subprocess.STDOUT,
         cwd=tmp_path,
         start_new_session=True,
         env={**os.environ, "ANSIBLE_PIPELINING": "true"},
     ) as controller:
-        measured = host.wait(lambda: "pair 1, untuned" in log.read_text("utf-8"), 300.0, 0.2)
+        measured = host.wait(lambda: "warm-up 1, untuned" in log.read_text("utf-8"), 300.0, 0.2)
         # Ansible, and the worker that would take the host back: it has a session of its own.
         workers = Path(f"/proc/{controller.pid}/task/{controller.pid}/children").read_text("ascii").split()
         for pid in [*map(int, workers), controller.pid]:
@@ -104,6 +103,6 @@ def test_a_host_whose_controller_is_killed_comes_back_by_itself(host: Host, tmp_
     assert host.wait(lambda: host.run(LEFT) == "", 300.0, 2.0), host.run("journalctl -b --no-pager -u 'nearmetal*'")
     print(f"back {time.monotonic() - killed:.0f} s after its controller was killed")
     assert host.run(f"cat {CURRENT}").strip() == "tsc"
-    assert "prove made no step for 75 s: the host is as it was before" in host.run(
+    assert f"prove made no step for {ABANDONED} s: the host is as it was before" in host.run(
         "journalctl -b --no-pager -u 'nearmetal-prove*'"
     )
