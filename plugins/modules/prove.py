@@ -177,7 +177,7 @@ attributes:
     platforms: linux
 notes:
   - Needs root on the host, and systemd for the timer.
-  - The record of a run and its report, JSON and Markdown, are in C(nearmetal-report/prove) in the working directory, or
+  - The record of a run and its report, JSON, Markdown and a page, are in C(nearmetal-report/prove) in the working directory, or
     where C(NEARMETAL_REPORT_DIRECTORY) says.
 author:
   - The nearmetal.ec2 authors (@nearmetal)

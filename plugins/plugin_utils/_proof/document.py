@@ -12,7 +12,7 @@ from typing import Any, Dict, List
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Record
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import Verdict
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import words
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import page, words
 
 SCHEMA = "nearmetal.ec2/prove"
 VERSION = 1
@@ -51,10 +51,11 @@ def content(record: Record, found: Verdict, ending: words.Ending) -> Dict[str, A
 
 
 def write(base: str, record: Record, found: Verdict, ending: words.Ending) -> List[str]:
-    """Write `base`.json and `base`.md; the paths. Raises NearmetalError when one can't be written."""
+    """Write `base`.json, .md and .html; the paths. Raises NearmetalError when one can't be written."""
     forms = {
         f"{base}.json": json.dumps(content(record, found, ending), indent=1, allow_nan=False) + "\n",
         f"{base}.md": words.markdown(record, found, ending),
+        f"{base}.html": page.render(record, found, ending),
     }
     for path, text in forms.items():
         try:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.each import Part
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.guards import GUARDS
@@ -18,7 +18,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.rules import 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import Verdict, verdict
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import clipped, printable
 
-_SCOPE = "this load, this host, this hour"
+SCOPE = "this load, this host, this hour"
 _LONGEST = 100  # characters of a command
 
 
@@ -101,7 +101,7 @@ def block(record: Record, found: Verdict, ending: Ending) -> List[str]:
     if ending.untested:
         listed = clipped("; ".join(map(printable, ending.untested)), 400)
         lines.append(f"  {_left_out(ending)}: {listed}{'; needs a reboot' if ending.reboot_required else ''}")
-    lines.append(f"  seed {found.seed}   {_SCOPE}")
+    lines.append(f"  seed {found.seed}   {SCOPE}")
     return lines
 
 
@@ -248,14 +248,10 @@ def markdown(record: Record, found: Verdict, ending: Ending) -> str:
     lines = [f"# Prove: {cell(record.start.host)}: {headline(found, ending)}", ""]
     lines += [f"{cell(reason)}.\n" for reason in found.reasons]
     lines += ["| figure | change | interval | evidence |", "|---|---|---|---|"]
-    lines += [_row(metric) for metric in found.metrics]
+    lines += [f"| {' | '.join(map(cell, row(metric)))} |" for metric in found.metrics]
     lines += [""] if found.parts else []
     lines += [f"- {cell(line)}" for line in parts(found)]
-    lines += ["", *(f"- {cell(line)}" for line in _quality(found)), f"- {cell(_cost(record))}"]
-    lines += [f"- tested: {cell(', '.join(ending.tested) + _against(record))}"]
-    lines += [f"- {_left_out(ending)}: {cell(text)}" for text in ending.untested]
-    lines += ["- needs a reboot"] if ending.reboot_required else []
-    lines += [f"- seed {found.seed}, nearmetal {cell(record.start.version)}; {_SCOPE}", ""]
+    lines += ["", *(f"- {cell(line)}" for line in facts(record, found, ending)), f"- {SCOPE}", ""]
     lines += ["| phase | pair | attempt | state | figures |", "|---|---|---|---|---|"]
     for measurement in record.measurements:
         figures = measurement.error or ", ".join(f"{metric.name} {metric.value:.6g}" for metric in measurement.metrics)
@@ -264,9 +260,18 @@ def markdown(record: Record, found: Verdict, ending: Ending) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _row(metric: Comparison) -> str:
+def row(metric: Comparison) -> Tuple[str, str, str, str]:
+    """One metric as cells of a table: its name, its change, the interval, the evidence."""
     change = "no pairs" if metric.change is None else percent(metric.change)
-    return f"| {cell(_named(metric))} | {change} | {interval(metric.low, metric.high)} | {_evidence(metric)} |"
+    return _named(metric), change, interval(metric.low, metric.high), _evidence(metric)
+
+
+def facts(record: Record, found: Verdict, ending: Ending) -> List[str]:
+    """What else is to be known of a run."""
+    said = [*_quality(found), _cost(record), f"tested: {', '.join(ending.tested)}{_against(record)}"]
+    said += [f"{_left_out(ending)}: {text}" for text in ending.untested]
+    said += ["needs a reboot"] if ending.reboot_required else []
+    return [*said, f"seed {found.seed}, nearmetal {record.start.version}"]
 
 
 def cell(text: str) -> str:

@@ -93,7 +93,7 @@ def test_what_is_better_is_kept(load_on: str, host: FakeKernel, play: Play) -> N
     assert "PROVE  db-1  better, kept" in play.said
     kinds = [json.loads(line)["kind"] for line in Path(result["record"]).read_text().splitlines()]
     assert (kinds[0], kinds[-1]) == ("start", "end")
-    assert [Path(path).suffix for path in result["reports"]] == [".json", ".md"]
+    assert [Path(path).suffix for path in result["reports"]] == [".json", ".md", ".html"]
     assert (Path(result["record"]).stat().st_mode & 0o777) == 0o600
     if load_on == "host":
         assert play.steps.count("measure") == len(play.steps) - 2, "one call of the module for each measurement"

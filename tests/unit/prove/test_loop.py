@@ -205,7 +205,7 @@ def test_the_report_has_every_measurement_and_no_markup_of_others(tmp_path: Path
     found = go_on(record, Host(0.1))
     ending = words.Ending(True, ["a.b"], ["c.d: <script>|needs a reboot"])
     paths = document.write(str(tmp_path / "run"), record.record, found, ending)
-    assert [Path(path).name for path in paths] == ["run.json", "run.md"]
+    assert [Path(path).name for path in paths] == ["run.json", "run.md", "run.html"]
     content = json.loads(Path(paths[0]).read_text())
     assert (content["schema"], content["version"], content["host"]) == ("nearmetal.ec2/prove", 1, "db-1")
     assert len(content["measurements"]) == len(record.record.measurements)

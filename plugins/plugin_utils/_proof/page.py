@@ -1,0 +1,44 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The report of a run as a page: no script, no network, for a screen, paper or a reader. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from pathlib import Path
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history import history_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Record
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import Verdict
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import plot, words
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+
+_HERE = Path(__file__).parent
+
+
+def render(record: Record, found: Verdict, ending: words.Ending) -> str:
+    """The text of the page. What a load or a host said is never markup."""
+    style = (_HERE / "page.css").read_text("utf-8")
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    template = environment.from_string((_HERE / "page.html.j2").read_text("utf-8"))
+    history, settings = history_of(record), record.start.settings
+    return template.render(
+        style=Markup(style),
+        style_hash=f"sha256-{digest}",
+        host=record.start.host,
+        headline=words.headline(found, ending),
+        look=found.verdict,
+        found=found,
+        facts=words.facts(record, found, ending),
+        rows=[words.row(metric) for metric in found.metrics],
+        parts=words.parts(found),
+        plots=[plot.plot_of(history, settings, metric) for metric in found.metrics if found.pairs],
+        margin=settings.margin,
+        width=plot.WIDTH,
+        height=plot.HEIGHT,
+        scope=words.SCOPE,
+    )

@@ -1,0 +1,125 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The pairs of one metric as a picture: where each dot, line and band is. Pure. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import math
+from typing import List, NamedTuple, Sequence, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history import Attempt, History
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.interval import Interval, interval, percent
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import SMALLER
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import Settings
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import Comparison
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import words
+
+WIDTH, HEIGHT = 420, 260
+_LEFT, _RIGHT, _TOP, _BOTTOM = 52, 8, 10, 34
+_STEPS = 24  # pairs at which the band is drawn, as each takes its time
+_TICKS = (1, 2, 5)
+
+
+class Dot(NamedTuple):
+    """One pair."""
+
+    x: float
+    y: float
+    tuned_second: bool
+    says: str
+
+
+class Line(NamedTuple):
+    """A level line or a tick of an axis."""
+
+    at: float
+    label: str
+
+
+class Plot(NamedTuple):
+    """One metric: a dot for each pair, the interval after each, the margin, and nothing."""
+
+    metric: Comparison
+    dots: Tuple[Dot, ...]
+    band: str  # points of a polygon; empty while nothing is excluded
+    margins: Tuple[float, float]
+    zero: float
+    levels: Tuple[Line, ...]
+    pairs: Tuple[Line, ...]
+    says: str  # for whom can't see it
+
+
+def plot_of(history: History, settings: Settings, metric: Comparison) -> Plot:
+    """The picture of one metric, in its own percent: a latency that falls goes down."""
+    attempts = [attempt for attempt in history.pairs if attempt.valid]
+    sign = -1 if metric.better == SMALLER else 1
+    gains = [attempt.difference(metric.name) for attempt in attempts]
+    found = [percent(sign * gain) for gain in gains]
+    spans = [(count, interval(gains[:count], metric.needed)) for count in _counts(len(gains))]
+    drawn = [(count, _ends(span, sign)) for count, span in spans if math.isfinite(span.low) or math.isfinite(span.high)]
+    margin = settings.margin
+    lowest = min([*found, -margin * 1.5]) * 1.1
+    highest = max([*found, margin * 1.5]) * 1.1
+    numbered = list(zip(range(1, len(found) + 1), attempts, found))
+    across = (WIDTH - _LEFT - _RIGHT) / max(1, len(found))
+
+    def x(pair: float) -> float:
+        return round(_LEFT + (pair - 0.5) * across, 1)
+
+    def y(value: float) -> float:
+        within = max(lowest, min(highest, value))
+        return round(_TOP + (highest - within) / (highest - lowest) * (HEIGHT - _TOP - _BOTTOM), 1)
+
+    upper = [f"{x(count)},{y(ends[1])}" for count, ends in drawn]
+    lower = [f"{x(count)},{y(ends[0])}" for count, ends in reversed(drawn)]
+    return Plot(
+        metric=metric,
+        dots=tuple(_dot(attempt, x(pair), y(value), value) for pair, attempt, value in numbered),
+        band=" ".join([*upper, *lower]) if len(drawn) > 1 else "",
+        margins=(y(-margin), y(margin)),
+        zero=y(0.0),
+        levels=tuple(
+            Line(y(level), f"{level:+g} %".replace("-", "−").replace("+0 %", "0 %"))
+            for level in _levels(lowest, highest)
+        ),
+        pairs=tuple(Line(x(pair), str(pair)) for pair in _marked(len(found))),
+        says=(
+            f"{metric.name}, change in percent of each of {len(found)} pairs in their order;"
+            f" {sum(value > 0 for value in found)} rose, {sum(value < 0 for value in found)} fell"
+        ),
+    )
+
+
+def _dot(attempt: Attempt, x: float, y: float, value: float) -> Dot:
+    order = "second" if attempt.tuned_second else "first"
+    return Dot(x, y, attempt.tuned_second, f"pair {attempt.pair}: {words.percent(value)}, tuned {order}")
+
+
+def _ends(span: Interval, sign: int) -> Tuple[float, float]:
+    low, high = (span.low, span.high) if sign > 0 else (-span.high, -span.low)
+    return (percent(low) if low < 5 else math.inf), (percent(high) if high < 5 else math.inf)
+
+
+def _counts(pairs: int) -> List[int]:
+    """At which pairs the band is drawn."""
+    step = max(1, math.ceil(pairs / _STEPS))
+    return sorted({*range(pairs, 0, -step)})
+
+
+def _marked(pairs: int) -> Sequence[int]:
+    """The pairs that the axis names."""
+    step = _round((pairs + 5) / 6)
+    return range(max(1, int(step)), pairs + 1, max(1, int(step)))
+
+
+def _levels(lowest: float, highest: float) -> List[float]:
+    """Round levels between the two, nothing among them."""
+    step = _round((highest - lowest) / 5)
+    return [step * number for number in range(math.ceil(lowest / step), math.floor(highest / step) + 1)]
+
+
+def _round(size: float) -> float:
+    """The least of 1, 2, 5, 10, 20 … that is as large, in any decade."""
+    decade = float(10 ** math.floor(math.log10(size)))
+    return next((tick * decade for tick in _TICKS if tick * decade >= size), 10 * decade)
