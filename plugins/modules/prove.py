@@ -177,8 +177,8 @@ attributes:
     platforms: linux
 notes:
   - Needs root on the host, and systemd for the timer.
-  - The record of a run and its report, JSON, Markdown and a page, are in C(nearmetal-report/prove) in the working directory, or
-    where C(NEARMETAL_REPORT_DIRECTORY) says.
+  - The record of a run and its report, as JSON, Markdown and a page, are in C(nearmetal-report/prove) in the working
+    directory, or where C(NEARMETAL_REPORT_DIRECTORY) says.
 author:
   - The nearmetal.ec2 authors (@nearmetal)
 """

@@ -9,10 +9,14 @@ import math
 from typing import List, NamedTuple, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history import Attempt, History
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.interval import Interval, interval, percent
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.interval import (
+    Comparison,
+    Interval,
+    interval,
+    percent,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import SMALLER
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import Settings
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import Comparison
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import words
 
 WIDTH, HEIGHT = 420, 260
@@ -79,10 +83,7 @@ def plot_of(history: History, settings: Settings, metric: Comparison) -> Plot:
         band=" ".join([*upper, *lower]) if len(drawn) > 1 else "",
         margins=(y(-margin), y(margin)),
         zero=y(0.0),
-        levels=tuple(
-            Line(y(level), f"{level:+g} %".replace("-", "−").replace("+0 %", "0 %"))
-            for level in _levels(lowest, highest)
-        ),
+        levels=tuple(Line(y(level), _label(level)) for level in _levels(lowest, highest)),
         pairs=tuple(Line(x(pair), str(pair)) for pair in _marked(len(found))),
         says=(
             f"{metric.name}, change in percent of each of {len(found)} pairs in their order;"
@@ -117,6 +118,10 @@ def _levels(lowest: float, highest: float) -> List[float]:
     """Round levels between the two, nothing among them."""
     step = _round((highest - lowest) / 5)
     return [step * number for number in range(math.ceil(lowest / step), math.floor(highest / step) + 1)]
+
+
+def _label(level: float) -> str:
+    return f"{level:+g} %".replace("-", "−") if level else "0 %"
 
 
 def _round(size: float) -> float:
