@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -21,8 +22,7 @@ CURRENT = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 LEFT = "ls /run/nearmetal/prove.json /run/nearmetal/prove.pyz 2>/dev/null; true"
 # A program that asks for the time and does nothing else: 1 µs each with tsc, 25 µs with hpet, in emulation.
 LOAD = "python3 -c 'import time; [time.time() for _ in range(100000)]'"
-# By the host's clock, which runs some three times too fast in emulation while its source is tsc.
-ABANDONED = 240
+ABANDONED = 180
 
 
 @pytest.fixture
@@ -49,8 +49,12 @@ def command(host: Host, folder: Path, source: str, **variables: object) -> "list
 
 
 def prove(host: Host, folder: Path, source: str) -> str:
+    return play(command(host, folder, source), folder)
+
+
+def play(arguments: "list[str]", folder: Path) -> str:
     done = subprocess.run(
-        command(host, folder, source),
+        arguments,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -81,28 +85,48 @@ def test_a_slower_clock_is_worse_and_taken_back(host: Host, tmp_path: Path) -> N
     assert host.run("ls /var/lib/nearmetal 2>/dev/null; true") == ""
 
 
-def test_a_host_whose_controller_is_killed_comes_back_by_itself(host: Host, tmp_path: Path) -> None:
-    host.run(f"echo tsc > {CURRENT}")
-    log = tmp_path / "log"
+def kill_after(line: str, log: Path, arguments: "list[str]") -> None:
+    """Run Ansible until it says this, then kill it, and the worker that would take the host back."""
     with log.open("wb") as stream, subprocess.Popen(
-        command(host, tmp_path, "hpet", prove_abandon_after=ABANDONED),
+        arguments,
         stdout=stream,
         stderr=subprocess.STDOUT,
-        cwd=tmp_path,
+        cwd=log.parent,
         start_new_session=True,
         env={**os.environ, "ANSIBLE_PIPELINING": "true"},
     ) as controller:
-        measured = host.wait(lambda: "warm-up 1, untuned" in log.read_text("utf-8"), 300.0, 0.2)
-        # Ansible, and the worker that would take the host back: it has a session of its own.
+        end = time.monotonic() + 600
+        while line not in log.read_text("utf-8") and controller.poll() is None and time.monotonic() < end:
+            time.sleep(0.2)
+        # The worker has a session of its own.
         workers = Path(f"/proc/{controller.pid}/task/{controller.pid}/children").read_text("ascii").split()
         for pid in [*map(int, workers), controller.pid]:
-            os.kill(pid, 9)
-        killed = time.monotonic()
-    assert measured, log.read_text("utf-8")
+            os.kill(pid, signal.SIGKILL)
+    print(log.read_text("utf-8"))
+    assert line in log.read_text("utf-8")
+
+
+def test_a_run_whose_controller_is_killed_goes_on_and_a_host_that_is_left_comes_back_by_itself(
+    host: Host, tmp_path: Path
+) -> None:
+    play(
+        ["nearmetal.ec2.tune" if word == "nearmetal.ec2.prove" else word for word in command(host, tmp_path, "tsc")],
+        tmp_path,
+    )
+    before = host.run("sha256sum /var/lib/nearmetal/*")
+    lasting = {"prove_abandon_after": ABANDONED}
+    kill_after("warm-up 1, untuned", tmp_path / "first", command(host, tmp_path, "tsc", **lasting))
+    [record] = tmp_path.glob("nearmetal-report/prove/*.jsonl")
+    kill_after("warm-up 2, untuned", tmp_path / "second", command(host, tmp_path, "tsc", prove_resume=str(record)))
+    killed = time.monotonic()
+    assert "warm-up 1" not in (tmp_path / "second").read_text("utf-8")
     assert "prove.json" in host.run(LEFT)
-    assert host.wait(lambda: host.run(LEFT) == "", 300.0, 2.0), host.run("journalctl -b --no-pager -u 'nearmetal*'")
+    # The step that ran is completed.
+    assert host.wait(lambda: host.run(f"cat {CURRENT}").strip() == "hpet", 300.0, 0.5)
+    assert host.wait(lambda: host.run(LEFT) == "", 600.0, 2.0), host.run("journalctl -b --no-pager -u 'nearmetal*'")
     print(f"back {time.monotonic() - killed:.0f} s after its controller was killed")
     assert host.run(f"cat {CURRENT}").strip() == "tsc"
+    assert host.run("sha256sum /var/lib/nearmetal/*") == before
     assert f"prove made no step for {ABANDONED} s: the host is as it was before" in host.run(
         "journalctl -b --no-pager -u 'nearmetal-prove*'"
     )

@@ -113,7 +113,7 @@ def left_alone(host: WritableHost) -> None:
     with ending.heeded():
         found = states.fire_without_timer(host)
     if found is not None:
-        say(f"<4>the timer of prove was gone, as after a soft reboot: the host is as it was before run {found.run}")
+        say(f"<4>somebody stopped the timer of prove: the host is as it was before run {found.run}")
 
 
 def _say(outcomes: Sequence[Outcome]) -> int:

@@ -32,6 +32,7 @@ from tests.support.fake_kernel import FakeKernel
 from tests.support.fresh_host import fresh
 from tests.support.hosts import files_of
 
+LASTING = "--timer-property=DefaultDependencies=no --timer-property=IgnoreOnIsolate=yes"
 STATE = "/run/nearmetal/prove.json"
 
 
@@ -104,6 +105,7 @@ def test_the_timer_is_wound_up_by_each_step_and_takes_the_host_back(
     armed = host.commands[-1]
     assert armed.startswith("systemd-run ")
     assert "--on-active=300" in armed
+    assert LASTING in armed
     assert armed.endswith("/usr/bin/python3 -I /run/nearmetal/prove.pyz abandoned")
     host.commands.clear()
     again = "systemctl restart nearmetal-prove.timer"
@@ -130,7 +132,7 @@ class WithoutTimers(FakeKernel):
 
 
 @pytest.mark.parametrize("abandon_after", [300, 0])
-def test_the_unit_takes_back_an_experiment_whose_timer_a_soft_reboot_ended(
+def test_the_unit_takes_back_an_experiment_whose_timer_was_stopped(
     tmp_path: Path, call: Call, abandon_after: int
 ) -> None:
     host = WithoutTimers(tmp_path, files_of("xen_hvm"))
@@ -348,14 +350,16 @@ def test_only_the_named_knobs_are_switched(host: FakeKernel, steps: Steps) -> No
 
 def test_without_a_timer_nothing_begins(host: FakeKernel, steps: Steps) -> None:
     before = files(host)
-    line = (
-        "systemd-run --quiet --collect --unit=nearmetal-prove --on-active=900 --timer-property=OnUnitInactiveSec=15"
-        " --timer-property=AccuracySec=1 /usr/bin/python3 -I /run/nearmetal/prove.pyz abandoned"
-    )
-    host.moods[line] = "no"
+    timed = "systemd-run --quiet --collect --unit=nearmetal-prove --on-active=900 --timer-property=OnUnitInactiveSec=15"
+    timed += " --timer-property=AccuracySec=1"
+    lasting, agent = f"{timed} {LASTING}", "/usr/bin/python3 -I /run/nearmetal/prove.pyz abandoned"
+    host.moods[f"{lasting} {agent}"] = "Unknown assignment: IgnoreOnIsolate=yes"
+    host.moods[f"{timed} {agent}"] = "no"
     failed = steps("begin")
     assert "no timer could be armed, so nothing was changed" in failed["msg"]
     assert files(host) == before
+    del host.moods[f"{timed} {agent}"]
+    assert steps("begin")["answer"]["tested"], "an old systemd knows no soft reboot, which the timer would outlast"
 
 
 def test_what_only_a_reboot_untunes_is_said_and_stays_known(big: FakeKernel, call: Call) -> None:

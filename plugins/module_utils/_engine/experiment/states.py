@@ -238,7 +238,7 @@ def fire(host: WritableHost) -> Optional[Experiment]:
 
 
 def fire_without_timer(host: WritableHost) -> Optional[Experiment]:
-    """What the unit runs: take back an experiment whose timer is gone, as after a soft reboot. What was taken back."""
+    """What the unit runs: take back an experiment whose timer somebody stopped. What was taken back."""
     found = running(host)
     if found is None or not found.abandon_after or timer.waits(host):
         return None

@@ -18,6 +18,9 @@ NAME = "nearmetal-prove"
 AGENT = "/run/nearmetal/prove.pyz"
 TIMER = f"{NAME}.timer"
 RETRY = 15  # seconds between two tries to take it back
+# A soft reboot, which keeps the kernel and /run, ends all units but those that nothing stops for it
+# (systemd-soft-reboot.service(8)). An old systemd takes neither property, and knows no soft reboot.
+_LASTING = ("--timer-property=DefaultDependencies=no", "--timer-property=IgnoreOnIsolate=yes")
 
 
 def arm(host: WritableHost, experiment: Experiment) -> None:
@@ -42,7 +45,7 @@ def wind_up(host: WritableHost, experiment: Experiment) -> None:
         return
     try:
         host.command(("systemctl", "restart", TIMER))
-    except NearmetalError:  # somebody stopped it, or all timers with a soft reboot
+    except NearmetalError:  # somebody stopped it
         _start(host, experiment)
 
 
@@ -60,7 +63,11 @@ def _start(host: WritableHost, experiment: Experiment) -> None:
         host.command(("systemctl", "stop", TIMER))
     when = (f"--on-active={experiment.abandon_after}", f"--timer-property=OnUnitInactiveSec={RETRY}")
     command = ("systemd-run", "--quiet", "--collect", f"--unit={NAME}", *when, "--timer-property=AccuracySec=1")
-    host.command((*command, experiment.python, "-I", AGENT, "abandoned"))
+    agent = (experiment.python, "-I", AGENT, "abandoned")
+    try:
+        host.command((*command, *_LASTING, *agent))
+    except NearmetalError:
+        host.command((*command, *agent))
 
 
 def disarm(host: WritableHost) -> None:
