@@ -10,6 +10,8 @@ for knob in /sys/devices/system/clocksource/clocksource0/current_clocksource /sy
     /sys/kernel/mm/transparent_hugepage/defrag /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages \
     /proc/sys/kernel/numa_balancing /proc/sys/vm/zone_reclaim_mode /proc/sys/net/core/somaxconn \
     /proc/sys/net/ipv4/tcp_keepalive_time /proc/sys/net/ipv4/tcp_slow_start_after_idle \
+    /proc/sys/net/ipv4/tcp_max_syn_backlog /proc/sys/net/ipv4/ip_local_port_range /proc/sys/net/core/busy_poll \
+    /proc/sys/net/core/busy_read /proc/sys/net/core/rps_sock_flow_entries \
     /sys/class/net/e*/queues/rx-0/rps_cpus /sys/class/net/e*/queues/rx-0/rps_flow_cnt \
     /sys/block/*vd*/queue/scheduler /sys/block/*vd*/queue/read_ahead_kb; do
     if [ -e "$knob" ]; then echo "$knob $(cat "$knob")"; else echo "$knob is absent"; fi

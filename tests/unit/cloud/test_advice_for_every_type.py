@@ -87,6 +87,10 @@ def harm(shape: Shape, facts: Facts, actions: Sequence[Action], findings: Sequen
                 yield "polls on a host of two CPUs"
         if action.what == "boot.arguments" and action.where == "idle":
             yield "polls instead of idling"
+        if action.what == "power.idle_disabled":
+            assert isinstance(action.after, dict)
+            if all(disabled for state, disabled in action.after.items() if state != "state0"):
+                yield "leaves CPUs nothing but to poll"
         if action.what in ("smt.control", "smt.offline") and shape.burstable:
             yield "takes CPUs from a burstable type"
         if action.what == "network.affinity" and shape.burstable:
