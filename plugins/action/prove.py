@@ -42,7 +42,6 @@ _MODULE = "nearmetal.ec2.prove"
 _LONGEST_SENTENCE = 1000  # characters of what a host says of a setting
 _LONGEST_SWITCH = 1e6  # seconds: what takes longer was never waited for
 _DIGEST = re.compile("[0-9a-f]{64}")
-_UNSAFE_IN_A_NAME = re.compile(r"[^A-Za-z0-9_.-]")
 
 
 class Begun(NamedTuple):
@@ -277,7 +276,7 @@ class _Run(loop.Hands):
                 os.close(stream)
 
     def _new_path(self) -> str:
-        name = _UNSAFE_IN_A_NAME.sub("_", self._host)[:100]
+        name = record_log.file_name(self._host)
         when = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
         return os.path.join(report_directory(), "prove", f"{name}-{when}-{self._settings.seed}.jsonl")
 

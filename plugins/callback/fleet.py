@@ -45,7 +45,7 @@ from ansible.utils.color import stringc
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils import _plays as plays
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import several
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import allowances, terminal
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import allowances, proven, terminal
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.clean import NAME, text
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.collect import Collector, follows_contract
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.progress import Progress
@@ -247,7 +247,8 @@ class CallbackModule(DefaultCallback):
         earlier = self._gate.earlier()
         blind_spots = [self._gate.complaint] if self._gate.complaint else []
         directory = str(self.get_option("report_directory"))
-        report = self._collector.report(run, blind_spots, self._gate.statuses, earlier, plays.near(directory))
+        proofs = proven.last(directory, self._collector.names())
+        report = self._collector.report(run, blind_spots, self._gate.statuses, earlier, plays.near(directory), proofs)
         color = None
         # Before anything is printed: the reader of the terminal may have left (`| head`).
         try:

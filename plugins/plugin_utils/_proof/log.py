@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from typing import Optional
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove import lines
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Entry, Record, Start, with_entry
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import plain
+
+_UNSAFE_IN_A_NAME = re.compile(r"[^A-Za-z0-9_.-]")
 
 
 class Log:
@@ -31,6 +34,11 @@ class Log:
             raise NearmetalError(f"the host's answer can't be recorded: {plain(str(error))}") from None
         _write(self.path, line, os.O_APPEND)
         self.record = with_entry(self.record, checked)
+
+
+def file_name(host: str) -> str:
+    """The host's part in the name of a record."""
+    return _UNSAFE_IN_A_NAME.sub("_", host)[:100]
 
 
 def prepare(path: str) -> None:

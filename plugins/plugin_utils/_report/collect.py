@@ -8,11 +8,11 @@ PRIVATE to the collection.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Container, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import STATUSES
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import allowances, drift, model, queues
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import allowances, drift, model, proven, queues
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.clean import NAME, Budget, text
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import (
     Gate,
@@ -158,6 +158,10 @@ class Collector:
         """How many hosts are in this state."""
         return sum(host.state == state for host in self._hosts.values())
 
+    def names(self) -> List[str]:
+        """The hosts that are expected or reported."""
+        return list(self._hosts)
+
     def report(
         self,
         run: Run,
@@ -165,11 +169,13 @@ class Collector:
         fail_on: Iterable[str] = (),
         earlier: Optional[Tuple[str, Tuple[HostReport, ...]]] = None,
         directory: str = "",
+        proofs: Optional[Mapping[str, proven.Proof]] = None,
     ) -> Report:
         """The report as of now, hosts by name; `earlier` is what document.load gives."""
         since, before = earlier or ("", ())
         samples = {host.name: host.allowances for host in before}
-        hosts = tuple(self._frozen(name, samples.get(name, ())) for name in sorted(self._hosts))
+        known = proofs or {}
+        hosts = tuple(self._frozen(name, samples.get(name, ()), known.get(name)) for name in sorted(self._hosts))
         return Report(
             run=run,
             hosts=hosts,
@@ -182,7 +188,7 @@ class Collector:
     def _host(self, name: str) -> _Host:
         return self._hosts.setdefault(str(name), _Host())
 
-    def _frozen(self, name: str, samples: Tuple[Mapping[str, Any], ...]) -> HostReport:
+    def _frozen(self, name: str, samples: Tuple[Mapping[str, Any], ...], proof: Optional[proven.Proof]) -> HostReport:
         host = self._hosts[name]
         samples = (*allowances.of_interfaces(samples, host.allowances), *host.allowances)[-SAMPLES:]
         return HostReport(
@@ -197,10 +203,11 @@ class Collector:
             reboot_reasons=tuple(dict.fromkeys(host.reboot_reasons)),
             errors=dict(host.errors),
             actions=tuple(host.actions),
-            findings=(*host.findings, *_limits(samples)),
+            findings=(*proven.beside(host.findings, proof), *_limits(samples)),
             allowances=samples,
             queue_map=host.queue_map,
             notes=tuple(host.notes),
+            proven=asdict(proof) if proof else None,
         )
 
 

@@ -63,6 +63,7 @@ class HostReport:
     allowances: Tuple[Mapping[str, Any], ...] = ()  # samples: see allowances.py
     queue_map: Tuple[Mapping[str, Any], ...] = ()  # NICs: see queues.py
     notes: Tuple[str, ...] = ()  # what was cut or not understood
+    proven: Optional[Mapping[str, Any]] = None  # the last verdict of prove: see proven.py
 
     @property
     def family(self) -> str:

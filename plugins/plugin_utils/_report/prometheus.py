@@ -74,6 +74,37 @@ def _metrics(report: Report) -> Iterator[Tuple[str, str, Iterator[Sample]]]:
             for found in verdicts
         ),
     )
+    yield from _proven(report)
+
+
+def _proven(report: Report) -> Iterator[Tuple[str, str, Iterator[Sample]]]:
+    """The last verdict of prove; an interval that is open on one side has no line for it."""
+    proofs = [(host.name, host.proven) for host in report.hosts if host.proven]
+    yield (
+        "nearmetal_prove_timestamp_seconds",
+        "When the last run of prove ended.",
+        (((("host", name),), proof["ended"]) for name, proof in proofs),
+    )
+    yield (
+        "nearmetal_prove_verdict",
+        "1 for the verdict of the last run of prove.",
+        (((("host", name), ("verdict", proof["verdict"])), 1) for name, proof in proofs),
+    )
+    for field, words in (
+        ("change", "Change in percent of the figure that decided in the last run of prove."),
+        ("low", "Lower end of its interval."),
+        ("high", "Upper end of its interval."),
+        ("evidence", "Evidence for an effect, to 1; 20 decides."),
+    ):
+        yield (
+            f"nearmetal_prove_{field}{'' if field == 'evidence' else '_percent'}",
+            words,
+            (
+                ((("host", name), ("metric", proof["metric"])), proof[field])
+                for name, proof in proofs
+                if proof[field] is not None
+            ),
+        )
 
 
 def _findings(report: Report) -> Iterator[Sample]:

@@ -1,0 +1,125 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The last verdict of prove in a report: beside its settings, as data, and as lines for Prometheus."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Dict, Optional
+
+import jsonschema
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import verdict
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import document as proof_document
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import words
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import document, html, markdown, prometheus, proven
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.collect import Collector
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import Report
+
+from tests.support import reports
+from tests.support.fleet import SLOW_CLOCK, Fleet, finding, result_with
+from tests.support.judged import well
+from tests.support.proofs import noisy, run, start
+
+SAID = "proven on 21 Sep 2026: get +"
+
+
+def wrote(folder: Path, effect: float, when: str, host: str = "db-1", **changed: Any) -> Path:
+    """The report of a run of prove."""
+    (folder / "prove").mkdir(exist_ok=True)
+    record = run(noisy(effect, 0.02, name="get"), record=start(host=host))
+    found, ending = verdict(record), words.Ending(True, ["clocksource.source", "numa.balancing"])
+    content = {**proof_document.content(record, found, ending), **changed}
+    path = folder / f"prove/{host}-{when}-1.json"
+    path.write_text(json.dumps(content), "utf-8")
+    return path
+
+
+def report_of(folder: Path) -> Report:
+    collected = Collector()
+    told = result_with(SLOW_CLOCK, finding("numa", "ok", "balancing"), finding("hugepages", "ok", "thp", gain="AWS"))
+    for name in ("db-1", "db-2"):
+        collected.add(name, told)
+    return collected.report(reports.RUN, proofs=proven.last(str(folder), collected.names()))
+
+
+def test_the_last_verdict_is_beside_each_setting_that_took_part(tmp_path: Path) -> None:
+    wrote(tmp_path, -0.08, "20260920T100000Z")
+    wrote(tmp_path, 0.08, "20260921T100000Z")
+    report = report_of(tmp_path)
+    gains = {(host.name, found.concern): found.gain for host in report.hosts for found in host.findings}
+    assert gains["db-1", "clocksource"].startswith(SAID)
+    assert gains["db-1", "clocksource"].endswith("), with 1 other setting, under its load")
+    assert gains["db-1", "numa"] == gains["db-1", "clocksource"]
+    assert gains["db-1", "hugepages"] == "AWS"
+    assert gains["db-2", "clocksource"] == SLOW_CLOCK["gain"]
+    assert SAID in html.render(report)
+    assert SAID in markdown.render(report).replace("\\", "")
+
+
+def test_it_is_data_too(tmp_path: Path) -> None:
+    wrote(tmp_path, 0.08, "20260921T100000Z")
+    report = report_of(tmp_path)
+    hosts: Dict[str, Optional[Dict[str, Any]]] = {
+        host["name"]: host["proven"] for host in json.loads(document.dump(report))["hosts"]
+    }
+    assert hosts["db-2"] is None
+    proof = hosts["db-1"]
+    assert proof is not None
+    assert (proof["verdict"], proof["kept"], proof["metric"]) == ("better", True, "get")
+    assert proof["low"] < proof["change"] < proof["high"]
+    lines = prometheus.render(report).splitlines()
+    assert 'nearmetal_prove_verdict{host="db-1",verdict="better"} 1' in lines
+    (change,) = [line for line in lines if line.startswith("nearmetal_prove_change_percent{")]
+    assert change == f'nearmetal_prove_change_percent{{host="db-1",metric="get"}} {proof["change"]}'
+    assert not any("db-2" in line for line in lines if "prove" in line)
+    schema = json.loads((Path(document.__file__).parent / "report.schema.json").read_text("utf-8"))
+    jsonschema.validate(json.loads(document.dump(report)), schema)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"host": "db-2"},
+        {"version": 2},
+        {"schema": "other"},
+        {"verdict": 5},
+        {"verdict": {"verdict": "great"}},
+        {"ended": "now"},
+        {"ended": 1e300},
+        {"load": None},
+        {"tested": 7},
+    ],
+)
+def test_a_report_that_is_none_says_nothing(changed: Dict[str, Any], tmp_path: Path) -> None:
+    wrote(tmp_path, 0.08, "20260921T100000Z", **changed)
+    assert proven.last(str(tmp_path), ["db-1"]) == {}
+
+
+def test_a_damaged_report_leaves_the_one_before(tmp_path: Path) -> None:
+    wrote(tmp_path, -0.08, "20260920T100000Z")
+    wrote(tmp_path, 0.08, "20260921T100000Z").write_text("{", "utf-8")
+    assert proven.last(str(tmp_path), ["db-1", "db-2"])["db-1"].says().startswith("prove found worse on ")
+    assert proven.last(str(tmp_path / "nowhere"), ["db-1"]) == {}
+
+
+def test_a_run_without_pairs_has_no_figure(tmp_path: Path) -> None:
+    record = start(host="db-1")
+    found = verdict(record)._replace(verdict="not_quiet")
+    (tmp_path / "prove").mkdir()
+    content = proof_document.content(record, found, words.Ending(False, ["clocksource.source"]))
+    (tmp_path / "prove/db-1-20260921T100000Z-1.json").write_text(json.dumps(content))
+    proof = proven.last(str(tmp_path), ["db-1"])["db-1"]
+    assert proof.says() == "prove found not quiet on 21 Sep 2026"
+    assert "change_percent" not in prometheus.render(report_of(tmp_path))
+
+
+def test_an_audit_says_it(fleet: Fleet) -> None:
+    fleet.inventory({"db-1": {"module_result": result_with(SLOW_CLOCK)}})
+    fleet.reports.mkdir()
+    wrote(fleet.reports, 0.08, "20260921T100000Z")
+    run = fleet.run()
+    assert SAID in well(run)
+    assert fleet.report()["hosts"][0]["proven"]["verdict"] == "better"
