@@ -17,8 +17,8 @@ from typing import Any, Iterator, List, Mapping, NamedTuple, NoReturn, Optional
 from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import callback_loader
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.tuning import WANTED
 from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.proving import OPTIONS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.tuning import WANTED
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import load
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import load_sample

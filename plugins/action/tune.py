@@ -8,18 +8,37 @@ from __future__ import annotations
 from typing import Any
 
 from ansible.plugins.action.normal import ActionModule as NormalAction
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host import bundle
+from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
 
 _CONFIRM = "nearmetal.ec2.confirm"
+_BY_AGENT = "nearmetal.ec2.tune_by_agent"
+# Once per run of Ansible, which loads this before it starts a worker for each host.
+_MARK = bundle.mark(VERSION)
 
 
 class ActionModule(NormalAction):
-    """Runs the module as any other, and confirms a network change over a new connection."""
+    """Runs the host's agent, or else the module as any other, and confirms a network change over a new connection."""
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """The module's result."""
-        result: dict[str, Any] = super().run(tmp, task_vars)
+        result = self._by_agent(task_vars) or super().run(tmp, task_vars)
         if "confirm_within" in result and not self._task.check_mode:
             result.update(self._confirmed(task_vars))
+        return result
+
+    def _by_agent(self, task_vars: dict[str, Any] | None) -> dict[str, Any]:
+        """The result of the agent that the host has; empty when it can't answer, and has done nothing."""
+        if self._task.async_val:
+            return {}  # the module itself goes on after the connection
+        arguments = dict(self._task.args)
+        asked = {"mark": _MARK.decode(), "wanted": arguments}
+        result: dict[str, Any] = self._execute_module(module_name=_BY_AGENT, module_args=asked, task_vars=task_vars)
+        if result.get("answered") is False:
+            return {}
+        if "invocation" in result:
+            result["invocation"] = {"module_args": arguments}
+        self._remove_tmp_path(self._connection._shell.tmpdir)
         return result
 
     def _confirmed(self, task_vars: dict[str, Any] | None) -> dict[str, Any]:

@@ -242,40 +242,16 @@ platform:
 # End of the generated part
 """
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.tuning import OPTIONS, tune
 from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import HostModule
-from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.module import run_and_exit
-from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.tuning import WANTED, asked
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Conditions
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import BakeSession, Origin, Session
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.module import leave
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import Spec
-
-_OPTIONS: Spec = {
-    **WANTED,
-    "on_failure": {"type": "str", "choices": ["keep", "rollback"], "default": "keep"},
-    "bake": {"type": "bool", "default": False},
-    "confirm_within": {"type": "int", "default": 0},
-}
 
 
 def main(host: WritableHost | None = None) -> None:
     """Plan and do the concerns on `host`, by default this machine."""
-    module = HostModule("tune", _OPTIONS)
-    params = module.options
-    host = host or WritableHost()
-    try:
-        chosen, ask = asked(host, params)
-    except NearmetalError as error:
-        module.fail_json(msg=str(error), workload=params.get("workload"))
-    conditions = Conditions(
-        origin=Origin(chosen.run),
-        kind=BakeSession if params["bake"] else Session,
-        strict=params["strict"],
-        roll_back_all=params["on_failure"] == "rollback",
-        confirm_within=params["confirm_within"],
-    )
-    run_and_exit(module, host, ask, conditions, named={"workload": chosen.names})
+    module = HostModule("tune", OPTIONS)
+    leave(module, tune(host or WritableHost(), module.options, module.check_mode))
 
 
 if __name__ == "__main__":

@@ -53,7 +53,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._host import bundle
 from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
 folder = sys.argv[1]
 open(folder + "/nearmetal.pyz", "wb").write(bundle.build(VERSION))
-open(folder + "/" + bundle.cache_name(), "wb").write(bundle.compiled(VERSION))
+open(folder + f"/nearmetal.{sys.implementation.cache_tag}.zip", "wb").write(bundle.compiled(VERSION))
 """
 
 

@@ -24,6 +24,11 @@ while [ "$1" != "" ]; do
 done
 NEARMETAL_BECAME=root exec "$@"
 """
+# Isolated as the agent is run, Python would find the machine that runs the test.
+_PYTHON = """#!/bin/sh
+[ "$1" != -I ] || shift
+{given} exec {python} "$@"
+"""
 
 
 def simulate(folder: Path, kind: str, user: str = "") -> Dict[str, Any]:
@@ -33,13 +38,14 @@ def simulate(folder: Path, kind: str, user: str = "") -> Dict[str, Any]:
     COMPILED.mkdir(parents=True, exist_ok=True)
     variables: Dict[str, Any] = {
         "NEARMETAL_SIMULATED": root,
+        "NEARMETAL_PYTHON": folder / "python",
         "PAYLOADS_COMPILED": COMPILED,
         "PYTHONPATH": f"{ROOT / 'tests/support/stand_in'}:{ON_START}:{ROOT}",
     }
     if user:
         variables["NEARMETAL_USER"] = user
     given = " ".join(f"{name}={shlex.quote(str(value))}" for name, value in variables.items())
-    _script(folder / "python", f'#!/bin/sh\n{given} exec {shlex.quote(sys.executable)} "$@"\n')
+    _script(folder / "python", _PYTHON.format(given=given, python=shlex.quote(sys.executable)))
     _script(folder / "sudo", _SUDO)
     return {
         "ansible_connection": "local",

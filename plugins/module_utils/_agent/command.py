@@ -12,13 +12,14 @@ import io
 import sys
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import watch
-from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.say import complain
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.say import complain, say
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 
 # sysexits.h has no better: a command that changed nothing because it could not.
 FAILED = 1
 LOOK = ["reapply", "--if-changed"]  # what the timer runs
+TUNE = "tune"  # what the task `tune` runs, with its options on standard input
 
 
 def main(arguments: list[str], host: WritableHost | None = None) -> int:
@@ -31,6 +32,8 @@ def main(arguments: list[str], host: WritableHost | None = None) -> int:
     try:
         if arguments == LOOK and host.is_root():
             return watch.reapply(host, if_changed=True)
+        if arguments == [TUNE]:
+            return _tune(host)
         # Only now, so that the timer's look costs no more than it must.
         from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.options import parser
 
@@ -63,6 +66,31 @@ def main(arguments: list[str], host: WritableHost | None = None) -> int:
     except NearmetalError as error:
         complain(f"nearmetal: {error}")
         return FAILED
+
+
+def _tune(host: WritableHost) -> int:
+    """Answer the module that runs the installed agent in its own stead."""
+    import json
+
+    from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import tuning
+    from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import unit
+    from ansible_collections.nearmetal.ec2.plugins.module_utils._host import bundle, installed
+    from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import validate
+    from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
+    from ansible_collections.nearmetal.ec2.plugins.module_utils._words import sentence
+
+    asked = json.load(sys.stdin)
+    try:
+        options = validate(TUNE, tuning.OPTIONS, asked["options"])
+    except NearmetalError:
+        return installed.UNSUITED
+    if unit.identity(host) != bundle.identity(VERSION):
+        return installed.UNSUITED
+    result = tuning.tune(host, options, asked["check"])
+    if result.get("failed"):
+        result["msg"] = sentence(result["msg"])
+    say(json.dumps(result))
+    return 0
 
 
 # Where no agent is installed, only the collection: python3 -m …module_utils._agent.command plan --from FILE

@@ -1,10 +1,4 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The edge to Ansible. A module imports it first, and by it all the rest from where that costs least."""
-
-from __future__ import annotations
-
-from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible import installed
-
-installed.prefer()
+"""The edge to Ansible."""

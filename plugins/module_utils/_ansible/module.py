@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, List, Mapping, Optional
+from typing import TYPE_CHECKING, Any, List, Mapping, NoReturn, Optional
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.answer import answer
 from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import HostModule
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.defaults import wanted_or_base
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Request, Restore
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import contract, described
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import PLAIN, Ask, Conditions, run
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import contract
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import PLAIN, Ask, Conditions
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Known, Origin, Outcome
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import observe
@@ -70,15 +71,13 @@ def run_and_exit(
     ask: Ask,
     conditions: Conditions = PLAIN,
     named: Mapping[str, Any] = MappingProxyType({}),
-) -> None:
-    """Run what is asked and leave through exit_json, or fail_json with one sentence; `named` is returned as it is."""
-    try:
-        done = run(host, ask, module.check_mode, conditions)
-    except NearmetalError as error:
-        module.fail_json(msg=str(error), **named)
-    result = {**described(done.facts, done.outcomes), **named}
-    if done.confirm_within:
-        result["confirm_within"] = done.confirm_within
-    if result["errors"]:
+) -> NoReturn:
+    """Run what is asked and leave with its result; `named` is returned as it is."""
+    leave(module, answer(host, ask, module.check_mode, conditions, named))
+
+
+def leave(module: HostModule, result: Mapping[str, Any]) -> NoReturn:
+    """End with this result, by fail_json when it is `failed`."""
+    if result.get("failed"):
         module.fail_json(**result)
     module.exit_json(**result)

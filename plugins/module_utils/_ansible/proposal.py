@@ -9,7 +9,7 @@ import hashlib
 import json
 from typing import Any, Dict, Mapping, Sequence
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.tuning import WANTED, asked
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.tuning import WANTED, asked
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import running, second_clock, states
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import described

@@ -16,7 +16,7 @@ import re
 import sys
 import zipimport
 from functools import lru_cache
-from typing import Dict, Iterator, List, Optional, Set, Tuple
+from typing import Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 
@@ -35,6 +35,7 @@ from {".".join(UTILS + _COMMAND)} import main
 sys.exit(main(sys.argv[1:]))
 """
 _IMPORT = re.compile(r"from " + re.escape(".".join(UTILS)) + r"(\.[\w.]+)? import (\([^)]*\)|[^\n(]+)", re.ASCII)
+_MARK = re.compile(rb"(#![^\n]*\n)?# nearmetal\.ec2 agent ([ -~]*)\n")  # compiled code begins with it
 _TIME = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip file can say
 
 
@@ -42,8 +43,8 @@ _TIME = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip file can say
 def identity(version: str) -> str:
     """Version and digest of the agent that `build` would make; the agent itself is what it is."""
     own = _own()
-    if own is not None:
-        return own.split(b"\n")[1].decode("ascii").partition("agent ")[2]
+    if own:
+        return own.identity
     import hashlib  # with zipfile a sixth of what a plan imports, and the agent itself needs neither
 
     digest = hashlib.sha256()
@@ -56,8 +57,11 @@ def identity(version: str) -> str:
 def build(version: str) -> bytes:
     """The zip application, with its identity in its second line."""
     own = _own()
-    if own is not None:
-        return own
+    if own and own.is_compiled:
+        raise NearmetalError("the agent was removed while it ran: run again")
+    if own:
+        with open(own.path, "rb") as stream:
+            return stream.read()
     return _archive(b"#!/usr/bin/python3 -I\n" + mark(version), _sources(), packed=True)
 
 
@@ -79,11 +83,6 @@ def compiled(version: str) -> bytes:
         code = compile(data, name, "exec", dont_inherit=True, optimize=2)
         files[f"{name}c"] = head + marshal.dumps(code)
     return _archive(mark(version), files, packed=False)  # Python reads each module twice, and would unpack it twice
-
-
-def cache_name() -> str:
-    """The cache's file, beside the agent."""
-    return f"nearmetal.{sys.implementation.cache_tag}.zip"
 
 
 def _archive(head: bytes, files: Dict[str, bytes], packed: bool) -> bytes:
@@ -156,11 +155,20 @@ def _read(parts: Tuple[str, ...]) -> Optional[bytes]:
         return None
 
 
-def _own() -> Optional[bytes]:
-    """The agent that this process runs; None when it is no agent."""
+class _Own(NamedTuple):
+    """The agent that this process runs."""
+
+    path: str
+    identity: str
+    is_compiled: bool  # it has no sources then
+
+
+def _own() -> Optional[_Own]:
+    """None when this process runs no agent."""
     loader = getattr(sys.modules.get("__main__"), "__loader__", None)
     if not isinstance(loader, zipimport.zipimporter):
         return None
     with open(loader.archive, "rb") as stream:
-        data = stream.read()
-    return data if data.split(b"\n", 2)[1:2] and b"# nearmetal.ec2 agent " in data[:256] else None
+        head = stream.read(256)
+    found = _MARK.match(head)
+    return _Own(loader.archive, found[2].decode("ascii"), found[1] is None) if found else None

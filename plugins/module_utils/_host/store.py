@@ -3,23 +3,20 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Where nearmetal keeps its files on a host, opened so that nobody can redirect it. PRIVATE to the collection.
 
-Every component of a path is opened by directory descriptor with O_NOFOLLOW and
-must belong to root (or to the user of a test root) and be closed to others'
-writing; a file is replaced by fsync + rename of a temporary file beside it.
+A file is replaced by fsync + rename of a temporary file beside it.
 """
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
-import stat
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from io import FileIO
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host import walk
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 
 DATA = "/var/lib/nearmetal"
@@ -33,104 +30,21 @@ MAX_BYTES = 1024 * 1024
 _LABEL = "security.selinux"
 
 
-def explain(path: str, error: OSError) -> NearmetalError:
-    """What the operator reads instead of an OSError."""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return NearmetalError(f"{path}: no space left on its file system; free some and run again")
-    if error.errno == errno.EROFS:
-        return NearmetalError(
-            f"{path}: its file system is read-only, so this host can't keep a way back; run elsewhere"
-        )
-    if error.errno == errno.EISDIR:
-        return NearmetalError(f"{path} is a directory, so it isn't ours: move it away and run again")
-    if error.errno in (errno.EACCES, errno.EPERM):
-        return NearmetalError(f"{path}: permission denied; nearmetal needs root (become: true)")
-    return NearmetalError(f"{path}: {os.strerror(error.errno or 0)}")
-
-
-def is_closed(descriptor: int) -> bool:
-    """Whether it belongs to root (or to the user of a test root), and nobody else may write to it."""
-    state = os.fstat(descriptor)
-    return state.st_uid in (0, os.geteuid()) and not state.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-
-
-def _enter(parent: int, name: str, path: str, create: int | None) -> int:
-    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-    try:
-        if create is not None:
-            with suppress(FileExistsError):
-                os.mkdir(name, create, dir_fd=parent)
-        descriptor = os.open(name, flags, dir_fd=parent)
-    except OSError as error:
-        if error.errno in (errno.ELOOP, errno.ENOTDIR):
-            raise NearmetalError(
-                f"{path} is a symbolic link or no directory: nearmetal doesn't follow it; remove it and run again"
-            ) from None
-        raise
-    if not is_closed(descriptor):
-        os.close(descriptor)
-        raise NearmetalError(f"{path} can be written by others than root: chown root and chmod go-w it, then run again")
-    return descriptor
-
-
-@contextmanager
-def directory(host: WritableHost, path: str, create: int | None = None) -> Iterator[int]:
-    """A descriptor of the directory `path`; `create` is the mode for components that are missing.
-
-    Raises FileNotFoundError when it is absent and not to be created, else NearmetalError.
-    """
-    descriptor = os.open(host.real("/"), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        walked = ""
-        for name in path.strip("/").split("/"):
-            walked += "/" + name
-            try:
-                inner = _enter(descriptor, name, walked, create)
-            except FileNotFoundError:
-                raise
-            except OSError as error:
-                raise explain(walked, error) from None
-            os.close(descriptor)
-            descriptor = inner
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-def open_file(host: WritableHost, path: str) -> int | None:
-    """A descriptor of a regular file of ours; None when it doesn't exist."""
-    folder, name = os.path.split(path)
-    try:
-        with directory(host, folder) as parent:
-            descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=parent)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        if error.errno == errno.ELOOP:
-            raise NearmetalError(
-                f"{path} is a symbolic link, which nearmetal doesn't follow: put the file there or move the link away,"
-                " and run again"
-            ) from None
-        raise explain(path, error) from None
-    mode = os.fstat(descriptor).st_mode
-    if stat.S_ISREG(mode):
-        return descriptor
-    os.close(descriptor)
-    if stat.S_ISDIR(mode):
-        raise explain(path, IsADirectoryError(errno.EISDIR, ""))
-    raise NearmetalError(f"{path} is no regular file: remove it and run again")
+def directory(host: WritableHost, path: str, create: int | None = None) -> AbstractContextManager[int]:
+    """A descriptor of the directory `path` on `host`, as of `walk`."""
+    return walk.directory(host.real("/"), path, create)
 
 
 def read_file(host: WritableHost, path: str) -> bytes | None:
     """The bytes of a file of ours; None when it doesn't exist."""
-    descriptor = open_file(host, path)
+    descriptor = walk.open_file(host.real("/"), path)
     if descriptor is None:
         return None
     try:
         with os.fdopen(descriptor, "rb") as stream:
             data = stream.read(MAX_BYTES + 1)
     except OSError as error:
-        raise explain(path, error) from None
+        raise walk.explain(path, error) from None
     if len(data) > MAX_BYTES:
         raise NearmetalError(f"{path} is larger than {MAX_BYTES} bytes, so it isn't ours: move it away and run again")
     return data
@@ -163,7 +77,7 @@ def replace_file(host: WritableHost, path: str, data: bytes, mode: int, folder_m
                 _unlink(parent, new)
                 raise
     except OSError as error:
-        raise explain(path, error) from None
+        raise walk.explain(path, error) from None
 
 
 def _label(parent: int, name: str, new: int) -> None:
@@ -190,7 +104,7 @@ def remove_file(host: WritableHost, path: str) -> None:
     except FileNotFoundError:
         return
     except OSError as error:
-        raise explain(path, error) from None
+        raise walk.explain(path, error) from None
 
 
 def remove_temporary(host: WritableHost) -> None:
@@ -238,7 +152,7 @@ def lock(host: WritableHost, patience: float = 0, holder: str = "") -> Iterator[
             flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
             descriptor = os.open(name, flags, 0o600, dir_fd=parent)
     except OSError as error:
-        raise explain(LOCK, error) from None
+        raise walk.explain(LOCK, error) from None
     with os.fdopen(descriptor, "r+b", buffering=0) as stream:
         started = time.monotonic()
         while not _locked(stream):
@@ -255,7 +169,7 @@ def lock(host: WritableHost, patience: float = 0, holder: str = "") -> Iterator[
             stream.truncate(0)
             stream.write(f"{os.getpid()} {holder}".encode())
         except OSError as error:
-            raise explain(LOCK, error) from None
+            raise walk.explain(LOCK, error) from None
         yield
 
 

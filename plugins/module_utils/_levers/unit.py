@@ -19,7 +19,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.unit import (
     enabled,
     identity,
 )
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host import bundle, store
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host import bundle, installed, store, walk
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import demand_no_place, impossible
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import OnDisk
@@ -55,7 +55,7 @@ class Agent(OnDisk):
         if bundle.identity(version) != value or len(data) > MAX_BYTES:
             raise NearmetalError(f"the agent {value} can't be made of these sources")
         store.replace_file(host, AGENT, data, mode=0o644, folder_mode=0o755)
-        cache = f"{folder}/{bundle.cache_name()}"
+        cache = f"{folder}/{installed.cache_name()}"
         store.replace_file(host, cache, bundle.compiled(version), mode=0o644, folder_mode=0o755)
 
     def obstacle(self, host: WritableHost, where: str) -> str:
@@ -64,7 +64,7 @@ class Agent(OnDisk):
         return read_only(host, AGENT)
 
     def temporary(self, host: WritableHost, where: str) -> Iterable[str]:
-        return (store.beside(AGENT), store.beside(f"{os.path.dirname(AGENT)}/{bundle.cache_name()}"))
+        return (store.beside(AGENT), store.beside(f"{os.path.dirname(AGENT)}/{installed.cache_name()}"))
 
     def remembered(self, value: Value) -> Value:
         # Whichever version it is, it is ours and goes with the last concern that needs it.
@@ -113,7 +113,7 @@ def link(host: WritableHost, path: str) -> None:
             os.symlink(f"{os.path.dirname(folder)}/{name}", name, dir_fd=parent)
             os.fsync(parent)
     except OSError as error:
-        raise store.explain(path, error) from None
+        raise walk.explain(path, error) from None
 
 
 LEVERS = (

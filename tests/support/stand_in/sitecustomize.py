@@ -42,6 +42,8 @@ class _Patched(Loader):
         self._own.exec_module(module)
         if self._name.endswith("._facts.host"):
             vars(module)["Host"].__init__.__defaults__ = (ROOT,)
+        elif self._name.endswith("._host.installed"):
+            vars(module)["opened"].__defaults__ = (ROOT,)
         else:
             vars(module)["WritableHost"].__new__ = _fake
         if self._name == PREVIOUS_HOST:
@@ -50,7 +52,7 @@ class _Patched(Loader):
 
 
 class _Finder(MetaPathFinder):
-    _names = (f"{UTILS}._facts.host", f"{UTILS}._host.host", PREVIOUS_HOST)
+    _names = (f"{UTILS}._facts.host", f"{UTILS}._host.host", f"{UTILS}._host.installed", PREVIOUS_HOST)
     _busy = False
 
     def find_spec(self, name: str, path: Optional[Sequence[str]], target: Any = None) -> Optional[ModuleSpec]:
@@ -93,4 +95,5 @@ def _fake(kind: Any, *arguments: Any) -> Any:
 
 
 compiled_once.install()
+sys.executable = os.environ["NEARMETAL_PYTHON"]  # an agent that a module runs finds the same host
 sys.meta_path.insert(0, _Finder())

@@ -16,7 +16,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests imp
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import contract
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Conditions, run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Origin
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host import bundle
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host import installed
 from ansible_collections.nearmetal.ec2.plugins.modules import clocksource, network_irq, numa, restore, tune
 
 from tests.support.fake_kernel import CLOCK, FakeKernel
@@ -30,7 +30,7 @@ AGENT = "usr/local/lib/nearmetal/nearmetal.pyz"
 SERVICE = "etc/systemd/system/nearmetal.service"
 UNIT = {
     AGENT,
-    f"usr/local/lib/nearmetal/{bundle.cache_name()}",
+    f"usr/local/lib/nearmetal/{installed.cache_name()}",
     SERVICE,
     "etc/systemd/system/nearmetal.timer",
     "etc/systemd/system/timers.target.wants/nearmetal.timer",

@@ -12,7 +12,7 @@ from typing import Any, Dict, Set
 
 import pytest
 import yaml
-from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.tuning import WANTED
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.tuning import WANTED
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import validate
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import metrics_of

@@ -1,15 +1,18 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What `tune` is asked for, by its own options: `prove` compares the same. PRIVATE to the collection."""
+"""A run of `tune`, by its options; `prove` compares what some of them ask for. PRIVATE to the collection."""
 
 from __future__ import annotations
 
 from typing import Any, Dict, Mapping, NamedTuple
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.answer import answer
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.choice import Chosen, choose
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import tune_requests
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Ask
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Ask, Conditions
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import BakeSession, Origin, Session
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import COMMON, Spec
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.waivers import OPTIONS as WAIVERS
@@ -25,6 +28,12 @@ WANTED: Spec = {
     "prune": {"type": "bool", "default": False},
     "strict": {"type": "bool", "default": False},
     **COMMON,
+}
+OPTIONS: Spec = {
+    **WANTED,
+    "on_failure": {"type": "str", "choices": ["keep", "rollback"], "default": "keep"},
+    "bake": {"type": "bool", "default": False},
+    "confirm_within": {"type": "int", "default": 0},
 }
 
 
@@ -45,3 +54,19 @@ def asked(host: WritableHost, options: Mapping[str, Any]) -> Asked:
     arguments.update(workloads=chosen.names, findings=chosen.findings, programs=chosen.programs)
     arguments.update(concerns=options["concerns"], spelled_out=spelled_out, common=common)
     return Asked(chosen, lambda known: tune_requests(on_host=known, **arguments))
+
+
+def tune(host: WritableHost, options: Mapping[str, Any], check: bool) -> Dict[str, Any]:
+    """The result of a run with these options of `tune`, checked."""
+    try:
+        chosen, ask = asked(host, options)
+    except NearmetalError as error:
+        return {"failed": True, "msg": str(error), "workload": options.get("workload")}
+    conditions = Conditions(
+        origin=Origin(chosen.run),
+        kind=BakeSession if options["bake"] else Session,
+        strict=options["strict"],
+        roll_back_all=options["on_failure"] == "rollback",
+        confirm_within=options["confirm_within"],
+    )
+    return answer(host, ask, check, conditions, named={"workload": chosen.names})

@@ -1,0 +1,34 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a run returns to who asked for it by a module: the result contract, failed or not. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Any, Dict, Mapping
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import described
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import PLAIN, Ask, Conditions, run
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+
+
+def answer(
+    host: WritableHost,
+    ask: Ask,
+    check: bool,
+    conditions: Conditions = PLAIN,
+    named: Mapping[str, Any] = MappingProxyType({}),
+) -> Dict[str, Any]:
+    """Run what is asked; `failed` is in it when something went wrong, and `named` as it is."""
+    try:
+        done = run(host, ask, check, conditions)
+    except NearmetalError as error:
+        return {"failed": True, "msg": str(error), **named}
+    result = {**described(done.facts, done.outcomes), **named}
+    if done.confirm_within:
+        result["confirm_within"] = done.confirm_within
+    if result["errors"]:
+        result["failed"] = True
+    return result

@@ -1,0 +1,81 @@
+#!/usr/bin/python
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Tune a host by the agent that it has."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: tune_by_agent
+short_description: Tune a host by the agent that it has
+version_added: 0.1.0
+description:
+  - The task of P(nearmetal.ec2.tune#module) runs this module first. Write P(nearmetal.ec2.tune#module) in a playbook.
+  - Where the host has the agent of exactly this collection, which nobody but root can change, it runs it with the
+    options of P(nearmetal.ec2.tune#module) and returns the agent's result. Ansible would send the same code again, and
+    Python would compile it again.
+  - Otherwise it does nothing and says so.
+options:
+  mark:
+    description: Version and digest of the agent that may run, as the agent itself begins.
+    type: str
+    required: true
+  wanted:
+    description: The options of P(nearmetal.ec2.tune#module).
+    type: dict
+    required: true
+extends_documentation_fragment:
+  - nearmetal.ec2.attributes
+author:
+  - The nearmetal.ec2 authors (@nearmetal)
+"""
+
+EXAMPLES = r"""
+- name: Tune, by the agent where there is one
+  nearmetal.ec2.tune:
+    workload: in_memory_database
+"""
+
+RETURN = r"""
+answered:
+  description: Only V(false), when no agent could answer; otherwise the result is that of P(nearmetal.ec2.tune#module).
+  type: bool
+  returned: when no agent could answer
+"""
+
+import json
+import os
+import sys
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host import installed
+
+
+def main() -> None:
+    """Run the host's agent, if it is the right one."""
+    module = AnsibleModule(
+        argument_spec={"mark": {"type": "str", "required": True}, "wanted": {"type": "dict", "required": True}},
+        supports_check_mode=True,
+    )
+    agent = installed.opened(module.params["mark"])
+    if agent is None:
+        module.exit_json(changed=False, answered=False)
+    # The file that was looked at, open until the end: another run may put its own in its place meanwhile.
+    command = [sys.executable, "-I", f"/proc/self/fd/{agent}", "tune"]
+    if not os.path.exists(command[2]):
+        module.exit_json(changed=False, answered=False)
+    asked = json.dumps({"options": module.params["wanted"], "check": module.check_mode})
+    status, answer, complaint = module.run_command(command, data=asked, pass_fds=[agent])
+    if status == installed.UNSUITED:
+        module.exit_json(changed=False, answered=False)
+    if status:
+        module.fail_json(msg=f"the agent ended with status {status}: {complaint.strip()[-300:] or 'it said nothing'}")
+    result = json.loads(answer)
+    if result.get("failed"):
+        module.fail_json(**result)
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()
