@@ -85,7 +85,7 @@ def test_a_slower_clock_is_worse_and_taken_back(host: Host, tmp_path: Path) -> N
     assert host.run("ls /var/lib/nearmetal 2>/dev/null; true") == ""
 
 
-def kill_after(line: str, log: Path, arguments: "list[str]") -> None:
+def kill_after(host: Host, line: str, log: Path, arguments: "list[str]") -> None:
     """Run Ansible until it says this, then kill it, and the worker that would take the host back."""
     with log.open("wb") as stream, subprocess.Popen(
         arguments,
@@ -95,9 +95,7 @@ def kill_after(line: str, log: Path, arguments: "list[str]") -> None:
         start_new_session=True,
         env={**os.environ, "ANSIBLE_PIPELINING": "true"},
     ) as controller:
-        end = time.monotonic() + 600
-        while line not in log.read_text("utf-8") and controller.poll() is None and time.monotonic() < end:
-            time.sleep(0.2)
+        host.wait(lambda: line in log.read_text("utf-8") or controller.poll() is not None, 600.0, 0.2)
         # The worker has a session of its own.
         workers = Path(f"/proc/{controller.pid}/task/{controller.pid}/children").read_text("ascii").split()
         for pid in [*map(int, workers), controller.pid]:
@@ -115,9 +113,11 @@ def test_a_run_whose_controller_is_killed_goes_on_and_a_host_that_is_left_comes_
     )
     before = host.run("sha256sum /var/lib/nearmetal/*")
     lasting = {"prove_abandon_after": ABANDONED}
-    kill_after("warm-up 1, untuned", tmp_path / "first", command(host, tmp_path, "tsc", **lasting))
+    kill_after(host, "warm-up 1, untuned", tmp_path / "first", command(host, tmp_path, "tsc", **lasting))
     [record] = tmp_path.glob("nearmetal-report/prove/*.jsonl")
-    kill_after("warm-up 2, untuned", tmp_path / "second", command(host, tmp_path, "tsc", prove_resume=str(record)))
+    kill_after(
+        host, "warm-up 2, untuned", tmp_path / "second", command(host, tmp_path, "tsc", prove_resume=str(record))
+    )
     killed = time.monotonic()
     assert "warm-up 1" not in (tmp_path / "second").read_text("utf-8")
     assert "prove.json" in host.run(LEFT)
