@@ -51,5 +51,5 @@ class ActionModule(NormalAction):
         self._remove_tmp_path(self._connection._shell.tmpdir)
         if confirmed.get("changed"):
             return {}
-        why = confirmed.get("msg", "") if confirmed.get("failed") else "too late: the host has taken it back"
+        why = confirmed.get("msg", "") if confirmed.get("failed") else "too late: the host has taken the change back"
         return {"failed": True, "msg": f"the network change could not be confirmed: {why}"}

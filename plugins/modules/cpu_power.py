@@ -31,7 +31,7 @@ options:
     type: int
   turbo:
     description:
-      - V(disabled) keeps clocks at the nominal frequency, V(enabled) and V(kernel) let busy cores clock up.
+      - V(disabled) keeps cores at the nominal frequency, V(enabled) and V(kernel) let busy cores run faster.
       - V(disabled) prevents AVX code of one core from slowing others down. V(kernel) isn't written down for later
         boots.
     type: str

@@ -22,7 +22,7 @@ description:
 options:
   rx_ring:
     description:
-      - Receive descriptors per queue, a number or V(max); more of them outlast longer bursts.
+      - Receive descriptors per queue, a number or V(max); more of them absorb longer bursts.
     type: str
   tx_ring:
     description:

@@ -116,7 +116,7 @@ def _is_link(target: Any) -> bool:
 
 def _wrong_driver(device: str, answers: Any) -> Iterator[str]:
     if not _DEVICE.fullmatch(device) or not isinstance(answers, dict):
-        yield f"the answers of the driver of {shown(device)} are none"
+        yield f"the answers of the driver of {shown(device)} are no table"
         return
     for question, answer in answers.items():
         match = _QUESTION.fullmatch(question)

@@ -100,7 +100,7 @@ def lay_out(captured: Mapping[str, Any], folder: str) -> CapturedHost:
         for path, target in links.items():
             os.symlink(target, folder + path)
     except UnicodeError:
-        raise NearmetalError("the capture contradicts itself: a symbolic link that none can be") from None
+        raise NearmetalError("the capture contradicts itself: a symbolic link with an impossible name") from None
     except OSError as error:
         raise NearmetalError(f"the capture contradicts itself: {os.strerror(error.errno or 0)}") from None
     return CapturedHost(folder, captured["machine"], captured["drivers"])

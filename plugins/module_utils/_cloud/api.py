@@ -107,7 +107,7 @@ class Cloud:
 
     def _why_missing(self) -> str:
         targets = ", ".join(target.name for target in self.targets)
-        more = f"; not everything could be asked: {self.errors[0]}" if self.errors else ""
+        more = f"; not every call was answered: {self.errors[0]}" if self.errors else ""
         return f"unknown instance: not found in {targets or 'any account'}{more}"
 
     def statuses(self, found: Mapping[str, Located]) -> Answers:

@@ -100,7 +100,7 @@ def _limit(
     if able <= maximum:
         reason = (
             f"the volumes can do {able:,.0f} {unit}, the instance {baseline:,.0f} for long and {maximum:,.0f} in "
-            "bursts: a larger type holds it"
+            "bursts: a larger type sustains it"
         )
         return [instance.finding(CONCERN, knob, "advice", reason, now, "AWS, 2017", gain=_CLIFF)]
     reason = f"the instance is the limit: {maximum:,.0f} {unit}, its volumes could do {able:,.0f}"

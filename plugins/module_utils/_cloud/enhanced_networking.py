@@ -117,7 +117,7 @@ def _refusal(
         return untouchable
     if host is None:
         return (
-            f"the host was not asked whether its image has {attribute.driver}: give hosts, without it it is unreachable"
+            f"whether its image has {attribute.driver} isn't known, and without it it would be unreachable: give hosts"
         )
     if attribute.driver not in (*host.available, *host.in_use):
         return f"the image has no driver {attribute.driver}: the instance would be unreachable; install it first"

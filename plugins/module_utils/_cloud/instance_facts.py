@@ -19,7 +19,7 @@ _PAST_EVENTS = ("[Completed]", "[Canceled]")
 # Codes of a spot request that say that AWS is about to take the instance.
 _SPOT_NOTICES = ("marked-for-stop", "marked-for-termination")
 _UNCONFIRMED = (
-    "it is not sure which host this instance is: give exactly one host of the inventory its id, as instance_id; a "
+    "it isn't certain which host this instance is: set its id as instance_id of exactly one host in the inventory; a "
     "host's own word is not enough for a change"
 )
 _ASG_TAG = "aws:autoscaling:groupName"

@@ -98,7 +98,7 @@ def _more_queues(instance: InstanceFacts, kind: TypeFacts, queues: int, cpus: in
     if free > 0:
         per_interface = f"up to {most}" if most else str(first.default_queues)
         return f"{free} more interfaces can be attached, each with {per_interface} queues; each needs its own routing"
-    return "no more can be had: spread by software on the host (receive packet steering)"
+    return "no more are possible: spread by software on the host (receive packet steering)"
 
 
 def _count(instance: InstanceFacts, kind: TypeFacts) -> Finding:

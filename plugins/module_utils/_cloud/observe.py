@@ -76,7 +76,7 @@ def _unasked(instance_id: str, statuses: Answers, spot: Answers) -> Optional[str
     if instance_id in spot.failed:
         lost, permission = spot.failed[instance_id], "ec2:DescribeSpotInstanceRequests"
     elif statuses.answer_of(instance_id) is None:
-        lost, permission = statuses.failed.get(instance_id, "AWS left it out"), "ec2:DescribeInstanceStatus"
+        lost, permission = statuses.failed.get(instance_id, "AWS's answer left it out"), "ec2:DescribeInstanceStatus"
     else:
         return None
     return f"it is not known what AWS has scheduled for it, which takes the permission {permission}: {lost}"

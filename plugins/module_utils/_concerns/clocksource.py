@@ -99,7 +99,7 @@ def _reliable(facts: Facts, wanted: Wanted) -> Plan:
     if requested == "enabled" and host_class(facts, wanted) != "metal":
         reason = "a virtual host can be moved to other hardware: without the watchdog nobody would notice"
         return _RELIABLE.at("").says("refused", reason, None, text)
-    reason = "while it boots the kernel decides whether its watchdog looks at tsc: no file in /sys changes it"
+    reason = "while it boots the kernel decides whether its watchdog checks tsc: no file in /sys changes it"
     change = plan_argument(facts, wanted, _RELIABLE, text, reason)
     if requested == "kernel":
         return change
@@ -177,14 +177,14 @@ def _warnings(facts: Facts, clock: ClockFacts, target: _Target) -> Plan:
         sockets = facts.topology.sockets if facts.topology else None
         if sockets is not None and len(sockets) > 2:
             warnings.append(
-                f"{len(sockets)} sockets: their counters may disagree; watch the kernel log for marks against tsc"
+                f"{len(sockets)} sockets: their counters may disagree; watch the kernel log for unstable tsc"
             )
         if clock.unstable_marks:
-            warnings.append(f"the kernel log has a mark against tsc, yet it is offered: {clock.unstable_marks[-1]}")
+            warnings.append(f"the kernel log calls tsc unstable, yet the kernel offers it: {clock.unstable_marks[-1]}")
         if clock.log_cut:
             warnings.append(
-                "the kernel log is longer than 8 MiB and only its beginning was read: look for later marks against tsc"
-                " with `journalctl -k -b -g unstable`"
+                "the kernel log is longer than 8 MiB and only its beginning was read: look for later messages"
+                " against tsc with `journalctl -k -b -g unstable`"
             )
     if clock.reliable_argument and kind in ("nitro", "xen_hvm", "xen_pv"):
         warnings.append(

@@ -127,8 +127,8 @@ def _harmful(facts: Facts, wanted: Wanted) -> Optional[Finding]:
     slice_of_xen = host_class(facts, wanted) == "xen_hvm" and facts.smt is not None and not facts.smt.cpuidle
     if slice_of_xen and not wanted.get("allow_unverified"):
         reason = (
-            "on a Xen type that shares its socket (no cpuidle) the sibling lists are the hypervisor's word;"
-            " allow_unverified: true believes them"
+            "on a Xen type that shares its socket (no cpuidle) the sibling lists are only what the hypervisor claims;"
+            " allow_unverified: true trusts them"
         )
         return _finding("refused", reason, facts.smt)
     return None

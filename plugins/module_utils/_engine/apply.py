@@ -83,7 +83,7 @@ def apply(
             with suppress(NearmetalError):  # what was begun is on disk
                 journal.keep(earlier)
             raise NearmetalError(
-                f"{error}; and the way back failed: {trouble}; the journal keeps the originals"
+                f"{error}; and undoing it failed: {trouble}; the journal keeps the originals"
             ) from None
         with suppress(NearmetalError):  # an entry too many does no harm: its place is back at the original
             journal.reset(earlier)

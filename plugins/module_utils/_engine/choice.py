@@ -128,7 +128,7 @@ def signs(running: RunningFacts) -> Dict[str, List[Program]]:
 
 
 def _nothing(processes: int) -> Finding:
-    looked = f"no program that tells of a workload is among {processes} processes"
+    looked = f"none of {processes} processes is a program that auto recognizes"
     if not processes:
         looked = "no process can be seen, as in a capture of an earlier nearmetal"
     reason = f"{looked}: base applies; name the host's workload in tune_workload"

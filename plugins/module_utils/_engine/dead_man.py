@@ -327,7 +327,7 @@ def _armed(host: WritableHost) -> Optional[_Armed]:
     except (ValueError, KeyError, TypeError, AttributeError, NearmetalError) as error:
         reason = f"no {error}" if isinstance(error, KeyError) else (str(error).splitlines() or ["nothing in it"])[0]
         raise Damaged(
-            f"{ARMED} isn't what nearmetal armed ({reason[:200]}): nobody knows what to put back; look whether the"
+            f"{ARMED} isn't what nearmetal armed ({reason[:200]}): it can't be told what to put back; look whether the"
             " network is as you want it, then remove the file"
         ) from None
 

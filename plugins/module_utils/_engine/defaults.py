@@ -32,7 +32,7 @@ def nothing_wanted(concern: Concern) -> Request:
     """The request that changes nothing, and says which options there are."""
     knobs = managed(concern)
     sentence = (
-        f"nothing was asked, and the workload base has nothing for {concern.name}: nothing is changed, and what an"
+        f"no option was given, and the workload base has nothing for {concern.name}: nothing is changed, and what an"
         f" earlier run set stays until state: restored; its options are {', '.join(knobs)}, the role's variables"
         f" begin with {concern.name}_, such as {concern.name}_{knobs[0]}"
     )

@@ -239,7 +239,7 @@ def _do_all(planned: Planned, roll_back_all: bool, guard: dead_man.Guard) -> Lis
             stored.reset(wanted_earlier)
         else:
             journal.keep(earlier)
-        note = f"the way back failed: {trouble}" if trouble else "the whole run was taken back"
+        note = f"undoing it failed: {trouble}" if trouble else "the whole run was taken back"
         return [replace(result, done=False, error=result.error or note) for result in results]
     return results
 

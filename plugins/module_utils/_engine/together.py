@@ -78,7 +78,7 @@ class Together:
         trouble = roll_back(self._host, undone)
         if trouble:
             self._journal.keep(self._earlier)
-            return f"; and the way back failed: {trouble}; the journal keeps the originals"
+            return f"; and undoing it failed: {trouble}; the journal keeps the originals"
         places = {(action.what, action.where) for action in undone}
         kept = [entry for entry in self._journal.entries() if entry.key not in places]
         self._journal.reset(kept + [entry for entry in self._earlier if entry.key in places])

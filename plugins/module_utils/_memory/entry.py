@@ -125,6 +125,6 @@ def entry_of(raw: Any) -> Entry:
         lever_of(disturbed_by)
     device = raw.get("device", "")  # older versions wrote none
     if not isinstance(device, str) or not _DEVICE.fullmatch(device):
-        raise NearmetalError("a device that is none")
+        raise NearmetalError("a device whose identity is no text")
     whole = raw.get("whole", True) is True
     return Entry(original=original, ours=tuple(ours), whole=whole, disturbed_by=disturbed_by, device=device, **texts)

@@ -234,7 +234,7 @@ def stored_of(raw: Any) -> Stored:
     if not all(who in ("user", "workload") for who in by.values()):
         raise NearmetalError("an option that neither the user nor a workload wants")
     if numbers(raw["version"]) is None:
-        raise NearmetalError("a version that is none")
+        raise NearmetalError("a version of another form")
     return Stored(options, by, replan, _text(raw["run"], _RUN), raw["version"], _text(raw["at"], _TIME), tuple(learnt))
 
 

@@ -21,7 +21,7 @@ OWN: Workload = {
     "network_stack": {
         "rx_ring": Choice(
             "max",
-            "more descriptors outlast longer bursts; on the default route it needs allow_disruptive",
+            "more descriptors absorb longer bursts; on the default route it needs allow_disruptive",
             "Netflix, 2014–2017; ENA driver guide",
         ),
         "adaptive_rx": Choice(

@@ -65,7 +65,7 @@ def _so_far(record: Record, last: Measurement, found: Verdict, busiest: str) -> 
     attempts += [attempt for pairs in history.parts.values() for attempt in pairs]
     firings = [firing for attempt in attempts for firing in attempt.firings if last in attempt.measurements]
     if firings:
-        program = f", most by {busiest}: is it a part of the load, name it in prove_programs" if busiest else ""
+        program = f", most by {busiest}: if it is a part of the load, name it in prove_programs" if busiest else ""
         why = f"{firings[0].detail}{program if firings[0].guard == 'foreign_cpu' else ''}"
         return f"; void: {GUARDS[firings[0].guard]} ({why})"
     first = _of_progress(found, last)

@@ -167,7 +167,7 @@ def test_one_account_that_refuses_leaves_the_others_complete(run: Any, aws: Fake
     assert result["errors"] == [
         "assume_roles: staging: AccessDenied: the credentials lack the permission: see the module's policy in docs/iam/"
     ]
-    assert "not everything could be asked" in result["failed_instances"]["i-00000000000000fff"]
+    assert "not every call was answered" in result["failed_instances"]["i-00000000000000fff"]
 
 
 def test_types_are_the_apis_when_one_of_two_regions_could_say_them(run: Any, aws: FakeAws) -> None:

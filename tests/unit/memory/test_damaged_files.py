@@ -209,7 +209,7 @@ NO_CONCERN: Dict[str, Any] = {
     "options that are a list": {**GOOD, "options": []},
     "a run that draws": {**GOOD, "run": "\u001b[2J"},
     "wanted by nobody": {**GOOD, "by": {"source": "me"}},
-    "a version that is none": {**GOOD, "version": 3},
+    "a version of another form": {**GOOD, "version": 3},
     "no time": {**GOOD, "at": "yesterday"},
     "learnt and not there": {**GOOD, "learnt": ["source"]},
 }

@@ -136,7 +136,7 @@ OPTIONS: List[Tuple[str, Any, str]] = [
     (
         "hugepages",
         {"pages": [{"size": "2M", "count": 1}, {"size": "2048k", "count": 2}]},
-        "hugepages.pages[0] and hugepages.pages[1] both ask for pages of 2048kB: entries of one size each name nodes",
+        "hugepages.pages[0] and hugepages.pages[1] both ask for pages of 2048kB: entries of the same size must each",
     ),
     ("hugepages", {"mount": "/mnt/huge"}, "hugepages.mount is a mapping of options, not '/mnt/huge'"),
     *(

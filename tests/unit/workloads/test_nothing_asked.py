@@ -45,7 +45,7 @@ def test_where_base_has_nothing_nothing_is_changed_and_the_options_are_named(
     assert not result["changed"]
     assert set(everything(tmp_path)) - set(before) <= {str(tmp_path / "run/nearmetal/lock")}
     assert {path: time for path, time in everything(tmp_path).items() if path in before} == before
-    assert f"{concern.name}: nothing was asked, and the workload base has nothing for {concern.name}" in result["msg"]
+    assert f"{concern.name}: no option was given, and the workload base has nothing for {concern.name}" in result["msg"]
     for option in managed(concern):
         assert f"{option}," in result["msg"], "an option that nobody would learn of"
     assert f"{concern.name}_{managed(concern)[0]}" in result["msg"]

@@ -203,7 +203,7 @@ def test_where_nothing_is_recognized_it_says_so_and_base_applies(tmp_path: Path,
     assert result["workload"] == ["base"]
     (finding,) = said(result)
     assert finding["status"] == "advice"
-    assert finding["reason"].startswith("no program that tells of a workload is among 2 processes: base applies; name")
+    assert finding["reason"].startswith("none of 2 processes is a program that auto recognizes: base applies; name")
 
 
 def test_a_capture_without_processes_is_not_said_to_run_nothing(tmp_path: Path, call: Call, capsys: Any) -> None:

@@ -44,13 +44,13 @@ READ_AHEAD = _of_queue(
 OF_QUEUE = (
     _of_queue(
         "io_timeout",
-        "how long a request may take before the kernel gives it up",
+        "how long a request may take before the kernel gives up on it",
         {"type": "str"},
         "amazon-ec2-utils, udev rules of AWS",
     ),
     _of_queue(
         "scheduler",
-        "who orders requests: NVMe does it itself, one of the kernel's costs CPU",
+        "which scheduler orders requests: NVMe orders them itself, and a scheduler costs CPU",
         {"type": "str"},
         "Linux kernel, sysfs-block; SAP note 1656250; StorageReview, 2018",
         tuned=("disk.elevator",),
@@ -60,12 +60,14 @@ OF_QUEUE = (
     _of_queue("nr_requests", "how many requests wait in the kernel", {"type": "int", "range": (0, 1 << 16)}),
     _of_queue(
         "nomerges",
-        "how hard the kernel looks for requests to merge: 2 is not at all",
+        "how hard the kernel looks for requests to merge: 2 means not at all",
         {"type": "int", "choices": [0, 1, 2]},
         "Linux kernel, sysfs-block; StorageReview, 2018",
     ),
     _of_queue(
-        "rq_affinity", "which CPU ends a request: 2 is the one that began it", {"type": "int", "choices": [0, 1, 2]}
+        "rq_affinity",
+        "which CPU completes a request: 2 means the one that submitted it",
+        {"type": "int", "choices": [0, 1, 2]},
     ),
 )
 SELECTORS = ("kind", "device", "mount")

@@ -43,7 +43,7 @@ def plan_timeout(facts: Facts, block: BlockFacts, wishes: Wishes, wanted: Wanted
         # A larger number isn't cut off: the driver would refuse to load, and the root disk would be missing.
         seconds = min(seconds, _MOST_OF_8_BITS)
     knob = _TIMEOUT.at(_OLD_NAME) if version is not None and version < _RENAMED else _TIMEOUT
-    reason = "the driver takes it over when it finds a disk, before anything in user space runs"
+    reason = "the driver reads it when it finds a disk, before anything in user space runs"
     change = plan_argument(facts, wanted, knob, f"{knob.place}={seconds}", reason)
     store = [disk.name for disk in block.disks if disk.kind == INSTANCE_STORE]
     if store and wanted.get("method") == "boot":

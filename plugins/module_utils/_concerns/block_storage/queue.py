@@ -77,7 +77,7 @@ def plan(facts: Facts, block: BlockFacts, wishes: Wishes) -> Plan:
             group.names.append(disk.name)
         findings += [_finding(knob, status, reason, group) for (status, reason), group in groups.items()]
         if not groups:
-            reason = "no disk of this host is meant; those that are attached later get it"
+            reason = "no disk of this host matches; disks that are attached later get it"
             findings.append(knob.finding("not_applicable", reason))
     return Plan(tuple(actions), tuple(findings))
 
@@ -94,10 +94,10 @@ def timeout(kind: str, requested: str) -> Goal:
     if kind == XVD:
         return Goal(status="not_applicable", reason="Xen's block front end waits for its back end without a limit")
     if requested == MAX and kind == INSTANCE_STORE:
-        reason = "a disk in the host that breaks would block its readers forever: use aws, or name milliseconds"
+        reason = "an instance store disk that breaks would block its readers forever: use aws, or name milliseconds"
         return Goal(status="refused", reason=reason)
     if requested == AWS and kind not in AWS_TIMEOUT_MS:
-        return Goal(status="not_applicable", reason="AWS names a time for EBS and instance store alone")
+        return Goal(status="not_applicable", reason="AWS names a timeout for EBS and instance store only")
     return Goal(str(AWS_TIMEOUT_MS[kind] if requested == AWS else LONGEST_MS if requested == MAX else int(requested)))
 
 

@@ -35,7 +35,7 @@ def _demand_one_depth(wanted: Wanted) -> None:
         raise NearmetalError("cpu_power: idle and max_exit_latency_us say the same thing in two ways; give one of them")
     if latency is not None and wanted.get("method") != "runtime":
         raise NearmetalError(
-            "cpu_power.max_exit_latency_us: no kernel argument says a latency; use method: runtime, or idle: c1"
+            "cpu_power.max_exit_latency_us: no kernel argument takes a latency; use method: runtime, or idle: c1"
         )
 
 

@@ -139,10 +139,10 @@ def _turbo(facts: Facts, wanted: Wanted, requested: str) -> Plan:
     model = (facts.cpu.model if facts.cpu is not None else None) or "its processor"
     by_workload = _TURBO.wanted_by(wanted) == "workload"
     if requested == "disabled" and by_workload and not _BEFORE_ICE_LAKE.search(model):
-        reason = f"AVX costs {model} little of its clock, as all since Intel's Ice Lake: turbo stays"
+        reason = f"AVX slows {model} little, like all CPUs since Intel's Ice Lake: turbo stays"
         return _TURBO.says("not_applicable", reason, now, now)
     goal = "enabled" if requested == "kernel" else requested
-    reason = "clocks stay the same whoever runs AVX beside you" if goal == "disabled" else "busy cores clock up"
+    reason = "the frequency stays the same, even beside AVX" if goal == "disabled" else "busy cores run faster"
     return _TURBO.change(wanted, now, goal, reason)
 
 

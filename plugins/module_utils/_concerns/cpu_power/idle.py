@@ -72,7 +72,7 @@ def _runtime(
 
 
 def _at_boot(facts: Facts, requested: str, wanted: Wanted) -> Plan:
-    reason = "no CPU ever sleeps deeper, from the first moment of the boot on"
+    reason = "from the start of the boot on, no CPU sleeps deeper"
     texts = ARGUMENTS.get(requested, {})
     names = _names(facts, requested)
     return joined(*(plan_argument(facts, wanted, _AT_BOOT[name], texts.get(name), reason) for name in names))
@@ -118,7 +118,9 @@ def _poll_refused(facts: Facts, wanted: Wanted, knob: Knob, power: PowerFacts) -
         "" if requested == "poll" else f"{requested} µs is less than C1 needs ({floor} µs), so CPUs would only poll: "
     )
     if host_class(facts, wanted) != "metal":
-        reason = cause + "polling takes the other thread's and the neighbours' share of the core; on metal only, use c1"
+        reason = (
+            cause + "polling takes the other thread's and the neighbors' share of the core; use c1, or poll on metal"
+        )
     elif not wanted.get("allow_poll"):
         reason = cause + "polling burns full power, costs turbo and slows the other thread; allow_poll: true does it"
     else:

@@ -180,7 +180,8 @@ def _merged(names: str, earlier: _Request, request: _Request) -> _Request:
     """Two entries of one size, each on nodes of its own."""
     if not earlier.nodes or not request.nodes or set(earlier.nodes) & set(request.nodes):
         raise NearmetalError(
-            f"{names} both ask for pages of {request.size}: entries of one size each name nodes, and no node twice"
+            f"{names} both ask for pages of {request.size}: entries of the same size must each name"
+            " nodes, and no node twice"
         )
     after = {place: count + request.after[place] for place, count in earlier.after.items()}
     return earlier._replace(after=after, nodes=earlier.nodes + request.nodes)

@@ -118,7 +118,7 @@ def _refusal(pages: Optional[HugepageFacts], wanted: Wanted, knob: Knob, word: s
     large = pages.thp_size is not None and pages.thp_size >= HUGE and word == "always"
     if large and now != word and not wanted.get("allow_unverified"):
         reason = (
-            "this kernel's huge page is 512 MiB (it has pages of 64 KiB): small processes would grow by that;"
+            "this kernel's huge page is 512 MiB (it has pages of 64 KiB): small processes would grow by as much;"
             " allow_unverified: true does it"
         )
         return knob.finding("refused", reason, now, word)
@@ -138,5 +138,5 @@ def _at_boot(facts: Facts, wanted: Wanted, requested: str) -> Plan:
         # With method: both it is among the plans already.
         return Plan(findings=(refusal,) if wanted.get("method") == "boot" else ())
     text = f"transparent_hugepage={requested}" if requested != "kernel" else None
-    reason = "services that start before anything is written to /sys have it too"
+    reason = "services that start before /sys is written get it too"
     return plan_argument(facts, wanted, _ARGUMENT, text, reason)

@@ -82,7 +82,7 @@ def _kernel(platform: PlatformFacts, minimum: Tuple[int, ...]) -> Plan:
     shown = ".".join(map(str, minimum))
     version = platform.kernel_version
     if version is None:
-        return _KERNEL.says("unknown", "the kernel's release says no version", platform.kernel, shown)
+        return _KERNEL.says("unknown", "the kernel's release contains no version", platform.kernel, shown)
     if version >= minimum:
         return _KERNEL.says("ok", f"{shown} or newer", platform.kernel, shown)
     reason = (

@@ -200,7 +200,7 @@ def _refusal(
         runs = "left to irqbalance" if network.irqbalance else "irqbalance doesn't run: nothing moves interrupts"
         return knob.says("advice", runs)
     if not nic.vectors or not counts.get(nic.place):
-        return knob.says("not_applicable", "the names of its interrupts say nothing of queues")
+        return knob.says("not_applicable", "the names of its interrupts don't tell which queue they serve")
     if len(topology.cpus_online or ()) < 2:
         return knob.says("not_applicable", "the host has one CPU")
     if facts.burstable and policy != "kernel":

@@ -111,7 +111,7 @@ def _helpers(facts: Facts, scene: Scene, choice: Choice) -> Tuple[Dict[int, Tupl
     if queues >= online:
         return {}, "each CPU has a queue: sharing would only add interrupts between CPUs"
     if facts.is_arm:
-        return {}, "AWS's Graviton guide wants it off"
+        return {}, "AWS's Graviton guide advises to switch it off"
     if nic.driver == "ena" and queues * CPUS_PER_QUEUE > online:
         return {}, f"{queues} queues are enough for {online} CPUs"
     found = {queue: tuple(sorted(scene.near(nic, queue) - scene.busy())) for queue in range(queues)}

@@ -140,7 +140,7 @@ def _rings(facts: Facts, network: NetworkFacts, choice: Choice) -> Plan:
         )
     goal: Dict[str, int] = {}
     reasons: Dict[str, str] = {}
-    reason = "more descriptors outlast longer bursts; traffic stops for a moment"
+    reason = "more descriptors absorb longer bursts; traffic stops for a moment"
     for field, knob in knobs.items():
         text = knob.value(choice)
         number = int(text) if text.isdigit() and text.isascii() else 0
@@ -218,7 +218,7 @@ def _byte_limits(network: NetworkFacts, choice: Choice) -> Plan:
         return knob.says("not_applicable", "this kernel shows no byte_queue_limits for it")
     goal = dict.fromkeys(now, most if value == "disabled" else 0)
     return knob.change(
-        choice.wanted, now, goal, "it keeps a queue short for the latency of others; ENA Express wants it off"
+        choice.wanted, now, goal, "it keeps a queue short for the latency of others; ENA Express needs it off"
     )
 
 

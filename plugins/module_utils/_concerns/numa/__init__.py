@@ -115,7 +115,7 @@ def _balance(facts: Facts, requested: str, now: str) -> Tuple[str, str]:
     if requested == "kernel" and facts.numa is not None and facts.numa.balancing_argument == "disable":
         return "0", "numa_balancing=disable is on the kernel's command line"
     if requested == "disabled":
-        return "0", "memory stays where it was taken; bind threads to it, or they read another node's"
+        return "0", "memory stays on the node that gave it; bind threads to that node, or they read from afar"
     if now in ("2", "3"):  # 2 adds moving cold pages to slower memory: somebody's choice, and balancing all the same
         return now, "asked for by name"
     return "1", "the kernel moves memory to the node whose CPUs use it"

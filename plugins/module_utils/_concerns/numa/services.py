@@ -198,17 +198,19 @@ def _findings(facts: Facts, binding: _Binding, written: bool) -> List[Finding]:
     now = _now(process) if process is not None else None
     findings = []
     if not written:
-        reason = _REASONS[binding.policy] if _cpus(facts, binding) else "its memory comes from there, which has no CPUs"
+        reason = (
+            _REASONS[binding.policy] if _cpus(facts, binding) else "its memory comes from that node, which has no CPUs"
+        )
         findings.append(knob.finding("would_change", f"{reason}, from its next start on", now, goal))
     if process is None:
         absent = numa is not None and _file_of(unit) not in numa.units
         if written:
-            why = "nobody has installed it yet" if absent else "it isn't running; its next start binds it"
+            why = "it isn't installed yet" if absent else "it isn't running; its next start binds it"
             findings.append(knob.finding("ok", why, None, goal))
         elif absent:
             findings.append(knob.finding("advice", f"there is no {unit} yet: is its name right?"))
     elif process.policy is None or process.cpus is None:
-        findings.append(knob.finding("unknown", f"what process {process.pid} has can't be read", now, goal))
+        findings.append(knob.finding("unknown", f"CPUs and memory of process {process.pid} can't be read", now, goal))
     elif not _bound(facts, process, binding):
         reason = f"process {process.pid} was started before; `systemctl restart {unit}` when it suits"
         findings.append(knob.finding("needs_restart", reason, now, goal))
@@ -252,5 +254,5 @@ def _file(facts: Facts, text: Optional[str], wanted: Wanted) -> Plan:
     present = (facts.files or {}).get(GENERATOR)
     if present == text:
         return Plan()
-    reason = "no service is bound any more" if text is None else "systemd makes the services' drop-ins with it"
+    reason = "no service is bound any more" if text is None else "systemd runs it to make the services' drop-ins"
     return Plan((_GENERATOR.action(_GENERATOR.wanted_by(wanted), present, text, reason),))
