@@ -45,7 +45,7 @@ class Asked(NamedTuple):
 
 
 def asked(host: WritableHost, options: Mapping[str, Any]) -> Asked:
-    """What these options of `tune`, checked, ask of the host. Raises NearmetalError for what can't be meant."""
+    """What these options of `tune`, checked, ask of the host. Raises NearmetalError for what makes no sense."""
     common = {option: options[option] for option in COMMON if options.get(option) is not None}
     arguments: Dict[str, Any] = {option: options[option] for option in ("prune", "exclude", "waivers")}
     spelled_out = options["workload_concerns"]

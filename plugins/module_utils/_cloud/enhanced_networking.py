@@ -116,9 +116,7 @@ def _refusal(
     if untouchable:
         return untouchable
     if host is None:
-        return (
-            f"whether its image has {attribute.driver} isn't known, and without it it would be unreachable: give hosts"
-        )
+        return f"it isn't known whether its image has {attribute.driver}, without which nothing reaches it: give hosts"
     if attribute.driver not in (*host.available, *host.in_use):
         return f"the image has no driver {attribute.driver}: the instance would be unreachable; install it first"
     if instance.state == "stopped":

@@ -62,7 +62,7 @@ def choose(
 
     With `auto` alone what runs on the host is looked at: it is only advised, and `base` asked for, unless the option
     `workload_auto` is `apply`. Then what an earlier run recognized is asked for too, unless `prune` is set: its program
-    may be down for a moment. Raises NearmetalError for names that can't be meant.
+    may be down for a moment. Raises NearmetalError for names that make no sense.
     """
     if named is None:
         return Chosen((), "tune", programs=() if prune else None)

@@ -36,12 +36,12 @@ def observe(host: Host) -> BlkfrontFacts:
         if device.startswith("vbd-")
         for disk in host.names(f"{DEVICES}/{device}/block")
     )
-    said = log.since_boot(host) if disks else None
+    boot_log = log.since_boot(host) if disks else None
     values = ((name, host.line(f"{PARAMETERS}/{name}")) for name in _NAMES)
     return BlkfrontFacts(
         disks=disks,
         parameters={name: value for name, value in values if value is not None},
-        agreements=blkfront.agreements(said.text) if said is not None else None,
-        refused_queues=blkfront.refused_queues(said.text) if said is not None else None,
-        log_cut=said.cut if said is not None else None,
+        agreements=blkfront.agreements(boot_log.text) if boot_log is not None else None,
+        refused_queues=blkfront.refused_queues(boot_log.text) if boot_log is not None else None,
+        log_cut=boot_log.cut if boot_log is not None else None,
     )

@@ -78,16 +78,16 @@ def observe(host: Host) -> ClockFacts:
     flags = first.flags if first.x86 else None
     line = host.text("/proc/cmdline", cmdline.LONGEST)
     arguments = cmdline.tokens(line) if line is not None else None
-    said = log.since_boot(host)
+    boot_log = log.since_boot(host)
     return ClockFacts(
         current=clocksource.current(current) if current is not None else None,
         available=clocksource.available(offered) if offered is not None else None,
         constant_tsc="constant_tsc" in flags if flags is not None else None,
         constant_by_model=_constant_by_model(first) if first.x86 else None,
         nonstop_tsc="nonstop_tsc" in flags if flags is not None else None,
-        unstable_marks=kernel_log.tsc_unstable_marks(said.text) if said is not None else None,
-        switched_to=kernel_log.clocksource_switches(said.text) if said is not None else None,
-        log_cut=said.cut if said is not None else None,
+        unstable_marks=kernel_log.tsc_unstable_marks(boot_log.text) if boot_log is not None else None,
+        switched_to=kernel_log.clocksource_switches(boot_log.text) if boot_log is not None else None,
+        log_cut=boot_log.cut if boot_log is not None else None,
         source_argument=([None, *cmdline.values(arguments, "clocksource")][-1]) if arguments is not None else None,
         reliable_argument="reliable" in cmdline.values(arguments, "tsc") if arguments is not None else None,
     )

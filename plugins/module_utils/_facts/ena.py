@@ -24,9 +24,9 @@ _LARGE = 512
 def llq(host: Host, nics: Iterable[Nic]) -> Dict[str, Optional[str]]:
     """Interface → `host` (no LLQ), `llq`, `large` (headers of 224 bytes, half a ring); None: the log doesn't say."""
     found = [nic for nic in nics if nic.driver == "ena"]
-    said = log.since_boot(host) if found else None
+    boot_log = log.since_boot(host) if found else None
     fallen = set()
-    for message in kernel_log.messages(said.text, "LLQ is not supported") if said is not None else ():
+    for message in kernel_log.messages(boot_log.text, "LLQ is not supported") if boot_log is not None else ():
         fallen.update(_FALLBACK.findall(message))
     answer: Dict[str, Optional[str]] = {}
     for nic in found:
@@ -36,5 +36,5 @@ def llq(host: Host, nics: Iterable[Nic]) -> Dict[str, Optional[str]]:
         elif rings is not None and rings["tx_max"] == _LARGE:
             answer[nic.name] = "large"
         else:
-            answer[nic.name] = "llq" if said is not None and said.text and not said.cut else None
+            answer[nic.name] = "llq" if boot_log is not None and boot_log.text and not boot_log.cut else None
     return answer

@@ -34,8 +34,8 @@ def ours(host: Host) -> Mapping[str, str]:
     for name in host.names(FOLDER):
         path, options = _unit(host, name) if name.endswith(".mount") else (None, None)
         if path is not None and options is not None and unit_of(path) == name:
-            there = host.exists(f"{WANTS}/{name}") and (not running or mounted.get(path) == "hugetlbfs")
-            found[path] = options if there else options + ABSENT
+            complete = host.exists(f"{WANTS}/{name}") and (not running or mounted.get(path) == "hugetlbfs")
+            found[path] = options if complete else options + ABSENT
     return found
 
 

@@ -118,9 +118,9 @@ def _machine(host: Host, flag: Optional[bool]) -> Tuple[Optional[str], Optional[
 
 def _xen_guest(host: Host, hvm: bool) -> str:
     """pv, hvm or pvh. guest_type is there since Linux 4.13; before, only HVM has DMI."""
-    said = (host.line(XEN + "/guest_type") or "").lower()
-    if said in ("pv", "hvm", "pvh"):
-        return said
+    guest_type = (host.line(XEN + "/guest_type") or "").lower()
+    if guest_type in ("pv", "hvm", "pvh"):
+        return guest_type
     return "hvm" if hvm or host.exists(DMI) else "pv"
 
 
@@ -157,9 +157,9 @@ def _container(host: Host) -> str:
 
 def _architecture(host: Host, processor: CpuInfo) -> Optional[str]:
     """uname; for another root what its kernel (6.1 or newer) or its first processor says."""
-    said = host.machine() or host.line("/proc/sys/kernel/arch")
-    if said is not None:
-        return said
+    machine = host.machine() or host.line("/proc/sys/kernel/arch")
+    if machine is not None:
+        return machine
     if processor.arm64:
         return "aarch64"
     return "x86_64" if processor.x86 and "lm" in (processor.flags or ()) else None

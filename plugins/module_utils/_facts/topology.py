@@ -286,12 +286,12 @@ def _nodes(host: Host, sets: _Sets, online: Cpus) -> Tuple[Node, ...]:
         folder = "{}/node{}".format(NODE, number)
         raw = host.line(folder + "/cpulist")
         listed = sets.first(folder + "/cpulist", folder + "/cpumap") or _numbered(host.names(folder), _CPU_NAME)
-        said = listed or any(host.exists("{}/{}".format(folder, name)) for name in ("cpulist", "cpumap"))
+        has_list = listed or any(host.exists("{}/{}".format(folder, name)) for name in ("cpulist", "cpumap"))
         nodes.append(
             Node(
                 id=number,
                 cpus=tuple(cpu for cpu in listed if cpu in alive),
-                cpulist=raw or (cpulist.render(listed) if said else None),
+                cpulist=raw or (cpulist.render(listed) if has_list else None),
                 memory=_memory(host.text(folder + "/meminfo")),
                 distances=_distances(host.line(folder + "/distance"), len(ids)),
             )

@@ -75,7 +75,7 @@ class Stored:
 
 def to_store(wanted: Wanted, replan: bool) -> Stored:
     """What is stored of what is wanted; the run is named when it is put."""
-    by = {option: who for option, who in wanted.by.items() if who != "auto"}
+    by = {option: origin for option, origin in wanted.by.items() if origin != "auto"}
     return Stored(dict(wanted.options), by, replan, learnt=tuple(sorted(set(wanted.by) - set(by))))
 
 
@@ -231,7 +231,7 @@ def stored_of(raw: Any) -> Stored:
     learnt = raw.get("learnt", [])
     if not isinstance(learnt, list) or not all(option in options for option in learnt):
         raise NearmetalError("an option that was learnt and isn't there")
-    if not all(who in ("user", "workload") for who in by.values()):
+    if not all(origin in ("user", "workload") for origin in by.values()):
         raise NearmetalError("an option that neither the user nor a workload wants")
     if numbers(raw["version"]) is None:
         raise NearmetalError("a version of another form")

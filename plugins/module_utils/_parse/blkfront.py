@@ -29,12 +29,12 @@ class Agreement(NamedTuple):
     flush: str  # barrier | barrier or flush | flush diskcache: which of them the next value is about
     flush_enabled: bool
     persistent_grants: Optional[bool]
-    indirect_descriptors: Optional[bool]  # said since Linux 3.11
-    bounce_buffer: Optional[bool]  # said since XSA-403: 5.19, 5.15.53, 5.10.129, 5.4.204, 4.14.287
+    indirect_descriptors: Optional[bool]  # field since Linux 3.11
+    bounce_buffer: Optional[bool]  # field since XSA-403: 5.19, 5.15.53, 5.10.129, 5.4.204, 4.14.287
 
 
 def agreements(text: str) -> Dict[str, Agreement]:
-    """Disk → what the log said last of it, in the log's order; at most MAX_DISKS.
+    """Disk → what the log field last of it, in the log's order; at most MAX_DISKS.
 
     Works on /dev/kmsg records and on the output of dmesg. Raises nothing.
     """
@@ -63,9 +63,9 @@ def refused_queues(text: str) -> Optional[Tuple[int, int]]:
 
 
 def _persistent(rest: str) -> Optional[bool]:
-    said = _field("persistent grants", rest)
-    if said is not None:
-        return said
+    field = _field("persistent grants", rest)
+    if field is not None:
+        return field
     if rest.strip(" ") == "using persistent grants":
         return True
     # Linux 3.8 to 3.10 end the line in a bare blank without them; older ones never heard of them, and end without.

@@ -39,9 +39,13 @@ OTHER = Heading(10, "Other", ())
 @lru_cache(maxsize=1)
 def headings() -> Tuple[Heading, ...]:
     """The nine headings, each with its concerns. To read the concerns costs time, so it is done for a report only."""
-    declared = sorted((concern.heading, name) for name, concern in CONCERNS.items())
     return tuple(
-        heading._replace(concerns=(*(name for number, name in declared if number == heading.number), *heading.concerns))
+        heading._replace(
+            concerns=(
+                *(name for name, concern in CONCERNS.items() if concern.heading == heading.number),
+                *heading.concerns,
+            )
+        )
         for heading in _HEADINGS
     )
 

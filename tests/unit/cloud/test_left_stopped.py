@@ -188,7 +188,7 @@ def test_a_start_that_stumbles_is_tried_again(run: Any, aws: FakeAws, instance: 
 
 @pytest.mark.parametrize(
     ("more", "status", "reason"),
-    [({"allow_stop": False}, "refused", "allow_stop: true starts it"), ({"unconfirmed": True}, "refused", "not sure")],
+    [({"allow_stop": False}, "refused", "allow_stop: true starts it"), ({"unconfirmed": True}, "refused", "certain")],
 )
 def test_without_a_word_of_the_operator_nothing_is_started(
     run: Any, aws: FakeAws, instance: str, more: Dict[str, Any], status: str, reason: str

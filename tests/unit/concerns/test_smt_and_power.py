@@ -108,5 +108,5 @@ def test_a_failure_takes_back_the_threads_that_came(host: FakeKernel, call: Call
     host.moods[f"{CPU}/cpufreq/policy15/scaling_governor"] = "EIO"
     failed = call(tune.main, host, concerns={"smt": {"threads": "enabled"}, "cpu_power": POWER})
     assert failed["failed"]
-    assert "way back failed" not in failed["msg"]
+    assert "undoing it failed" not in failed["msg"]
     assert governors(host) == "po" * 16

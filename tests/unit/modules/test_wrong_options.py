@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The sentence that an operator reads for an option that can't be meant; nothing is written and nothing is guessed."""
+"""The sentence that an operator reads for an option that makes no sense; nothing is written and nothing is guessed."""
 
 from __future__ import annotations
 

@@ -53,12 +53,12 @@ def _decide(facts: Facts, wanted: Wanted) -> Decision:
     block = facts.block
     if block is None or not block.disks:
         return unobserved(KNOBS, OPTIONS, wanted, "this host shows no disk")
-    wish = wishes(block, wanted)
-    at_boot = driver.plan_timeout(facts, block, wish, wanted)
-    wish = _of_method(wish, wanted)
-    ruled = _ruled(facts, block, wish)
+    chosen = wishes(block, wanted)
+    at_boot = driver.plan_timeout(facts, block, chosen, wanted)
+    chosen = _of_method(chosen, wanted)
+    ruled = _ruled(facts, block, chosen)
     plan = joined(
-        queue.plan(facts, block, wish),
+        queue.plan(facts, block, chosen),
         at_boot,
         driver.plan_polling(facts, block, wanted),
         Plan(replan=ruled.derived),
@@ -66,28 +66,28 @@ def _decide(facts: Facts, wanted: Wanted) -> Decision:
     return plan, {udev_rules: rules(ruled)}
 
 
-def _of_method(wish: Wishes, wanted: Wanted) -> Wishes:
+def _of_method(chosen: Wishes, wanted: Wanted) -> Wishes:
     """With method: boot the timeout is the driver's alone."""
     if wanted.get("method") != "boot":
-        return wish
-    return wish._replace(kinds=_without_timeout(wish.kinds), disks=_without_timeout(wish.disks))
+        return chosen
+    return chosen._replace(kinds=_without_timeout(chosen.kinds), disks=_without_timeout(chosen.disks))
 
 
-def _ruled(facts: Facts, block: BlockFacts, wish: Wishes) -> Wishes:
+def _ruled(facts: Facts, block: BlockFacts, chosen: Wishes) -> Wishes:
     """What a rule may set: not the read-ahead of a kind with a disk that has more; the unit plans that at each boot."""
-    requested = {disk: wish.disks[disk.name].get("read_ahead_kb") for disk in block.disks}
+    requested = {disk: chosen.disks[disk.name].get("read_ahead_kb") for disk in block.disks}
     more = {
         disk.kind
         for disk, text in requested.items()
-        if text and queue.has_more(facts, block, disk, text, wish.wanted[disk.name])
+        if text and queue.has_more(facts, block, disk, text, chosen.wanted[disk.name])
     }
     if not more:
-        return wish
+        return chosen
     kinds = {
         kind: {knob: value for knob, value in knobs.items() if knob != "read_ahead_kb" or kind not in more}
-        for kind, knobs in wish.kinds.items()
+        for kind, knobs in chosen.kinds.items()
     }
-    return wish._replace(kinds=kinds, derived=True)
+    return chosen._replace(kinds=kinds, derived=True)
 
 
 def _without_timeout(table: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Mapping[str, Any]]:

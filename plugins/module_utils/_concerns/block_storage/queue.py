@@ -38,7 +38,7 @@ class Goal(NamedTuple):
 
 
 class _Group(NamedTuple):
-    """Disks of which the same is to be said."""
+    """Disks that share one finding."""
 
     now: Dict[str, Any]
     wanted: Dict[str, str]
@@ -85,7 +85,7 @@ def plan(facts: Facts, block: BlockFacts, wishes: Wishes) -> Plan:
 def timeout(kind: str, requested: str) -> Goal:
     """The io_timeout of a kind of disk, in ms.
 
-    Raises NearmetalError for a word that is none.
+    Raises NearmetalError for an unknown word.
     """
     if requested not in (AWS, MAX) and not (valid("io_timeout", requested) and 0 < int(requested) <= LONGEST_MS):
         raise NearmetalError(
@@ -169,7 +169,7 @@ def _absent(disk: Disk, name: str) -> str:
 
 
 def _finding(knob: Knob, status: str, reason: str, group: _Group) -> Finding:
-    """One finding for all disks of which the same is to be said, by place; their names in its sentence."""
+    """One finding for all disks that share it, by place; its sentence names them."""
     rest = len(group.names) - _SHOWN
     names = ", ".join(group.names[:_SHOWN]) + (f" and {rest} more" if rest > 0 else "")
     return knob.finding(status, f"{names}: {reason}", group.now, group.wanted)

@@ -29,7 +29,7 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
 
 
 def _demand_one_depth(wanted: Wanted) -> None:
-    """Raise NearmetalError for a depth of sleep that is said in two ways, or in a way that can't be done."""
+    """Raise NearmetalError for idle states that are limited twice, or by a latency that no kernel argument takes."""
     latency = wanted.get("max_exit_latency_us")
     if latency is not None and wanted.get("idle") is not None:
         raise NearmetalError("cpu_power: idle and max_exit_latency_us say the same thing in two ways; give one of them")

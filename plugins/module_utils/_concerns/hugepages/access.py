@@ -39,7 +39,7 @@ _SYSTEM = ("bin", "boot", "etc", "lib", "lib64", "proc", "root", "run", "sbin", 
 def plan(facts: Facts, wanted: Wanted) -> Tuple[Plan, Dict[str, str]]:
     """The plan for `mount` and `group`, and the kernel parameters that make it last.
 
-    Raises NearmetalError for a path, a size or a group that can't be meant.
+    Raises NearmetalError for a path, a size or a group that makes no sense.
     """
     pages = facts.hugepages
     managed = [knob for knob in KNOBS if knob.value(wanted) is not None]

@@ -63,7 +63,7 @@ _Table = Mapping[str, Mapping[str, int]]
 
 
 class _Request(NamedTuple):
-    """So many pages of a size, per place: one entry of `pages`, or several that each name nodes."""
+    """How many pages of a size, per place: one entry of `pages`, or several that each name nodes."""
 
     size: str  # as the kernel names it: 2048kB
     now: Mapping[str, int]
@@ -103,7 +103,7 @@ class _Request(NamedTuple):
 def plan(facts: Facts, wanted: Wanted) -> Plan:
     """The plan for `pages`.
 
-    Raises NearmetalError when an entry is no request, or asks for a size that this kernel lacks.
+    Raises NearmetalError when an entry makes no sense, or names a size that this kernel lacks.
     """
     entries, pages, method = PAGES.value(wanted), facts.hugepages, wanted.get("method")
     if entries is None:

@@ -62,7 +62,7 @@ done
 def plan_compute(facts: Facts, topology: TopologyFacts, found: Mapping[str, Mapping[int, int]], wanted: Wanted) -> Plan:
     """Name and keep the CPUs that get no interrupt of a NIC, and share no core with a CPU that does.
 
-    Raises NearmetalError for a service's name that is none.
+    Raises NearmetalError for what is no full name of a service.
     """
     busy = {cpu for cpus_of_queues in found.values() for cpu in cpus_of_queues.values()}
     busy |= {sibling for cpu in busy for sibling in topology.siblings(cpu)}

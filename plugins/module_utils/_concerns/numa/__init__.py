@@ -54,7 +54,7 @@ _MUCH = 100
 def plan(facts: Facts, wanted: Wanted) -> Plan:
     """The plan for NUMA.
 
-    Raises NearmetalError for an entry of services that can't be meant.
+    Raises NearmetalError for an entry of services that makes no sense.
     """
     planned = plan_concern(NAME, OPTIONS, facts, wanted, _decide, sysctl_d)
     refused = closed(NAME, "services", facts, wanted) or _without_nodes(services.SERVICES, facts, wanted)

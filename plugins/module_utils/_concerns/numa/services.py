@@ -92,7 +92,7 @@ class _Binding(NamedTuple):
 def plan(facts: Facts, wanted: Wanted) -> Plan:
     """The plan for `services`; without any the generator goes.
 
-    Raises NearmetalError for an entry that can't be meant.
+    Raises NearmetalError for an entry that makes no sense.
     """
     entries, numa = SERVICES.value(wanted) or [], facts.numa
     bindings: List[_Binding] = []
