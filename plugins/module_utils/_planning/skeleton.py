@@ -34,18 +34,21 @@ def tuning(
     decide: Callable[[Facts, Wanted], Decision],
     managed: Optional[Options] = None,
     demand: Callable[[Wanted], object] = lambda _wanted: None,
+    also: Callable[[Facts, Wanted], Plan] = lambda _facts, _wanted: Plan(),
     after: Tuple[str, ...] = (),
     by_place: bool = False,
 ) -> Concern:
     """A concern whose plan takes the usual steps and no others.
 
     Without one of the options `managed` (by default all) there is nothing to plan; `demand` raises
-    NearmetalError for options that contradict each other, on whatever host.
+    NearmetalError for options that contradict each other, on whatever host; `also` is planned where nothing
+    is decided too, such as what an earlier run left.
     """
 
     def plan(facts: Facts, wanted: Wanted) -> Plan:
         demand(wanted)
-        return plan_concern(name, options if managed is None else managed, facts, wanted, decide, *writers)
+        steps = _planned(name, options if managed is None else managed, facts, wanted, decide, *writers)
+        return joined(steps, also(facts, wanted))
 
     return Concern(name, options, domains, plan, after, by_place, knobs, heading)
 
@@ -79,7 +82,7 @@ def unobserved(knobs: Iterable[Knob], options: Options, wanted: Wanted, reason: 
     return joined(*plans), {}
 
 
-def plan_concern(
+def _planned(
     concern: str,
     options: Options,
     facts: Facts,

@@ -17,13 +17,12 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.sysctl import
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning import unit
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.boot_argument import plan_argument
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import closed, host_class
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob, boot_argument, options_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import sysctl_d
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import CONSENT, PERSIST
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import Decision, plan_concern
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import Decision, tuning
 
 NAME = "numa"
 
@@ -51,16 +50,12 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {**options_of(KNOBS), "persist": PERS
 _MUCH = 100
 
 
-def plan(facts: Facts, wanted: Wanted) -> Plan:
-    """The plan for NUMA.
-
-    Raises NearmetalError for an entry of services that makes no sense.
-    """
-    planned = plan_concern(NAME, OPTIONS, facts, wanted, _decide, sysctl_d)
+def _unbound(facts: Facts, wanted: Wanted) -> Plan:
+    """What an earlier run bound is given back where no service is wanted, or none can be bound."""
     refused = closed(NAME, "services", facts, wanted) or _without_nodes(services.SERVICES, facts, wanted)
     if services.SERVICES.value(wanted) is None or refused:
-        return joined(planned, services.plan(facts, Wanted()))  # what an earlier run bound is given back
-    return planned
+        return services.plan(facts, Wanted())
+    return Plan()
 
 
 def _decide(facts: Facts, wanted: Wanted) -> Decision:
@@ -159,11 +154,13 @@ def _remote(facts: Facts) -> Plan:
     return _BALANCING.at("").says("advice", reason)
 
 
-CONCERN = Concern(
-    name=NAME,
+CONCERN = tuning(
+    NAME,
+    sysctl_d,
     heading=6,
     options=OPTIONS,
-    domains=("platform", "topology", "numa", "sysctl", "boot", "unit", "files"),
-    plan=plan,
     knobs=KNOBS,
+    domains=("platform", "topology", "numa", "sysctl", "boot", "unit", "files"),
+    decide=_decide,
+    also=_unbound,
 )
