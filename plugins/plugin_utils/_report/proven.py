@@ -95,12 +95,13 @@ def _read(path: str, host: str) -> Optional[Proof]:
             plain = json.load(stream)
         if (plain["schema"], plain["version"], plain["host"]) != (document.SCHEMA, document.VERSION, host):
             return None
-        return _proof(plain)
+        return proof_of(plain)
     except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError, OverflowError):
         return None
 
 
-def _proof(plain: Mapping[str, Any]) -> Proof:
+def proof_of(plain: Mapping[str, Any]) -> Proof:
+    """The proof in the report of a run. Raises one of Python's errors for what isn't one."""
     found = plain["verdict"]
     if found["verdict"] not in VERDICTS:
         raise ValueError(found["verdict"])

@@ -20,7 +20,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.rules import VERDICTS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.step import Step
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import verdict
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import several, words
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import document, several, words
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import proven
 
 from tests.support.proofs import noisy, run, shared, start
 
@@ -107,5 +108,7 @@ def test_the_page_shows_what_a_run_says_at_its_end() -> None:
         untested=("clocksource.tsc_reliable: the kernel takes it at its next boot",),
         reboot_required=True,
     )
+    content = document.content(record, verdict(record), ending)
+    assert f"`{proven.proof_of(content).says()}`" in PAGE
     (shown,) = re.findall(r"^```text\n(PROVE  redis-1.*?)^```$", PAGE, re.M | re.S)
     assert shown == "".join(f"{line}\n" for line in words.block(record, verdict(record), ending))

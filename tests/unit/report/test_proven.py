@@ -82,7 +82,6 @@ def test_it_is_data_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "changed",
     [
-        {"host": "db-2"},
         {"version": 2},
         {"schema": "other"},
         {"verdict": 5},
@@ -96,6 +95,11 @@ def test_it_is_data_too(tmp_path: Path) -> None:
 def test_a_report_that_is_none_says_nothing(changed: Dict[str, Any], tmp_path: Path) -> None:
     wrote(tmp_path, 0.08, "20260921T100000Z", **changed)
     assert proven.last(str(tmp_path), ["db-1"]) == {}
+
+
+def test_a_host_whose_name_looks_the_same_in_a_file_is_another(tmp_path: Path) -> None:
+    wrote(tmp_path, 0.08, "20260921T100000Z", host="db_1")
+    assert list(proven.last(str(tmp_path), ["db/1", "db_1"])) == ["db_1"]
 
 
 def test_a_damaged_report_leaves_the_one_before(tmp_path: Path) -> None:
