@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""CPU time of observing the NICs of a host of 192 CPUs with 64 queues; the budget is 100 ms for the whole host.
+"""CPU time of observing a host of 192 CPUs with 64 queues; the budget is 100 ms for the whole host.
 
 `PYTHONPATH=.ansible/collections:. python -m tests.bench.observe_network` from the root of the project. Each pair
 observes, and then opens and reads exactly the files that the observation read, nothing else. The files lie in
@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 from typing import Callable, Dict, List, Optional, Tuple
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import DOMAINS as ALL_DOMAINS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import observe
 
 from tests.bench.observe import Prefixed
@@ -26,7 +27,9 @@ from tests.unit.facts import large
 
 PAIRS = 20
 CPUS, QUEUES = 192, 64
+ALLOWED = 100.0  # milliseconds, for the whole host
 DOMAINS = {
+    "the whole host": tuple(ALL_DOMAINS),
     "network": ("network",),
     "network_irq": ("platform", "topology", "network", "irqbalance", "sysctl", "files", "unit"),
 }
@@ -99,7 +102,8 @@ def main() -> None:
             ratio = statistics.median(observed / other for observed, other in zip(observed_costs, plain_costs))
             print(
                 f"{CPUS} CPUs, {QUEUES} queues, {name}: {statistics.median(observed_costs):.1f} ms CPU"
-                f" ({min(observed_costs):.1f} to {max(observed_costs):.1f}), plain reading of the same {number} files"
+                f" ({min(observed_costs):.1f} to {max(observed_costs):.1f}), allowed {ALLOWED:.0f} for the whole host;"
+                f" plain reading of the same {number} files"
                 f" {statistics.median(plain_costs):.1f} ms, ratio {ratio:.1f}, median of {PAIRS} interleaved pairs;"
                 f" load {os.getloadavg()[0]:.1f}"
             )

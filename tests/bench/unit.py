@@ -25,6 +25,7 @@ from lab.host import Host
 AGENT = "/usr/local/lib/nearmetal/nearmetal.pyz"
 OTHER = "/root/other/nearmetal.pyz"
 RUNS = {"plan": ["reapply"], "look": ["reapply", "--if-changed"]}
+ALLOWED = {"plan": 4.0, "look": 1.0}  # seconds of CPU
 
 # Runs on the host: the agents by turns, CPU seconds of each run.
 MEASURE = """
@@ -79,6 +80,7 @@ def measure(host: Host, hosts: Path, count: int, than: "Path | None") -> "list[s
     lines = []
     for name, spent in json.loads(answer).items():
         line = f"the unit's {name}: {count} runs, median CPU seconds (lowest to highest): {bench.spread(spent[AGENT])}"
+        line += f", allowed {ALLOWED[name]:.1f}"
         if than is not None:
             ratios = [first / other for first, other in zip(spent[AGENT], spent[OTHER])]
             line += f" · the other's {bench.spread(spent[OTHER])} · ratio {statistics.median(ratios):.2f}"
