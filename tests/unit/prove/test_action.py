@@ -18,7 +18,9 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command impor
 from ansible_collections.nearmetal.ec2.plugins.modules import prove, tune
 
 from tests.support.boot_trees import debian
+from tests.support.experiments import BOTH, THP, read_ahead, thp
 from tests.support.fake_kernel import CLOCK, FakeKernel
+from tests.support.fresh_host import fresh
 from tests.support.hosts import files_of
 
 Call = Callable[..., Dict[str, Any]]
@@ -115,6 +117,18 @@ def test_another_tuning_takes_the_place_of_the_untuned_host(host: FakeKernel, pl
     assert any(line.startswith("db-1  warm-up 1, against: ops 100") for line in play.said)
     assert json.loads(Path(result["reports"][0]).read_text())["against"] == against
     assert "| pair | 1 | 1 | against |" in Path(result["reports"][1]).read_text()
+
+
+def test_each_concern_is_compared_with_the_rest_and_the_whole_is_kept(tmp_path: Path, play: Play) -> None:
+    play._fake = host = fresh(tmp_path / "big", "nitro_big")
+    found = f'grep -q "\\[never\\]" {host.root}{THP} && echo ops 120 1/s || echo ops 100 1/s'
+    result = play(command=found, tune=BOTH, each=True, abandon_after=0)
+    assert (result["verdict"]["verdict"], result["kept"]) == ("better", True), result
+    parts = {part["concern"]: part["verdict"] for part in result["verdict"]["parts"]}
+    assert parts == {"hugepages": "better", "block_storage": "same"}
+    assert any(line.startswith("  with hugepages: better than without it: +20.0 % (") for line in play.said)
+    assert any("hugepages, pair 1 of at most 40, without hugepages: ops 100" in line for line in play.said)
+    assert (thp(host), read_ahead(host)) == ("never", {"64"})
 
 
 def test_what_is_written_untested_is_named(tmp_path: Path, play: Play) -> None:
