@@ -260,6 +260,13 @@ def test_the_role_takes_lists_and_auto_and_the_report_names_all(tmp_path: Path) 
             "tune_workload": "auto",
             "tune_workload_auto": "apply",
         },
+        "typed": {**simulate(tmp_path / "typed", "xen_hvm"), "tune_workload": "web,cache", "instance_type": "t2.large"},
+        "typed_twice": {
+            **simulate(tmp_path / "typed_twice", "xen_hvm"),
+            "tune_workload": "web,cache",
+            "instance_type": "t2.large",
+            "tune_instance_type": "m4.10xlarge",
+        },
     }
     write(tmp_path / "seen/root", together(first(), NGINX))
     (tmp_path / "hosts.json").write_text(json.dumps({"all": {"hosts": hosts}}))
@@ -267,12 +274,14 @@ def test_the_role_takes_lists_and_auto_and_the_report_names_all(tmp_path: Path) 
     assert audited.returncode == 0, audited.stdout + audited.stderr
     report = json.loads((tmp_path / "nearmetal-report/report.json").read_text())
     named = {host["name"]: host["workload"] for host in report["hosts"]}
-    assert named == {"listed": "web, cache", "tagged": "web, cache", "seen": "web"}
+    assert named == {name: "web" if name == "seen" else "web, cache" for name in hosts}
     tuned = play(tmp_path, "nearmetal.ec2.tune", "--diff", "-e", "tune_serial=100%")
     assert tuned.returncode == 0, tuned.stdout + tuned.stderr
     roots = [tmp_path / name / "root/proc/sys/net" for name in hosts]
-    assert [(root / "ipv4/tcp_max_syn_backlog").read_text().strip() for root in roots] == ["8192"] * 3
-    assert [(root / "core/busy_poll").read_text().strip() for root in roots] == ["50", "50", "0"]
+    assert [(root / "ipv4/tcp_max_syn_backlog").read_text().strip() for root in roots] == ["8192"] * 5
+    polls = {name: (root / "core/busy_poll").read_text().strip() for name, root in zip(hosts, roots)}
+    # The inventory's type is burstable; tune_instance_type is believed before it.
+    assert polls == {"listed": "50", "tagged": "50", "seen": "0", "typed": "0", "typed_twice": "50"}
 
 
 def test_a_playbook_that_spells_its_workload_out_refuses_another(tmp_path: Path) -> None:
