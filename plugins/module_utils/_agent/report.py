@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import platform
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import all_stored
@@ -19,6 +19,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.json_data imp
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import DISABLED
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory import failures
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.entry import Entry
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal import Journal
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import CHOICE, Stored, StoredWanted
@@ -61,6 +62,7 @@ def collect(host: WritableHost) -> Dict[str, Any]:
         "concerns": concerns,
         "drift": [f"{name}.{knob['knob']}" for name, knob in knobs if knob["status"] == "would_change"],
         "needs_reboot": [f"{name}.{knob['knob']}" for name, knob in knobs if knob["status"] == "needs_reboot"],
+        "failed": [{"concern": name, **asdict(failure)} for name, failure in failures.read(host).items()],
         "damaged": [outcome.error for outcome in seen.outcomes if outcome.name in ("journal", "wanted")],
         "others": _others(facts),
         "unit": {**(json_data(facts.unit) or {}), "planned": _planned(host)},
@@ -149,15 +151,16 @@ def _planned(host: WritableHost) -> Optional[str]:
 
 
 def as_wanted(found: Dict[str, Any]) -> bool:
-    """Whether all that was wanted could be planned, holds, and waits for no boot."""
-    failed = any(concern["error"] for concern in found["concerns"])
-    return not (failed or found["damaged"] or found["drift"] or found["needs_reboot"])
+    """Whether all that was wanted could be planned and done, holds, and waits for no boot."""
+    broken = any(concern["error"] for concern in found["concerns"])
+    return not (broken or found["failed"] or found["damaged"] or found["drift"] or found["needs_reboot"])
 
 
 def render(found: Dict[str, Any], colour: bool = False) -> str:
     """At most 80 columns; what is long is cut, never wrapped."""
     lines = [_title(found), _summary(found), ""]
     lines += [line for sentence in found["damaged"] for line in (*_folded("Damaged ", sentence), "")]
+    lines += [line for failure in found["failed"] for line in (*_failed(failure), "")]
     for concern in found["concerns"]:
         lines += [*_drawn(concern, colour), ""]
     lines += list(_footer(found))
@@ -175,6 +178,9 @@ def _summary(found: Dict[str, Any]) -> str:
     concerns = found["concerns"]
     if found["damaged"]:
         return "A file of nearmetal can't be read."
+    if found["failed"]:
+        names = ", ".join(failure["concern"] for failure in found["failed"])
+        return _cut(f"Failed in its last run: {names}", WIDTH)
     if not concerns:
         return "Nothing is tuned on this host, and nothing is left to take back."
     broken = [concern["name"] for concern in concerns if concern["error"]]
@@ -186,6 +192,14 @@ def _summary(found: Dict[str, Any]) -> str:
         words = status_words("needs_reboot", len(found["needs_reboot"]))
         return _cut(f"{', '.join(found['needs_reboot'])} {words}", WIDTH)
     return f"Everything is as wanted ({len(concerns)} concern{'s' if len(concerns) > 1 else ''})."
+
+
+def _failed(failure: Dict[str, Any]) -> Iterator[str]:
+    """What failed when, and the two ways on."""
+    name = failure["concern"]
+    instead = "" if name == UNIT else f", or give it up: nearmetal restore {name}"
+    when = f"{_time(failure['at'])} ({failure['run']})"
+    yield from _folded("Failed  ", f"{name} at {when}: {failure['error']}. Mend that and run it again{instead}")
 
 
 def _drawn(concern: Dict[str, Any], colour: bool) -> Iterator[str]:

@@ -38,7 +38,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Nearme
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import EXPERIMENT
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import bundle, store
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import RUNNING, WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory import failures
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.entry import Entry
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import Stored
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Plan
@@ -158,7 +159,24 @@ def _carry_out(planned: Planned, roll_back_all: bool) -> Run:
         waits = 0  # each of them failed, and was taken back
         if guard.armed:
             dead_man.disarm(session.host)
+    _note_failures(planned, (*outcomes, *last))
     return Run(planned.facts, (*outcomes, *last, *session.damaged()), waits)
+
+
+def _note_failures(planned: Planned, outcomes: Sequence[Outcome]) -> None:
+    """Keep what failed; what this run has done or taken back doesn't fail any more."""
+    session = planned.session
+    if session.kind is not RUNNING:
+        return  # the unit tries again, and an image isn't this host
+    tuned = {request.name for request in planned.requests if isinstance(request, Tune)}
+    decided = {UNIT, *tuned, *(request.name for request in planned.requests if isinstance(request, Restore))}
+    name = session.origin.name
+    now = {each.name: failures.failure(name, each.error) for each in outcomes if each.error and each.name in decided}
+    earlier = failures.read(session.host)
+    # After a restore of everything nothing is wanted.
+    left = {each: earlier[each] for each in earlier if each not in decided} if tuned or session.known() else {}
+    if earlier or now:
+        failures.write(session.host, {**left, **now})
 
 
 def _plan_unit(session: Session, wanted: Sequence[Stored]) -> Tuple[Plan, Tuple[Entry, ...]]:

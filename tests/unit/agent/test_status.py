@@ -76,6 +76,39 @@ Undo    nearmetal restore clocksource, or all: nearmetal restore
     )
 
 
+def test_a_concern_that_failed_in_its_last_run_is_told_until_it_is_done_or_given_up(
+    host: FakeKernel, call: Call, status: Callable[..., str]
+) -> None:
+    """It was taken back, so all that is still wanted holds."""
+    call(tune.main, host, concerns={"clocksource": {"source": "auto"}})
+    host.moods["/proc/sys/net/core/somaxconn"] = "EIO"
+    network = {"network_stack": {"somaxconn": 8192}}
+    assert call(tune.main, host, concerns=network)["failed"]
+    command(["reapply"], host)  # which has nothing to do with what failed
+    shown = status(code=1)
+    assert "\nFailed in its last run: network_stack\n" in shown
+    assert "Failed  network_stack at 2026-01-02 03:04 UTC (tune): the kernel refused" in shown
+    assert "Mend that and run it again, or give it up: nearmetal restore network_stack" in " ".join(shown.split())
+    [failure] = json.loads(status("--json", code=1))["failed"]
+    assert failure["concern"] == "network_stack"
+    host.moods.clear()
+    assert call(tune.main, host, concerns=network)["changed"]
+    assert "Everything is as wanted (2 concerns)." in status()
+    host.moods["/proc/sys/net/core/somaxconn"] = "EIO"
+    assert call(tune.main, host, concerns={"network_stack": {"somaxconn": 4096}})["failed"]
+    host.moods.clear()
+    command(["restore", "network_stack"], host)
+    assert "Everything is as wanted (1 concern)." in status()
+
+
+def test_a_failure_is_no_trace_of_a_host_on_which_everything_is_restored(host: FakeKernel, call: Call) -> None:
+    host.moods[CURRENT] = "EIO"
+    assert call(tune.main, host, concerns={"clocksource": {"source": "auto"}})["failed"]
+    assert command(["status"], host) == 1
+    assert command(["restore"], host) == 0
+    assert not (Path(host.root) / "var/lib/nearmetal").exists()
+
+
 def test_a_table_reads_as_in_a_report_and_a_long_run_keeps_its_date(
     host: FakeKernel, call: Call, status: Callable[..., str]
 ) -> None:
@@ -245,6 +278,7 @@ def test_no_value_breaks_the_picture(found: Any, name: str) -> None:
             "concerns": found,
             "drift": [name] * 3,
             "needs_reboot": [],
+            "failed": [{"concern": name, "run": name, "at": name, "error": name}],
             "damaged": [name],
             "others": [name],
             "unit": {"agent": "x", "enabled": True, "switched_off": name, "planned": None},

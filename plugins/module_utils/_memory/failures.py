@@ -1,0 +1,59 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What failed in the last run of each concern, kept for `nearmetal status`. PRIVATE to the collection.
+
+A concern that fails is taken back, so nothing else on the host shows that more was wanted. No run decides by it.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import Dict, Mapping
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import json_text
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import sentence
+
+PATH = f"{store.DATA}/failed.json"
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Of one concern."""
+
+    run: str  # "tune, workload base"
+    at: str  # UTC
+    error: str
+
+
+def failure(run: str, error: str) -> Failure:
+    """One of now."""
+    return Failure(run, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), sentence(error))
+
+
+def read(host: WritableHost) -> Dict[str, Failure]:
+    """By concern; none when the file can't be read."""
+    with suppress(NearmetalError, ValueError, KeyError, TypeError, AttributeError):
+        content = json_text.parse((store.read_file(host, PATH) or b"{}").decode("utf-8"))
+        return {
+            str(name): Failure(str(raw["run"]), str(raw["at"]), sentence(str(raw["error"])))
+            for name, raw in content.items()
+        }
+    return {}
+
+
+def write(host: WritableHost, failures: Mapping[str, Failure]) -> None:
+    """Keep exactly these, if the host can keep anything: the run has said them too."""
+    with suppress(NearmetalError):
+        if failures:
+            data = json.dumps({name: asdict(failure) for name, failure in failures.items()}, indent=1).encode()
+            store.replace_file(host, PATH, data, mode=0o600, folder_mode=0o700)
+        else:
+            store.remove_file(host, PATH)
+            store.remove_empty_data(host)
