@@ -24,11 +24,17 @@ def explain(path: str, error: OSError) -> NearmetalError:
         return NearmetalError(f"{path}: no space left on its file system; free some and run again")
     if error.errno == errno.EROFS:
         return NearmetalError(
-            f"{path}: its file system is read-only, so this host can't keep a way back; run elsewhere"
+            f"{path}: its file system is read-only, and nearmetal writes no value without its way back there: mount it"
+            " for writing, and run again"
         )
     if error.errno == errno.EISDIR:
         return NearmetalError(f"{path} is a directory, so it isn't ours: move it away and run again")
     if error.errno in (errno.EACCES, errno.EPERM):
+        if os.geteuid() == 0:
+            return NearmetalError(
+                f"{path}: root may not write it either; look for an immutable file or folder (lsattr, chattr -i) and at"
+                " the denials of SELinux or AppArmor, and run again"
+            )
         return NearmetalError(f"{path}: permission denied; nearmetal needs root (become: true)")
     return NearmetalError(f"{path}: {os.strerror(error.errno or 0)}")
 
@@ -49,7 +55,8 @@ def _enter(parent: int, name: str, path: str, create: int | None) -> int:
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENOTDIR):
             raise NearmetalError(
-                f"{path} is a symbolic link or no directory: nearmetal doesn't follow it; remove it and run again"
+                f"{path} is a symbolic link or no directory, which nearmetal doesn't follow: put the directory itself"
+                " there, with what is in it, and run again"
             ) from None
         raise
     if not is_closed(descriptor):

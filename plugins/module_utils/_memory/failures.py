@@ -20,7 +20,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import Wr
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import json_text
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import sentence
 
-PATH = f"{store.DATA}/failed.json"
+PATH = f"{store.RUN}/failed.json"  # also there when /var is full; a boot plans again what is wanted
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,6 @@ def write(host: WritableHost, failures: Mapping[str, Failure]) -> None:
     with suppress(NearmetalError):
         if failures:
             data = json.dumps({name: asdict(failure) for name, failure in failures.items()}, indent=1).encode()
-            store.replace_file(host, PATH, data, mode=0o600, folder_mode=0o700)
+            store.replace_file(host, PATH, data, mode=0o600, folder_mode=0o755)
         else:
             store.remove_file(host, PATH)
-            store.remove_empty_data(host)

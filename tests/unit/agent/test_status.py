@@ -107,6 +107,7 @@ def test_a_failure_is_no_trace_of_a_host_on_which_everything_is_restored(host: F
     assert command(["status"], host) == 1
     assert command(["restore"], host) == 0
     assert not (Path(host.root) / "var/lib/nearmetal").exists()
+    assert not (Path(host.root) / "run/nearmetal/failed.json").exists()
 
 
 def test_a_table_reads_as_in_a_report_and_a_long_run_keeps_its_date(
