@@ -46,8 +46,9 @@ def said_by(done: Run) -> List[str]:
 class Left:
     """The kernel files that nearmetal wrote, each with what it read before."""
 
-    def __init__(self, host: FakeKernel) -> None:
+    def __init__(self, host: FakeKernel, twin: FakeKernel) -> None:
         self._host = host
+        self._twin = twin  # which lives without nearmetal
         self._firsts: Dict[str, str] = {}
         self._others: Set[str] = set()  # those of them that somebody wrote since
         self.quiet = False  # a run died before it could say anything
@@ -81,7 +82,7 @@ class Left:
         """A step is over: what is back, gone, or was named is no concern any more."""
         for path, first in list(self._firsts.items()):
             now = self._text(path)
-            if now in (None, first) or any(self._names(text, path) for text in said):
+            if now in (None, first, self._text(path, self._twin)) or any(self._names(text, path) for text in said):
                 del self._firsts[path]
 
     def unsaid(self) -> List[str]:
@@ -111,8 +112,8 @@ class Left:
         device = f"{self._host.root}/sys/class/net/{(parts or [''])[0]}/device"
         return os.path.basename(os.readlink(device)) if os.path.islink(device) else ""
 
-    def _text(self, path: str) -> Optional[str]:
+    def _text(self, path: str, host: Optional[FakeKernel] = None) -> Optional[str]:
         try:
-            return (Path(self._host.root) / path.lstrip("/")).read_text()
+            return (Path((host or self._host).root) / path.lstrip("/")).read_text()
         except OSError:
             return None

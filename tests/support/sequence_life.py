@@ -86,7 +86,7 @@ class Life:
         self._steps = 0
         self._said: List[str] = []  # of the present step
         self._just_tuned: Set[str] = set()  # concerns for which a second run has found nothing to do
-        self._left = Left(self.host)
+        self._left = Left(self.host, world.twin)
         self.host.writing = self._writing
 
     def do(self, step: Step) -> None:

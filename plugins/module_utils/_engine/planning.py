@@ -233,19 +233,19 @@ def plan_all(session: Session, facts: Facts, requests: Sequence[Request], strict
 
 
 def _in_one_finding(plan: Plan, back: Plan) -> Tuple[Plan, Plan]:
-    """Both, where what is wanted holds once a place is back: that is what changes it."""
+    """Both, with each place as it is now; where what is wanted holds once it is back, that is what changes it."""
     start = {(action.knob, action.where): action.before for action in back.actions}
     fulfilled = {(each.knob, each.where) for each in plan.findings if each.status == "ok"}.intersection(start)
-    wanted = tuple(
-        replace(each, status="would_change", now=start[each.knob, each.where])
-        if each.status == "ok" and (each.knob, each.where) in fulfilled
+    findings = tuple(
+        replace(each, status="would_change" if each.status == "ok" else each.status, now=start[each.knob, each.where])
+        if (each.knob, each.where) in start and each.now is not None
         else each
         for each in plan.findings
     )
     rest = tuple(
         each for each in back.findings if each.status != "would_change" or (each.knob, each.where) not in fulfilled
     )
-    return replace(plan, findings=wanted), replace(back, findings=rest)
+    return replace(plan, findings=findings), replace(back, findings=rest)
 
 
 def _left_to_owner(finding: Finding) -> bool:

@@ -154,3 +154,15 @@ def test_a_wanted_value_that_holds_only_when_ours_is_taken_back_is_set(tmp_path:
         assert "ok" not in [status for status, _now, _wanted in said]
         assert mtu.read_text() == f"{options['mtu']}\n"
     assert world.journal() is None or "network.mtu" not in str(world.journal())
+
+
+def test_a_refused_value_is_said_beside_what_the_host_has_and_not_what_it_will_have(tmp_path: Path) -> None:
+    """It was said beside the value to which the same run took the place back."""
+    world = World(tmp_path / "host", "xen_pv")
+    shorter, refused = {"mtu": 1500, "allow_disruptive": True}, {"mtu": 1400}
+    run(world.host, lambda _known: tune_requests([], {"network_stack": shorter}, {}), check=False)
+    [outcome, *_] = run(
+        world.host, lambda _known: tune_requests([], {"network_stack": refused}, {}), check=True
+    ).outcomes
+    [finding] = [each for each in outcome.plan.findings if each.status == "refused"]
+    assert (finding.knob, finding.now, finding.wanted) == ("mtu", 1500, 1400)
