@@ -59,6 +59,7 @@ options:
     description:
       - The only CPUs that may get interrupts of the interfaces that O(policy) places, as a kernel list.
       - It fails without a policy.
+      - On a burstable type interrupts are placed only on CPUs that this names.
     type: str
   compute_units:
     description:

@@ -203,9 +203,11 @@ def _refusal(
         return knob.says("not_applicable", "the names of its interrupts don't tell which queue they serve")
     if len(topology.cpus_online or ()) < 2:
         return knob.says("not_applicable", "the host has one CPU")
-    if facts.burstable and policy != "kernel":
-        return knob.says("refused", "a burstable type has few vCPUs, and pinning takes them from the scheduler")
-    maybe_burstable = may_be_burstable(facts) if policy != "kernel" else ""
+    pins = policy != "kernel" and wanted.get("irq_cpus") is None  # a user who names the CPUs has decided
+    if facts.burstable and pins:
+        reason = "a burstable type has few vCPUs, and pinning takes them from the scheduler"
+        return knob.says("refused", f"{reason}; set network_irq.irq_cpus if you want that")
+    maybe_burstable = may_be_burstable(facts) if pins else ""
     if maybe_burstable:
         reason = f"this may be a burstable type, on which nothing is pinned: {maybe_burstable}"
         return knob.says("refused", reason)
