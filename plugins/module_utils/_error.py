@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import FrozenSet, Iterable, Tuple
+from collections.abc import Iterable
 
 
 class NearmetalError(Exception):
@@ -22,7 +22,7 @@ class Damaged(NearmetalError):
 class Declined(NearmetalError):
     """A driver refuses values, which `answer` says. `places` (lever, where) are those that a plan can leave out."""
 
-    def __init__(self, sentence: str, places: Iterable[Tuple[str, str]] = (), answer: str = "") -> None:
+    def __init__(self, sentence: str, places: Iterable[tuple[str, str]] = (), answer: str = "") -> None:
         super().__init__(sentence)
         self.answer = answer or sentence
-        self.places: FrozenSet[Tuple[str, str]] = frozenset(places)
+        self.places: frozenset[tuple[str, str]] = frozenset(places)
