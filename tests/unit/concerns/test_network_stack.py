@@ -318,6 +318,22 @@ def test_a_workload_takes_no_flows_of_the_operator_and_knows_its_own(tmp_path: P
     assert (plain.text(flows), plain.text(table)) == ("32768\n", "32768\n"), "an earlier run is not the operator"
 
 
+def test_a_users_flows_of_one_interface_take_none_from_those_that_a_workload_serves(tmp_path: Path, call: Call) -> None:
+    host = fresh(tmp_path, "nitro_big")
+    table = tmp_path / "proc/sys/net/core/rps_sock_flow_entries"
+    table.write_text("131072\n")
+    queues = sorted(tmp_path.glob("sys/class/net/ens6/queues/rx-*/rps_flow_cnt"))
+    for queue in queues:
+        queue.write_text("32768\n")
+    named = [{"name": "ens5", "rfs": "4096"}]
+    done = call(tune.main, host, workload="cache", concerns={"network_irq": {"interfaces": named}})
+    assert not done.get("failed"), done["msg"]
+    assert (table.read_text(), {queue.read_text() for queue in queues}) == ("131072\n", {"32768\n"})
+    named.append({"name": "ens6", "rfs": "4096"})
+    call(tune.main, host, workload="cache", concerns={"network_irq": {"interfaces": named}})
+    assert table.read_text() == "4096\n", "no interface is left to the workload"
+
+
 def test_an_interface_that_left_the_host_is_nobodys_business_any_more(
     tmp_path: Path, call: Call, capsys: pytest.CaptureFixture[str]
 ) -> None:

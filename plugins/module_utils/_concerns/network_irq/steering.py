@@ -10,7 +10,7 @@ only adds interrupts between CPUs.
 
 from __future__ import annotations
 
-from typing import Any, Dict, FrozenSet, List, Mapping, NamedTuple, Tuple
+from typing import Any, Dict, FrozenSet, List, Mapping, NamedTuple, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
@@ -100,7 +100,7 @@ def plan_steering(facts: Facts, scene: Scene, chosen: Tuple[Choice, ...]) -> Pla
         if choice.get("xps") is not None:
             plans.append(_xps(scene, choice))
     if entries:
-        plans.append(_entries(facts, *max(entries, key=lambda entry: entry[0])))
+        plans.append(_entries(facts, entries))
     return joined(*plans)
 
 
@@ -170,13 +170,15 @@ def _rfs(facts: Facts, scene: Scene, choice: Choice, helped: bool, why: str) -> 
     return knob.change(choice.wanted, _of(present, goal), goal, reason), rounded(total)
 
 
-def _entries(facts: Facts, number: int, wanted: Wanted) -> Plan:
+def _entries(facts: Facts, entries: Sequence[Tuple[int, Wanted]]) -> Plan:
+    """The plan for the host's table, of which each NIC says how many flows it needs."""
+    number, wanted = max(entries, key=lambda entry: entry[0])
     present = (facts.sysctl or {}).get(RPS_ENTRIES)
     if present is None:
         return _ENTRIES.at("").says("not_applicable", f"this kernel has no {RPS_ENTRIES}")
     reason = "one table of flows for all NICs" if number else "no NIC uses a table of flows"
     own = str(facts.own("sysctl", RPS_ENTRIES, present))
-    if _only_widens(wanted) and own.isdigit() and int(own) > number:
+    if any(_only_widens(each) for _number, each in entries) and own.isdigit() and int(own) > number:
         number, reason = int(own), _MORE_FLOWS
     return _ENTRIES.change(wanted, present, str(number), reason)
 
