@@ -22,7 +22,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.apply import
     still_wanted,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import switching
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.running import is_kept
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.running import is_kept, running
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.learnt_type import with_learnt_type
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import (
     Request,
@@ -117,8 +117,9 @@ def run(host: WritableHost, ask: Ask, check: bool, conditions: Conditions = PLAI
         dead_man.remove_leftovers(host)
         store.remove_temporary(host)
         planned = _plan(session, ask, conditions)
-        compares = host.exists(EXPERIMENT) and not is_kept(host, conditions.keeps)
+        compares = host.exists(EXPERIMENT) and not (conditions.keeps and is_kept(host, conditions.keeps))
         if compares and any(isinstance(request, Tune) for request in planned.requests):
+            running(host)  # a file that can't be read has its own remedy
             raise NearmetalError(
                 "prove compares two states of this host, so nothing else tunes it: wait for its end, or end it with"
                 " the module prove and step: back"

@@ -69,7 +69,7 @@ def running(host: WritableHost) -> Optional[Experiment]:
         fields.update({name: bool(raw[name]) for name in ("ending", "against")})
         experiment = Experiment(abandon_after=int(raw["abandon_after"]), **fields)
         return experiment if experiment.boot_id == host.boot_id() else None
-    except (ValueError, KeyError, TypeError, AttributeError, NearmetalError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, NearmetalError) as error:
         reason = (str(error).splitlines() or ["nothing in it"])[0][:200]
         raise NearmetalError(
             f"{EXPERIMENT} isn't what prove wrote ({reason}): remove it, and run restore, which brings the originals"

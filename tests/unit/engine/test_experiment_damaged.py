@@ -1,0 +1,54 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A file of a run of prove that nobody can read hinders no restore, and tells whoever tunes what to do."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Callable
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
+from ansible_collections.nearmetal.ec2.plugins.modules import restore, tune
+
+from tests.support.experiments import WANTED, Call, Steps, current
+from tests.support.fake_kernel import FakeKernel
+from tests.support.hosts import files_of
+
+STATE = "/run/nearmetal/prove.json"
+
+
+def older(text: str) -> str:
+    """What a version of prove wrote that compared no two tunings."""
+    return json.dumps({name: value for name, value in json.loads(text).items() if name not in ("shared", "against")})
+
+
+def endless(text: str) -> str:
+    return text.replace('"abandon_after": 900', '"abandon_after": 1e999')
+
+
+@pytest.mark.parametrize("spoil", [lambda _text: "{nonsense", lambda _text: "", older, endless])
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_restore_goes_on_where_nobody_can_read_what_runs(
+    tmp_path: Path, call: Call, spoil: Callable[[str], str], by_hand: bool
+) -> None:
+    host = FakeKernel(tmp_path, files_of("xen_hvm"))
+    steps = Steps(call, host)
+    steps("begin")
+    steps("measure", state="tuned")
+    path = Path(host.root) / STATE.lstrip("/")
+    path.write_text(spoil(path.read_text()))
+    refused = call(tune.main, host, **WANTED)
+    assert refused["msg"].startswith(f"{STATE} isn't what prove wrote (")
+    assert "remove it, and run restore" in refused["msg"]
+    assert command(["reapply", "--if-changed"], host) == 1
+    assert current(host) == "tsc", "the unit leaves it to whoever removes the file"
+    if by_hand:
+        assert command(["restore"], host) == 0
+    else:
+        assert not call(restore.main, host).get("failed")
+    assert current(host) == "xen"
+    path.unlink()
+    assert call(tune.main, host, **WANTED)["changed"]
