@@ -254,7 +254,9 @@ def _without_refused(outcome: Outcome, refusal: Declined) -> Outcome:
         outcome.plan,
         actions=tuple(action for action in outcome.plan.actions if action not in dropped),
         findings=tuple(
-            _not_applicable(finding, refusal) if (finding.knob, finding.where) in places else finding
+            _not_applicable(finding, refusal)
+            if finding.status == "would_change" and (finding.knob, finding.where) in places
+            else finding
             for finding in outcome.plan.findings
         ),
     )

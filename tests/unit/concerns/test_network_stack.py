@@ -143,6 +143,24 @@ def test_what_a_driver_refuses_of_a_workload_is_not_applicable_and_the_rest_hold
     assert somaxconn.read_text() == "128\n"
 
 
+def test_what_a_driver_refuses_leaves_the_advice_about_the_same_setting(tmp_path: Path, call: Call) -> None:
+    host = fresh(tmp_path, "nitro_big")
+    for name in ("ens5", "ens6"):
+        (tmp_path / f"sys/class/net/{name}/mtu").write_text("1500\n")
+    host.moods["/sys/class/net/ens5/mtu"] = "EINVAL"
+    wanted = {"network_stack": {"allow_disruptive": True}}
+    done = call(tune.main, host, workload="hpc", concerns=wanted, confirm_within=90)
+    place = "0000:00:05.0"
+    mtu = {
+        finding["status"]: finding["reason"]
+        for finding in done["findings"]
+        if (finding["knob"], finding["where"]) == ("mtu", place)
+    }
+    assert set(mtu) == {"not_applicable", "advice"}, mtu
+    assert "the kernel refused mtu 9001 of ens5" in mtu["not_applicable"]
+    assert "refused" not in mtu["advice"]
+
+
 def test_what_a_driver_refuses_of_a_user_fails_with_the_option_and_the_driver(tmp_path: Path, call: Call) -> None:
     host = fresh(tmp_path, "nitro_big")
     host.nics.coalesce["ens6"] = [20, *[0] * 21]
