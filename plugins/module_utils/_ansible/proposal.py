@@ -18,6 +18,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session impo
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import validate
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.unit import NAME as UNIT
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
 _CHOICES = ("workload", "workload_concerns", "workload_concerns_of", "concerns", "exclude", "prune")
@@ -93,7 +94,7 @@ def keep(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     result = described(done.facts, done.outcomes)
     if result["errors"]:
         errors = "; ".join(f"{name}: {error}" for name, error in result["errors"].items())
-        if any(outcome.done for outcome in done.outcomes):  # the unit alone failed: the tuning is written
+        if any(outcome.done and outcome.name != UNIT for outcome in done.outcomes):  # the unit alone failed
             states.done(host, options["run"])
             raise NearmetalError(f"the host is tuned, but its unit isn't in place: {errors}")
         states.back(host, before)

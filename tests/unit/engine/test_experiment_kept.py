@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from contextlib import suppress
@@ -15,13 +16,15 @@ import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
 from ansible_collections.nearmetal.ec2.plugins.modules import restore, tune
 
-from tests.support.experiments import CURRENT, JOURNAL, WANTED, Call, Steps, current, files
+from tests.support.experiments import CURRENT, JOURNAL, PAGES, WANTED, Call, Steps, current, files, thp
 from tests.support.fake_kernel import FakeKernel
 from tests.support.fresh_host import fresh
 from tests.support.hosts import files_of
 
 MANY = 100000
 STATE = "run/nearmetal/prove.json"
+PLACED: Dict[str, Any] = {"concerns": {"network_irq": {"policy": "auto"}}}  # which needs the unit
+PLACED_AND_PAGES: Dict[str, Any] = {"concerns": {**PLACED["concerns"], **PAGES["concerns"]}}
 
 
 @pytest.fixture
@@ -71,6 +74,31 @@ def test_a_tuning_that_cannot_be_kept_is_taken_back(host: FakeKernel, steps: Ste
     failed = steps("keep")
     assert failed["failed"]
     assert current(host) == "xen"
+
+
+def test_a_tuning_whose_file_finds_no_space_is_taken_back_though_its_unit_is_in_place(
+    tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    big = fresh(tmp_path, "nitro_big")
+    call(tune.main, big, **PLACED)
+    before, steps = files(big), Steps(call, big)
+    steps("begin", tune=PLACED_AND_PAGES)
+    rename = os.rename
+
+    def full(source: str, target: str, **options: Any) -> None:
+        if target.endswith("hugepages.conf"):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        rename(source, target, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "rename", full)
+        failed = steps("keep", tune=PLACED_AND_PAGES)
+    assert failed["failed"]
+    assert "hugepages.conf: no space left on its file system" in failed["msg"]
+    assert "is tuned" not in failed["msg"]
+    assert thp(big) == "madvise"
+    assert without_journal(files(big)) == without_journal(before)
+    assert steps("back")["answer"] == {"ended": False}
 
 
 def without_journal(found: Dict[str, str]) -> Dict[str, str]:
