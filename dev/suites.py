@@ -91,7 +91,8 @@ def _folders(*names: str) -> "list[str]":
 def _packages() -> "list[str]":
     """For mypy: by the names they are imported by, so that nothing is read twice."""
     plugins = "ansible_collections.nearmetal.ec2.plugins"
-    own = [f"{plugins}.module_utils", f"{plugins}.plugin_utils._report", f"{plugins}.plugin_utils._proof"]
+    rooms = ("module_utils", "plugin_utils._proof", "plugin_utils._report", "plugin_utils._terminal")
+    own = [f"{plugins}.{room}" for room in rooms]
     names = [*own, *_folders("dev", "lab")]
     return [word for name in names for word in ("--package", name)]
 

@@ -150,12 +150,13 @@ def budgets(copy: Copy) -> "list[str]":
 
 
 def crowded_folders(copy: Copy) -> "list[str]":
-    """No folder of module_utils holds more files than a reader can guess from."""
-    counts = Counter(name.rpartition("/")[0] for name in copy.having(".py", below=UTILS))
+    """No folder of shared code holds more files than a reader can guess from."""
+    shared = [*copy.having(".py", below=UTILS), *copy.having(".py", below="plugins/plugin_utils/")]
+    counts = Counter(name.rpartition("/")[0] for name in shared)
     return [
         f"{folder}: {count} files, at most {MOST_FILES}"
         for folder, count in sorted(counts.items())
-        if count > MOST_FILES and folder[len(UTILS) :] not in ONE_FILE_EACH
+        if count > MOST_FILES and folder.rpartition("/")[2] not in ONE_FILE_EACH
     ]
 
 

@@ -45,11 +45,12 @@ from ansible.utils.color import stringc
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils import _plays as plays
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import several
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import allowances, proven, terminal
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import allowances, proven
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.clean import NAME, text
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.collect import Collector, follows_contract
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.progress import Progress
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.write import write_all
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._terminal import terminal
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._terminal.progress import Progress
 
 Tell = Callable[[str, str], None]
 

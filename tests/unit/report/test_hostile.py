@@ -23,10 +23,10 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import (
     html,
     markdown,
     prometheus,
-    terminal,
 )
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.collect import Collector
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import Report
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._terminal import terminal
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt

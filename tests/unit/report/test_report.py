@@ -21,10 +21,10 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import (
     html,
     markdown,
     prometheus,
-    terminal,
 )
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.collect import Collector, follows_contract
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import Report
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._terminal import terminal
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support import reports

@@ -11,9 +11,9 @@ from typing import Any, Callable, Dict, List
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.modules import tune
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import terminal
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.collect import Collector
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.progress import Progress
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._terminal import terminal
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._terminal.progress import Progress
 
 from tests.support import reports
 from tests.support.fake_kernel import FakeKernel

@@ -14,7 +14,7 @@ from typing import Callable, Optional, TextIO
 
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import model, summary
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.collect import Collector
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.layout import clip, width
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._terminal.layout import clip, width
 
 REDRAW = 0.1  # seconds: more often costs time and nobody sees it
 LOG = 10.0  # seconds between lines of a log
