@@ -15,7 +15,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.r
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.restore import plan_restore, set_elsewhere
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Damaged, NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import observe
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.unit import identity
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host import bundle, store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import OnDisk, detached
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
@@ -23,6 +24,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._memory import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.entry import Entry
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal import Journal
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding
+from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
 
 _LEFT = ("advice", "needs_reboot")  # of what a way back leaves as it is
 
@@ -91,15 +93,16 @@ def put_back(host: WritableHost, experiment: Experiment) -> None:
     """
     store.remove_temporary(host)
     _findings, failed = _untune(host, experiment)
-    values = [action for action in experiment.earlier if action.concern not in failed]
+    values = [_of_these_sources(host, action) for action in experiment.earlier if action.concern not in failed]
     failed.update(_set(host, values))
+    if experiment.wanted is not None:
+        _remove_temporary(host, experiment.earlier)
+        if not experiment.ending:  # once: what somebody restores before the next try isn't wanted again
+            stored.put_text(host, experiment.wanted)
     if failed:
         left = tuple(action for action in experiment.earlier if action.concern in failed)
         write(host, replace(experiment, concerns=tuple(failed), earlier=left, ending=True))
     _demand_none(failed)
-    if experiment.wanted is not None:
-        stored.put_text(host, experiment.wanted)
-        _remove_temporary(host, experiment.earlier)
     journal, places = journal_of(host), experiment.order
     entries = journal.entries()
     ordered = sorted(entries, key=lambda entry: places.index(entry.key) if entry.key in places else len(places))
@@ -179,6 +182,13 @@ def _set(host: WritableHost, actions: Sequence[Action]) -> Dict[str, str]:
         except NearmetalError as error:
             failed[concern] = str(error)
     return failed
+
+
+def _of_these_sources(host: WritableHost, action: Action) -> Action:
+    """Of the agent whichever version of ours is there serves: an older one can't be made of these sources."""
+    if action.what != "unit.agent" or action.after is None:
+        return action
+    return replace(action, after=identity(host) or bundle.identity(VERSION))
 
 
 def _remove_temporary(host: WritableHost, actions: Sequence[Action]) -> None:
