@@ -17,6 +17,8 @@ description:
     kept as M(nearmetal.ec2.tune) would; otherwise the host is left exactly as it was before.
   - Only what runs is switched meanwhile. Settings that need a reboot are left out and listed; where the tuning is kept,
     they are written with it, untested.
+  - What a driver refuses of a workload is left out and listed too. As no driver says it beforehand, such values are
+    written once when the run begins.
   - A run that is interrupted takes the host back. If it is killed, a timer on the host does, after O(abandon_after).
 options:
   command:

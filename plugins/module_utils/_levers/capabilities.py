@@ -47,6 +47,10 @@ class Disturbing(Lever):
         """The places that may change."""
 
 
+class Declining(Lever):
+    """Only a write shows which values its driver takes: it raises Declined for the others."""
+
+
 class OnDevice(Lever):
     """Its places are devices, which leave and come."""
 

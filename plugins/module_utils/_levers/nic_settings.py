@@ -20,7 +20,12 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import 
     refused,
     unwritable,
 )
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import Batch, Disturbing, Place
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import (
+    Batch,
+    Declining,
+    Disturbing,
+    Place,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.network import (
     OnNic,
     demand_nic,
@@ -82,7 +87,7 @@ class Queues(_Number, Disturbing):
         return "" if nic_at(host, where) is not None else no_nic(where)
 
 
-class DriverField(Batch, OnNic):
+class DriverField(Batch, OnNic, Declining):
     """One field of a driver's table; `where` is place/field. Fields of one NIC are written by one order."""
 
     def __init__(self, what: str, names: Sequence[str]) -> None:
@@ -183,7 +188,7 @@ def _table(
     return ethtool.changed(present, commands[1], names, order) if present is not None else None
 
 
-class Sysfs(_Number):
+class Sysfs(_Number, Declining):
     """A number in the interface's directory of /sys: mtu, tx_queue_len."""
 
     def __init__(self, what: str, file: str, disruptive: bool = False) -> None:

@@ -67,6 +67,38 @@ def test_another_tuning_stands_in_for_the_untuned_host(
     assert ((thp(big), next(iter(read_ahead(big)))), files(big)) == (original, found)
 
 
+@pytest.mark.parametrize("against", [{}, {"against": {"concerns": pages("always")}}], ids=["untuned", "another"])
+def test_what_a_driver_refuses_of_a_workload_is_left_out_by_name(
+    against: Dict[str, Any], big: FakeKernel, call: Call
+) -> None:
+    big.nics.coalesce["ens6"] = [20, *[0] * 21]
+    big.nics.stubborn["ens6"] = "EOPNOTSUPP"
+    found, before = files(big), {name: list(values) for name, values in big.nics.coalesce.items()}
+    steps, options = Steps(call, big), {"tune": {"workload": "web"}, **against}
+    begun = steps("begin", **options)
+    assert not begun.get("failed"), begun["msg"]
+    assert big.nics.coalesce == before, "what was tried is back before the first measurement"
+    refused = [text for text in begun["answer"]["untested"] if "adaptive_rx 1 of ens6" in text]
+    assert len(refused) == 1, begun["answer"]["untested"]
+    assert refused[0].startswith("network_stack.adaptive_rx: the kernel refused ")
+    assert refused[0].endswith("; tune leaves it out")
+    for state in ("tuned", "untuned", "tuned"):
+        answer = steps("measure", state=state, **options)
+        assert (answer.get("failed"), answer.get("answer", {}).get("taken_back")) == (None, []), answer["msg"]
+    steps("back", **options)
+    assert (files(big), big.nics.coalesce) == (found, before)
+
+
+def test_a_users_value_that_a_driver_refuses_begins_nothing(big: FakeKernel, call: Call) -> None:
+    big.nics.coalesce["ens6"] = [20, *[0] * 21]
+    big.nics.stubborn["ens6"] = "EOPNOTSUPP"
+    found, before = files(big), {name: list(values) for name, values in big.nics.coalesce.items()}
+    wanted = {"workload": "web", "concerns": {"network_stack": {"rx_usecs": 50}}}
+    begun = Steps(call, big)("begin", tune=wanted)
+    assert "network_stack.rx_usecs: the kernel refused " in begun["msg"]
+    assert (files(big), big.nics.coalesce) == (found, before)
+
+
 def test_the_same_tuning_twice_is_nothing_to_compare(big: FakeKernel, call: Call) -> None:
     found = files(big)
     answer = Steps(call, big)("begin", tune=BOTH, against=BOTH)["answer"]

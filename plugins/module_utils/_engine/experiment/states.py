@@ -24,6 +24,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.r
     running,
     write,
 )
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.trial import taken
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import observe
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.json_data import json_data
@@ -133,7 +134,8 @@ def _planned(host: WritableHost, experiment: Experiment, asks: Sequence[Ask], le
     from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import run
 
     planned = [run(host, ask, check=True) for ask in asks]
-    actions = [[action for outcome in each.outcomes for action in outcome.plan.actions] for each in planned]
+    tried = [taken(host, experiment, each.outcomes) for each in planned]
+    actions = [[action for outcome in outcomes for action in outcome.plan.actions] for outcomes, _refused in tried]
     waiting = {switching.place_of(finding) for finding in left if finding.status == "needs_reboot"}
     resting = {place: reason for each in actions for place, reason in _resting(each).items()}
     tuned, *others = (
@@ -148,12 +150,13 @@ def _planned(host: WritableHost, experiment: Experiment, asks: Sequence[Ask], le
     tested = {(action.concern, action.knob) for action in (*compared.difference, *compared.shared)}
     findings = [
         replace(finding, reason=resting.get(switching.place_of(finding), finding.reason))
-        for each in planned
-        for outcome in each.outcomes
+        for outcomes, _refused in tried
+        for outcome in outcomes
         for finding in outcome.plan.findings
     ]
     later = [*left, *(finding for finding in findings if _waits(experiment, finding))]
     untested = tuple(finding for finding in later if (finding.concern, finding.knob) not in tested)
+    untested += tuple(finding for _outcomes, refused in tried for finding in refused)
     if not compared.difference:
         raise NothingDiffers(_nothing(untested))
     against = len(asks) > 1
