@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import time
@@ -126,4 +127,7 @@ def proof_of(plain: Mapping[str, Any]) -> Proof:
 
 
 def _number(value: Any) -> Optional[float]:
-    return None if value is None else float(value)
+    number = None if value is None else float(value)
+    if number is not None and not math.isfinite(number):
+        raise ValueError(number)
+    return number

@@ -97,6 +97,17 @@ def test_a_report_that_is_none_says_nothing(changed: Dict[str, Any], tmp_path: P
     assert proven.last(str(tmp_path), ["db-1"]) == {}
 
 
+@pytest.mark.parametrize("figure", ["change", "low", "high", "evidence"])
+@pytest.mark.parametrize("damaged", ["1e999", "NaN"])
+def test_a_figure_that_is_no_number_costs_no_other_host_its_report(figure: str, damaged: str, tmp_path: Path) -> None:
+    path = wrote(tmp_path, 0.08, "20260921T100000Z")
+    content = json.loads(path.read_text("utf-8"))
+    content["verdict"]["metrics"][0][figure] = "damaged"
+    path.write_text(json.dumps(content).replace('"damaged"', damaged), "utf-8")
+    report = report_of(tmp_path)
+    assert [host["proven"] for host in json.loads(document.dump(report))["hosts"]] == [None, None]
+
+
 def test_a_host_whose_name_looks_the_same_in_a_file_is_another(tmp_path: Path) -> None:
     wrote(tmp_path, 0.08, "20260921T100000Z", host="db_1")
     assert list(proven.last(str(tmp_path), ["db/1", "db_1"])) == ["db_1"]
