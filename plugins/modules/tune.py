@@ -15,6 +15,9 @@ description:
   - A concern is applied as a whole or not at all. A concern that fails is taken back on its own, concerns that build on
     it aren't started, and the others stay. The task then fails and names it.
   - In check mode it is the audit.
+  - Only a write shows what a driver refuses of a workload. Check mode says of such a value that it would change, each
+    time, although a real run leaves it out; for an audit without it name the driver's own value for that interface, or
+    waive the knob.
 options:
   workload:
     description:

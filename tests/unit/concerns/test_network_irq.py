@@ -33,9 +33,9 @@ FLOWS = "/proc/sys/net/core/rps_sock_flow_entries"
 
 
 def everything(host: FakeKernel) -> Dict[str, str]:
-    """Every file but what an interrupt's delivery shows, which only the next interrupt moves."""
+    """Every file but the note of what failed, and an interrupt's delivery, which only the next interrupt moves."""
     root = Path(host.root)
-    files = [path for path in root.rglob("*") if path.is_file() and path.name != "lock"]
+    files = [path for path in root.rglob("*") if path.is_file() and path.name not in ("lock", "failed.json")]
     return {str(path): path.read_text() for path in files if not path.name.startswith("effective")}
 
 

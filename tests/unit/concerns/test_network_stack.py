@@ -32,8 +32,13 @@ ROUTE = "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\nens5\t00
 
 
 def everything(host: FakeKernel) -> Dict[str, str]:
+    """Every file but the note of what failed."""
     root = Path(host.root)
-    return {str(path): path.read_text() for path in root.rglob("*") if path.is_file() and path.name != "lock"}
+    return {
+        str(path): path.read_text()
+        for path in root.rglob("*")
+        if path.is_file() and path.name not in ("lock", "failed.json")
+    }
 
 
 def drivers(host: FakeKernel) -> Dict[str, Dict[str, Any]]:
@@ -135,6 +140,10 @@ def test_what_a_driver_refuses_of_a_workload_is_not_applicable_and_the_rest_hold
     assert "the kernel refused adaptive_rx 1 of ens6, whose driver is ena (" in refused[0]["reason"]
     again = call(tune.main, host, workload="web")
     assert (again["changed"], again["actions"], again.get("failed")) == (False, [], None)
+    settled = {"network_stack": {"interfaces": [{"name": "ens6", "adaptive_rx": "disabled"}]}}
+    for check in (False, True):
+        named = call(tune.main, host, check=check, workload="web", concerns=settled)
+    assert not named["changed"], "whoever names the driver's own value has an audit without it"
     del host.nics.stubborn["ens6"]
     assert call(tune.main, host, workload="web")["changed"], "another driver takes it"
     assert host.nics.coalesce["ens6"][9] == 1
