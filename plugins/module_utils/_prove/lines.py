@@ -10,7 +10,6 @@ again. Anything else that isn't ours, or that the lines before it didn't ask for
 from __future__ import annotations
 
 import json
-import math
 import re
 from typing import Any, Callable, Dict, Mapping, Optional, Type, TypeVar
 
@@ -18,9 +17,11 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Nearme
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import json_text
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import (
     LARGER,
+    LARGEST,
     MOST_METRICS,
     NAME,
     SMALLER,
+    SMALLEST,
     UNIT,
     Metric,
 )
@@ -211,12 +212,6 @@ def _metrics(value: Any) -> "tuple[Metric, ...]":
     return found
 
 
-def _value(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:
-        raise NearmetalError(f"{_brief(value)} where a value above zero must be")
-    return float(value)
-
-
 def _allowances(value: Any) -> Dict[str, int]:
     if not isinstance(value, dict) or len(value) > MOST_TEXTS:
         raise NearmetalError(f"{_brief(value)} where counters must be")
@@ -231,7 +226,7 @@ _seconds = _number(0, 1e12)
 _COUNT = _whole(0, 2**64 - 1)
 _METRIC: "Mapping[str, Callable[[Any], Any]]" = {
     "name": _matching(NAME),
-    "value": _value,
+    "value": _number(SMALLEST, LARGEST),
     "unit": _matching(f"({UNIT})?"),
     "better": _choice(LARGER, SMALLER),
 }

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from typing import List, NamedTuple, Tuple
 
@@ -16,6 +15,7 @@ LARGER, SMALLER = "larger", "smaller"
 NAME = r"[A-Za-z][A-Za-z0-9_.%/-]{0,39}"
 NAME_WORDS = "a letter, then at most 39 letters, digits or _ . % / -"
 UNIT = r"[A-Za-z0-9µ%/._*-]{1,20}"
+SMALLEST, LARGEST = 1e-100, 1e100  # a value: the ratio of any two, and its percent, are numbers of a report
 MOST_METRICS = 8  # each one that guards against harm makes it harder to see the harm of another
 MOST_BYTES = 64 * 1024
 FORM = "`name value [unit] [smaller|larger]`"
@@ -30,7 +30,7 @@ class Metric(NamedTuple):
     """One figure of one measurement."""
 
     name: str
-    value: float  # finite and above zero
+    value: float  # from SMALLEST to LARGEST
     unit: str = ""
     better: str = LARGER  # or SMALLER
 
@@ -88,9 +88,10 @@ def _value(text: str, place: str) -> float:
     if len(text) > _LONGEST_NUMBER or not _NUMBER.fullmatch(text):
         raise NearmetalError(f"{place} has the value {shown(text)}; it must be a number above zero, like 1234.5")
     value = float(text)
-    if not (math.isfinite(value) and value > 0):
+    if not SMALLEST <= value <= LARGEST:
         raise NearmetalError(
-            f"{place} has the value {shown(text)}; it must be above zero and finite, as states are compared by ratio"
+            f"{place} has the value {shown(text)}; it must be above zero, from {SMALLEST:g} to {LARGEST:g}, as states"
+            " are compared by ratio"
         )
     return value
 

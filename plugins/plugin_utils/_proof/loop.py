@@ -107,7 +107,7 @@ def _metrics(load: Mapping[str, Any], limit: float, timed: bool) -> "Tuple[Tuple
         return (), sentence(f"the command {how}: {message[-1] if message else 'no message'}")
     if timed:
         seconds = load.get("seconds")
-        if not isinstance(seconds, float) or not seconds > 0:
+        if not isinstance(seconds, float) or not metrics.SMALLEST <= seconds <= metrics.LARGEST:
             return (), "the time that the command took isn't known"
         return (metrics.Metric("time", seconds, "s", metrics.SMALLER),), ""
     output = str(load.get("output") or "")

@@ -231,7 +231,7 @@ def percent(value: float) -> str:
 
 def signed(value: float) -> str:
     """A number with its sign, and a true minus."""
-    text = f"{value:+.1f}"
+    text = f"{value:+.1f}" if abs(value) < 1e6 else f"{value:+.2g}"
     return ("0.0" if text in ("+0.0", "-0.0") else text).replace("-", "−")
 
 

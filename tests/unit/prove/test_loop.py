@@ -13,10 +13,13 @@ from typing import Any, Callable, List, Mapping, Optional
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import Metric
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import PHASES, Start
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import settings_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import Verdict
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import Verdict, verdict
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import document, log, loop, words
+
+from tests.support.proofs import run
 
 FINE: Mapping[str, Any] = {"code": 0, "output": "", "message": "", "seconds": 1.0, "end": ""}
 
@@ -153,6 +156,8 @@ def test_another_host_does_not_go_on(tmp_path: Path) -> None:
         ({"code": -9, "end": "time"}, "the command was ended after 60 s"),
         ({"code": "0"}, "the command was ended"),
         ({"seconds": None}, "the time that the command took isn't known"),
+        ({"seconds": float("inf")}, "the time that the command took isn't known"),
+        ({"seconds": 1e308}, "the time that the command took isn't known"),
     ],
 )
 def test_a_load_that_fails_ends_the_run_before_its_first_pair(
@@ -169,6 +174,7 @@ def test_a_load_that_fails_ends_the_run_before_its_first_pair(
     [
         ({"output": "ops nan 1/s\n"}, "line 1 of the command's output has the value 'nan'"),
         ({"output": "ops 0 1/s\n"}, "it must be above zero"),
+        ({"output": "ops 1e308 1/s\n"}, "has the value '1e308'; it must be above zero, from 1e-100 to 1e+100"),
         ({"output": " \n"}, "the command printed no figure: set prove_timed if its time is the figure"),
         ({"message": "bench\nrefused\n"}, "set prove_timed if its time is the figure; its last message is refused"),
     ],
@@ -216,6 +222,14 @@ def test_the_report_has_every_measurement_and_no_markup_of_others(tmp_path: Path
     assert "<script>" not in text
     assert text.count("| warm up |") == 3
     assert "| tuned |" not in "".join(line for line in text.splitlines() if line.startswith("| sham |"))
+
+
+@pytest.mark.parametrize(("untuned", "tuned", "change"), [(1e-100, 1e100, "+1e+202 %"), (1e100, 1e-100, "−100.0 %")])
+def test_the_largest_ratio_is_a_figure_of_the_report(untuned: float, tuned: float, change: str, tmp_path: Path) -> None:
+    record = run(lambda step: (Metric("ops", tuned if step.switch_to == "tuned" else untuned),))
+    path, markdown, _html = document.write(str(tmp_path / "run"), record, verdict(record), TAKEN_BACK)
+    assert json.loads(Path(path).read_text())["verdict"]["pairs"] >= 6
+    assert f"| {change} |" in Path(markdown).read_text()
 
 
 def test_progress_says_what_was_measured_and_what_it_is_worth(tmp_path: Path) -> None:

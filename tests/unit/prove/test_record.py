@@ -36,6 +36,11 @@ def changed(line: bytes, **fields: Any) -> bytes:
     return json.dumps({**json.loads(line), **fields}).encode() + b"\n"
 
 
+def strange(value: float) -> Dict[str, Any]:
+    """A metric of a line, with this value."""
+    return {"name": "requests", "value": value, "unit": "requests/s", "better": "larger"}
+
+
 RECORD = run(noisy(0.05, 0.02), seed=5)
 LINES = written(RECORD).splitlines(keepends=True)
 
@@ -92,6 +97,8 @@ def test_a_run_that_is_killed_at_any_byte_goes_on_as_if_nothing_had_happened() -
         (lambda lines: [lines[0], changed(lines[1], state="faster")], "line 2 .* 'faster' where untuned or tuned"),
         (lambda lines: [lines[0], changed(lines[1], metrics=[])], "line 2 .* either metrics or an error"),
         (lambda lines: [lines[0], lines[1].replace(b'"pair":1', b'"pair":NaN')], "line 2 .* NaN is no JSON"),
+        (lambda lines: [lines[0], changed(lines[1], metrics=[strange(1e101)])], "line 2 .* from 1e-100 to 1e\\+100"),
+        (lambda lines: [lines[0], changed(lines[1], metrics=[strange(1e-101)])], "line 2 .* from 1e-100 to 1e\\+100"),
         (lambda lines: [lines[0], changed(lines[1], pair=True)], "line 2 .* true where a whole number"),
         (lambda lines: [lines[0], changed(lines[1], generator_busy=1.5)], "line 2 .* 1.5 where a number from 0 to 1"),
         (lambda lines: [lines[0], changed(lines[1], after={"boot_id": "x"})], "line 2 "),
