@@ -9,7 +9,7 @@ import math
 from typing import List, NamedTuple, Optional, Sequence
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.evidence import NEEDED, most
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.guards import GUARDS
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.guards import GUARDS, Firing
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history import Attempt, History, differences
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.interval import estimate
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import TUNED, UNTUNED
@@ -41,9 +41,9 @@ class Answer(NamedTuple):
 
 def obstacle(record: Record, history: History) -> Optional[Answer]:
     """What ends a run whatever was measured; None while nothing does."""
-    failed = [firing.detail for attempt in history.warm_ups for firing in attempt.firings if firing.guard == "load"]
+    failed = _failures(history.warm_ups)
     if failed:
-        return Answer(UNCLEAR, f"the load failed before any pair was measured: {failed[0]}")
+        return Answer(UNCLEAR, f"the load failed before any pair was measured: {failed[0].detail}")
     broken = _broken(history)
     if broken:
         return Answer(
@@ -73,15 +73,19 @@ def too_many_repeated(repeated: int, tries: int) -> bool:
 
 
 def _broken(history: History) -> List[str]:
-    """Why the load failed, where it did so again and again when the host was tuned, and at no other time."""
-    failed = [
-        (firing.state == TUNED, firing.detail)
-        for attempt in history.tries
-        for firing in attempt.firings
-        if firing.guard == "load"
-    ]
-    tuned = [detail for is_tuned, detail in failed if is_tuned]
-    return tuned if len(tuned) == len(failed) >= MANY_FAILED else []
+    """Why the load failed, where it did so again and again when the host was tuned, and never when it was untuned.
+
+    A host without a single concern is neither of the two.
+    """
+    parts = [attempt for attempts in history.parts.values() for attempt in attempts]
+    if any(firing.state != TUNED for firing in _failures(history.tries)):
+        return []
+    tuned = [firing.detail for firing in _failures([*history.tries, *parts]) if firing.state == TUNED]
+    return tuned if len(tuned) >= MANY_FAILED else []
+
+
+def _failures(attempts: Sequence[Attempt]) -> List[Firing]:
+    return [firing for attempt in attempts for firing in attempt.firings if firing.guard == "load"]
 
 
 def _unsettled(history: History) -> Answer:

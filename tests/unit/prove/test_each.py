@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import random
-from typing import Dict, List, Mapping
+from typing import Dict, List, Mapping, Set
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove import each, lines
@@ -110,6 +110,26 @@ def test_disturbances_among_the_concerns_leave_the_verdict_of_the_whole_alone() 
     parts = {part.concern: part for part in found.parts}
     assert (parts["hugepages"].verdict, parts["hugepages"].pairs, parts["hugepages"].repeated) == ("not_quiet", 0, 4)
     assert parts["clocksource"].verdict == "better"
+
+
+@pytest.mark.parametrize(
+    ("states", "word"),
+    [({"tuned"}, "unsafe"), ({"tuned", "untuned"}, "unsafe"), ({"untuned"}, "better")],
+    ids=["with all", "always", "without a concern"],
+)
+def test_a_load_that_breaks_among_the_concerns_ends_the_run(states: Set[str], word: str) -> None:
+    def breaks(step: Step, measurement: Measurement) -> Measurement:
+        failed = step.phase == "each" and step.state in states
+        return measurement._replace(metrics=(), error="exit status 1: connection refused") if failed else measurement
+
+    record = run(shared(EFFECTS), breaks, begun())
+    found = verdict(record)
+    assert (found.verdict, found.keep, found.over) == (word, word == "better", True)
+    if word == "unsafe":
+        (reason,) = found.reasons
+        assert reason.startswith("the load failed in 2 measurements of the tuned host, and in none of the untuned one:")
+        assert reason.endswith(": exit status 1: connection refused")
+        assert sum(bool(each.error) and each.state == "tuned" for each in record.measurements) == 2
 
 
 def test_pairs_that_a_state_voids_itself_are_a_selection() -> None:
