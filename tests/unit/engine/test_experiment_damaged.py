@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Callable
+from typing import Any, Callable
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
 from ansible_collections.nearmetal.ec2.plugins.modules import restore, tune
 
-from tests.support.experiments import WANTED, Call, Steps, current
+from tests.support.experiments import PAGES, THP, WANTED, Call, Steps, current, thp
 from tests.support.fake_kernel import FakeKernel
+from tests.support.fresh_host import fresh
 from tests.support.hosts import files_of
 
 STATE = "/run/nearmetal/prove.json"
@@ -52,3 +53,19 @@ def test_restore_goes_on_where_nobody_can_read_what_runs(
     assert current(host) == "xen"
     path.unlink()
     assert call(tune.main, host, **WANTED)["changed"]
+
+
+@pytest.mark.parametrize("value", [None, "not a word", ["never"], 7])
+def test_the_value_of_another_tuning_is_checked_before_it_is_written(tmp_path: Path, call: Call, value: Any) -> None:
+    host = fresh(tmp_path, "nitro_big")
+    steps = Steps(call, host)
+    steps("begin", tune=PAGES, against={"concerns": {"hugepages": {"thp": "always"}}})
+    path = Path(host.root) / STATE.lstrip("/")
+    content = json.loads(path.read_text())
+    content["difference"][0]["before"] = value
+    path.write_text(json.dumps(content))
+    host.written.clear()
+    refused = steps("measure", state="untuned")["msg"]
+    assert refused.startswith(f"{STATE} isn't what prove wrote (")
+    assert not [text for name, text in host.written if name == THP]
+    assert thp(host) == "madvise"

@@ -39,6 +39,12 @@ def test_one_concern_is_untuned_and_all_others_stay_tuned(big: FakeKernel, call:
     assert (thp(big), read_ahead(big)) == before
 
 
+def kernel(host: FakeKernel) -> Dict[str, str]:
+    """The places of the queues and of their interrupts."""
+    places = ("sys/class/net/*/queues/*/?ps_*", "proc/irq/*/smp_affinity*")
+    return {str(path): path.read_text() for place in places for path in Path(host.root).glob(place)}
+
+
 def pages(value: str) -> Dict[str, Any]:
     return {"hugepages": {"thp": value}}
 
@@ -97,6 +103,33 @@ def test_a_users_value_that_a_driver_refuses_begins_nothing(big: FakeKernel, cal
     begun = Steps(call, big)("begin", tune=wanted)
     assert "network_stack.rx_usecs: the kernel refused " in begun["msg"]
     assert (files(big), big.nics.coalesce) == (found, before)
+
+
+def queues(**options: Any) -> Dict[str, Any]:
+    return {"network_irq": {"allow_disruptive": True, **options}}
+
+
+@pytest.mark.parametrize(
+    ("tuned", "against"),
+    [
+        (queues(queues="4", policy="auto"), queues(queues="2", policy="auto")),
+        (queues(queues="4", rps="0-3"), queues(queues="2", rps="0-3")),
+        (queues(rps="0-3"), queues(queues="2", rps="0-3")),
+    ],
+    ids=["interrupts", "the same of each queue", "queues in one alone"],
+)
+def test_queues_are_there_before_what_is_set_of_them(
+    tuned: Dict[str, Any], against: Dict[str, Any], big: FakeKernel, call: Call
+) -> None:
+    steps, options = Steps(call, big), {"tune": {"concerns": tuned}, "against": {"concerns": against}}
+    found = kernel(big)
+    assert "network_irq.queues" in steps("begin", **options)["answer"]["tested"]
+    for state in ("tuned", "untuned", "tuned"):
+        answer = steps("measure", state=state, **options)
+        assert not answer.get("failed"), answer["msg"]
+        assert answer["answer"]["taken_back"] == [], state
+    steps("back", **options)
+    assert kernel(big) == found
 
 
 def test_the_same_tuning_twice_is_nothing_to_compare(big: FakeKernel, call: Call) -> None:

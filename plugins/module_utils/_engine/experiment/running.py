@@ -68,6 +68,8 @@ def running(host: WritableHost) -> Optional[Experiment]:
         fields["wanted"] = None if raw["wanted"] is None else str(raw["wanted"])
         fields.update({name: bool(raw[name]) for name in ("ending", "against")})
         experiment = Experiment(abandon_after=int(raw["abandon_after"]), **fields)
+        for action in experiment.difference if experiment.against else ():
+            lever_of(action.what).check(action.where, action.before)  # which is written too
         return experiment if experiment.boot_id == host.boot_id() else None
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, NearmetalError) as error:
         reason = (str(error).splitlines() or ["nothing in it"])[0][:200]

@@ -18,7 +18,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.unit import identity
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import bundle, store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import OnDisk, detached
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import Disturbing, OnDisk, detached
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory import stored
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.entry import Entry
@@ -169,19 +169,26 @@ def _set(host: WritableHost, actions: Sequence[Action]) -> Dict[str, str]:
     """Set one concern after the other; by concern why it could not be. A device that has left is left out."""
     journal, failed = journal_of(host), {}
     present = [action for action in actions if not detached(lever_of(action.what), host, action.where)]
+    first = [action for action in present if isinstance(lever_of(action.what), Disturbing)]
+    rest = [action for action in present if action not in first]
     for concern in dict.fromkeys(action.concern for action in present):
         try:
-            changes = [
-                replace(action, before=now)
-                for action in present
-                if action.concern == concern
-                for now in (lever_of(action.what).read(host, action.where),)
-                if not lever_of(action.what).same(now, action.after)
-            ]
-            apply(host, journal, changes, tuple)
+            for together in (first, rest):  # the queues of a NIC, before what is set of each queue
+                changes = _changes(host, [action for action in together if action.concern == concern])
+                apply(host, journal, changes, tuple)
         except NearmetalError as error:
             failed[concern] = str(error)
     return failed
+
+
+def _changes(host: WritableHost, actions: Sequence[Action]) -> List[Action]:
+    """What leads from what is there now to what these actions set."""
+    return [
+        replace(action, before=now)
+        for action in actions
+        for now in (lever_of(action.what).read(host, action.where),)
+        if not lever_of(action.what).same(now, action.after)
+    ]
 
 
 def _of_these_sources(host: WritableHost, action: Action) -> Action:
