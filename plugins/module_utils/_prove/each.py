@@ -15,11 +15,23 @@ from typing import Dict, List, NamedTuple, Sequence, Tuple
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove import rules
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.answer import answer_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.evidence import NEEDED, most
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history import Attempt, History, differences
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.guards import GUARDS
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history import (
+    Attempt,
+    History,
+    differences,
+    guards_of,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.interval import Comparison, comparison_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import UNTUNED
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Record
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.rules import BETTER, NOT_QUIET, UNCLEAR, WORSE
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.rules import (
+    BETTER,
+    CAPPED,
+    NOT_QUIET,
+    UNCLEAR,
+    WORSE,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import Settings
 
 
@@ -27,7 +39,7 @@ class Part(NamedTuple):
     """What one concern does among all the others: tuned with it against tuned without it."""
 
     concern: str
-    verdict: str  # better, worse, same, unclear or not_quiet: the load with it
+    verdict: str  # better, worse, same, unclear, capped or not_quiet: the load with it
     reason: str  # why there is no answer; empty where there is one
     comparison: Comparison  # of the metric that decides
     pairs: int  # that count
@@ -73,22 +85,33 @@ def holm(found: "Dict[str, List[float]]") -> Dict[str, float]:
 
 
 def _part(record: Record, history: History, concern: str, found: Sequence[float], needed: float, count: int) -> Part:
-    settings, attempts = record.start.settings, attempts_of(history, concern)
-    repeated = [attempt for attempt in attempts if attempt.over and not attempt.valid]
+    settings = record.start.settings
+    repeated = [attempt for attempt in attempts_of(history, concern) if attempt.over and not attempt.valid]
     metric = next(metric for metric in history.kinds if metric.name == history.primary)
-    selected = rules.lopsided(repeated)
-    word, reason = _word(settings, found, needed, count), ""
-    if rules.too_many_repeated(len(repeated), len(found) + len(repeated)):
-        word, reason = NOT_QUIET, "more than a third of its pairs had to be repeated"
-    elif selected:
-        state = f"without {concern}" if selected == UNTUNED else "with all concerns"
-        word, reason = UNCLEAR, f"guards voided more of its pairs {state} than chance explains"
-    elif not word:
-        word, reason = UNCLEAR, f"{len(found)} pairs don't decide"
-    elif word == UNCLEAR:
-        reason = "its pairs show both a gain and a loss"
+    word, reason = _answer(concern, _word(settings, found, needed, count), len(found), repeated)
     comparison = comparison_of(found, metric, rules.margin_of(settings), needed, primary=True)
     return Part(concern, word, reason, comparison, len(found), len(repeated))
+
+
+def _answer(concern: str, word: str, pairs: int, repeated: Sequence[Attempt]) -> Tuple[str, str]:
+    """The verdict and why there is no answer, after what its pairs show and what had to be repeated."""
+    guards, selected = guards_of(repeated), rules.lopsided(repeated)
+    capped = guards["allowance"]
+    if rules.too_many_repeated(len(repeated), pairs + len(repeated)):
+        guard = guards.most_common(1)[0][0]
+        reason = f"more than a third of its pairs had to be repeated, most because of {GUARDS[guard]}"
+        return CAPPED if guard == "allowance" else NOT_QUIET, reason
+    if selected:
+        state = f"without {concern}" if selected == UNTUNED else "with all concerns"
+        return CAPPED if capped else UNCLEAR, f"guards voided more of its pairs {state} than chance explains"
+    if capped and word not in (BETTER, WORSE):
+        return CAPPED, (
+            f"in {capped} attempts the instance's network or disk allowance was exceeded: what {concern} could bring"
+            " beyond it can't be seen"
+        )
+    if not word:
+        return UNCLEAR, f"{pairs} pairs don't decide"
+    return word, "its pairs show both a gain and a loss" if word == UNCLEAR else ""
 
 
 def _word(settings: Settings, found: Sequence[float], needed: float, count: int) -> str:

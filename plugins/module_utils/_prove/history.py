@@ -83,7 +83,7 @@ class History(NamedTuple):
     @property
     def guards(self) -> "Counter[str]":
         """How many attempts each guard voided."""
-        return Counter(guard for attempt in self.repeated for guard in {firing.guard for firing in attempt.firings})
+        return guards_of(self.repeated)
 
 
 def history_of(record: Record) -> History:
@@ -116,6 +116,11 @@ def _put(attempts: List[Attempt], measurement: Measurement, firings: Tuple[Firin
         attempts[-1] = last._replace(measurements=(*last.measurements, measurement), firings=(*last.firings, *firings))
     else:
         attempts.append(Attempt(*key, (measurement,), firings, measurement.concern))
+
+
+def guards_of(attempts: Sequence[Attempt]) -> "Counter[str]":
+    """How many of the attempts each guard voided."""
+    return Counter(guard for attempt in attempts for guard in {firing.guard for firing in attempt.firings})
 
 
 def differences(attempts: Sequence[Attempt], name: str) -> List[float]:

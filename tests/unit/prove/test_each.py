@@ -109,6 +109,10 @@ def test_disturbances_among_the_concerns_leave_the_verdict_of_the_whole_alone() 
     assert (found.verdict, found.keep) == ("better", True)
     parts = {part.concern: part for part in found.parts}
     assert (parts["hugepages"].verdict, parts["hugepages"].pairs, parts["hugepages"].repeated) == ("not_quiet", 0, 4)
+    assert parts["hugepages"].reason == (
+        "more than a third of its pairs had to be repeated, most because of CPU time that the hypervisor gave to others"
+        " (steal above 1 %)"
+    )
     assert parts["clocksource"].verdict == "better"
 
 
@@ -130,6 +134,31 @@ def test_a_load_that_breaks_among_the_concerns_ends_the_run(states: Set[str], wo
         assert reason.startswith("the load failed in 2 measurements of the tuned host, and in none of the untuned one:")
         assert reason.endswith(": exit status 1: connection refused")
         assert sum(bool(each.error) and each.state == "tuned" for each in record.measurements) == 2
+
+
+@pytest.mark.parametrize(
+    ("effect", "every", "word", "reason"),
+    [
+        (0.0, 3, "capped", "in 4 attempts the instance's network or disk allowance was exceeded: what hugepages could"),
+        (0.0, 1, "capped", "more than a third of its pairs had to be repeated, most because of the instance's network"),
+        (0.1, 3, "better", ""),
+    ],
+    ids=["same", "not quiet", "better"],
+)
+def test_what_an_allowance_capped_is_not_said_to_do_nothing(effect: float, every: int, word: str, reason: str) -> None:
+    def capped(step: Step, measurement: Measurement) -> Measurement:
+        again = step.attempt > 1 and every > 1
+        if measurement.after is None or step.concern != "hugepages" or step.pair % every or again:
+            return measurement
+        allowances = {**measurement.after.allowances, "bw_in_allowance_exceeded": 9}
+        return measurement._replace(after=measurement.after._replace(allowances=allowances))
+
+    effects = {"clocksource": 0.1, "hugepages": effect}
+    found = verdict(run(shared(effects, 0.008), capped, begun(effects)))
+    part = {part.concern: part for part in found.parts}["hugepages"]
+    assert (found.verdict, part.verdict, part.reason[: len(reason)]) == ("better", word, reason)
+    assert bool(part.reason) == bool(reason)
+    assert part.repeated
 
 
 def test_pairs_that_a_state_voids_itself_are_a_selection() -> None:
