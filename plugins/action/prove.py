@@ -48,6 +48,7 @@ class Begun(NamedTuple):
     """What a host compares."""
 
     tested: List[str]
+    wanted: Mapping[str, Any]
     untested: List[str]
     states: str  # a digest of the values of the two
     tuned_before: bool
@@ -154,7 +155,9 @@ class _Run(loop.Hands):
                     self.back()
                 raise
         kept = log.record.end is not None and log.record.end.outcome == "kept"
-        ending = words.Ending(kept, compared.tested, compared.untested, compared.tuned_before, self._reboot_required)
+        ending = words.Ending(
+            kept, compared.tested, compared.untested, compared.tuned_before, self._reboot_required, compared.wanted
+        )
         for line in words.block(log.record, found, ending):
             self._action.show(line)
         record = log.record
@@ -306,7 +309,10 @@ def _begun(answer: Mapping[str, Any]) -> Begun:
     names, left_out = (
         [printable(clean.text(text, _LONGEST_SENTENCE)) for text in texts[:MOST_TEXTS]] for texts in (tested, untested)
     )
-    return Begun(names, left_out, str(states), answer.get("tuned_before") is True)
+    values = clean.Budget().value(answer.get("wanted"))
+    return Begun(
+        names, values if isinstance(values, dict) else {}, left_out, str(states), answer.get("tuned_before") is True
+    )
 
 
 def _busiest(others: Any) -> str:

@@ -235,6 +235,10 @@ tested:
   type: list
   elements: str
   returned: when the run began
+wanted:
+  description: What the tuning sets, for each setting in which the two states differ.
+  type: dict
+  returned: when the run came to a verdict
 untested:
   description: The settings that were left out, each with the reason.
   type: list

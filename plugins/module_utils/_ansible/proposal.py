@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any, Dict, Mapping, Sequence
+from typing import Any, Dict, List, Mapping, Sequence
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.tuning import WANTED, asked
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
@@ -42,7 +42,12 @@ def begin(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
             states.end(host, options["run"])
             raise
     difference = begun.experiment.difference
+    values: Dict[str, List[Any]] = {}
+    for finding in begun.tuned:
+        same = values.setdefault(f"{finding.concern}.{finding.knob}", [])
+        same += [finding.wanted] if finding.wanted not in same else []
     return {
+        "wanted": values,
         "tested": list(dict.fromkeys(f"{action.concern}.{action.knob}" for action in difference)),
         "untested": list(
             dict.fromkeys(f"{finding.concern}.{finding.knob}: {finding.reason}" for finding in begun.untested)

@@ -32,6 +32,7 @@ def content(record: Record, found: Verdict, ending: words.Ending) -> Dict[str, A
         "settings": start.settings._asdict(),
         "against": start.against,
         "tested": list(ending.tested),
+        "wanted": ending.wanted,
         "not_tested": list(ending.untested),
         "kept": ending.kept,
         "tuned_before": ending.tuned_before,

@@ -30,6 +30,7 @@ class Ending(NamedTuple):
     untested: Sequence[str] = ()
     tuned_before: bool = False  # by nearmetal, and so it is again where the tuning isn't kept
     reboot_required: bool = False
+    wanted: Mapping[str, Sequence[Any]] = {}  # what the tuning sets, by setting
 
 
 def progress(record: Record, busiest: str = "") -> str:

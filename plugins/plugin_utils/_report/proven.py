@@ -10,12 +10,12 @@ import math
 import os
 import re
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.rules import BETTER, VERDICTS
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import document, log, words
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.clean import NAME, text
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.clean import NAME, Budget, text
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import ReportedFinding
 
 FOLDER = "prove"
@@ -34,6 +34,7 @@ class Proof:
     load: str
     against: str  # another tuning in place of the untuned host; empty for that
     tested: Tuple[str, ...]  # `concern.option`
+    wanted: Mapping[str, Tuple[Any, ...]] = field(default_factory=dict)  # what was measured, by `concern.option`
     metric: str = ""  # that decided; empty of a run without pairs
     unit: str = ""
     change: Optional[float] = None  # percent
@@ -41,13 +42,14 @@ class Proof:
     high: Optional[float] = None
     evidence: Optional[float] = None  # to 1
 
-    def says(self) -> str:
-        """One sentence, beside each setting that took part."""
+    def says(self, measured: bool = True) -> str:
+        """One sentence, beside each setting that took part; whether with the value that is wanted now."""
         date = time.strftime("%d %b %Y", time.gmtime(self.ended)).lstrip("0")
         found = self.verdict.replace("_", " ")
         begin = f"proven on {date}" if self.verdict == BETTER else f"prove found {found} on {date}"
         others = len(self.tested) - 1
         rest = f", with {others} other setting{'' if others == 1 else 's'}" if others else ""
+        rest += "" if measured else ", with another value than is wanted now"
         rest += ", against another tuning" if self.against else ""
         if self.change is None:
             return f"{begin}{rest}"
@@ -81,10 +83,11 @@ def beside(findings: Iterable[ReportedFinding], proof: Optional[Proof]) -> Tuple
     """The findings, those that took part with what was measured in place of what others measured elsewhere."""
     if proof is None:
         return tuple(findings)
-    gain = proof.says()
+    gains = {measured: proof.says(measured) for measured in (True, False)}
     return tuple(
-        replace(finding, gain=gain) if f"{finding.concern}.{finding.knob}" in proof.tested else finding
+        replace(finding, gain=gains[finding.wanted in proof.wanted.get(name, ())]) if name in proof.tested else finding
         for finding in findings
+        for name in (f"{finding.concern}.{finding.knob}",)
     )
 
 
@@ -117,6 +120,7 @@ def proof_of(plain: Mapping[str, Any]) -> Proof:
         load=text(plain["load"]["command"]),
         against=text(plain["against"]),
         tested=tuple(text(name, NAME) for name in plain["tested"]),
+        wanted={name: tuple(values) for name, values in Budget().value(plain["wanted"]).items()},
         metric=text(first.get("name", ""), NAME),
         unit=text(first.get("unit", ""), NAME),
         change=change,

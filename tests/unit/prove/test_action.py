@@ -91,6 +91,7 @@ def test_what_is_better_is_kept(load_on: str, host: FakeKernel, play: Play) -> N
     assert (result["verdict"]["verdict"], result["kept"], result["changed"]) == ("better", True, True), result
     assert current(host) == "tsc"
     assert result["tested"] == ["clocksource.source"]
+    assert json.loads(Path(result["reports"][0]).read_text())["wanted"] == {"clocksource.source": ["tsc"]}
     assert result["msg"].startswith("better, kept: ops in 1/s (larger is better) +20.0 % (")
     assert "PROVE  db-1  better, kept" in play.said
     kinds = [json.loads(line)["kind"] for line in Path(result["record"]).read_text().splitlines()]

@@ -23,6 +23,7 @@ from tests.support.fleet import SLOW_CLOCK, Fleet, finding, result_with
 from tests.support.judged import well
 from tests.support.proofs import noisy, run, start
 
+VALUES = {"clocksource.source": ["tsc"], "numa.balancing": ["0", "1"]}
 SAID = "proven on 21 Sep 2026: get +"
 
 
@@ -30,7 +31,7 @@ def wrote(folder: Path, effect: float, when: str, host: str = "db-1", **changed:
     """The report of a run of prove."""
     (folder / "prove").mkdir(exist_ok=True)
     record = run(noisy(effect, 0.02, name="get"), record=start(host=host))
-    found, ending = verdict(record), words.Ending(True, ["clocksource.source", "numa.balancing"])
+    found, ending = verdict(record), words.Ending(True, ["clocksource.source", "numa.balancing"], wanted=VALUES)
     content = {**proof_document.content(record, found, ending), **changed}
     path = folder / f"prove/{host}-{when}-1.json"
     path.write_text(json.dumps(content), "utf-8")
@@ -39,7 +40,9 @@ def wrote(folder: Path, effect: float, when: str, host: str = "db-1", **changed:
 
 def report_of(folder: Path) -> Report:
     collected = Collector()
-    told = result_with(SLOW_CLOCK, finding("numa", "ok", "balancing"), finding("hugepages", "ok", "thp", gain="AWS"))
+    told = result_with(
+        SLOW_CLOCK, finding("numa", "ok", "balancing", wanted="0"), finding("hugepages", "ok", "thp", gain="AWS")
+    )
     for name in ("db-1", "db-2"):
         collected.add(name, told)
     return collected.report(reports.RUN, proofs=proven.last(str(folder), collected.names()))
@@ -57,6 +60,16 @@ def test_the_last_verdict_is_beside_each_setting_that_took_part(tmp_path: Path) 
     assert gains["db-2", "clocksource"] == SLOW_CLOCK["gain"]
     assert SAID in html.render(report)
     assert SAID in markdown.render(report).replace("\\", "")
+
+
+@pytest.mark.parametrize("wanted", ["hpet", None])
+def test_a_value_that_was_never_measured_is_not_proven(wanted: Optional[str], tmp_path: Path) -> None:
+    wrote(tmp_path, 0.08, "20260921T100000Z")
+    collected = Collector()
+    collected.add("db-1", result_with({**SLOW_CLOCK, "wanted": wanted}))
+    report = collected.report(reports.RUN, proofs=proven.last(str(tmp_path), collected.names()))
+    gain = report.hosts[0].findings[0].gain
+    assert gain.endswith(", with 1 other setting, with another value than is wanted now, under its load"), gain
 
 
 def test_it_is_data_too(tmp_path: Path) -> None:
@@ -90,6 +103,8 @@ def test_it_is_data_too(tmp_path: Path) -> None:
         {"ended": 1e300},
         {"load": None},
         {"tested": 7},
+        {"wanted": 7},
+        {"wanted": {"clocksource.source": 7}},
     ],
 )
 def test_a_report_that_is_none_says_nothing(changed: Dict[str, Any], tmp_path: Path) -> None:

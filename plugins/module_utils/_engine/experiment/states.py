@@ -60,6 +60,7 @@ class Begun:
     """A run that began: the experiment, and what it can't compare."""
 
     experiment: Experiment
+    tuned: Tuple[Finding, ...]  # of the settings that differ: what the tuning wants of them
     untested: Tuple[Finding, ...]
     platform: Dict[str, Any]
 
@@ -162,7 +163,10 @@ def _planned(host: WritableHost, experiment: Experiment, asks: Sequence[Ask], le
     against = len(asks) > 1
     experiment = replace(experiment, difference=compared.difference, shared=compared.shared, against=against)
     write(host, experiment)
-    return Begun(experiment, untested, json_data(planned[0].facts.platform))
+    differing = {(action.concern, action.knob) for action in compared.difference}
+    proposed = (finding for outcome in tried[0][0] for finding in outcome.plan.findings)
+    wanted = tuple(finding for finding in proposed if (finding.concern, finding.knob) in differing)
+    return Begun(experiment, wanted, untested, json_data(planned[0].facts.platform))
 
 
 def switch(host: WritableHost, run_id: str, state: str, without: str = "") -> Experiment:
