@@ -44,7 +44,7 @@ def plan_restore(host: WritableHost, entries: Sequence[Entry], reason: str) -> W
     actions: List[Action] = []
     findings: List[Finding] = []
     forget: List[Entry] = []
-    boot_id = host.boot_id()
+    boot_id = host.boot_id() if entries else ""
     renewed: Set[Tuple[str, str]] = set()
     at_boot = set_at_boot(host, entries)  # whatever the last run of an earlier boot had set
     for entry in way_back(entries):
@@ -96,7 +96,7 @@ def set_elsewhere(host: WritableHost, entries: Sequence[Entry]) -> Tuple[Entry, 
     and at the boot of a host that was started from an image.
     """
     known = {entry.key for entry in entries}
-    boot_id = host.boot_id()
+    boot_id = host.boot_id() if entries else ""
     found: Dict[Tuple[str, str], Entry] = {}
     for entry in entries:
         setter = lever_of(entry.what)

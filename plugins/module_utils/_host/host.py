@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 
+_BOOT_ID = "/proc/sys/kernel/random/boot_id"
 _PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 # A tool that hangs ends, and one on a starved host doesn't end before its own limits: systemctl's is 180 s.
 TOOL_SECONDS = 600.0
@@ -105,5 +106,16 @@ class WritableHost(Host):
         return self.kind.live and self.exists("/run/systemd/system")
 
     def boot_id(self) -> str:
-        """The kernel's id of this boot; empty where /proc lacks it, and for an image."""
-        return (self.text("/proc/sys/kernel/random/boot_id") or "").strip() if self.kind.live else ""
+        """The kernel's id of this boot; empty for an image.
+
+        Raises NearmetalError when it can't be read: originals of this boot would pass for those of an earlier one.
+        """
+        if not self.kind.live:
+            return ""
+        found = self.line(_BOOT_ID)
+        if found is None:
+            raise NearmetalError(
+                f"{_BOOT_ID} can't be read, so it isn't known which originals are of this boot: nothing was changed;"
+                f" look why with `cat {_BOOT_ID}`, and run again"
+            )
+        return found

@@ -249,21 +249,33 @@ class Journal:
 
     def _load(self) -> None:
         kept, self._aside = read(self._host, PATH), read(self._host, ASIDE)
+        if not kept.entries and not self._aside.entries:
+            return
+        boot_id = self._host.boot_id()
         # Those of another instance are of the one that an image was made of.
-        entries = list(kept.entries) if kept.instance == self._instance else kept.of("boot")
-        if self._aside.instance == self._instance:
+        entries = list(kept.entries) if self._is_own(kept, boot_id) else kept.of("boot")
+        if self._is_own(self._aside, boot_id):
             entries = [*self._aside.of("runtime"), *entries]
         if self._host.exists(BAKED):  # so its files are younger than this boot
-            entries = [replace(entry, boot_id=entry.boot_id or self._host.boot_id()) for entry in entries]
-        boot_id = self._host.boot_id()
+            entries = [replace(entry, boot_id=entry.boot_id or boot_id) for entry in entries]
         self._exchanged = [entry for entry in entries if entry.boot_id == boot_id and entry.exchanged(self._host)]
         self._entries = {entry.key: entry for entry in entries if entry not in self._exchanged}
+
+    def _is_own(self, content: Content, boot_id: str) -> bool:
+        """Whether the originals are of this instance: while its id can't be read, the boot tells."""
+        if content.instance == self._instance or None not in (content.instance, self._instance):
+            return content.instance == self._instance
+        same_boot = any(entry.boot_id == boot_id for entry in content.of("runtime"))
+        if same_boot and self._instance is None:
+            self._instance = content.instance
+        return same_boot
 
 
 def set_at_boot(host: WritableHost, entries: Iterable[Entry]) -> Set[Tuple[str, str]]:
     """The places that still have the value which a file of ours, older than this boot, gave them at boot."""
-    boot_id = host.boot_id()
-    old = [entry for entry in entries if entry.boot_id != boot_id]
+    kept = tuple(entries)
+    boot_id = host.boot_id() if kept else ""
+    old = [entry for entry in kept if entry.boot_id != boot_id]
     levers = [(lever_of(entry.what), entry.where) for entry in old]
     return {place for lever, at in levers if isinstance(lever, SetsOthers) for place in lever.set_at_boot(host, at)}
 

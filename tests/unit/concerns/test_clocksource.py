@@ -33,12 +33,12 @@ def host(tmp_path: Path) -> FakeKernel:
 
 
 def everything(host: FakeKernel) -> Dict[str, str]:
-    """Every file of the host but the lock, which lives until the next boot."""
+    """Every file of the host but the lock and what failed, which live until the next boot."""
     root = Path(host.root)
     return {
         str(path.relative_to(root)): path.read_text()
         for path in sorted(root.rglob("*"))
-        if path.is_file() and path.name != "lock"
+        if path.is_file() and path.name not in ("lock", "failed.json")
     }
 
 

@@ -19,6 +19,8 @@ from tests.support.hosts import files_of
 Call = Callable[..., Dict[str, Any]]
 JOURNAL = "var/lib/nearmetal/journal.json"
 SECOND_BOOT, THIRD_BOOT = (f"{number * 8}-0000-0000-0000-000000000000" for number in "23")
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
+FIRST_BOOT = "11111111-2222-3333-4444-555555555555"
 CLOCK = "/sys/devices/system/clocksource/clocksource0"
 CPU = "/sys/devices/system/cpu"
 SOMAXCONN = "/proc/sys/net/core/somaxconn"
@@ -150,3 +152,68 @@ def test_a_restore_after_a_reboot_heeds_maxcpus(tmp_path: Path, call: Call) -> N
     call(restore.main, host)
     assert text(host, f"{CPU}/online") == "0-3\n"
     assert not host.exists(f"/{JOURNAL}")
+
+
+def become_unreadable(host: FakeKernel, path: str, how: str) -> None:
+    place = Path(host.root) / path.lstrip("/")
+    place.unlink()
+    if how == "empty":
+        place.write_text("")
+    elif how == "an error":
+        place.mkdir()
+
+
+@pytest.mark.parametrize("how", ["empty", "an error", "absent"])
+def test_originals_are_kept_while_the_boot_is_unknown(
+    host: FakeKernel, call: Call, capsys: "pytest.CaptureFixture[str]", how: str
+) -> None:
+    """They passed for those of an earlier boot, and were forgotten."""
+    call(tune.main, host, concerns={"network_stack": {"somaxconn": 8192}})
+    written = (Path(host.root) / JOURNAL).read_bytes()
+    become_unreadable(host, BOOT_ID, how)
+    runs = (
+        lambda: call(restore.main, host),
+        lambda: call(restore.main, host, _ansible_check_mode=True),
+        lambda: call(tune.main, host, concerns={"network_stack": {"somaxconn": 16384}}),
+        lambda: call(tune.main, host, concerns={"clocksource": {"source": "auto"}}, prune=True),
+    )
+    for run in runs:
+        done = run()
+        assert done["failed"]
+        assert done["msg"].startswith(f"{BOOT_ID} can't be read")
+    for arguments in (["restore"], ["reapply"], ["status"], ["plan"]):
+        assert command(arguments, host) != 0, arguments
+        assert f"{BOOT_ID} can't be read" in capsys.readouterr().err, arguments
+    assert (Path(host.root) / JOURNAL).read_bytes() == written
+    assert text(host, SOMAXCONN) == "8192\n"
+    place = Path(host.root) / BOOT_ID.lstrip("/")
+    if how == "an error":
+        place.rmdir()
+    place.write_text(FIRST_BOOT + "\n")
+    assert "failed" not in call(restore.main, host)
+    assert text(host, SOMAXCONN) == "4096\n"
+
+
+def test_nothing_is_recorded_while_the_boot_is_unknown(host: FakeKernel, call: Call) -> None:
+    become_unreadable(host, BOOT_ID, "empty")
+    done = call(tune.main, host, concerns={"network_stack": {"somaxconn": 8192}})
+    assert f"{BOOT_ID} can't be read" in done["msg"]
+    assert text(host, SOMAXCONN) == "4096\n"
+    assert not (Path(host.root) / JOURNAL).exists()
+
+
+@pytest.mark.parametrize("unreadable_first", [False, True])
+def test_a_boot_is_of_one_instance_though_its_id_can_not_be_read(
+    host: FakeKernel, call: Call, unreadable_first: bool
+) -> None:
+    """The originals passed for those of the instance that an image was made of."""
+    name = "/sys/devices/virtual/dmi/id/board_asset_tag"
+    known = text(host, name)
+    if unreadable_first:
+        become_unreadable(host, name, "empty")
+    call(tune.main, host, concerns={"network_stack": {"somaxconn": 8192}})
+    (Path(host.root) / name.lstrip("/")).write_text(known if unreadable_first else "")
+    back = call(restore.main, host)
+    assert "failed" not in back
+    assert not back["reboot_required"]
+    assert text(host, SOMAXCONN) == "4096\n"

@@ -70,13 +70,13 @@ def running(host: WritableHost) -> Optional[Experiment]:
         experiment = Experiment(abandon_after=int(raw["abandon_after"]), **fields)
         for action in experiment.difference if experiment.against else ():
             lever_of(action.what).check(action.where, action.before)  # which is written too
-        return experiment if experiment.boot_id == host.boot_id() else None
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, NearmetalError) as error:
         reason = (str(error).splitlines() or ["nothing in it"])[0][:200]
         raise NearmetalError(
             f"{EXPERIMENT} isn't what prove wrote ({reason}): remove it, and run restore, which brings the originals"
             " back"
         ) from None
+    return experiment if experiment.boot_id == host.boot_id() else None
 
 
 def is_kept(host: WritableHost, run_id: str) -> bool:
