@@ -90,13 +90,13 @@ def fill(monkeypatch: pytest.MonkeyPatch, folder: str) -> None:
 
 
 def everything(host: FakeKernel) -> Dict[str, bytes]:
-    """Every file of the host but the lock, what is stored as wanted, and what the kernel shows."""
+    """Every file of the host but the lock, what is stored as wanted or as failed, and what the kernel shows."""
     root = Path(host.root)
     return {
         str(path.relative_to(root)): path.read_bytes()
         for path in sorted(root.rglob("*"))
         if path.is_file()
-        and path.name not in ("lock", "wanted.json")
+        and path.name not in ("lock", "wanted.json", "failed.json")
         and not str(path.relative_to(root)).startswith("proc/")
     }
 

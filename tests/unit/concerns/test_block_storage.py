@@ -38,7 +38,7 @@ def host(tmp_path: Path) -> FakeKernel:
 
 def everything(host: FakeKernel) -> Dict[str, str]:
     root = Path(host.root)
-    files = [path for path in root.rglob("*") if path.is_file() and path.name != "lock"]
+    files = [path for path in root.rglob("*") if path.is_file() and path.name not in ("lock", "failed.json")]
     return {str(path.relative_to(root)): path.read_text() for path in files}
 
 

@@ -23,7 +23,11 @@ SERVICES = [{"unit": "db.service", "nodes": "1"}]
 
 def everything(host: FakeKernel) -> Dict[str, str]:
     root = Path(host.root)
-    return {str(path): path.read_text() for path in root.rglob("*") if path.is_file() and path.name != "lock"}
+    return {
+        str(path): path.read_text()
+        for path in root.rglob("*")
+        if path.is_file() and path.name not in ("lock", "failed.json")
+    }
 
 
 def test_check_apply_check_apply_restore(tmp_path: Path, call: Call) -> None:

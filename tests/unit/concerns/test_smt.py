@@ -33,7 +33,11 @@ def host(request: pytest.FixtureRequest, tmp_path: Path) -> FakeKernel:
 
 def everything(host: FakeKernel) -> Dict[str, str]:
     root = Path(host.root)
-    return {str(path): path.read_text() for path in root.rglob("*") if path.is_file() and path.name != "lock"}
+    return {
+        str(path): path.read_text()
+        for path in root.rglob("*")
+        if path.is_file() and path.name not in ("lock", "failed.json")
+    }
 
 
 def online(host: FakeKernel) -> str:

@@ -47,7 +47,7 @@ def snapshot(host: FakeKernel) -> Dict[str, str]:
     return {
         str(path.relative_to(root)): path.read_text()
         for path in sorted(root.rglob("*"))
-        if path.is_file() and path.name != "lock"
+        if path.is_file() and path.name not in ("lock", "failed.json")
     }
 
 
