@@ -79,6 +79,17 @@ def test_each_pair_is_a_dot_whose_shape_says_its_order(browser: Browser, tmp_pat
     assert browser.run(high) == [True, True]
 
 
+@pytest.mark.parametrize("factor", [30, 1e200])
+def test_a_label_of_a_large_change_is_whole(browser: Browser, tmp_path: Path, factor: float) -> None:
+    begun = start(seed=4711, host="redis-1")
+    record = run(
+        lambda step: (Metric("get", factor**0.5 if step.switch_to == "tuned" else factor**-0.5),), record=begun
+    )
+    opened(browser, record, tmp_path)
+    left = "Math.min(...[...document.querySelectorAll('svg.plot text')].map((e) => e.getBBox().x))"
+    assert browser.run(left) >= 0
+
+
 @pytest.mark.parametrize("width", [360, 1400])
 def test_it_fits_any_screen(browser: Browser, tmp_path: Path, width: int) -> None:
     opened(browser, record_of(), tmp_path, width)

@@ -21,6 +21,7 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import words
 
 WIDTH, HEIGHT = 420, 260
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 8, 10, 34
+_CHARACTER = 9  # at most so wide is one of a label
 _STEPS = 24  # pairs at which the band is drawn, as each takes its time
 _TICKS = (1, 2, 5)
 
@@ -49,6 +50,7 @@ class Plot(NamedTuple):
     band: str  # points of a polygon; empty while nothing is excluded
     margins: Tuple[float, float]
     zero: float
+    left: float  # where the levels begin, right of their labels
     levels: Tuple[Line, ...]
     pairs: Tuple[Line, ...]
     says: str  # for whom can't see it
@@ -66,10 +68,12 @@ def plot_of(history: History, settings: Settings, metric: Comparison) -> Plot:
     lowest = min([*found, -margin * 1.5]) * 1.1
     highest = max([*found, margin * 1.5]) * 1.1
     numbered = list(zip(range(1, len(found) + 1), attempts, found))
-    across = (WIDTH - _LEFT - _RIGHT) / max(1, len(found))
+    levels = [(level, _label(level)) for level in _levels(lowest, highest)]
+    left = max(_LEFT, *(_CHARACTER * len(label) + 6 for _level, label in levels))
+    across = (WIDTH - left - _RIGHT) / max(1, len(found))
 
     def x(pair: float) -> float:
-        return round(_LEFT + (pair - 0.5) * across, 1)
+        return round(left + (pair - 0.5) * across, 1)
 
     def y(value: float) -> float:
         within = max(lowest, min(highest, value))
@@ -83,7 +87,8 @@ def plot_of(history: History, settings: Settings, metric: Comparison) -> Plot:
         band=" ".join([*upper, *lower]) if len(drawn) > 1 else "",
         margins=(y(-margin), y(margin)),
         zero=y(0.0),
-        levels=tuple(Line(y(level), _label(level)) for level in _levels(lowest, highest)),
+        left=left,
+        levels=tuple(Line(y(level), label) for level, label in levels),
         pairs=tuple(Line(x(pair), str(pair)) for pair in _marked(len(found))),
         says=(
             f"{metric.name}, change in percent of each of {len(found)} pairs in their order;"
