@@ -160,10 +160,8 @@ class _Run(loop.Hands):
         )
         for line in words.block(log.record, found, ending):
             self._action.show(line)
-        record = log.record
-        if self._action.secret:
-            record = record._replace(start=record.start._replace(load="not shown, by no_log"))
-        reports = document.write(self._base, record, found, ending)
+        # What a load says of its error, or prints as a figure, may have a secret too.
+        reports = [] if self._action.secret else document.write(self._base, log.record, found, ending)
         return {
             "changed": kept,
             "msg": words.summary(found, ending),

@@ -249,7 +249,7 @@ record:
   type: str
   returned: when the run began
 reports:
-  description: The files with the report.
+  description: The files with the report; none with C(no_log), which leaves the record alone.
   type: list
   elements: str
   returned: when the run came to a verdict

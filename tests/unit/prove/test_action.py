@@ -177,7 +177,16 @@ def test_no_log_shows_nothing_of_a_command(host: FakeKernel, play: Play) -> None
     play.no_log = True
     result = play(command=f"{load(host, 120)}; : hunter2")
     assert (result["kept"], play.said) == (True, [])
-    assert not any("hunter2" in Path(path).read_text() for path in result["reports"])
+    assert result["reports"] == []
+    files = [path for path in Path(result["record"]).parent.iterdir() if b"hunter2" in path.read_bytes()]
+    assert files == [Path(result["record"])]
+
+
+def test_no_log_writes_no_error_of_a_load(host: FakeKernel, play: Play) -> None:
+    play.no_log = True
+    result = play(command="echo password=hunter2 >&2; exit 1")
+    assert [path.suffix for path in Path(result["record"]).parent.iterdir()] == [".jsonl"]
+    assert play.said == []
 
 
 def test_a_server_that_is_down_behind_a_pipe_is_not_timed(host: FakeKernel, play: Play) -> None:
