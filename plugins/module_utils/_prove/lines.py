@@ -76,7 +76,9 @@ def read(data: bytes) -> Record:
             record = _extended(record, entry_of(line))
         except (ValueError, TypeError, KeyError, NearmetalError) as error:
             reason = f"{shown(error.args[0])} is absent" if isinstance(error, KeyError) else plain(str(error))
-            raise NearmetalError(f"line {number} of the record isn't of nearmetal: {reason}; start a new run") from None
+            raise NearmetalError(
+                f"line {number} of the record isn't of this nearmetal: {reason}; start a new run"
+            ) from None
     if record is None:
         raise NearmetalError("the record has no whole line: the run ended before it began; start a new one")
     check(record)
@@ -116,7 +118,7 @@ def entry_of(line: bytes) -> Entry:
     if kind == "start":
         number = content.pop("format")
         if number != FORMAT or isinstance(number, bool):
-            raise NearmetalError(f"format {_brief(number)}, where this nearmetal reads {FORMAT}")
+            raise NearmetalError(f"format {_brief(number)} is of another version, this nearmetal reads {FORMAT}")
         return _made(Start, content, _START)
     if kind == "measurement":
         measurement = _made(Measurement, content, _MEASUREMENT)

@@ -15,7 +15,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics impor
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import UNTUNED
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import Settings
 
-FORMAT = 1  # of the lines, and of the rules by which one step follows from those before it
+FORMAT = 2  # of the lines, and of the rules by which one step follows from those before it
 
 # The phases of a run, in their order. Until the pairs begin, the host stays untuned.
 WARM_UP, SHAM, PAIR, EACH = "warm_up", "sham", "pair", "each"
