@@ -21,7 +21,7 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import
 FOLDER = "prove"
 _NAME = re.compile(r"(?P<host>.+)-(?P<when>[0-9]{8}T[0-9]{6}Z)-[0-9]{1,10}\.json", re.ASCII)
 _LARGEST = 16 * 1024 * 1024  # bytes of one report
-_MOST = 20  # reports of hosts whose names look the same in a file's name
+_MOST = 20  # reports that are read for a host, also of hosts whose names look the same in a file's name
 
 
 @dataclass(frozen=True)
@@ -72,8 +72,9 @@ def last(directory: str, hosts: Iterable[str]) -> Dict[str, Proof]:
     found = {}
     for host in hosts:
         latest = sorted(files.get(log.file_name(host), ()), reverse=True)[:_MOST]
-        proofs = (_read(os.path.join(folder, name), host) for _when, name in latest)
-        proof = next(filter(None, proofs), None)
+        proofs = filter(None, (_read(os.path.join(folder, name), host) for _when, name in latest))
+        # A run that was resumed ends after one that began later.
+        proof = max(proofs, key=lambda each: each.ended, default=None)
         if proof is not None:
             found[host] = proof
     return found

@@ -135,6 +135,12 @@ def test_a_damaged_report_leaves_the_one_before(tmp_path: Path) -> None:
     assert proven.last(str(tmp_path / "nowhere"), ["db-1"]) == {}
 
 
+def test_the_last_verdict_is_that_of_the_run_that_ended_last(tmp_path: Path) -> None:
+    wrote(tmp_path, -0.08, "20260920T100000Z", ended=1_790_009_999.0)
+    wrote(tmp_path, 0.08, "20260921T100000Z", ended=1_790_000_000.0)
+    assert proven.last(str(tmp_path), ["db-1"])["db-1"].verdict == "worse"
+
+
 def test_a_run_without_pairs_has_no_figure(tmp_path: Path) -> None:
     record = start(host="db-1")
     found = verdict(record)._replace(verdict="not_quiet")
