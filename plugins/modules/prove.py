@@ -140,7 +140,7 @@ options:
       - Another tuning, as options of M(nearmetal.ec2.tune), such as C(workload) and C(concerns), with which the tuning
         is compared in place of the untuned host. What it doesn't say of workloads and concerns it doesn't want; all
         else, such as C(allow_not_ec2), is that of the tuning.
-      - If the tuning isn't better, the host is left as it was before, neither of the two.
+      - What isn't kept leaves the host as it was before, with neither of the two.
     type: dict
     default: {}
   step:

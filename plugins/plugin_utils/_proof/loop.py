@@ -100,7 +100,7 @@ def _metrics(load: Mapping[str, Any], limit: float, timed: bool) -> "Tuple[Tuple
     code, end, message = load.get("code"), load.get("end"), str(load.get("message") or "").strip().splitlines()
     if end == "time":
         return (), f"the command was ended after {limit:g} s: measurements are expected to take a third of that"
-    if end or not isinstance(code, int):
+    if end or isinstance(code, bool) or not isinstance(code, int):
         return (), "the command was ended because the experiment was"
     if code:
         how = f"ended with code {code}" if code > 0 else f"was ended by signal {-code}"

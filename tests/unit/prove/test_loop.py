@@ -155,6 +155,7 @@ def test_another_host_does_not_go_on(tmp_path: Path) -> None:
         ({"code": -9}, "the command was ended by signal 9: no message"),
         ({"code": -9, "end": "time"}, "the command was ended after 60 s"),
         ({"code": "0"}, "the command was ended"),
+        ({"code": True}, "the command was ended because the experiment was"),
         ({"seconds": None}, "the time that the command took isn't known"),
         ({"seconds": float("inf")}, "the time that the command took isn't known"),
         ({"seconds": 1e308}, "the time that the command took isn't known"),
