@@ -9,6 +9,7 @@ import os
 import re
 from typing import Iterable, Iterator
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Damaged, NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import sysctl
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.hugepages import choice
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files import (
@@ -61,7 +62,11 @@ class NativeFile(SetsOthers):
             raise impossible(self, value, where)
 
     def read(self, host: WritableHost, where: str) -> Value:
-        data = store.read_file(host, where)
+        """Its text; None for none. Raises Damaged, so that the other concerns go on."""
+        try:
+            data = store.read_file(host, where)
+        except NearmetalError as error:
+            raise Damaged(str(error)) from None
         return data.decode("utf-8", "replace") if data is not None else None
 
     def write(self, host: WritableHost, where: str, value: Value) -> None:
@@ -86,7 +91,7 @@ class NativeFile(SetsOthers):
         return (store.beside(where),)
 
     def sets(self, host: WritableHost, where: str) -> Iterable[Place]:
-        present = self.read(host, where)
+        present = self._read_if_ours(host, where)
         if present is None or not where.endswith(".rules"):
             return ()
         from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.block import set_by_rules
@@ -96,8 +101,15 @@ class NativeFile(SetsOthers):
     def set_at_boot(self, host: WritableHost, where: str) -> Iterable[Place]:
         if where.endswith(".rules"):
             return self.sets(host, where)
-        present = self.read(host, where)
+        present = self._read_if_ours(host, where)
         return _set_by_lines(host, present) if isinstance(present, str) and where.endswith(".conf") else ()
+
+    def _read_if_ours(self, host: WritableHost, where: str) -> Value:
+        """Its text; None where something else has its name: that sets nothing of ours, and its own concern says so."""
+        try:
+            return self.read(host, where)
+        except Damaged:
+            return None
 
     def original(self, before: Value) -> Value:
         return None  # a file of ours without a journal is a leftover, nobody's original

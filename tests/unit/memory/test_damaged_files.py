@@ -17,6 +17,7 @@ from ansible_collections.nearmetal.ec2.plugins.modules import restore, tune
 from tests.support.boot_trees import debian
 from tests.support.fake_kernel import FakeKernel
 from tests.support.fresh_host import fresh
+from tests.support.hosts import files_of
 
 Call = Callable[..., Dict[str, Any]]
 JOURNAL, WANTED = "/var/lib/nearmetal/journal.json", "/var/lib/nearmetal/wanted.json"
@@ -277,3 +278,26 @@ def test_another_damaged_file_is_made_again_or_named(
                 said = said.split("\n\n")[1]
             assert not said or (path in NEEDED and helps(said, path)), f"{damage}: {said}"
     taken_back(host, call)
+
+
+def test_a_link_in_place_of_a_file_of_ours_hinders_no_other_concern(tmp_path: Path, call: Call) -> None:
+    somaxconn, thp = "/proc/sys/net/core/somaxconn", "/sys/kernel/mm/transparent_hugepage/enabled"
+    host = FakeKernel(tmp_path, files_of("nitro", {somaxconn: "4096\n", thp: "[always] madvise never\n"}))
+    call(tune.main, host, concerns={"network_stack": {"somaxconn": 8192}, "hugepages": {"thp": "never"}})
+    [place] = [path for path in (tmp_path / "etc/sysctl.d").iterdir() if "somaxconn" in path.read_text()]
+    text = place.read_text()
+    a_link(place)
+    back = call(restore.main, host)
+    assert list(back["errors"]) == ["network_stack"]
+    assert f"/etc/sysctl.d/{place.name} is a symbolic link" in back["errors"]["network_stack"]
+    assert "move the link away" in back["errors"]["network_stack"]
+    assert place.is_symlink()
+    assert place.read_text() == text
+    assert (tmp_path / thp.lstrip("/")).read_text() == "[always] madvise never\n"
+    kept = json.loads((tmp_path / JOURNAL.lstrip("/")).read_text())["entries"]
+    assert "network_stack" in {entry["concern"] for entry in kept}
+    assert "hugepages" not in {entry["concern"] for entry in kept}
+    place.unlink()
+    assert "failed" not in call(restore.main, host)
+    assert (tmp_path / somaxconn.lstrip("/")).read_text() == "4096\n"
+    assert not (tmp_path / JOURNAL.lstrip("/")).exists()
