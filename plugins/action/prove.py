@@ -167,6 +167,8 @@ class _Run(loop.Hands):
             "msg": words.summary(found, ending),
             "verdict": found.as_dict(),
             **ending._asdict(),
+            "load": log.record.start.load,
+            "against": log.record.start.against,
             "record": log.path,
             "reports": reports,
         }

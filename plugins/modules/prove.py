@@ -239,6 +239,14 @@ wanted:
   description: What the tuning sets, for each setting in which the two states differ.
   type: dict
   returned: when the run came to a verdict
+load:
+  description: The command that was measured.
+  type: str
+  returned: when the run came to a verdict
+against:
+  description: The tuning that stood in for the untuned host, in a few words. Empty where the host was untuned.
+  type: str
+  returned: when the run came to a verdict
 untested:
   description: The settings that were left out, each with the reason.
   type: list

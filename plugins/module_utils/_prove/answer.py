@@ -21,6 +21,11 @@ def measured(history: History) -> bool:
     return history.primary in [metric.name for metric in history.kinds]
 
 
+def selecting(history: History) -> str:
+    """The state whose guards made a selection of the pairs that count; "" where chance explains what they voided."""
+    return rules.lopsided([attempt for attempt in history.pairs if attempt.over and not attempt.valid])
+
+
 def answer_of(record: Record, history: History) -> "Tuple[rules.Answer, List[str]]":
     """The verdict with its reason, and what else has to be said."""
     hindered = rules.obstacle(record, history)
@@ -36,7 +41,7 @@ def answer_of(record: Record, history: History) -> "Tuple[rules.Answer, List[str
         ), []
     answer = _by_evidence(record, history)
     uncertain = rules.not_cleared(record.start.settings, history) if answer.verdict == BETTER else []
-    selected = rules.lopsided([attempt for attempt in history.pairs if attempt.over and not attempt.valid])
+    selected = selecting(history)
     capped = history.guards["allowance"]
     if selected and answer.verdict in (BETTER, WORSE, SAME):
         return rules.Answer(

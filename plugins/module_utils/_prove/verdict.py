@@ -9,7 +9,7 @@ import math
 from typing import Any, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove import each, forecast, rules
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.answer import answer_of, measured
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.answer import answer_of, measured, selecting
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.each import Part
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.evidence import NEEDED
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.guards import unwatched
@@ -62,6 +62,7 @@ class Verdict(NamedTuple):
     unwatched: Tuple[str, ...]  # guards that had nothing to watch
     seed: int
     differences: Tuple[float, ...]  # of the primary: ln(tuned / untuned) of each pair, with the sign of a gain
+    selection: bool  # whether guards voided more of one state's pairs than chance explains
     several: str  # how the evidence of several hosts is put together
     parts: Tuple[Part, ...]  # what each concern does among the others, where that was asked
 
@@ -109,6 +110,7 @@ def verdict(record: Record) -> Verdict:
         unwatched=unwatched(record.measurements),
         seed=settings.seed,
         differences=tuple(found),
+        selection=bool(selecting(history)),
         several=settings.several,
         parts=each.parts_of(record, history),
     )

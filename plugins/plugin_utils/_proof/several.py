@@ -32,6 +32,7 @@ class Together(NamedTuple):
     high: Optional[float]
     evidence: float
     how: str  # multiply | average
+    left_out: int  # hosts whose pairs are a selection
 
 
 class Host(NamedTuple):
@@ -43,6 +44,8 @@ class Host(NamedTuple):
     metrics: Sequence[Mapping[str, Any]]
     differences: Sequence[float]
     how: str
+    selected: bool = False  # whether the pairs that count are a selection
+    compared: Tuple[str, ...] = ()  # the load, the tuning to compare with, and the settings
 
 
 def host_of(name: str, result: Mapping[str, Any], lost: str = "") -> Optional[Host]:
@@ -52,21 +55,30 @@ def host_of(name: str, result: Mapping[str, Any], lost: str = "") -> Optional[Ho
         return Host(text(name, NAME), lost, False, (), (), "")
     if not isinstance(found, Mapping):
         return None
-    kept, how = result.get("kept") is True, str(found["several"])
-    return Host(text(name, NAME), str(found["verdict"]), kept, found["metrics"], found["differences"], how)
+    # A load that names its host is the same load on another.
+    load = str(result.get("load", "")).replace(name, "{host}")
+    return Host(
+        name=text(name, NAME),
+        verdict=str(found["verdict"]),
+        kept=result.get("kept") is True,
+        metrics=found["metrics"],
+        differences=found["differences"],
+        how=str(found["several"]),
+        selected=found["selection"],
+        compared=(load, str(result.get("against", "")), *sorted(map(str, result.get("tested", ())))),
+    )
 
 
 def together(hosts: Sequence[Host]) -> Optional[Together]:
-    """The evidence of all hosts with pairs; None of fewer than two, or where they measured different things.
+    """The evidence of all hosts with pairs; None of fewer than two, or where they compared different things.
 
     Of each host it is that of its last pair: the most that it ever had could not be multiplied or averaged.
     """
-    measured = [host for host in hosts if host.differences]
-    kinds = {tuple(host.metrics[0][field] for field in ("name", "unit", "better")) for host in measured}
-    ways = {host.how for host in measured}
-    if len(measured) < 2 or len(kinds) != 1 or len(ways) != 1:
+    measured = _measured(hosts)
+    if len(measured) < 2 or len({_kind(host) for host in measured}) != 1:
         return None
-    runs, how, ((name, _unit, better),) = [host.differences for host in measured], ways.pop(), kinds
+    runs, how = [host.differences for host in measured], measured[0].how
+    name, better = (str(measured[0].metrics[0][field]) for field in ("name", "better"))
 
     def above(shift: float) -> float:
         return _combined([path(run, shift)[-1].above for run in runs], how)
@@ -80,7 +92,18 @@ def together(hosts: Sequence[Host]) -> Optional[Together]:
     low, high = (span.low, span.high) if sign > 0 else (-span.high, -span.low)
     middle = max(low, min(high, sign * estimate([estimate(run) for run in runs])))
     ends = [percent(end) if math.isfinite(end) else None for end in (low, high)]
-    return Together(len(runs), name, percent(middle), ends[0], ends[1], max(above(0.0), below(0.0)), how)
+    left_out = sum(bool(host.differences) for host in hosts) - len(runs)
+    return Together(len(runs), name, percent(middle), ends[0], ends[1], max(above(0.0), below(0.0)), how, left_out)
+
+
+def _measured(hosts: Sequence[Host]) -> List[Host]:
+    """The hosts whose pairs say something of the tuning: decided or not, but no selection."""
+    return [host for host in hosts if host.differences and not host.selected]
+
+
+def _kind(host: Host) -> Tuple[str, ...]:
+    """What has to be the same on all hosts, so that a single effect can be."""
+    return (host.how, *(str(host.metrics[0][field]) for field in ("name", "unit", "better")), *host.compared)
 
 
 def _combined(sides: Sequence[float], how: str) -> float:
@@ -105,6 +128,8 @@ def lines(hosts: Sequence[Host], paint: Paint) -> List[str]:
     common = together(hosts)
     if common is not None:
         found.append(f"  {_together(common)}")
+    elif len(_measured(hosts)) > 1:
+        found.append("  not put together: the hosts had different loads, settings, figures or tunings to compare with")
     return found
 
 
@@ -128,8 +153,9 @@ def _together(common: Together) -> str:
     if common.low is not None and common.high is not None and common.low > common.high:
         return f"together, {common.metric} on {common.hosts} hosts: no single effect explains them, the hosts differ"
     verb = "multiplied" if common.how == MULTIPLY else "averaged"
+    rest = f"; {common.left_out} left out, whose pairs are a selection" if common.left_out else ""
     ratio = f"{common.evidence:.3g}:1" if common.evidence <= 100000 else "more than 100000:1"
     return (
         f"together, {common.metric} on {common.hosts} hosts: {words.percent(common.change)}"
-        f" ({words.interval(common.low, common.high)}), evidence {ratio}, {verb} ({NEEDED:.0f}:1 is needed)"
+        f" ({words.interval(common.low, common.high)}), evidence {ratio}, {verb} ({NEEDED:.0f}:1 is needed){rest}"
     )

@@ -11,6 +11,8 @@ from typing import Any, Dict, List, Optional, Sequence
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.evidence import LAMBDAS, path
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Measurement
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.step import Step
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import verdict
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import several
 
@@ -100,6 +102,45 @@ def test_ten_hosts_without_effect_are_wrong_together_in_at_most_one_of_twenty_pl
 )
 def test_what_is_not_the_same_question_has_no_common_answer(hosts: List[several.Host]) -> None:
     assert several.together(hosts) is None
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"tested": ["network_stack.somaxconn"]}, {"load": "bench --server db-1 --more"}, {"against": "workload web"}],
+    ids=["settings", "load", "against"],
+)
+def test_hosts_that_compared_something_else_are_not_put_together(other: Dict[str, Any]) -> None:
+    one, two = result(0.08, 1), result(0.08, 2)
+    for number, each in enumerate((one, two), 1):
+        each.update(tested=["clocksource.source"], load=f"bench --server db-{number}", against="")
+    shown = several.lines(parts_of(one, two), lambda line, _color: line)
+    assert shown[-1].startswith("  together, requests on 2 hosts: ")
+    hosts = parts_of(one, {**two, **other})
+    assert several.together(hosts) is None
+    assert several.lines(hosts, lambda line, _color: line)[-1] == (
+        "  not put together: the hosts had different loads, settings, figures or tunings to compare with"
+    )
+
+
+def test_a_host_whose_pairs_are_a_selection_says_nothing_together_with_others() -> None:
+    def restless(step: Step, measurement: Measurement) -> Measurement:
+        voided = step.switch_to == "tuned" and step.phase == "pair" and step.pair % 2 and step.attempt == 1
+        return measurement._replace(state_lost="thp is always") if voided and step.pair < 12 else measurement
+
+    found = verdict(run(noisy(0.025, 0.03, 4), restless, seed=21, pairs=200))
+    assert (found.verdict, found.selection) == ("unclear", True)
+    selected = {"verdict": found.as_dict(), "kept": False}
+    undecided = result(0.0, 3, pairs=8)
+    assert undecided["verdict"]["verdict"] == "unclear"
+    fair = several.together(parts_of(result(0.08, 1), undecided))
+    hosts = parts_of(result(0.08, 1), undecided, selected)
+    common = several.together(hosts)
+    assert fair is not None
+    assert common == fair._replace(left_out=1)
+    assert several.lines(hosts, lambda line, _color: line)[-1].endswith(
+        " averaged (20:1 is needed); 1 left out, whose pairs are a selection"
+    )
+    assert several.together(parts_of(result(0.08, 1), selected)) is None
 
 
 def test_the_map_has_a_row_for_each_host_and_marks_that_need_no_color() -> None:
