@@ -158,11 +158,12 @@ def lock(host: WritableHost, patience: float = 0, holder: str = "") -> Iterator[
         while not _locked(stream):
             stream.seek(0)
             pid, _space, other = stream.read(32).decode("ascii", "replace").strip().partition(" ")
+            pid = pid if pid.isdigit() else "unknown"
             if time.monotonic() - started < max(patience, _STALE, _UNIT_ENDS if other == UNIT else 0.0):
                 time.sleep(0.2)
                 continue
             raise NearmetalError(
-                f"another nearmetal run (pid {pid or 'unknown'}) is changing this host: run again when it has ended"
+                f"another nearmetal run (pid {pid}) is changing this host: run again when it has ended"
             )
         try:
             stream.seek(0)

@@ -228,6 +228,13 @@ def test_a_second_run_at_the_same_time(host: FakeKernel, call: Call) -> None:
     assert current(host) == "xen"
 
 
+def test_a_lock_that_says_something_else_than_a_process(host: FakeKernel, call: Call) -> None:
+    with store.lock(host):
+        Path(host.real(store.LOCK)).write_bytes(b"\x1b[2J\x1b]0;no\x07 x")
+        failed = call(clocksource.main, host, source="tsc")
+    assert "another nearmetal run (pid unknown)" in failed["msg"]
+
+
 def test_a_run_waits_for_the_unit(host: FakeKernel, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     unit = ExitStack()
     unit.enter_context(store.lock(host, holder=store.UNIT))
