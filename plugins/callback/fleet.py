@@ -227,7 +227,7 @@ class CallbackModule(DefaultCallback):
     def v2_playbook_on_stats(self, stats: Any) -> None:
         self._progress.erase()
         if len(self._proofs) > 1:
-            for line in several.lines(list(self._proofs.values()), _paint):
+            for line in several.lines(list(self._proofs.values()), _paint, plays.columns()):
                 self._tell(line)
         if not self._mode:
             super().v2_playbook_on_stats(stats)

@@ -15,11 +15,14 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics impor
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import MULTIPLY
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import words
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.clean import NAME, text
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._terminal.layout import clip, pad, width, wrap
 
 Paint = Callable[[str, str], str]
 _MARKS = {"better": "▲", "worse": "▼", "same": "=", "unsafe": "✗", "failed": "✗", "unreachable": "✗"}
 _COLORS = {"better": "green", "worse": "red", "unsafe": "red", "failed": "red", "unreachable": "red", "same": "blue"}
-_WIDEST = 40  # characters of a host's name
+_WIDEST = 40  # columns of a host's name
+_NONE = "–"
+_TITLE = "PROVE  "
 
 
 class Together(NamedTuple):
@@ -111,31 +114,41 @@ def _combined(sides: Sequence[float], how: str) -> float:
     return math.prod(2 * side for side in sides) / 2 if how == MULTIPLY else mean(sides)
 
 
-def lines(hosts: Sequence[Host], paint: Paint) -> List[str]:
-    """The map: a row for each host, a column for each metric, and what they say together."""
+def lines(hosts: Sequence[Host], paint: Paint, columns: int = 120) -> List[str]:
+    """The map: a row for each host, a column for each metric, and what they say together.
+
+    Where the columns of the terminal don't suffice, each figure has a line of its own below its host.
+    """
     counts = {host.verdict: 0 for host in hosts}
     for host in hosts:
         counts[host.verdict] += 1
     said = ", ".join(f"{count} {verdict.replace('_', ' ')}" for verdict, count in counts.items())
-    found = [f"PROVE  {len(hosts)} hosts: {said}"]
+    first, *rest = wrap(f"{len(hosts)} hosts: {said}", columns - len(_TITLE))
+    found = [_TITLE + first, *(" " * len(_TITLE) + line for line in rest)]
     names: List[str] = list(dict.fromkeys(str(metric["name"]) for host in hosts for metric in host.metrics))
     rows = [["", "host", "verdict", *names], *([*_head(host), *_cells(host, names)] for host in hosts)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    widths = [max(width(row[column]) for row in rows) for column in range(len(rows[0]))]
+    below = sum(widths) + 2 * len(widths) > columns
     for row, verdict in zip(rows, ["", *(host.verdict for host in hosts)]):
-        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip()
+        beside = row[:3] if below else row
+        line = "  ".join(pad(cell, size) for cell, size in zip(beside, widths)).rstrip()
         color = _COLORS.get(verdict, "")
         found.append(f"  {paint(line, color) if color else line}")
+        if below and verdict:
+            found += [f"     {name}: {cell}" for name, cell in zip(names, row[3:]) if cell != _NONE]
     common = together(hosts)
+    together_said = ""
     if common is not None:
-        found.append(f"  {_together(common)}")
+        together_said = _together(common)
     elif len(_measured(hosts)) > 1:
-        found.append("  not put together: the hosts had different loads, settings, figures or tunings to compare with")
+        together_said = "not put together: the hosts had different loads, settings, figures or tunings to compare with"
+    found += [f"  {line}" for line in wrap(together_said, columns - 2) if line]
     return found
 
 
 def _head(host: Host) -> Tuple[str, str, str]:
     verdict = host.verdict.replace("_", " ") + (", kept" if host.kept else "")
-    return _MARKS.get(host.verdict, "?"), host.name[:_WIDEST], verdict
+    return _MARKS.get(host.verdict, "?"), clip(host.name, _WIDEST), verdict
 
 
 def _cells(host: Host, names: Sequence[str]) -> List[str]:
@@ -145,7 +158,7 @@ def _cells(host: Host, names: Sequence[str]) -> List[str]:
 
 def _cell(metric: Optional[Mapping[str, Any]]) -> str:
     if metric is None or metric["change"] is None:
-        return "–"
+        return _NONE
     return f"{words.percent(metric['change'])} ({words.interval(metric['low'], metric['high'])})"
 
 

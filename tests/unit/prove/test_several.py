@@ -137,7 +137,7 @@ def test_a_host_whose_pairs_are_a_selection_says_nothing_together_with_others() 
     common = several.together(hosts)
     assert fair is not None
     assert common == fair._replace(left_out=1)
-    assert several.lines(hosts, lambda line, _color: line)[-1].endswith(
+    assert several.lines(hosts, lambda line, _color: line, 200)[-1].endswith(
         " averaged (20:1 is needed); 1 left out, whose pairs are a selection"
     )
     assert several.together(parts_of(result(0.08, 1), selected)) is None
@@ -178,3 +178,13 @@ def test_a_host_that_fails_or_is_not_quiet_stops_no_other_and_the_map_has_them_a
     rows = sorted(line.split()[1] for line in shown if line[2:3] in ("▲", "?", "✗"))
     assert rows == ["db-1", "db-2", "db-3", "db-4"]
     assert any(line.startswith("  together, requests on 2 hosts: +") for line in shown)
+
+
+def test_a_map_that_is_wider_than_the_terminal_has_a_line_for_each_figure() -> None:
+    figures = [{**FIRST, "name": name} for name in ("throughput", "p99", "p999")]
+    names = [f"ip-10-0-0-{number}.eu-central-1.compute.internal" for number in (1, 2)]
+    hosts = [several.Host(name, "better", True, figures, [0.05] * 6, "average") for name in names]
+    shown = several.lines(hosts, lambda line, _color: line, 80)
+    assert max(map(len, shown)) <= 80
+    assert shown[2] == "  ▲  ip-10-0-0-1.eu-centr…-1.compute.internal  better, kept"
+    assert shown[3:6] == [f"     {name}: +5.0 % (+1.0 to +9.0)" for name in ("throughput", "p99", "p999")]
