@@ -29,6 +29,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.rules import 
     BETTER,
     CAPPED,
     NOT_QUIET,
+    SAME,
     UNCLEAR,
     WORSE,
 )
@@ -88,7 +89,9 @@ def _part(record: Record, history: History, concern: str, found: Sequence[float]
     settings = record.start.settings
     repeated = [attempt for attempt in attempts_of(history, concern) if attempt.over and not attempt.valid]
     metric = next(metric for metric in history.kinds if metric.name == history.primary)
-    word, reason = _answer(concern, _word(settings, found, needed, count), len(found), repeated)
+    shown = _word(settings, found, needed, count)
+    word, reason = _answer(concern, shown, len(found), repeated)
+    needed = NEEDED * count if shown == SAME else needed
     comparison = comparison_of(found, metric, rules.margin_of(settings), needed, primary=True)
     return Part(concern, word, reason, comparison, len(found), len(repeated))
 

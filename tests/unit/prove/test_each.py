@@ -46,6 +46,17 @@ def test_after_a_better_verdict_each_concern_is_asked_in_its_turn() -> None:
     assert next_step(record).action == DECIDE
 
 
+def test_that_a_concern_does_nothing_is_said_with_the_evidence_that_it_takes() -> None:
+    found = verdict(run(shared(EFFECTS), record=begun()))
+    same = {part.concern: part.comparison for part in found.parts}["hugepages"]
+    assert same.needed == 60
+    assert same.low is not None
+    assert same.high is not None
+    assert -2 <= same.low <= same.high <= 2.01  # percent: the margin
+    (line,) = [line for line in words.parts(found) if "hugepages" in line]
+    assert "(60:1 is needed)" in line
+
+
 def test_what_each_concern_did_is_in_the_block_the_report_and_the_progress() -> None:
     record = run(shared(EFFECTS), record=begun())
     found = verdict(record)
