@@ -20,6 +20,7 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._terminal.layout imp
 Paint = Callable[[str, str], str]
 _MARKS = {"better": "▲", "worse": "▼", "same": "=", "unsafe": "✗", "failed": "✗", "unreachable": "✗"}
 _COLORS = {"better": "green", "worse": "red", "unsafe": "red", "failed": "red", "unreachable": "red", "same": "blue"}
+_MOST = 700.0  # as a logarithm: beyond it a product is no number for a computer
 _WIDEST = 40  # columns of a host's name
 _NONE = "–"
 _TITLE = "PROVE  "
@@ -111,7 +112,11 @@ def _kind(host: Host) -> Tuple[str, ...]:
 
 def _combined(sides: Sequence[float], how: str) -> float:
     """One side's evidence of all hosts; each begins at 1/2, and so does what comes of them."""
-    return math.prod(2 * side for side in sides) / 2 if how == MULTIPLY else mean(sides)
+    if how != MULTIPLY:
+        return mean(sides)
+    if not all(sides):
+        return 0.0
+    return math.exp(min(_MOST, sum(math.log(2 * side) for side in sides))) / 2
 
 
 def lines(hosts: Sequence[Host], paint: Paint, columns: int = 120) -> List[str]:

@@ -143,6 +143,16 @@ def test_a_host_whose_pairs_are_a_selection_says_nothing_together_with_others() 
     assert several.together(parts_of(result(0.08, 1), selected)) is None
 
 
+def test_very_strong_evidence_on_both_sides_stays_a_number() -> None:
+    common = several.together([*[host([0.8] * 200, "multiply")] * 6, host([-150.0] * 6, "multiply")])
+    assert common is not None
+    assert math.isfinite(common.evidence)
+    strong = several.together([host([0.8] * 200, "multiply")] * 6)
+    assert strong is not None
+    assert math.isfinite(strong.evidence)
+    assert strong.evidence > 1e100
+
+
 def test_the_map_has_a_row_for_each_host_and_marks_that_need_no_color() -> None:
     hosts = parts_of(result(0.08, 1), result(-0.08, 2), {"changed": False, "msg": "nothing differs"})
     lost: Optional[several.Host] = several.host_of("db-4\x1b[31m", {}, "unreachable")
