@@ -92,7 +92,7 @@ def state(root: Path) -> Dict[str, str]:
     found = {
         str(path.relative_to(root)): path.read_bytes().decode("utf-8", "replace")
         for path in sorted(root.rglob("*"))
-        if path.is_file() and path.name != "lock" and not path.name.endswith(LEFT_OVER)
+        if path.is_file() and path.name not in ("lock", "failed.json") and not path.name.endswith(LEFT_OVER)
     }
     found[CLOCK] = found[CLOCK].split()[0]
     return {path: re.sub(r'"at": ".*"', "", text) for path, text in found.items()}
