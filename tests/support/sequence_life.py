@@ -45,7 +45,8 @@ PLACES: Mapping[str, str] = {
     "files": r"/etc/.*|/usr/local/.*",
     "unit": r"/etc/systemd/.*|/usr/local/.*|/run/nearmetal/.*",
 }
-_ALWAYS = r"/var/lib/nearmetal/.*|/run/nearmetal/.*"
+# Also what a killed run left beside a file: the next one removes it.
+_ALWAYS = r"/var/lib/nearmetal/.*|/run/nearmetal/.*|.*/\.[^/]+\.new"
 _SOMEBODY = {
     r"/proc/sys/net/core/(somaxconn|netdev_max_backlog|rmem_max)": ("3333", "77777"),
     r"/proc/sys/net/ipv4/tcp_(max_syn_backlog|keepalive_time)": ("3333", "77"),

@@ -33,7 +33,8 @@ def host(tmp_path: Path) -> FakeKernel:
 
 def everything(host: FakeKernel) -> Dict[str, str]:
     root = Path(host.root)
-    hidden = ("lock", ".kept")  # the run's lock, and what the fake kernel itself remembers
+    # The run's lock, its note of what failed, and what the fake kernel itself remembers.
+    hidden = ("lock", "failed.json", ".kept")
     return {str(path): path.read_text() for path in root.rglob("*") if path.is_file() and path.name not in hidden}
 
 
