@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import random
+from types import MappingProxyType
 from typing import Dict, List, Mapping, Set
 
 import pytest
@@ -18,7 +19,7 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import words
 
 from tests.support.proofs import run, shared, start
 
-EFFECTS = {"clocksource": 0.1, "hugepages": 0.0, "network_stack": -0.03}
+EFFECTS: Mapping[str, float] = MappingProxyType({"clocksource": 0.1, "hugepages": 0.0, "network_stack": -0.03})
 
 
 def begun(effects: Mapping[str, float] = EFFECTS, **settings: object) -> Record:

@@ -56,10 +56,10 @@ def test_the_evidence_of_several_hosts_is_averaged_or_multiplied(how: str) -> No
     assert found is not None
 
     def combined(shift: float) -> "tuple[float, float]":
-        each = [sides(run, shift) for run in runs]
+        above, below = zip(*(sides(run, shift) for run in runs))
         if how == "average":
-            return sum(above for above, _ in each) / 3, sum(below for _, below in each) / 3
-        return math.prod(2 * above for above, _ in each) / 2, math.prod(2 * below for _, below in each) / 2
+            return sum(above) / 3, sum(below) / 3
+        return math.prod(2 * side for side in above) / 2, math.prod(2 * side for side in below) / 2
 
     assert found.evidence == pytest.approx(max(combined(0.0)))
     assert found.low is not None

@@ -148,7 +148,7 @@ def test_a_wanted_value_that_holds_only_when_ours_is_taken_back_is_set(tmp_path:
     mtu = Path(world.host.root) / "sys/class/net/eth0/mtu"
     for options in ({"mtu": 1500, "allow_disruptive": True}, {"mtu": 9001}):
         requests = tune_requests([], {"network_stack": options}, {})
-        [outcome, *_] = run(world.host, lambda _known, given=requests: given, check=False).outcomes
+        [outcome, *_others] = run(world.host, lambda _known, given=requests: given, check=False).outcomes
         said = [(each.status, each.now, each.wanted) for each in outcome.plan.findings if each.knob == "mtu"]
         assert ("would_change", 10501 - options["mtu"], options["mtu"]) in said
         assert "ok" not in [status for status, _now, _wanted in said]
@@ -161,7 +161,7 @@ def test_a_refused_value_is_said_beside_what_the_host_has_and_not_what_it_will_h
     world = World(tmp_path / "host", "xen_pv")
     shorter, refused = {"mtu": 1500, "allow_disruptive": True}, {"mtu": 1400}
     run(world.host, lambda _known: tune_requests([], {"network_stack": shorter}, {}), check=False)
-    [outcome, *_] = run(
+    [outcome, *_others] = run(
         world.host, lambda _known: tune_requests([], {"network_stack": refused}, {}), check=True
     ).outcomes
     [finding] = [each for each in outcome.plan.findings if each.status == "refused"]
