@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict
 
 import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments import swap
 from ansible_collections.nearmetal.ec2.plugins.modules import clocksource, restore
 
 from tests.support.boot_trees import BootHost, amazon_2, everything, rhel
@@ -70,3 +71,15 @@ def test_a_file_behind_which_nothing_is_read_is_refused_by_its_line(name: str, t
     assert result["failed"]
     assert f"/etc/default/grub, {sentence}" in result["msg"]
     assert everything(host) == before
+
+
+def test_a_file_that_can_not_be_read_is_not_taken_for_one_that_is_as_it_was(tmp_path: Path) -> None:
+    """Its kernel argument would be forgotten, and stay for ever."""
+    host = rhel(tmp_path, 9)
+    with_defaults(host, "GRUB_TIMEOUT=5\n")
+    assert swap.as_it_was(host, f"/{DEFAULTS}", b"GRUB_TIMEOUT=5\n") is True
+    assert swap.as_it_was(host, f"/{DEFAULTS}", b"GRUB_TIMEOUT=1\n") is False
+    place = tmp_path / DEFAULTS
+    place.rename(place.with_name("elsewhere"))
+    place.symlink_to("elsewhere")
+    assert swap.as_it_was(host, f"/{DEFAULTS}", b"GRUB_TIMEOUT=5\n") is None
