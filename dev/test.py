@@ -13,6 +13,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -70,24 +71,26 @@ def _end(process: "subprocess.Popen[str]") -> float:
 
 
 def run(job: suites.Job) -> Done:
-    """One job to its end."""
+    """One job to its end; what it leaves among the temporary files goes with it."""
     started = time.monotonic()
-    process = subprocess.Popen(
-        job.argv,
-        cwd=ROOT,
-        env=job.environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-    )
-    try:
-        output = _follow(process, f"{job.name}.log", job.live)
-        cpu = _end(process)
-    except KeyboardInterrupt:
-        process.wait()
-        raise
+    where = job.environment.get("TMPDIR")
+    with tempfile.TemporaryDirectory(prefix="nm-", dir=where, ignore_cleanup_errors=True) as own:
+        process = subprocess.Popen(
+            job.argv,
+            cwd=ROOT,
+            env={**job.environment, "TMPDIR": own},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+        )
+        try:
+            output = _follow(process, f"{job.name}.log", job.live)
+            cpu = _end(process)
+        except KeyboardInterrupt:
+            process.wait()
+            raise
     seconds = time.monotonic() - started
     if job.own_junit:
         cases = junit.read(job.junit)

@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
-from typing import Iterable, Set
+from types import SimpleNamespace
+from typing import Dict, Iterable, Set
 
 import pytest
 
@@ -86,6 +88,41 @@ def test_the_cost_of_a_job_is_that_of_all_its_processes(
     assert all(each.cpu >= 0.2 for each in done)
     assert test.cpu_seconds(done) == f"CPU seconds: lint {sum(each.cpu for each in done):.0f}"
     assert "busy" in capsys.readouterr().out
+
+
+def test_what_a_job_leaves_among_the_temporary_files_goes_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    places = {name: tmp_path / name for name in ("JUNIT", "LOGS", "memory")}
+    for place in places.values():
+        place.mkdir()
+    monkeypatch.setattr(suites, "JUNIT", places["JUNIT"])
+    monkeypatch.setattr(suites, "LOGS", places["LOGS"])
+    leaves = "import tempfile; print(tempfile.mkdtemp()); raise SystemExit(1)"
+    environment = {"TMPDIR": str(places["memory"])}
+    done = test.run(suites.Job("lint", "leaves", [sys.executable, "-c", leaves], environment=environment))
+    assert done.cases[0].text.startswith(str(places["memory"]))
+    assert list(places["memory"].iterdir()) == []
+    assert "leaves" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("room", "chosen"),
+    [
+        ({}, True),
+        ({"f_bavail": 1}, False),
+        ({"f_favail": 1000}, False),
+        ({"f_flag": os.ST_NOEXEC}, False),
+    ],
+    ids=["roomy", "few bytes", "few files", "no programs"],
+)
+def test_temporary_files_are_kept_in_memory_where_there_is_room_for_their_bytes_and_their_number(
+    room: Dict[str, int], chosen: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = {"f_bavail": 1 << 22, "f_frsize": 4096, "f_favail": 3_000_000, "f_flag": 0}
+    monkeypatch.setattr(suites, "MEMORY", tmp_path)
+    monkeypatch.setattr(os, "statvfs", lambda path: SimpleNamespace(**{**usual, **room}))
+    assert {job.environment.get("TMPDIR") == str(tmp_path) for job in suites.controller()} == {chosen}
 
 
 def test_emulated_hosts_take_turns_beside_the_quiet_suites_and_the_seeded_faults_come_last(
