@@ -235,15 +235,21 @@ def plan_all(session: Session, facts: Facts, requests: Sequence[Request], strict
 def _in_one_finding(plan: Plan, back: Plan) -> Tuple[Plan, Plan]:
     """Both, with each place as it is now; where what is wanted holds once it is back, that is what changes it."""
     start = {(action.knob, action.where): action.before for action in back.actions}
-    fulfilled = {(each.knob, each.where) for each in plan.findings if each.status == "ok"}.intersection(start)
+    fulfilled = {(finding.knob, finding.where) for finding in plan.findings if finding.status == "ok"} & start.keys()
     findings = tuple(
-        replace(each, status="would_change" if each.status == "ok" else each.status, now=start[each.knob, each.where])
-        if (each.knob, each.where) in start and each.now is not None
-        else each
-        for each in plan.findings
+        replace(
+            finding,
+            status="would_change" if finding.status == "ok" else finding.status,
+            now=start[finding.knob, finding.where],
+        )
+        if (finding.knob, finding.where) in start and finding.now is not None
+        else finding
+        for finding in plan.findings
     )
     rest = tuple(
-        each for each in back.findings if each.status != "would_change" or (each.knob, each.where) not in fulfilled
+        finding
+        for finding in back.findings
+        if finding.status != "would_change" or (finding.knob, finding.where) not in fulfilled
     )
     return replace(plan, findings=findings), replace(back, findings=rest)
 

@@ -172,10 +172,12 @@ def _note_failures(planned: Planned, outcomes: Sequence[Outcome]) -> None:
     tuned = {request.name for request in planned.requests if isinstance(request, Tune)}
     decided = {UNIT, *tuned, *(request.name for request in planned.requests if isinstance(request, Restore))}
     name = session.origin.name
-    now = {each.name: failures.failure(name, each.error) for each in outcomes if each.error and each.name in decided}
+    wrong = [outcome for outcome in outcomes if outcome.error and outcome.name in decided]
+    now = {outcome.name: failures.failure(name, outcome.error) for outcome in wrong}
     earlier = failures.read(session.host)
     # After a restore of everything nothing is wanted.
-    left = {each: earlier[each] for each in earlier if each not in decided} if tuned or session.known() else {}
+    left = earlier if tuned or session.known() else {}
+    left = {concern: failure for concern, failure in left.items() if concern not in decided}
     if earlier or now:
         failures.write(session.host, {**left, **now})
 

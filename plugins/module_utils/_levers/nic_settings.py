@@ -38,14 +38,14 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
 
 _MOST = 1 << 20
 # How drivers and the kernel before them refuse a value; any other error is a failure.
-_NO = (errno.EOPNOTSUPP, errno.EINVAL, errno.ERANGE)
+_REFUSALS = (errno.EOPNOTSUPP, errno.EINVAL, errno.ERANGE)
 
 
 def declined(error: OSError, found: Nic, attempt: str, places: Iterable[Place] = ()) -> NearmetalError:
     """The refusal of a driver as one sentence that names it."""
     named = f"{attempt} of {found.name}, whose driver is {found.driver or 'unknown'}"
     sentence = refused(error, named)
-    return Declined(str(sentence), places) if error.errno in _NO else sentence
+    return Declined(str(sentence), places) if error.errno in _REFUSALS else sentence
 
 
 class _Number(OnNic):

@@ -45,7 +45,7 @@ UNTUNED, TUNED = "untuned", "tuned"
 STATES = (UNTUNED, TUNED)
 _PERSIST = "persist"  # the option that says where a value is kept, which nothing that runs notices
 _LATER = ("needs_reboot", "needs_restart")
-# Levers whose values somebody takes back at once, unless another lever, which isn't switched, keeps him from it.
+# Levers whose values another program takes back at once, unless a lever that isn't switched prevents it.
 _RESTS_ON = {
     "network.affinity": ("irqbalance.in_force", "irqbalance would move them: only tune keeps it from them"),
 }
@@ -96,7 +96,7 @@ def _looked(
     """What takes part, before anything is changed."""
     found = [_findings(host, ask) for ask in asks]
     concerns = dict.fromkeys(name for by_concern in found for name in by_concern)
-    findings = [finding for by_concern in found for each in by_concern.values() for finding in each]
+    findings = [finding for by_concern in found for of_concern in by_concern.values() for finding in of_concern]
     owned = tuple(f"{finding.concern}.{finding.knob}" for finding in findings if finding.status == "refused")
     return Experiment(run_id, host.boot_id(), tuple(concerns), tuple(knobs), abandon_after, owned=owned)
 
@@ -135,17 +135,17 @@ def _planned(host: WritableHost, experiment: Experiment, asks: Sequence[Ask], le
     from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import run
 
     planned = [run(host, ask, check=True) for ask in asks]
-    tried = [taken(host, experiment, each.outcomes) for each in planned]
+    tried = [taken(host, experiment, tuning.outcomes) for tuning in planned]
     actions = [[action for outcome in outcomes for action in outcome.plan.actions] for outcomes, _refused in tried]
     waiting = {switching.place_of(finding) for finding in left if finding.status == "needs_reboot"}
-    resting = {place: reason for each in actions for place, reason in _resting(each).items()}
+    resting = {place: reason for of_tuning in actions for place, reason in _resting(of_tuning).items()}
     tuned, *others = (
         tuple(
             action
-            for action in each
+            for action in of_tuning
             if _switchable(experiment, action) and not {switching.place_of(action)} & {*waiting, *resting}
         )
-        for each in actions
+        for of_tuning in actions
     )
     compared = between(others[0], tuned) if others else Between((), tuned)
     tested = {(action.concern, action.knob) for action in (*compared.difference, *compared.shared)}
@@ -233,10 +233,15 @@ def done(host: WritableHost, run_id: str) -> None:
         timer.disarm(host)
 
 
-def fire(host: WritableHost) -> Optional[Experiment]:
-    """What the timer runs: take back an experiment whose controller made no step. What was taken back."""
+def fire(host: WritableHost, stopped: bool = False) -> Optional[Experiment]:
+    """What the timer runs: take back an experiment whose controller made no step. What was taken back.
+
+    With `stopped` only where the timer is stopped.
+    """
     with store.lock(host, PATIENCE), ending.whole():
         experiment = running(host)
+        if stopped and (experiment is None or timer.waits(host)):
+            return None
         if experiment is None:
             timer.disarm(host)
             return None
@@ -249,12 +254,7 @@ def fire_without_timer(host: WritableHost) -> Optional[Experiment]:
     found = running(host)
     if found is None or not found.abandon_after or timer.waits(host):
         return None
-    with store.lock(host, PATIENCE), ending.whole():
-        experiment = running(host)
-        if experiment is None or timer.waits(host):
-            return None
-        switching.put_back(host, experiment)
-        return experiment
+    return fire(host, stopped=True)
 
 
 def demand_possible(host: WritableHost, abandon_after: int) -> str:
