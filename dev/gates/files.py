@@ -21,7 +21,7 @@ GENERATED = ("changelogs/changelog.yaml",)
 TRACES = re.compile(r"/[w]ork/|/[r]oot/\.(cache|pyenv|ansible|local)|\.[l]ibrary\b|/tmp/[t]eam|\b[f]arm-|\b[s]ubagent")
 # Where the concerns' facts come from, and how a comment cites one of its sections.
 SOURCES = "docs/ec2.md"
-CITED = re.compile(r"\bec2\.md ((?:[a-z]+ )?[0-9]+(?:\.[0-9]+)*)")
+CITED = re.compile(r"\bec2\.md#([\w-]+)")
 EVIDENCE = "docs/evidence.md"
 EVIDENCE_ID = re.compile(r"\bS[0-4]-[0-9]{2}\b")
 READ_BY_OPERATORS = ("README.md", "docs/", "playbooks/", "plugins/", "roles/")
@@ -93,13 +93,18 @@ def _look_away(value: Any, path: str = "") -> "Iterator[str]":
 def citations(copy: Copy) -> "list[str]":
     """A section of docs/ec2.md that a comment cites is there to be read."""
     guide = copy.text(SOURCES) if SOURCES in copy.names else ""
-    sections = set(re.findall(r"^#+ ([0-9.]+) ", guide, re.MULTILINE))
+    sections = {_anchor(heading) for heading in re.findall(r"^#+ (.+)$", guide, re.MULTILINE)}
     problems = []
     for name in copy.having(".py", ".yml", ".md", ".json", ".csv"):
         for number, line in enumerate(copy.text(name).splitlines(), 1):
             missing = [cited for cited in CITED.findall(line) if cited not in sections]
             problems += [f"{name}:{number}: {SOURCES} has no section {cited}" for cited in missing]
     return problems
+
+
+def _anchor(heading: str) -> str:
+    """The name by which a link reaches a heading, as GitHub makes it."""
+    return re.sub(r"[^\w -]", "", heading.lower()).strip().replace(" ", "-")
 
 
 def ids_stay_inside(copy: Copy) -> "list[str]":

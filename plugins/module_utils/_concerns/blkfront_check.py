@@ -29,7 +29,7 @@ _QUEUES = Knob(NAME, "max_queues", reference="Linux kernel, xen-blkfront")
 
 OPTIONS: Mapping[str, Mapping[str, Any]] = {}
 
-# AWS asks for 256 segments of 4 KiB on st1 and sc1, so that one request carries 1 MiB (docs/ec2.md 2.6).
+# AWS asks for 256 segments of 4 KiB on st1 and sc1, so that one request carries 1 MiB (docs/ec2.md#xen-disks).
 _SEGMENTS_OF_HDD = 256
 _JOURNAL = "`journalctl -k -b` as root may still have the line"
 

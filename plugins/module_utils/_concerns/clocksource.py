@@ -49,7 +49,7 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {**options_of(KNOBS), "persist": PERS
 
 GAIN = "AWS, 2017: one program took 12.00 s on xen, 2.00 s on tsc"
 
-# Nitro serves both through the vDSO: kvm-clock as long as it is stable (docs/ec2.md 2.1).
+# Nitro serves both through the vDSO: kvm-clock as long as it is stable (docs/ec2.md#clock-source).
 NITRO_GOOD = ("tsc", "kvm-clock")
 
 

@@ -19,7 +19,7 @@ CLOCKSOURCE = "/sys/devices/system/clocksource/clocksource0"
 # The first of Intel's models of family 6 to which Linux gave constant_tsc by its number.
 YONAH = 0x0E
 
-# Which clock sources user space reads through the vDSO, without a system call (ec2.md 2.1).
+# Which clock sources user space reads through the vDSO, without a system call (docs/ec2.md#clock-source).
 # kvm-clock: as long as its TSC is stable, which Nitro guarantees. xen: on EC2 each read is a call (AWS, 2017).
 _VDSO = {
     "tsc": True,

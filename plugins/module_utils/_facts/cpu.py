@@ -26,7 +26,7 @@ FLAGS_OF_INTEREST = (
 )
 
 _IMPLEMENTERS = {0x41: "ARM", 0x48: "HiSilicon", 0x61: "Apple", 0xC0: "Ampere"}
-# Graviton 2, 3 and 4 (ec2.md 5.6).
+# Graviton 2, 3 and 4 (docs/ec2.md#what-lscpu-shows).
 _ARM_PARTS = {0xD0C: "Neoverse-N1", 0xD40: "Neoverse-V1", 0xD4F: "Neoverse-V2"}
 
 # The first processor's part: 192 x86 processors have 300 KiB.

@@ -29,7 +29,7 @@ OFFLOADS = (
     "rx-ntuple-filter",
 )
 COALESCE = ("adaptive_rx", "adaptive_tx", "rx_usecs", "tx_usecs", "rx_frames", "tx_frames")
-# Since the driver was loaded or reset; conntrack_allowance_available is a gauge (ec2.md 2.8).
+# Since the driver was loaded or reset; conntrack_allowance_available is a gauge (docs/ec2.md#ena).
 ALLOWANCES = (
     "bw_in_allowance_exceeded",
     "bw_out_allowance_exceeded",

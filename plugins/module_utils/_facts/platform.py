@@ -19,7 +19,7 @@ XEN = "/sys/hypervisor"
 
 # m5.large, u-6tb1.metal, hpc7a.96xlarge, i7ie.metal-48xl
 INSTANCE_TYPE = re.compile(r"[a-z][a-z0-9-]{0,31}\.[a-z0-9-]{1,31}", re.ASCII)
-# Baseline credits and bursts (docs/ec2.md 2.12): t2, t3a, t4g and those to come. A host has no table of types.
+# Baseline credits and bursts (docs/ec2.md#cpu-credits): t2, t3a, t4g and those to come. A host has no table of types.
 _BURSTABLE = re.compile(r"t[0-9]+[a-z]*", re.ASCII)
 _WITHOUT_CREDITS = ("t1", "t8i")  # by DescribeInstanceTypes
 _INSTANCE_ID = re.compile(r"i-[0-9a-f]{8,17}", re.ASCII)

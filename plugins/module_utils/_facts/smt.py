@@ -31,7 +31,8 @@ class SmtFacts(NamedTuple):
     arguments: Tuple[str, ...]  # on the kernel's command line: nosmt, nosmt=force, mitigations=…,nosmt
     maxcpus: Optional[str]  # the last maxcpus= there
     kernel_offline: str  # of the offline CPUs those that maxcpus= leaves out, as a kernel list
-    cpuidle: bool  # C-states are the guest's: on Xen only types that fill a socket have them (ec2.md 2.2)
+    # Whether the guest chooses C-states. On Xen only types that fill a socket do: docs/ec2.md#idle-states-and-frequency
+    cpuidle: bool
 
 
 def observe(host: Host) -> SmtFacts:

@@ -17,7 +17,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob impor
 
 NAME = "cpu_power"
 
-# processor.max_cstate is for acpi_idle, which AMD has; AWS calls both safe together (docs/ec2.md 2.2).
+# processor.max_cstate is for acpi_idle, which AMD has; AWS calls both safe together:
+# docs/ec2.md#idle-states-and-frequency.
 # Never 0: that doesn't mean C0, it switches intel_idle off, and acpi_idle may sleep deeper then.
 ARGUMENTS = {
     "c1": {"intel_idle.max_cstate": "intel_idle.max_cstate=1", "processor.max_cstate": "processor.max_cstate=1"},

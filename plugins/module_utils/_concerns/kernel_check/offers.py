@@ -18,7 +18,8 @@ _NONE = ("c1", "cc2", "hs1", "m1", "m2", "m3", "t1", "t2")
 _OLD_SIXTH = ("c6g", "c6gd", "m6g", "m6gd", "r6g", "r6gd")
 _NEW_FAMILIES = ("i4i", "i4g", "im4gn", "is4gen", "x2idn", "x2iedn", "trn1", "trn1n", "inf2")
 
-# The oldest ENA that drives hosts of Nitro v4; distributions have it from these kernels on (docs/ec2.md 2.0).
+# The oldest ENA that drives hosts of Nitro v4; distributions have it from these kernels on:
+# docs/ec2.md#hosts-and-distributions.
 ENA_MINIMUM = (2, 2, 9)
 # Older ones don't attach to such a host at all.
 ENA_ATTACHES = (1, 2)

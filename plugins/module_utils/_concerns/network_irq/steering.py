@@ -42,7 +42,7 @@ KNOBS = (*PER_NIC, _ENTRIES)
 ENTRIES = 32768
 MOST_ENTRIES = 1 << 22
 _MORE_FLOWS = "the host has more flows, and a workload takes none away"
-# ENA's 8 queues want help from 32 CPUs on (docs/ec2.md 2.9).
+# ENA's 8 queues want help from 32 CPUs on (docs/ec2.md#interrupts-and-packet-steering).
 CPUS_PER_QUEUE = 4
 
 
