@@ -45,6 +45,9 @@ _COLOURS = {
     "advice": "36",
 }
 
+# The outcomes of what isn't a concern.
+_DAMAGED = ("journal", "wanted", UNIT)
+
 
 def collect(host: WritableHost) -> Dict[str, Any]:
     """The whole state as plain data. Plans what is stored, changes nothing."""
@@ -63,7 +66,7 @@ def collect(host: WritableHost) -> Dict[str, Any]:
         "drift": [f"{name}.{knob['knob']}" for name, knob in knobs if knob["status"] == "would_change"],
         "needs_reboot": [f"{name}.{knob['knob']}" for name, knob in knobs if knob["status"] == "needs_reboot"],
         "failed": [{"concern": name, **asdict(failure)} for name, failure in failures.read(host).items()],
-        "damaged": [outcome.error for outcome in seen.outcomes if outcome.name in ("journal", "wanted")],
+        "damaged": [outcome.error for outcome in seen.outcomes if outcome.error and outcome.name in _DAMAGED],
         "others": _others(facts),
         "unit": {**(json_data(facts.unit) or {}), "planned": _planned(host)},
     }

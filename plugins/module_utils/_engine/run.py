@@ -34,7 +34,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning imp
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.restore import plan_restore
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Known, Origin, Outcome, Session
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.together import Together, split
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Damaged, NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import EXPERIMENT
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import bundle, store
@@ -142,8 +142,13 @@ def _plan(session: Session, ask: Ask, conditions: Conditions) -> Planned:
         wanted.pop(outcome.name, None)
         if outcome.keep is not None:
             wanted[outcome.name] = outcome.keep
-    plan, _forget = _plan_unit(session, tuple(wanted.values()))
-    last = [Outcome(UNIT, plan)] if plan.findings else []
+    try:
+        plan, _forget = _plan_unit(session, tuple(wanted.values()))
+        last = [Outcome(UNIT, plan)] if plan.findings else []
+    except NearmetalError as error:
+        if not conditions.lenient and not isinstance(error, Damaged):
+            raise
+        last = [Outcome(UNIT, Plan(), error=str(error))]
     planned = Planned(session, facts, requests, outcomes, last + session.damaged(), conditions.confirm_within)
     return planned if planned.cuts_off or dead_man.waits(session.host) else replace(planned, confirm_within=0)
 

@@ -87,7 +87,9 @@ class WritableHost(Host):
         if done.returncode != 0:
             lines = (done.stderr or done.stdout).decode("utf-8", "replace").strip().splitlines()
             message = lines[-1] if lines else "no message"
-            raise NearmetalError(f"{name} failed with code {done.returncode}: {message}")
+            before, masked, _rest = message.partition(" is masked")
+            remedy = f" Run `systemctl unmask {before.split()[-1]}`, and run again" if masked and before else ""
+            raise NearmetalError(f"{name} failed with code {done.returncode}: {message}{remedy}")
         return done.stdout
 
     def mode(self, path: str) -> int:

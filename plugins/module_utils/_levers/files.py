@@ -52,6 +52,13 @@ def read_only(host: WritableHost, path: str) -> str:
     return "" if host.writable(folder) else f"{folder} is read-only: use persist: false"
 
 
+def masked(host: WritableHost, path: str) -> str:
+    """That a link in the place of a unit masks it, and what to do; empty when none does."""
+    if host.link(path) != "/dev/null":
+        return ""
+    return f"{path} is masked: run `systemctl unmask {os.path.basename(path)}`, and run again"
+
+
 class NativeFile(SetsOthers):
     """A configuration file of ours in a directory of the distribution; `where` is its path."""
 
@@ -66,7 +73,7 @@ class NativeFile(SetsOthers):
         try:
             data = store.read_file(host, where)
         except NearmetalError as error:
-            raise Damaged(str(error)) from None
+            raise Damaged(masked(host, where) or str(error)) from None
         return data.decode("utf-8", "replace") if data is not None else None
 
     def write(self, host: WritableHost, where: str, value: Value) -> None:

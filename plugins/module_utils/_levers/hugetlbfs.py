@@ -14,7 +14,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import impossible, no_place
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import OnDisk
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.files import read_only
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.files import masked, read_only
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.unit import link
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
 
@@ -74,7 +74,7 @@ class Mount(OnDisk):
         unit = f"{hugetlbfs.FOLDER}/{hugetlbfs.unit_of(where)}"
         text = host.text(unit, 4096)
         if text is not None and not text.startswith(MARK):
-            return f"{unit} exists and nearmetal didn't write it: choose another path"
+            return masked(host, unit) or f"{unit} exists and nearmetal didn't write it: choose another path"
         if where not in hugetlbfs.mounts(host) and host.names(where):
             return f"{where} isn't empty, a mount would hide what is in it: choose another path"
         return read_only(host, unit)

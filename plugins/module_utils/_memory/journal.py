@@ -253,8 +253,11 @@ class Journal:
             return
         boot_id = self._host.boot_id()
         # Those of another instance are of the one that an image was made of.
-        entries = list(kept.entries) if self._is_own(kept, boot_id) else kept.of("boot")
+        own = self._is_own(kept, boot_id)
+        entries = list(kept.entries) if own else kept.of("boot")
+        self._instance = self._instance or (kept.instance if own else None)
         if self._is_own(self._aside, boot_id):
+            self._instance = self._instance or self._aside.instance
             entries = [*self._aside.of("runtime"), *entries]
         if self._host.exists(BAKED):  # so its files are younger than this boot
             entries = [replace(entry, boot_id=entry.boot_id or boot_id) for entry in entries]
@@ -265,10 +268,7 @@ class Journal:
         """Whether the originals are of this instance: while its id can't be read, the boot tells."""
         if content.instance == self._instance or None not in (content.instance, self._instance):
             return content.instance == self._instance
-        same_boot = any(entry.boot_id == boot_id for entry in content.of("runtime"))
-        if same_boot and self._instance is None:
-            self._instance = content.instance
-        return same_boot
+        return any(entry.boot_id == boot_id for entry in content.of("runtime"))
 
 
 def set_at_boot(host: WritableHost, entries: Iterable[Entry]) -> Set[Tuple[str, str]]:

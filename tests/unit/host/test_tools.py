@@ -28,6 +28,11 @@ def test_a_failure_is_told_with_its_code_and_its_last_words() -> None:
         shell("echo first >&2; echo wrong >&2; exit 3")
 
 
+def test_a_masked_unit_is_told_with_what_to_do() -> None:
+    with pytest.raises(NearmetalError, match=r"is masked\. Run `systemctl unmask irqbalance\.service`, and run again$"):
+        shell("echo 'Failed to restart irqbalance.service: Unit irqbalance.service is masked.' >&2; exit 1")
+
+
 def test_it_reads_nothing_from_us_and_has_no_other_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LEAKED", "yes")
     assert shell("cat; env | grep -c LEAKED || true") == b"0\n"

@@ -301,3 +301,28 @@ def test_a_link_in_place_of_a_file_of_ours_hinders_no_other_concern(tmp_path: Pa
     assert "failed" not in call(restore.main, host)
     assert (tmp_path / somaxconn.lstrip("/")).read_text() == "4096\n"
     assert not (tmp_path / JOURNAL.lstrip("/")).exists()
+
+
+@pytest.mark.parametrize("name", ["nearmetal.service", "nearmetal.timer"])
+@pytest.mark.parametrize("masked_first", [False, True])
+def test_a_masked_unit_hinders_no_concern_and_each_run_says_what_to_do(
+    tmp_path: Path, call: Call, capsys: pytest.CaptureFixture[str], name: str, masked_first: bool
+) -> None:
+    source = tmp_path / "sys/devices/system/clocksource/clocksource0/current_clocksource"
+    wanted = {"clocksource": {"source": "auto"}}
+    host = FakeKernel(tmp_path, files_of("xen_hvm"))
+    mask, remedy = tmp_path / "etc/systemd/system" / name, f"run `systemctl unmask {name}`, and run again"
+    if not masked_first:
+        call(tune.main, host, concerns=wanted)
+        mask.unlink()
+    mask.symlink_to("/dev/null")
+    for check in (True, False):
+        assert remedy in call(tune.main, host, check=check, concerns=wanted)["errors"]["unit"]
+    assert source.read_text() == "tsc\n"
+    assert remedy in " ".join(commanded(host, "status", capsys).split())
+    back = call(restore.main, host)
+    assert source.read_text() == "xen\n"
+    assert masked_first or remedy in back["errors"]["unit"]
+    mask.unlink()
+    assert "failed" not in call(restore.main, host)
+    assert not list(tmp_path.rglob("nearmetal.*")), "nothing of the unit is left"
