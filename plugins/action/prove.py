@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The controller's side of prove: it asks the host step by step, decides, and keeps or takes back."""
+"""The controller's side of prove: it measures the host step by step, decides, and keeps the tuning or restores."""
 
 from __future__ import annotations
 
@@ -39,27 +39,27 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import log as
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import clean
 
 _MODULE = "nearmetal.ec2.prove"
-_LONGEST_SENTENCE = 1000  # characters of what a host says of a setting
-_LONGEST_SWITCH = 1e6  # seconds: what takes longer was never waited for
+_LONGEST_SENTENCE = 1000  # characters of a host's sentence about a setting
+_LONGEST_SWITCH = 1e6  # seconds; no run waits longer
 _DIGEST = re.compile("[0-9a-f]{64}")
 
 
-class Begun(NamedTuple):
-    """What a host compares."""
+class BeginAnswer(NamedTuple):
+    """A host's answer to the step `begin`: what it compares."""
 
     tested: List[str]
     wanted: Mapping[str, Any]
     untested: List[str]
-    states: str  # a digest of the values of the two
+    states: str  # a digest of the values of both states
     tuned_before: bool
 
 
 class Interrupted(BaseException):
-    """Somebody ends the run: Ctrl-C, a signal, or the end of Ansible."""
+    """The run was interrupted by Ctrl-C, by a signal, or by the end of Ansible."""
 
 
 class ActionModule(ActionBase):
-    """Runs the loop; every step on the host is one call of the module."""
+    """Runs the loop; each step on the host is one call of the module."""
 
     _supports_check_mode = False
 
@@ -79,7 +79,7 @@ class ActionModule(ActionBase):
             self._remove_tmp_path(self._connection._shell.tmpdir)
 
     def step(self, arguments: Mapping[str, Any], task_vars: Mapping[str, Any]) -> dict[str, Any]:
-        """One step on the host. Raises NearmetalError when it can't be reached or doesn't do it."""
+        """One step on the host; its answer. Raises NearmetalError when the host can't be reached or the step fails."""
         try:
             answered = self._execute_module(module_name=_MODULE, module_args=dict(arguments), task_vars=task_vars)
         except AnsibleError as error:
@@ -90,26 +90,26 @@ class ActionModule(ActionBase):
         return answer
 
     def show(self, line: str) -> None:
-        """A line on the terminal, while the task runs; none with `no_log`, as what a load says may have a secret."""
+        """Print a line while the task runs; nothing with `no_log`, because a load may print a secret."""
         if not self.secret:
             self._display.display(line)
 
     @property
     def secret(self) -> bool:
-        """Whether nothing is to be shown of the task."""
+        """Whether the task has `no_log`."""
         return bool(self._task.no_log)
 
 
-class _Run(loop.Hands):
+class _Run(loop.HostControl):
     """One run: its options, its record, and what it does to the host."""
 
-    def __init__(self, action: ActionModule, given: Mapping[str, Any], task_vars: Mapping[str, Any]) -> None:
+    def __init__(self, action: ActionModule, arguments: Mapping[str, Any], task_vars: Mapping[str, Any]) -> None:
         self._action, self._task_vars = action, task_vars
         self._parent = os.getppid()
         self._keeping = self._reboot_required = False
-        self._others: Any = None  # programs that used CPU time beside the load, the busiest first
+        self._busiest_programs: Any = None  # programs other than the load that used CPU time, the busiest first
         self._host = str(task_vars.get("inventory_hostname", ""))
-        self._options = validate("prove", OPTIONS, given)
+        self._options = validate("prove", OPTIONS, arguments)
         self._options["tune"] = validate("prove.tune", WANTED, self._options["tune"])
         validate("prove.against", WANTED, self._options["against"])
         self._log = record_log.resume(self._options["resume"], self._host) if self._options["resume"] else None
@@ -130,42 +130,42 @@ class _Run(loop.Hands):
         }
 
     def result(self) -> dict[str, Any]:
-        """Measure, decide, act; what the task returns. Whatever ends it early takes the host back."""
+        """Measure, decide, act; the task's result. Anything that ends the run early restores the host."""
         record_log.prepare(f"{self._base}.jsonl")
-        with _interruptible():
+        with _first_signal_interrupts():
             try:
-                begun = self._step("begin")
-                if "nothing" in begun:
-                    return self._nothing(str(begun["nothing"]))
-                compared = _begun(begun)
+                answer = self._step("begin")
+                if "nothing" in answer:
+                    return self._nothing_to_compare(str(answer["nothing"]))
+                compared = _begin_answer(answer)
                 log = self._log_of(compared)
                 self._announce(log, compared.tested)
-                found = loop.go_on(log, self, self._tell, longest_load(self._settings.seconds))
+                result = loop.run_to_verdict(log, self, self._show_progress, longest_load(self._settings.seconds))
             except Interrupted as interrupted:
-                self._say_at_last(f"{self._host}  {interrupted}: taking the host back …")
+                self._write_to_stderr(f"{self._host}  {interrupted}: restoring the host …")
                 try:
-                    self._give_up(str(interrupted))
+                    self._abort(str(interrupted))
                 except NearmetalError as error:
-                    self._say_at_last(f"{self._host}  {error}")
+                    self._write_to_stderr(f"{self._host}  {error}")
                     raise
             except (NearmetalError, OSError) as error:
-                self._give_up(str(error))
+                self._abort(str(error))
             except BaseException:
                 with suppress(NearmetalError):
-                    self.back()
+                    self.restore()
                 raise
         kept = log.record.end is not None and log.record.end.outcome == "kept"
         ending = words.Ending(
             kept, compared.tested, compared.untested, compared.tuned_before, self._reboot_required, compared.wanted
         )
-        for line in words.block(log.record, found, ending):
+        for line in words.block(log.record, result, ending):
             self._action.show(line)
-        # What a load says of its error, or prints as a figure, may have a secret too.
-        reports = [] if self._action.secret else document.write(self._base, log.record, found, ending)
+        # The reports quote the load's errors and figures, which may contain a secret too.
+        reports = [] if self._action.secret else document.write(self._base, log.record, result, ending)
         return {
             "changed": kept,
-            "msg": words.summary(found, ending),
-            "verdict": found.as_dict(),
+            "msg": words.summary(result, ending),
+            "verdict": result.as_dict(),
             **ending._asdict(),
             "load": log.record.start.load,
             "against": log.record.start.against,
@@ -173,43 +173,43 @@ class _Run(loop.Hands):
             "reports": reports,
         }
 
-    def _nothing(self, why: str) -> dict[str, Any]:
-        """The result where both states are the same, as on a host that is right already."""
+    def _nothing_to_compare(self, reason: str) -> dict[str, Any]:
+        """The result when both states are the same, for example on a host that needs no change."""
         if self._log is not None:
-            raise NearmetalError(f"resume names a run that can't go on: {why}")
-        self._action.show(f"PROVE  {self._host}  nothing differs: {sentence(why)}")
-        return {"changed": False, "kept": False, "msg": f"nothing differs: {sentence(why)}"}
+            raise NearmetalError(f"resume names a run that can't go on: {reason}")
+        self._action.show(f"PROVE  {self._host}  nothing differs: {sentence(reason)}")
+        return {"changed": False, "kept": False, "msg": f"nothing differs: {sentence(reason)}"}
 
     def measure(self, state: str, without: str) -> loop.Answer:
         if os.getppid() != self._parent:
             raise Interrupted("Ansible ended")
-        found = self._step("measure", state=state, without=without)
-        self._others = found.get("others")
+        answer = self._step("measure", state=state, without=without)
+        self._busiest_programs = answer.get("others")
         if self._options["load_on"] == "host":
-            return _answer(found)
+            return _answer(answer)
         host = Host()
         before = load_sample.ticks(host)
         limit = longest_load(self._settings.seconds)
-        ran = load.run(self._options["command"], limit, lambda: os.getppid() == self._parent)
+        result = load.run(self._options["command"], limit, lambda: os.getppid() == self._parent)
         busy = load_sample.busy(before, load_sample.ticks(host))
-        return _answer({**found, **self._step("look", state=state, without=without), "load": ran._asdict()}, busy)
+        return _answer({**answer, **self._step("look", state=state, without=without), "load": result._asdict()}, busy)
 
     def keep(self) -> bool:
         self._keeping = True
-        with _undisturbed():
+        with _signals_ignored():
             answer = self._step("keep")
         self._reboot_required = answer.get("reboot_required") is True
         return answer.get("kept") is True
 
-    def back(self) -> None:
-        with _undisturbed():
+    def restore(self) -> None:
+        with _signals_ignored():
             self._step("back")
 
     def _step(self, name: str, **arguments: Any) -> dict[str, Any]:
         return self._action.step({**self._arguments, **arguments, "step": name}, self._task_vars)
 
-    def _log_of(self, compared: Begun) -> record_log.Log:
-        """The record of this run: a new one, or the one that is resumed, if the states are still the same."""
+    def _log_of(self, compared: BeginAnswer) -> record_log.Log:
+        """A new record, or the resumed one. Raises NearmetalError when the resumed run compared other states."""
         if self._log is None:
             start = Start(
                 settings=self._settings,
@@ -233,7 +233,8 @@ class _Run(loop.Hands):
             )
         if self._log.record.start.states != compared.states:
             raise NearmetalError(
-                "resume names a run that compared other values of these settings: start a new run, or tune as it did"
+                "resume names a run that compared other values of these settings:"
+                " start a new run, or use the tuning of that run"
             )
         return self._log
 
@@ -245,31 +246,33 @@ class _Run(loop.Hands):
             f" {settings.seed}, record {plays.near(log.path)}"
         )
 
-    def _tell(self, log: record_log.Log, _measurement: Measurement) -> None:
-        self._action.show(words.progress(log.record, _busiest(self._others)))
+    def _show_progress(self, log: record_log.Log, _measurement: Measurement) -> None:
+        self._action.show(words.progress(log.record, _busiest(self._busiest_programs)))
 
-    def _give_up(self, why: str) -> NoReturn:
-        """Take the host back, and say whether that could be done. Raises NearmetalError."""
+    def _abort(self, reason: str) -> NoReturn:
+        """Restore the host. Raises NearmetalError with the reason, and whether the host was restored."""
         try:
-            with _undisturbed():
+            with _signals_ignored():
                 ended = self._step("back").get("ended") is True
         except NearmetalError as error:
-            after = self._settings.abandon_after
-            hope = f"its timer does within {after} s" if after else "run the module prove with step: back"
+            seconds = self._settings.abandon_after
+            advice = f"its timer restores it within {seconds} s" if seconds else "run the module prove with step: back"
             if self._keeping and not self._options["only"]:
-                hope = f"it is tuned now, unless {hope}: look with an audit" if after else "look with an audit"
-            raise NearmetalError(f"{why}; the host could not be taken back ({error}); {hope}") from None
+                advice = (
+                    f"it is tuned unless {advice}: run an audit to see" if seconds else "run an audit to see its state"
+                )
+            raise NearmetalError(f"{reason}; the host could not be restored ({error}); {advice}") from None
         if self._keeping and not ended:
-            raise NearmetalError(f"{why}; the host may be tuned already: look with an audit")
+            raise NearmetalError(f"{reason}; the host may be tuned already: run an audit to see")
         record = f"{self._base}.jsonl"
-        again = f"; go on with prove_resume: {plays.near(record)}" if os.path.exists(record) else ""
-        raise NearmetalError(f"{why}{': the host is as it was before' if ended else ''}{again}")
+        resume_hint = f"; to resume, set prove_resume: {plays.near(record)}" if os.path.exists(record) else ""
+        raise NearmetalError(f"{reason}{': the host is as it was before' if ended else ''}{resume_hint}")
 
-    def _say_at_last(self, line: str) -> None:
-        """A line for whoever pressed Ctrl-C.
+    def _write_to_stderr(self, line: str) -> None:
+        """Print a line after Ctrl-C.
 
-        Ansible takes the terminal away from its workers, and prints no more of what they say when it is interrupted: so
-        the line goes to where Ansible's own errors do, as Linux names it.
+        An interrupted Ansible prints nothing more from its workers, which have no terminal of their own. So the line
+        goes to the standard error of Ansible itself, through /proc.
         """
         with suppress(OSError):
             stream = os.open(f"/proc/{self._parent}/fd/2", os.O_WRONLY | os.O_APPEND | os.O_NOCTTY)
@@ -285,7 +288,7 @@ class _Run(loop.Hands):
 
 
 def report_directory() -> str:
-    """Where the callback writes its reports: there is one setting for both."""
+    """The directory of the callback's reports: prove has no setting of its own."""
     callback = callback_loader.get(plays.CALLBACK)
     callback.set_options()
     return str(callback.get_option("report_directory"))
@@ -301,66 +304,70 @@ def _settings(options: Mapping[str, Any]) -> Settings:
         raise NearmetalError(f"prove.{error}") from None
 
 
-def _begun(answer: Mapping[str, Any]) -> Begun:
-    """The answer to `begin`, untrusted. Raises NearmetalError when it isn't one."""
+def _begin_answer(answer: Mapping[str, Any]) -> BeginAnswer:
+    """Check an untrusted answer to `begin`. Raises NearmetalError when it has another form."""
     tested, untested, states = (answer.get(name) for name in ("tested", "untested", "states"))
     if not isinstance(tested, list) or not isinstance(untested, list) or not _DIGEST.fullmatch(str(states)):
-        raise NearmetalError(loop.STRANGE)
+        raise NearmetalError(loop.UNKNOWN_FORM)
     names, left_out = (
         [printable(clean.text(text, _LONGEST_SENTENCE)) for text in texts[:MOST_TEXTS]] for texts in (tested, untested)
     )
     values = clean.Budget().value(answer.get("wanted"))
-    return Begun(
+    return BeginAnswer(
         names, values if isinstance(values, dict) else {}, left_out, str(states), answer.get("tuned_before") is True
     )
 
 
 def _busiest(others: Any) -> str:
-    """The program that used the most CPU time beside the load; untrusted."""
+    """The name of the program that used the most CPU time, the load excepted; untrusted."""
     first = others[0] if isinstance(others, list) and others else None
     return clean.text(first.get("name"), 16) if isinstance(first, dict) else ""
 
 
-def _answer(found: Mapping[str, Any], busy: Optional[float] = None) -> loop.Answer:
-    ran, lost, switched = found.get("load"), found.get("taken_back"), found.get("switch_seconds", 0.0)
-    if isinstance(switched, bool) or not isinstance(switched, (int, float)) or not 0 <= switched <= _LONGEST_SWITCH:
-        raise NearmetalError(loop.STRANGE)
+def _answer(answer: Mapping[str, Any], busy: Optional[float] = None) -> loop.Answer:
+    load, taken_back, switch_seconds = answer.get("load"), answer.get("taken_back"), answer.get("switch_seconds", 0.0)
+    if (
+        isinstance(switch_seconds, bool)
+        or not isinstance(switch_seconds, (int, float))
+        or not 0 <= switch_seconds <= _LONGEST_SWITCH
+    ):
+        raise NearmetalError(loop.UNKNOWN_FORM)
     return loop.Answer(
-        load=ran if isinstance(ran, dict) else {},
-        before=found.get("before"),
-        after=found.get("after"),
-        taken_back=tuple(map(str, lost)) if isinstance(lost, list) else (),
-        switch_seconds=float(switched),
+        load=load if isinstance(load, dict) else {},
+        before=answer.get("before"),
+        after=answer.get("after"),
+        taken_back=tuple(map(str, taken_back)) if isinstance(taken_back, list) else (),
+        switch_seconds=float(switch_seconds),
         generator_busy=busy,
     )
 
 
-_ENDING = (signal.SIGINT, signal.SIGTERM)
+_END_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 @contextmanager
-def _interruptible() -> Iterator[None]:
-    """A signal ends what runs, once: the way back that follows isn't interrupted again."""
+def _first_signal_interrupts() -> Iterator[None]:
+    """The first signal ends the run; later ones are ignored, so that they can't interrupt the restore."""
 
     def arrives(number: int, _frame: Optional[FrameType]) -> None:
-        for ending in _ENDING:
+        for ending in _END_SIGNALS:
             signal.signal(ending, signal.SIG_IGN)
-        raise Interrupted(f"the run was ended by {signal.Signals(number).name}")
+        raise Interrupted(f"the run was interrupted by {signal.Signals(number).name}")
 
-    with _handled(arrives):
+    with _signals_handled_by(arrives):
         yield
 
 
 @contextmanager
-def _undisturbed() -> Iterator[None]:
-    """No signal ends what keeps the tuning or takes it back."""
-    with _handled(signal.SIG_IGN):
+def _signals_ignored() -> Iterator[None]:
+    """No signal interrupts the step that keeps the tuning or restores the host."""
+    with _signals_handled_by(signal.SIG_IGN):
         yield
 
 
 @contextmanager
-def _handled(handler: Any) -> Iterator[None]:
-    before = {number: signal.signal(number, handler) for number in _ENDING}
+def _signals_handled_by(handler: Any) -> Iterator[None]:
+    before = {number: signal.signal(number, handler) for number in _END_SIGNALS}
     try:
         yield
     finally:

@@ -56,12 +56,12 @@ def path(differences: Sequence[float], shift: float = 0.0) -> List[Evidence]:
     return found
 
 
-def most(differences: Sequence[float], shift: float = 0.0) -> Evidence:
-    """The most that each side ever reached."""
+def peak(differences: Sequence[float], shift: float = 0.0) -> Evidence:
+    """The highest evidence that each side ever reached."""
     steps = [Evidence(0.5, 0.5), *path(differences, shift)]
     return Evidence(max(step.above for step in steps), max(step.below for step in steps))
 
 
 def p_value(differences: Sequence[float]) -> float:
     """The probability, at most, of so much evidence on either side if the tuning changes nothing; at any moment."""
-    return min(1.0, 1 / max(most(differences)))
+    return min(1.0, 1 / max(peak(differences)))

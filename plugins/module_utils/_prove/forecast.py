@@ -18,7 +18,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings impo
 # Pairs that show an effect in four runs of five: so many times the square of noise by effect, and a few more. Found by
 # simulation of white noise. A test of a fixed number of pairs needs 7.85 times it: the rest is what it costs to look
 # after each pair, and to stop as soon as the answer is clear.
-_TIMES, _MORE = 14.0, 4
+_PAIRS_PER_SQUARE, _EXTRA_PAIRS = 14.0, 4
 
 
 def noise(differences: Sequence[float]) -> Optional[float]:
@@ -28,12 +28,12 @@ def noise(differences: Sequence[float]) -> Optional[float]:
 
 def smallest_visible(deviation: float, pairs: int) -> float:
     """The effect, a logarithm of a ratio, that so many pairs show in four runs of five."""
-    return deviation * math.sqrt(_TIMES / (pairs - _MORE))
+    return deviation * math.sqrt(_PAIRS_PER_SQUARE / (pairs - _EXTRA_PAIRS))
 
 
 def pairs_needed(deviation: float, effect: float) -> int:
     """How many pairs show an effect, a logarithm of a ratio, in four runs of five."""
-    return max(FEWEST_PAIRS, math.ceil(_TIMES * (deviation / effect) ** 2) + _MORE)
+    return max(FEWEST_PAIRS, math.ceil(_PAIRS_PER_SQUARE * (deviation / effect) ** 2) + _EXTRA_PAIRS)
 
 
 def seconds_of_pair(attempts: Sequence[Attempt]) -> Optional[float]:

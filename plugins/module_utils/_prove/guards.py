@@ -26,15 +26,15 @@ GENERATOR_SHARE = 0.5  # of its busiest CPU; beyond it the load generator may be
 GUARDS: Mapping[str, str] = {
     "load": "loads that failed",
     "reboot": "reboots of the host",
-    "state": "knobs that somebody else set back",
+    "state": "knobs that another program set back",
     "steal": "CPU time that the hypervisor gave to others (steal above 1 %)",
     "throttled": "CPU time that a cgroup's limit held back (nr_throttled)",
     "foreign_cpu": "other processes that used more than 5 % of the CPUs",
     "swap": "swapping (more than 10 pages a second)",
     "clock": "a clock that differed from the controller's by more than 0.5 %",
-    "generator": "a load generator one of whose CPUs was busy for more than half of the time",
-    "allowance": "the instance's network or disk allowance, which was exceeded",
-    "pause": "a pause within a pair that was longer than abandon_after",
+    "generator": "a load generator with a CPU that was busy for more than half of the time",
+    "allowance": "exceeded network or disk allowances of the instance",
+    "pause": "pauses within a pair that were longer than abandon_after",
 }
 
 
@@ -46,14 +46,14 @@ class Firing(NamedTuple):
     detail: str  # what was seen
 
 
-class Earlier(NamedTuple):
+class Reference(NamedTuple):
     """What a measurement is compared with."""
 
     kinds: Tuple[Metric, ...] = ()  # the metrics of the run's first measurement
     previous: Optional[Measurement] = None
     clock: Optional[Measurement] = None  # since which the host's clock and boot are taken to be the same
 
-    def then(self, measurement: Measurement, firings: Sequence[Firing]) -> "Earlier":
+    def with_measurement(self, measurement: Measurement, firings: Sequence[Firing]) -> "Reference":
         """After one more measurement. A clock that was set is compared with its new time."""
         clock = self.clock
         last = clock.after if clock else None
@@ -61,30 +61,30 @@ class Earlier(NamedTuple):
             guards = {firing.guard for firing in firings}
             if last is None or last.boot_id != measurement.after.boot_id or "clock" in guards:
                 clock = measurement
-        return Earlier(self.kinds or measurement.metrics, measurement, clock)
+        return Reference(self.kinds or measurement.metrics, measurement, clock)
 
 
-def fired(measurement: Measurement, earlier: Earlier, settings: Settings) -> Tuple[Firing, ...]:
+def firings_of(measurement: Measurement, reference: Reference, settings: Settings) -> Tuple[Firing, ...]:
     """All guards that fired in a measurement."""
     found: List[Tuple[str, str]] = []
     if measurement.error:
         found.append(("load", measurement.error))
-    elif earlier.kinds and not same_kinds(earlier.kinds, measurement.metrics):
-        found.append(("load", "the command printed other metrics than before"))
+    elif reference.kinds and not same_kinds(reference.kinds, measurement.metrics):
+        found.append(("load", "the command printed different metrics than before"))
     if measurement.state_lost:
         found.append(("state", measurement.state_lost))
     if measurement.generator_busy is not None and measurement.generator_busy > GENERATOR_SHARE:
         found.append(("generator", f"{measurement.generator_busy:.0%} busy"))
     if measurement.before is not None and measurement.after is not None:
-        found += _between(measurement.before, measurement.after)
-    if earlier.previous is not None and _pair_of(earlier.previous) == _pair_of(measurement):
-        found += _within_pair(earlier.previous, measurement, settings)
-    if earlier.clock is not None:
-        found += _clock(earlier.clock, measurement, settings)
+        found += _load_firings(measurement.before, measurement.after)
+    if reference.previous is not None and _pair_of(reference.previous) == _pair_of(measurement):
+        found += _pair_firings(reference.previous, measurement, settings)
+    if reference.clock is not None:
+        found += _clock_firings(reference.clock, measurement, settings)
     return tuple(Firing(guard, measurement.host_state, detail) for guard, detail in found)
 
 
-def _between(before: Sample, after: Sample) -> List[Tuple[str, str]]:
+def _load_firings(before: Sample, after: Sample) -> List[Tuple[str, str]]:
     """What the counters of the host say about the time of the load."""
     if before.boot_id != after.boot_id:
         return [("reboot", "the host has another boot id after the load")]
@@ -117,7 +117,7 @@ def _share(
     return (last - first) / (total_last - total_first)
 
 
-def _within_pair(first: Measurement, second: Measurement, settings: Settings) -> List[Tuple[str, str]]:
+def _pair_firings(first: Measurement, second: Measurement, settings: Settings) -> List[Tuple[str, str]]:
     """What happened between the two measurements of a pair."""
     found = []
     pause = second.began - first.ended
@@ -128,7 +128,7 @@ def _within_pair(first: Measurement, second: Measurement, settings: Settings) ->
     return found
 
 
-def _clock(first: Measurement, last: Measurement, settings: Settings) -> List[Tuple[str, str]]:
+def _clock_firings(first: Measurement, last: Measurement, settings: Settings) -> List[Tuple[str, str]]:
     """Whether the clock that times the load moved against the controller's since the first measurement.
 
     However long the answers took: what a single one hides behind them shows in time. A load that the controller times
@@ -155,7 +155,7 @@ def _pair_of(measurement: Measurement) -> Tuple[str, int, int, str]:
     return (measurement.phase, measurement.pair, measurement.attempt, measurement.concern)
 
 
-def unwatched(measurements: Sequence[Measurement]) -> Tuple[str, ...]:
+def unwatched_guards(measurements: Sequence[Measurement]) -> Tuple[str, ...]:
     """The guards for which no measurement had what they need, so that they couldn't fire."""
     samples = [measurement.after for measurement in measurements if measurement.after is not None]
     needs: Mapping[str, Sequence[object]] = {

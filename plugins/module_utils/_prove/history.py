@@ -9,7 +9,7 @@ import math
 from collections import Counter
 from typing import Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.guards import Earlier, Firing, fired
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.guards import Firing, Reference, firings_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import SMALLER, Metric
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import TUNED
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import (
@@ -90,14 +90,14 @@ def history_of(record: Record) -> History:
     """The attempts of a record, with the guards that fired in them."""
     found: Dict[str, List[Attempt]] = {WARM_UP: [], SHAM: [], PAIR: []}
     parts: Dict[str, List[Attempt]] = {}
-    earlier = Earlier()
+    reference = Reference()
     for measurement in record.measurements:
-        firings = fired(measurement, earlier, record.start.settings)
+        firings = firings_of(measurement, reference, record.start.settings)
         part = measurement.phase == EACH
         attempts = parts.setdefault(measurement.concern, []) if part else found[measurement.phase]
         _put(attempts, measurement, firings)
-        earlier = earlier.then(measurement, firings)
-    kinds = earlier.kinds
+        reference = reference.with_measurement(measurement, firings)
+    kinds = reference.kinds
     primary = record.start.settings.primary or (kinds[0].name if kinds else "")
     return History(
         warm_ups=tuple(found[WARM_UP]),

@@ -12,7 +12,7 @@ import math
 from statistics import median
 from typing import Callable, NamedTuple, Optional, Sequence
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.evidence import LAMBDAS, NEEDED, most, p_value
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.evidence import LAMBDAS, NEEDED, p_value, peak
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import SMALLER, Metric
 
 # Beyond every difference by so much, each factor of the evidence is as good as two, or as good as none.
@@ -49,8 +49,8 @@ def interval(differences: Sequence[float], needed: float = NEEDED) -> Interval:
         return Interval(-math.inf, math.inf)
     return bounds(
         differences,
-        lambda shift: most(differences, shift).above >= needed,
-        lambda shift: most(differences, shift).below >= needed,
+        lambda shift: peak(differences, shift).above >= needed,
+        lambda shift: peak(differences, shift).below >= needed,
     )
 
 
@@ -59,10 +59,10 @@ def bounds(
 ) -> Interval:
     """The shifts that neither condition excludes: the first holds up to somewhere, the second from somewhere on."""
     start, end = min(differences) - _BEYOND, max(differences) + _BEYOND
-    return Interval(_last(too_low, start, end), -_last(lambda shift: too_high(-shift), -end, -start))
+    return Interval(_last_excluded(too_low, start, end), -_last_excluded(lambda shift: too_high(-shift), -end, -start))
 
 
-def _last(excluded: Callable[[float], bool], start: float, end: float) -> float:
+def _last_excluded(excluded: Callable[[float], bool], start: float, end: float) -> float:
     """Where a condition that holds from `start` on ceases to hold; -inf if it doesn't even hold there."""
     if not excluded(start):
         return -math.inf
@@ -91,24 +91,26 @@ class Comparison(NamedTuple):
     not_worse: bool  # whether more harm than the margin is excluded
 
 
-def comparison_of(found: Sequence[float], metric: Metric, margin: float, needed: float, primary: bool) -> Comparison:
+def comparison_of(
+    differences: Sequence[float], metric: Metric, margin: float, needed: float, primary: bool
+) -> Comparison:
     """The differences of a metric as figures of a report; `margin` is a logarithm of a ratio."""
-    span = interval(found, needed)
+    span = interval(differences, needed)
     sign = -1 if metric.better == SMALLER else 1
     low, high = (span.low, span.high) if sign > 0 else (-span.high, -span.low)
     # After an effect that changed during the run, the interval of all pairs may exclude their middle.
-    middle = max(low, min(high, sign * estimate(found)))
+    middle = max(low, min(high, sign * estimate(differences)))
     return Comparison(
         name=metric.name,
         unit=metric.unit,
         better=metric.better,
         primary=primary,
-        change=percent(middle) if found else None,
+        change=percent(middle) if differences else None,
         low=percent(low) if math.isfinite(low) else None,
         high=percent(high) if math.isfinite(high) else None,
-        evidence=max(most(found)),
+        evidence=max(peak(differences)),
         needed=needed,
-        p=p_value(found),
+        p=p_value(differences),
         not_worse=span.low > -margin,
     )
 

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A record as bytes: one JSON object a line. Pure. PRIVATE to the collection.
 
-A line that was being written when the controller was killed has no line feed: it is dropped, and its step is done
-again. Anything else that isn't ours, or that the lines before it didn't ask for, ends the reading in one sentence.
+A line that was being written when the controller was killed has no line feed: it is dropped, and its step is repeated.
+Any other line that prove doesn't write, or that doesn't follow from the lines before it, is an error in one sentence.
 """
 
 from __future__ import annotations
@@ -51,94 +51,94 @@ _KINDS: Mapping[str, type] = {"start": Start, "measurement": Measurement, "end":
 _COUNTER = r"[a-z][a-z0-9_]{0,63}"
 _BOOT_ID = r"[0-9a-f-]{1,64}"
 _NONE = type(None)
-_Made = TypeVar("_Made")
+_Form = TypeVar("_Form")
 
 
 def line_of(entry: Entry) -> str:
     """The entry as one line with its line feed, to be appended and synced before the next step."""
     kind = next(name for name, form in _KINDS.items() if isinstance(entry, form))
-    content: Dict[str, Any] = {"kind": kind, **_plain(entry)}
+    content: Dict[str, Any] = {"kind": kind, **_as_json(entry)}
     if kind == "start":
         content["format"] = FORMAT
     return json.dumps(content, allow_nan=False, separators=(",", ":")) + "\n"
 
 
 def read(data: bytes) -> Record:
-    """The record that the bytes hold. Raises NearmetalError, in one sentence, for what isn't a record of ours."""
+    """The record that the bytes hold. Raises NearmetalError, in one sentence, for anything else."""
     if len(data) > MOST_BYTES:
         raise NearmetalError(f"the record has {len(data)} bytes; no run of prove writes more than {MOST_BYTES}")
-    lines = data.split(b"\n")[:-1]  # what follows the last line feed was never whole
+    lines = data.split(b"\n")[:-1]  # a line without its line feed is incomplete
     if len(lines) > MOST_LINES:
         raise NearmetalError(f"the record has {len(lines)} lines; no run of prove writes more than {MOST_LINES}")
     record: Optional[Record] = None
     for number, line in enumerate(lines, 1):
         try:
-            record = _extended(record, entry_of(line))
+            record = _record_with(record, entry_of(line))
         except (ValueError, TypeError, KeyError, NearmetalError) as error:
             reason = f"{shown(error.args[0])} is absent" if isinstance(error, KeyError) else plain(str(error))
             raise NearmetalError(
-                f"line {number} of the record isn't of this nearmetal: {reason}; start a new run"
+                f"line {number} of the record isn't one that this nearmetal writes: {reason}; start a new run"
             ) from None
     if record is None:
-        raise NearmetalError("the record has no whole line: the run ended before it began; start a new one")
+        raise NearmetalError("the record has no complete line: the run ended before its first step; start a new run")
     check(record)
     return record
 
 
-def _extended(record: Optional[Record], entry: Entry) -> Record:
+def _record_with(record: Optional[Record], entry: Entry) -> Record:
     if record is None:
         if not isinstance(entry, Start):
             raise NearmetalError("a record begins with its start")
         return Record(entry)
     if isinstance(entry, Start):
-        raise NearmetalError("a second start")
+        raise NearmetalError("it is a second start")
     if record.end is not None:
-        raise NearmetalError("an entry after the end of the run")
+        raise NearmetalError("it follows the end of the run")
     return with_entry(record, entry)
 
 
-def _plain(entry: Any) -> Dict[str, Any]:
+def _as_json(entry: Any) -> Dict[str, Any]:
     content: Dict[str, Any] = entry._asdict()
     for name, value in content.items():
         if isinstance(value, tuple):
-            content[name] = _plain(value) if hasattr(value, "_asdict") else [_plain_item(item) for item in value]
+            content[name] = _as_json(value) if hasattr(value, "_asdict") else [_item_as_json(item) for item in value]
     return content
 
 
-def _plain_item(item: Any) -> Any:
-    return _plain(item) if hasattr(item, "_asdict") else item
+def _item_as_json(item: Any) -> Any:
+    return _as_json(item) if hasattr(item, "_asdict") else item
 
 
 def entry_of(line: bytes) -> Entry:
-    """The entry of one line. Raises NearmetalError, ValueError, TypeError or KeyError for what isn't one of ours."""
+    """The entry of one line. Raises NearmetalError, ValueError, TypeError or KeyError for anything else."""
     content = json_text.parse(line.decode("utf-8"))
     if not isinstance(content, dict):
-        raise NearmetalError("no JSON object")
+        raise NearmetalError("it isn't a JSON object")
     kind = content.pop("kind")
     if kind == "start":
         number = content.pop("format")
         if number != FORMAT or isinstance(number, bool):
-            raise NearmetalError(f"format {_brief(number)} is of another version, this nearmetal reads {FORMAT}")
-        return _made(Start, content, _START)
+            raise NearmetalError(f"format {_brief(number)} is of another version; this nearmetal reads {FORMAT}")
+        return _checked_form(Start, content, _START)
     if kind == "measurement":
-        measurement = _made(Measurement, content, _MEASUREMENT)
+        measurement = _checked_form(Measurement, content, _MEASUREMENT)
         if bool(measurement.metrics) == bool(measurement.error):
             raise NearmetalError("a measurement must have either metrics or an error")
         return measurement
     if kind == "end":
-        return _made(
+        return _checked_form(
             End, content, {"outcome": _choice("kept", "restored"), "verdict": _choice(*VERDICTS), "at": _seconds}
         )
-    raise NearmetalError(f"an entry of the kind {_brief(kind)}")
+    raise NearmetalError(f"its kind is {_brief(kind)}")
 
 
-def _made(form: Type[_Made], content: Any, checks: "Mapping[str, Callable[[Any], Any]]") -> _Made:
-    """The entry, all of its fields there and checked, and none else."""
+def _checked_form(form: Type[_Form], content: Any, checks: "Mapping[str, Callable[[Any], Any]]") -> _Form:
+    """The entry. Raises NearmetalError when a field is unknown or has a wrong value, KeyError when one is absent."""
     if not isinstance(content, dict):
-        raise NearmetalError(f"{_brief(content)} where an object must be")
+        raise NearmetalError(f"it has {_brief(content)} in place of an object")
     unknown = sorted(set(content) - set(checks))
     if unknown:
-        raise NearmetalError(f"the unknown field {_brief(unknown[0])}")
+        raise NearmetalError(f"it has the unknown field {_brief(unknown[0])}")
     return form(**{name: check(content[name]) for name, check in checks.items()})
 
 
@@ -148,21 +148,21 @@ def _brief(value: Any) -> str:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str) or len(value) > LONGEST_TEXT:
-        raise NearmetalError(f"{_brief(value)} where a text must be")
+        raise NearmetalError(f"it has {_brief(value)} in place of a text")
     return value
 
 
 def _sentence(value: Any) -> str:
-    """A text in one line that a terminal may show."""
+    """A text of one line without control characters."""
     if not _text(value).isprintable():
-        raise NearmetalError(f"{_brief(value)} where a line without control characters must be")
+        raise NearmetalError(f"it has {_brief(value)} in place of a line without control characters")
     return str(value)
 
 
 def _matching(pattern: str) -> "Callable[[Any], str]":
     def check(value: Any) -> str:
         if not isinstance(value, str) or not re.fullmatch(pattern, value):
-            raise NearmetalError(f"{_brief(value)} where a name must be")
+            raise NearmetalError(f"it has {_brief(value)} in place of a name")
         return value
 
     return check
@@ -171,7 +171,7 @@ def _matching(pattern: str) -> "Callable[[Any], str]":
 def _choice(*allowed: str) -> "Callable[[Any], str]":
     def check(value: Any) -> str:
         if value not in allowed or not isinstance(value, str):
-            raise NearmetalError(f"{_brief(value)} where {' or '.join(allowed)} must be")
+            raise NearmetalError(f"it has {_brief(value)} in place of {' or '.join(allowed)}")
         return value
 
     return check
@@ -180,7 +180,7 @@ def _choice(*allowed: str) -> "Callable[[Any], str]":
 def _number(least: float, most: float) -> "Callable[[Any], float]":
     def check(value: Any) -> float:
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= most:
-            raise NearmetalError(f"{_brief(value)} where a number from {least:.10g} to {most:.10g} must be")
+            raise NearmetalError(f"it has {_brief(value)} in place of a number from {least:.10g} to {most:.10g}")
         return float(value)
 
     return check
@@ -189,7 +189,7 @@ def _number(least: float, most: float) -> "Callable[[Any], float]":
 def _whole(least: int, most: int) -> "Callable[[Any], int]":
     def check(value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            raise NearmetalError(f"{_brief(value)} where a whole number from {least} to {most} must be")
+            raise NearmetalError(f"it has {_brief(value)} in place of a whole number from {least} to {most}")
         return value
 
     return check
@@ -201,27 +201,27 @@ def _or_null(check: "Callable[[Any], Any]") -> "Callable[[Any], Any]":
 
 def _texts(value: Any) -> "tuple[str, ...]":
     if not isinstance(value, list) or len(value) > MOST_TEXTS:
-        raise NearmetalError(f"{_brief(value)} where a list of texts must be")
+        raise NearmetalError(f"it has {_brief(value)} in place of a list of texts")
     return tuple(_sentence(item) for item in value)
 
 
 def _metrics(value: Any) -> "tuple[Metric, ...]":
     if not isinstance(value, list) or len(value) > MOST_METRICS:
-        raise NearmetalError(f"{_brief(value)} where a list of metrics must be")
-    found = tuple(_made(Metric, item, _METRIC) for item in value)
+        raise NearmetalError(f"it has {_brief(value)} in place of a list of metrics")
+    found = tuple(_checked_form(Metric, item, _METRIC) for item in value)
     if len({metric.name for metric in found}) != len(found):
-        raise NearmetalError("a metric that is named twice")
+        raise NearmetalError("it names a metric twice")
     return found
 
 
 def _allowances(value: Any) -> Dict[str, int]:
     if not isinstance(value, dict) or len(value) > MOST_TEXTS:
-        raise NearmetalError(f"{_brief(value)} where counters must be")
+        raise NearmetalError(f"it has {_brief(value)} in place of counters")
     return {_matching(_COUNTER)(name): _COUNT(count) for name, count in value.items()}
 
 
 def _sample(value: Any) -> Sample:
-    return _made(Sample, value, _SAMPLE)
+    return _checked_form(Sample, value, _SAMPLE)
 
 
 _seconds = _number(0, 1e12)

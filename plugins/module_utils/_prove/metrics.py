@@ -52,7 +52,7 @@ def metrics_of(output: bytes) -> Tuple[Metric, ...]:
             found.append(_metric(line, number))
             _check_last(found, number)
     if not found:
-        raise NearmetalError(f"the command printed nothing; it must print one metric a line: {FORM}")
+        raise NearmetalError(f"the command printed nothing; it must print one metric per line: {FORM}")
     return tuple(found)
 
 
@@ -78,8 +78,8 @@ def _metric(line: str, number: int) -> Metric:
         raise NearmetalError(f"{place} has the unit {shown(rest[0])}; allowed are 20 letters, digits or % / . _ * - µ")
     if rest and rest[0].lower() in _TIMES and not better:
         raise NearmetalError(
-            f"{place} has {shown(name)} in {rest[0]}, a time, without saying what is better: end it with {SMALLER} or"
-            f" {LARGER}"
+            f"{place} has {shown(name)} in {rest[0]}, a time, but doesn't say which direction is better: end the"
+            f" line with {SMALLER} or {LARGER}"
         )
     return Metric(name, _value(text, place), rest[0] if rest else "", better or LARGER)
 
@@ -90,8 +90,8 @@ def _value(text: str, place: str) -> float:
     value = float(text)
     if not SMALLEST <= value <= LARGEST:
         raise NearmetalError(
-            f"{place} has the value {shown(text)}; it must be above zero, from {SMALLEST:g} to {LARGEST:g}, as states"
-            " are compared by ratio"
+            f"{place} has the value {shown(text)}; it must be above zero, from {SMALLEST:g} to {LARGEST:g}, because"
+            " states are compared by their ratio"
         )
     return value
 
@@ -99,7 +99,7 @@ def _value(text: str, place: str) -> float:
 def _check_last(found: List[Metric], number: int) -> None:
     if len(found) > MOST_METRICS:
         raise NearmetalError(
-            f"line {number} of the command's output is its metric {len(found)}; at most {MOST_METRICS}"
+            f"line {number} of the command's output is metric {len(found)}; at most {MOST_METRICS} are read"
         )
     if found[-1].name in [metric.name for metric in found[:-1]]:
         raise NearmetalError(f"line {number} of the command's output names {found[-1].name} a second time")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import List, NamedTuple, Optional, Sequence
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.evidence import NEEDED, most
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.evidence import NEEDED, peak
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.guards import GUARDS, Firing
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history import Attempt, History, differences
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.interval import estimate
@@ -44,18 +44,18 @@ def obstacle(record: Record, history: History) -> Optional[Answer]:
     failed = _failures(history.warm_ups)
     if failed:
         return Answer(UNCLEAR, f"the load failed before any pair was measured: {failed[0].detail}")
-    broken = _broken(history)
+    broken = _failures_when_tuned(history)
     if broken:
         return Answer(
             UNSAFE,
-            f"the load failed in {len(broken)} measurements of the tuned host, and in none of the untuned one:"
+            f"the load failed in {len(broken)} measurements of the tuned host, and in none of the untuned host:"
             f" {broken[-1]}",
         )
     names = [metric.name for metric in history.kinds]
     if names and history.primary not in names:
         return Answer(UNCLEAR, f"primary is {history.primary}, but the command prints {', '.join(names)}")
-    if len(history.warm_ups) >= MOST_WARM_UPS and not settled(record.start.settings, history):
-        return _unsettled(history)
+    if len(history.warm_ups) >= MOST_WARM_UPS and not has_settled(record.start.settings, history):
+        return _unsettled_answer(history)
     repeated, tries = len(history.repeated), len(history.tries)
     if too_many_repeated(repeated, tries):
         guard = history.guards.most_common(1)[0][0]
@@ -72,7 +72,7 @@ def too_many_repeated(repeated: int, tries: int) -> bool:
     return repeated >= MANY_REPEATED and repeated > tries * REPEATED_SHARE
 
 
-def _broken(history: History) -> List[str]:
+def _failures_when_tuned(history: History) -> List[str]:
     """Why the load failed, where it did so again and again when the host was tuned, and never when it was untuned.
 
     A host without a single concern is neither of the two.
@@ -88,18 +88,18 @@ def _failures(attempts: Sequence[Attempt]) -> List[Firing]:
     return [firing for attempt in attempts for firing in attempt.firings if firing.guard == "load"]
 
 
-def _unsettled(history: History) -> Answer:
+def _unsettled_answer(history: History) -> Answer:
     disturbed = [firing.guard for attempt in history.warm_ups for firing in attempt.firings]
     if disturbed:
         return Answer(NOT_QUIET, f"the warm-up was disturbed by {GUARDS[disturbed[0]]}")
     return Answer(
         NOT_QUIET,
-        f"the load doesn't settle: the last {WINDOW} of {MOST_WARM_UPS} measurements before the pairs still rose or"
-        " fell throughout; let it run longer before, or measure longer",
+        f"the load doesn't settle: the last {WINDOW} of {MOST_WARM_UPS} warm-up measurements only rose or only fell;"
+        " let the load run longer before prove, or measure longer",
     )
 
 
-def settled(settings: Settings, history: History) -> bool:
+def has_settled(settings: Settings, history: History) -> bool:
     """Whether the load has warmed up: its last three measurements neither only rise nor only fall, or hardly.
 
     Noise goes up and down, whatever its size: five values in a row rise or fall by chance in 1 of 60 runs. A load
@@ -141,55 +141,57 @@ def _one_sign(values: Sequence[float]) -> bool:
     return all(value > 0 for value in values) or all(value < 0 for value in values)
 
 
-def harmed(history: History) -> List[str]:
+def harmed_metrics(history: History) -> List[str]:
     """The other metrics that are shown to be worse, each at its share of the 5 %."""
-    needed = needed_of_others(history)
-    return [name for name in _others(history) if most(differences(history.pairs, name)).below >= needed]
+    needed = needed_for_secondary(history)
+    return [name for name in _secondary_metrics(history) if peak(differences(history.pairs, name)).below >= needed]
 
 
-def not_cleared(settings: Settings, history: History) -> List[str]:
+def uncleared_metrics(settings: Settings, history: History) -> List[str]:
     """The other metrics that may still have lost the margin or more: nothing is kept early while there are any.
 
     The more metrics there are, the more pairs it takes to show that one is harmed, however large the harm is.
     """
-    needed, margin = needed_of_others(history), margin_of(settings)
-    return [name for name in _others(history) if most(differences(history.pairs, name), -margin).above < needed]
+    needed, margin = needed_for_secondary(history), margin_of(settings)
+    return [
+        name for name in _secondary_metrics(history) if peak(differences(history.pairs, name), -margin).above < needed
+    ]
 
 
-def suspected(settings: Settings, history: History) -> List[str]:
+def suspected_metrics(settings: Settings, history: History) -> List[str]:
     """The other metrics that look as if they had lost the margin or more, though that isn't shown."""
-    found = {name: differences(history.pairs, name) for name in not_cleared(settings, history)}
+    found = {name: differences(history.pairs, name) for name in uncleared_metrics(settings, history)}
     return [name for name, values in found.items() if values and estimate(values) <= -margin_of(settings)]
 
 
-def needed_of_others(history: History) -> float:
+def needed_for_secondary(history: History) -> float:
     """The evidence that decides about one of the other metrics."""
-    return NEEDED * max(1, len(_others(history)))
+    return NEEDED * max(1, len(_secondary_metrics(history)))
 
 
-def _others(history: History) -> List[str]:
+def _secondary_metrics(history: History) -> List[str]:
     return [metric.name for metric in history.kinds if metric.name != history.primary]
 
 
 def decision(settings: Settings, history: History) -> str:
     """What the pairs so far show: BETTER, WORSE or SAME; UNCLEAR if they contradict each other; "" to go on."""
-    return shown(settings, differences(history.pairs, history.primary), NEEDED)
+    return shown_verdict(settings, differences(history.pairs, history.primary), NEEDED)
 
 
-def shown(settings: Settings, found: Sequence[float], needed: float) -> str:
+def shown_verdict(settings: Settings, found: Sequence[float], needed: float) -> str:
     """What these differences show at so much evidence, in the same words."""
     margin = margin_of(settings)
-    nothing = most(found)
+    nothing = peak(found)
     better, worse = nothing.above >= needed, nothing.below >= needed
     if better and worse:
         return UNCLEAR
     if better or worse:
         return BETTER if better else WORSE
-    same = most(found, -margin).above >= needed and most(found, margin).below >= needed
+    same = peak(found, -margin).above >= needed and peak(found, margin).below >= needed
     return SAME if same else ""
 
 
-def lopsided(attempts: Sequence[Attempt]) -> str:
+def lopsided_state(attempts: Sequence[Attempt]) -> str:
     """The state in which guards fired more often than chance explains; "" where none is.
 
     Under chance each firing belongs to either state by our coin, so their number is binomial.
@@ -217,11 +219,11 @@ def ends(record: Record, history: History) -> bool:
     if obstacle(record, history) is not None or sham_differs(history):
         return True
     settings = record.start.settings
-    if pairs_done(settings, history) or harmed(history):
+    if pairs_done(settings, history) or harmed_metrics(history):
         return True
     word = decision(settings, history)
     keeps = word == BETTER or (word == SAME and settings.keep == NOT_WORSE)
-    return bool(word) and not (keeps and not_cleared(settings, history))
+    return bool(word) and not (keeps and uncleared_metrics(settings, history))
 
 
 def pairs_done(settings: Settings, history: History) -> bool:

@@ -61,9 +61,11 @@ def settings_of(options: Mapping[str, Any]) -> Settings:
     """
     unknown = sorted(str(name) for name in options if name not in Settings._fields)
     if unknown:
-        raise NearmetalError(f"{shown(unknown[0])} is no setting of prove; there are {', '.join(Settings._fields)}")
+        raise NearmetalError(
+            f"{shown(unknown[0])} isn't a setting of prove; the settings are {', '.join(Settings._fields)}"
+        )
     if "seed" not in options:
-        raise NearmetalError("seed is absent: a whole number from 0 to 4294967295")
+        raise NearmetalError("seed is absent: set a whole number from 0 to 4294967295")
     checked: Dict[str, Any] = {name: _number(name, options[name]) for name in _BOUNDS if name in options}
     for name, allowed in (("keep", KEEP), ("several", SEVERAL)):
         if name in options:
@@ -82,7 +84,7 @@ def settings_of(options: Mapping[str, Any]) -> Settings:
     if 0 < settings.abandon_after < step:
         raise NearmetalError(
             f"abandon_after is {settings.abandon_after}; a measurement of {settings.seconds:g} s may take {step:g} s"
-            " with settling, so at least that is allowed, or 0 for a host that can't have a timer"
+            " with settling: set at least that, or 0 for a host that can't have a timer"
         )
     return settings
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple, Sequence
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove import each, rules
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove import parts, rules
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history import Attempt, history_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import UNTUNED, order
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import EACH, PAIR, SHAM, WARM_UP, Record
@@ -36,9 +36,9 @@ def next_step(record: Record) -> Step:
     """What follows from the record alone: the same after a crash as without it."""
     history = history_of(record)
     if rules.ends(record, history):
-        waiting = each.waiting(record, history)
-        return _in_pair(record, EACH, each.attempts_of(history, waiting[0]), waiting[0]) if waiting else Step(DECIDE)
-    if not rules.settled(record.start.settings, history):
+        waiting = parts.waiting_concerns(record, history)
+        return _in_pair(record, EACH, parts.attempts_of(history, waiting[0]), waiting[0]) if waiting else Step(DECIDE)
+    if not rules.has_settled(record.start.settings, history):
         return Step(MEASURE, WARM_UP, len(history.warm_ups) + 1, 1, UNTUNED, UNTUNED)
     if not rules.shams_done(history):
         return _in_pair(record, SHAM, history.shams)
@@ -67,5 +67,5 @@ def check(record: Record) -> None:
         step = next_step(before)
         if (*measurement[:4], measurement.concern) != (*step[1:5], step.concern):
             raise NearmetalError(
-                f"line {index + 2} of the record isn't what its seed and the lines before it ask for; start a new run"
+                f"line {index + 2} of the record doesn't follow from the seed and the lines before it; start a new run"
             )

@@ -8,11 +8,10 @@ from __future__ import annotations
 import math
 from typing import Any, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove import each, forecast, rules
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.answer import answer_of, measured, selecting
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.each import Part
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove import forecast, parts, rules
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.answer import answer_of, biased_state, has_primary
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.evidence import NEEDED
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.guards import unwatched
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.guards import unwatched_guards
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history import (
     Attempt,
     History,
@@ -26,6 +25,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.interval impo
     percent,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import TUNED, UNTUNED
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.parts import Part
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Record
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.rules import BETTER, SAME
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import FEWEST_PAIRS, NOT_WORSE
@@ -78,22 +78,24 @@ class Verdict(NamedTuple):
 def verdict(record: Record) -> Verdict:
     """The verdict that follows from the record; of a run that isn't over, what its pairs say so far."""
     history, settings = history_of(record), record.start.settings
-    answer, others = answer_of(record, history)
-    found = differences(history.pairs, history.primary) if measured(history) else []
-    shams = differences(history.shams, history.primary) if measured(history) else []
-    deviation = forecast.noise(found if len(found) >= FEWEST_PAIRS else [*shams, *found])
+    answer, further_reasons = answer_of(record, history)
+    pair_differences = differences(history.pairs, history.primary) if has_primary(history) else []
+    shams = differences(history.shams, history.primary) if has_primary(history) else []
+    deviation = forecast.noise(
+        pair_differences if len(pair_differences) >= FEWEST_PAIRS else [*shams, *pair_differences]
+    )
     seconds = forecast.seconds_of_pair([*history.shams, *history.pairs])
     ended = rules.ends(record, history)
-    over = ended and not each.waiting(record, history)
+    over = ended and not parts.waiting_concerns(record, history)
     metrics = _comparisons(record, history)
     return Verdict(
         verdict=answer.verdict,
-        reasons=(answer.reason, *others),
+        reasons=(answer.reason, *further_reasons),
         by_primary=answer.by_primary,
         over=over,
         keep=ended and _keeps(record, history, answer, metrics),
         metrics=metrics,
-        pairs=len(found),
+        pairs=len(pair_differences),
         pairs_at_most=settings.pairs,
         repeated=dict(history.guards.most_common()),
         repeated_in=_by_state(history.repeated),
@@ -105,14 +107,14 @@ def verdict(record: Record) -> Verdict:
         ),
         seconds_left=None
         if seconds is None
-        else seconds * (each.pairs_left(record, history) if ended else settings.pairs - len(found)),
+        else seconds * (parts.pairs_left(record, history) if ended else settings.pairs - len(pair_differences)),
         sham=_sham(shams),
-        unwatched=unwatched(record.measurements),
+        unwatched=unwatched_guards(record.measurements),
         seed=settings.seed,
-        differences=tuple(found),
-        selection=bool(selecting(history)),
+        differences=tuple(pair_differences),
+        selection=bool(biased_state(history)),
         several=settings.several,
-        parts=each.parts_of(record, history),
+        parts=parts.parts_of(record, history),
     )
 
 
@@ -123,7 +125,7 @@ def _keeps(record: Record, history: History, answer: "rules.Answer", metrics: Se
     if answer.verdict == BETTER:
         return True
     settings = record.start.settings
-    if settings.keep != NOT_WORSE or rules.suspected(settings, history):
+    if settings.keep != NOT_WORSE or rules.suspected_metrics(settings, history):
         return False
     return answer.verdict == SAME or (answer.undecided and metrics[0].not_worse)
 
@@ -133,7 +135,7 @@ def _comparisons(record: Record, history: History) -> Tuple[Comparison, ...]:
     found = []
     for metric in sorted(history.kinds, key=lambda metric: metric.name != history.primary):
         primary = metric.name == history.primary
-        needed = NEEDED if primary else rules.needed_of_others(history)
+        needed = NEEDED if primary else rules.needed_for_secondary(history)
         found.append(comparison_of(differences(history.pairs, metric.name), metric, margin, needed, primary))
     return tuple(found)
 

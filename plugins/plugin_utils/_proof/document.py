@@ -18,7 +18,7 @@ SCHEMA = "nearmetal.ec2/prove"
 VERSION = 1
 
 
-def content(record: Record, found: Verdict, ending: words.Ending) -> Dict[str, Any]:
+def content(record: Record, result: Verdict, ending: words.Ending) -> Dict[str, Any]:
     """The report as plain JSON data."""
     start = record.start
     return {
@@ -37,7 +37,7 @@ def content(record: Record, found: Verdict, ending: words.Ending) -> Dict[str, A
         "kept": ending.kept,
         "tuned_before": ending.tuned_before,
         "reboot_required": ending.reboot_required,
-        "verdict": found.as_dict(),
+        "verdict": result.as_dict(),
         "measurements": [
             {
                 **{name: getattr(measurement, name) for name in ("phase", "concern", "pair", "attempt", "error")},
@@ -51,12 +51,12 @@ def content(record: Record, found: Verdict, ending: words.Ending) -> Dict[str, A
     }
 
 
-def write(base: str, record: Record, found: Verdict, ending: words.Ending) -> List[str]:
+def write(base: str, record: Record, result: Verdict, ending: words.Ending) -> List[str]:
     """Write `base`.json, .md and .html; the paths. Raises NearmetalError when one can't be written."""
     forms = {
-        f"{base}.json": json.dumps(content(record, found, ending), indent=1, allow_nan=False) + "\n",
-        f"{base}.md": words.markdown(record, found, ending),
-        f"{base}.html": page.render(record, found, ending),
+        f"{base}.json": json.dumps(content(record, result, ending), indent=1, allow_nan=False) + "\n",
+        f"{base}.md": words.markdown(record, result, ending),
+        f"{base}.html": page.render(record, result, ending),
     }
     for path, text in forms.items():
         try:

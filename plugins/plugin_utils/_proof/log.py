@@ -26,7 +26,7 @@ class Log:
         self.record = record
 
     def append(self, entry: Entry) -> None:
-        """Add an entry, and sync it. Raises NearmetalError when it isn't one that could be read again."""
+        """Add an entry, and sync it to disk. Raises NearmetalError for an entry that could not be read again."""
         try:
             line = lines.line_of(entry).encode()
             checked = lines.entry_of(line)
@@ -49,7 +49,7 @@ def prepare(path: str) -> None:
         if not os.access(folder, os.W_OK | os.X_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as error:
-        raise _unwritten(path, error) from None
+        raise _write_error(path, error) from None
 
 
 def begin(path: str, start: Start) -> Log:
@@ -61,7 +61,7 @@ def begin(path: str, start: Start) -> Log:
 
 
 def resume(path: str, host: str) -> Log:
-    """The record of a run that was interrupted. Raises NearmetalError for one that isn't, or is of another host."""
+    """The record of an interrupted run. Raises NearmetalError for a run that ended, or that was on another host."""
     try:
         with open(path, "rb") as stream:
             data = stream.read(lines.MOST_BYTES + 1)
@@ -72,21 +72,23 @@ def resume(path: str, host: str) -> Log:
     except NearmetalError as error:
         raise NearmetalError(f"resume names {path}: {error}") from None
     if record.end is not None:
-        raise NearmetalError(f"resume names {path}, a run that ended ({record.end.verdict}, {record.end.outcome})")
+        raise NearmetalError(
+            f"resume names {path}, a run that has ended ({record.end.verdict}, {record.end.outcome}): start a new run"
+        )
     if record.start.host != host:
         raise NearmetalError(f"resume names {path}, a run on {record.start.host}, not on {host}")
-    whole = data.rfind(b"\n") + 1
-    if whole < len(data):
-        _cut(path, whole)
+    complete = data.rfind(b"\n") + 1
+    if complete < len(data):
+        _drop_partial_line(path, complete)
     return Log(path, record)
 
 
-def _cut(path: str, size: int) -> None:
+def _drop_partial_line(path: str, size: int) -> None:
     """Drop a line that was being written when the run was killed."""
     try:
         os.truncate(path, size)
     except OSError as error:
-        raise _unwritten(path, error) from None
+        raise _write_error(path, error) from None
 
 
 def _write(path: str, data: bytes, flags: int) -> None:
@@ -97,13 +99,13 @@ def _write(path: str, data: bytes, flags: int) -> None:
             raise OSError(28, "No space left on device")
         os.fsync(descriptor)
     except OSError as error:
-        raise _unwritten(path, error) from None
+        raise _write_error(path, error) from None
     finally:
         if descriptor is not None:
             os.close(descriptor)
 
 
-def _unwritten(path: str, error: OSError) -> NearmetalError:
+def _write_error(path: str, error: OSError) -> NearmetalError:
     return NearmetalError(
         f"the record {path} can't be written: {error.strerror}; name another directory with NEARMETAL_REPORT_DIRECTORY"
     )

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A run from its first measurement to its end: what is next follows from the record. PRIVATE to the collection."""
+"""A run from its first measurement to its end: the record decides each next step. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._words import clippe
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof.log import Log
 
 _LONGEST = 1000  # characters of an error in the record
-STRANGE = "the host's answer isn't one of this version of nearmetal"
+UNKNOWN_FORM = "the host's answer has a form that this version of nearmetal doesn't know"
 
 
 class Answer(NamedTuple):
-    """What a host answered to one measurement; untrusted."""
+    """A host's answer to one measurement; untrusted."""
 
     load: Mapping[str, Any]
     before: Any
@@ -32,49 +32,49 @@ class Answer(NamedTuple):
     generator_busy: Optional[float] = None
 
 
-class Hands(ABC):
-    """What a run does to a host. Each raises NearmetalError when the host can't be reached or doesn't do it."""
+class HostControl(ABC):
+    """What a run does to a host. Each method raises NearmetalError when the host can't be reached or the step fails."""
 
     @abstractmethod
     def measure(self, state: str, without: str) -> Answer:
         """Bring the host to the state, let it settle, and run the load once.
 
-        Where a concern is named, the untuned state is tuned but `without` it.
+        If `without` names a concern, the untuned state is the whole tuning without that concern.
         """
 
     @abstractmethod
     def keep(self) -> bool:
-        """End the experiment with the host tuned; False where only some settings were compared: as it was before."""
+        """End the experiment with the host tuned; False if only some settings were compared, so it was restored."""
 
     @abstractmethod
-    def back(self) -> None:
+    def restore(self) -> None:
         """End the experiment with the host as it was before."""
 
 
-def go_on(log: Log, hands: Hands, tell: Callable[[Log, Measurement], None], limit: float) -> Verdict:
-    """Measure until there is a verdict, act on it, and write down what was done; a load may take `limit` seconds."""
+def run_to_verdict(log: Log, control: HostControl, report: Callable[[Log, Measurement], None], limit: float) -> Verdict:
+    """Measure until there is a verdict, then keep or restore, and record that; a load may take `limit` seconds."""
     while True:
         step = next_step(log.record)
         if step.action == DECIDE:
-            return _decide(log, hands)
-        log.append(_measured(step, hands, limit, log.record.start.settings.timed))
-        tell(log, log.record.measurements[-1])
+            return _decide(log, control)
+        log.append(_measure(step, control, limit, log.record.start.settings.timed))
+        report(log, log.record.measurements[-1])
 
 
-def _decide(log: Log, hands: Hands) -> Verdict:
-    found = verdict(log.record)
+def _decide(log: Log, control: HostControl) -> Verdict:
+    result = verdict(log.record)
     kept = False
-    if found.keep:
-        kept = hands.keep()
+    if result.keep:
+        kept = control.keep()
     else:
-        hands.back()
-    log.append(End("kept" if kept else "restored", found.verdict, time.time()))
-    return found
+        control.restore()
+    log.append(End("kept" if kept else "restored", result.verdict, time.time()))
+    return result
 
 
-def _measured(step: Step, hands: Hands, limit: float, timed: bool) -> Measurement:
+def _measure(step: Step, control: HostControl, limit: float, timed: bool) -> Measurement:
     began = time.time()
-    answer = hands.measure(step.switch_to, step.concern)
+    answer = control.measure(step.switch_to, step.concern)
     ended = time.time()
     found, error = _metrics(answer.load, limit, timed)
     return Measurement(
@@ -96,14 +96,17 @@ def _measured(step: Step, hands: Hands, limit: float, timed: bool) -> Measuremen
 
 
 def _metrics(load: Mapping[str, Any], limit: float, timed: bool) -> "Tuple[Tuple[metrics.Metric, ...], str]":
-    """What the command printed, or the time it took where that was asked for; or why it failed, as a sentence."""
+    """The metrics that the command printed, or its time if `timed`, and an empty text; or none, and why it failed."""
     code, end, message = load.get("code"), load.get("end"), str(load.get("message") or "").strip().splitlines()
     if end == "time":
-        return (), f"the command was ended after {limit:g} s: measurements are expected to take a third of that"
+        return (
+            (),
+            f"the command was stopped after {limit:g} s: set prove_seconds to the time that one measurement takes",
+        )
     if end or isinstance(code, bool) or not isinstance(code, int):
-        return (), "the command was ended because the experiment was"
+        return (), "the command was stopped because the experiment ended"
     if code:
-        how = f"ended with code {code}" if code > 0 else f"was ended by signal {-code}"
+        how = f"ended with code {code}" if code > 0 else f"was stopped by signal {-code}"
         return (), sentence(f"the command {how}: {message[-1] if message else 'no message'}")
     if timed:
         seconds = load.get("seconds")
@@ -112,8 +115,10 @@ def _metrics(load: Mapping[str, Any], limit: float, timed: bool) -> "Tuple[Tuple
         return (metrics.Metric("time", seconds, "s", metrics.SMALLER),), ""
     output = str(load.get("output") or "")
     if not output.strip():
-        said = f"; its last message is {message[-1]}" if message else ""
-        return (), sentence(f"the command printed no figure: set prove_timed if its time is the figure{said}")
+        last_message = f"; its last message is {message[-1]}" if message else ""
+        return (), sentence(
+            f"the command printed no figure: set prove_timed if the figure is the time that it takes{last_message}"
+        )
     try:
         return metrics.metrics_of(output.encode("utf-8", "replace")), ""
     except NearmetalError as error:
@@ -121,12 +126,12 @@ def _metrics(load: Mapping[str, Any], limit: float, timed: bool) -> "Tuple[Tuple
 
 
 def _sample(raw: Any) -> Optional[Sample]:
-    """The sample as it came: the record checks it before it is written."""
+    """The sample, unchecked: the record checks values before it writes them."""
     if raw is None:
         return None
     if not isinstance(raw, Mapping):
-        raise NearmetalError(STRANGE)
+        raise NearmetalError(UNKNOWN_FORM)
     unknown: List[str] = [name for name in raw if name not in Sample._fields]
     if unknown or "boot_id" not in raw or "host_seconds" not in raw:
-        raise NearmetalError(STRANGE)
+        raise NearmetalError(UNKNOWN_FORM)
     return Sample(**{str(name): value for name, value in raw.items()})

@@ -19,8 +19,8 @@ from markupsafe import Markup
 _HERE = Path(__file__).parent
 
 
-def render(record: Record, found: Verdict, ending: words.Ending) -> str:
-    """The text of the page. What a load or a host said is never markup."""
+def render(record: Record, result: Verdict, ending: words.Ending) -> str:
+    """The text of the page, in which the output of a load or a host is never markup."""
     style = (_HERE / "page.css").read_text("utf-8")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
@@ -30,13 +30,13 @@ def render(record: Record, found: Verdict, ending: words.Ending) -> str:
         style=Markup(style),
         style_hash=f"sha256-{digest}",
         host=record.start.host,
-        headline=words.headline(found, ending),
-        look=found.verdict,
-        found=found,
-        facts=words.facts(record, found, ending),
-        rows=[words.row(metric) for metric in found.metrics],
-        parts=words.parts(found),
-        plots=[plot.plot_of(history, settings, metric) for metric in found.metrics if found.pairs],
+        headline=words.headline(result, ending),
+        look=result.verdict,
+        result=result,
+        facts=words.facts(record, result, ending),
+        rows=[words.row(metric) for metric in result.metrics],
+        parts=words.parts(result),
+        plots=[plot.plot_of(history, settings, metric) for metric in result.metrics if result.pairs],
         margin=settings.margin,
         width=plot.WIDTH,
         height=plot.HEIGHT,

@@ -105,7 +105,7 @@ def test_what_is_better_is_kept(load_on: str, host: FakeKernel, play: Play) -> N
 def test_a_setting_that_is_better_alone_is_left_to_tune(host: FakeKernel, play: Play) -> None:
     result = play(command=load(host, 120), only=["clocksource.source"])
     assert (result["verdict"]["verdict"], result["kept"], result["changed"]) == ("better", False, False)
-    assert result["msg"].startswith("better; tune keeps it: ops in 1/s (larger is better) +20.0 % (")
+    assert result["msg"].startswith("better, restored (run tune to keep it): ops in 1/s (larger is better) +20.0 % (")
     assert (current(host), json.loads(Path(result["reports"][0]).read_text())["kept"]) == ("xen", False)
 
 
@@ -146,7 +146,9 @@ def test_what_is_written_untested_is_named(tmp_path: Path, play: Play) -> None:
 def test_a_host_that_was_tuned_before_is_said_to_be_tuned(call: Call, host: FakeKernel, play: Play) -> None:
     call(tune.main, host, **OPTIONS["tune"])
     result = play(command=load(host, 80))
-    assert result["msg"].startswith("worse; tuned as before the run: restore takes it back: ops")
+    assert result["msg"].startswith(
+        "worse, restored to the tuning from before the run (nearmetal.ec2.restore removes it): ops"
+    )
     assert (current(host), result["changed"]) == ("tsc", False)
 
 
@@ -204,7 +206,10 @@ def test_ctrl_c_takes_the_host_back_and_the_run_can_go_on(host: FakeKernel, play
     play.before_step = press
     result = play(command=load(host, 120), programs=["redis-server"])
     assert result["failed"]
-    assert "the run was ended by SIGINT: the host is as it was before; go on with prove_resume: " in result["msg"]
+    assert (
+        "the run was interrupted by SIGINT: the host is as it was before; to resume, set prove_resume: "
+        in result["msg"]
+    )
     assert signal.getsignal(signal.SIGINT) is handler
     assert play.steps[-1] == "back"
     assert current(host) == "xen"
@@ -228,7 +233,7 @@ def test_a_host_that_is_lost_is_said_to_take_itself_back(host: FakeKernel, play:
     play.before_step = lambda number: {"unreachable": True, "msg": "no route to host"} if number > 8 else None
     result = play(command=load(host, 120))
     assert result["msg"] == (
-        "no route to host; the host could not be taken back (no route to host); its timer does within 900 s"
+        "no route to host; the host could not be restored (no route to host); its timer restores it within 900 s"
     )
 
 
@@ -240,7 +245,7 @@ def test_a_host_that_ended_the_experiment_itself_is_left_alone(host: FakeKernel,
     play.before_step = fire
     result = play(command=load(host, 120))
     assert result["msg"].startswith("the experiment ended on the host: its timer or a person took it back")
-    assert "; go on with prove_resume: " in result["msg"]
+    assert "; to resume, set prove_resume: " in result["msg"]
     assert current(host) == "xen"
 
 
@@ -259,7 +264,7 @@ def test_a_tuning_of_which_nobody_knows_whether_it_was_kept_is_said(host: FakeKe
 
     play.before_step = lost
     result = play(command=load(host, 120))
-    assert result["msg"] == "connection reset; the host may be tuned already: look with an audit"
+    assert result["msg"] == "connection reset; the host may be tuned already: run an audit to see"
     assert current(host) == "tsc"
 
 
@@ -268,8 +273,8 @@ def test_of_a_host_that_is_lost_while_the_tuning_is_kept_both_ends_are_said(host
     play.before_step = lambda _number: gone if "keep" in play.steps else None
     result = play(command=load(host, 120))
     assert result["msg"] == (
-        "connection reset; the host could not be taken back (connection reset); it is tuned now, unless its timer does"
-        " within 900 s: look with an audit"
+        "connection reset; the host could not be restored (connection reset); it is tuned unless its timer restores it"
+        " within 900 s: run an audit to see"
     )
 
 
@@ -325,7 +330,7 @@ def test_what_somebody_sets_meanwhile_makes_a_measurement_void(host: FakeKernel,
     path = f"{host.root}{CURRENT}"
     result = play(command=f"echo hpet > {path}; echo ops 100 1/s")
     assert result["verdict"]["verdict"] == "not_quiet"
-    assert "knobs that somebody else set back" in " ".join(result["verdict"]["reasons"])
+    assert "knobs that another program set back" in " ".join(result["verdict"]["reasons"])
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import random
 from typing import Any, Callable, Dict, Optional
 
 import pytest
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.guards import GUARDS, Earlier, fired
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.guards import GUARDS, Reference, firings_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history import history_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import Metric
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import order
@@ -76,7 +76,7 @@ def judged(change: Change, **settings: Any) -> "list[str]":
         for index, state in enumerate(("untuned", "tuned"))
     )
     chosen = start(**settings).start.settings
-    return [firing.guard for firing in fired(change(second), Earlier().then(first, ()), chosen)]
+    return [firing.guard for firing in firings_of(change(second), Reference().with_measurement(first, ()), chosen)]
 
 
 @pytest.mark.parametrize("guard", sorted(BEYOND))
@@ -181,7 +181,9 @@ def test_a_load_that_fails_only_when_tuned_is_no_disturbance(fails: "Dict[str, t
     assert (found.verdict, found.keep, found.over) == (word, word == "better", True)
     if word == "unsafe":
         (reason,) = found.reasons
-        assert reason.startswith("the load failed in 2 measurements of the tuned host, and in none of the untuned one:")
+        assert reason.startswith(
+            "the load failed in 2 measurements of the tuned host, and in none of the untuned host:"
+        )
         assert reason.endswith(": exit status 1: connection refused")
 
 

@@ -48,7 +48,7 @@ def test_metrics_with_and_without_unit_and_direction() -> None:
         (b"a", "line 1 .* isn't `name value"),
         (b"requests per second: 12 a b c", "line 1 .* isn't `name value"),
         (b"a 1 ms slower", "line 1 .* ends with 'slower'; allowed is smaller or larger"),
-        (b"p99 3.2 ms", "line 1 .* has 'p99' in ms, a time, .*: end it with smaller or larger"),
+        (b"p99 3.2 ms", "line 1 .* has 'p99' in ms, a time, .*: end the line with smaller or larger"),
         ("a 1\nb 2 µs".encode(), "line 2 .* has 'b' in µs, a time"),
         (b"time 3 S", "line 1 .* has 'time' in S, a time"),
         (b"a 1 m\xc2\xb2", "line 1 .* the unit 'm²'"),
@@ -99,7 +99,7 @@ def test_settings_have_defaults_but_for_the_seed() -> None:
         ({"keep": "always"}, "keep is 'always'; allowed are better and not_worse"),
         ({"primary": "a b"}, "primary is 'a b'; allowed is the name of a metric"),
         ({"seconds": 100, "settle": 30, "abandon_after": 120}, "abandon_after is 120; a measurement of 100 s may"),
-        ({"peeks": 3}, "'peeks' is no setting"),
+        ({"peeks": 3}, "'peeks' isn't a setting"),
     ],
 )
 def test_settings_that_are_refused(options: Dict[str, Any], words: str) -> None:

@@ -27,7 +27,7 @@ FINE: Mapping[str, Any] = {"code": 0, "output": "", "message": "", "seconds": 1.
 TAKEN_BACK = words.Ending(False, ["a.b"])
 
 
-class Host(loop.Hands):
+class Host(loop.HostControl):
     """A host whose load takes a second, `gain` less of it when tuned."""
 
     def __init__(self, gain: float, noise: float = 0.01, change: "Optional[Callable[[int], Mapping[str, Any]]]" = None):
@@ -51,7 +51,7 @@ class Host(loop.Hands):
         self.ended = "kept"
         return True
 
-    def back(self) -> None:
+    def restore(self) -> None:
         self.ended = "back"
 
 
@@ -72,8 +72,8 @@ def begin(folder: Path, **settings: Any) -> log.Log:
     return log.begin(str(folder / "run.jsonl"), start)
 
 
-def go_on(record: log.Log, host: Host) -> Verdict:
-    return loop.go_on(record, host, lambda _log, _measurement: None, 60)
+def run_to_verdict(record: log.Log, host: Host) -> Verdict:
+    return loop.run_to_verdict(record, host, lambda _log, _measurement: None, 60)
 
 
 @pytest.mark.parametrize(("gain", "verdict", "ended"), [(0.1, "better", "kept"), (-0.1, "worse", "back")])
@@ -81,7 +81,7 @@ def test_what_is_better_is_kept_and_what_is_worse_is_taken_back(
     gain: float, verdict: str, ended: str, tmp_path: Path
 ) -> None:
     record, host = begin(tmp_path), Host(gain)
-    found = go_on(record, host)
+    found = run_to_verdict(record, host)
     assert (found.verdict, host.ended) == (verdict, ended)
     assert set(host.states[:9]) == {"untuned"}, "warm-up and sham pairs"
     read = log.lines.read((tmp_path / "run.jsonl").read_bytes())
@@ -90,17 +90,17 @@ def test_what_is_better_is_kept_and_what_is_worse_is_taken_back(
     lines = words.block(read, found, words.Ending(ended == "kept", ["a.b"]))
     assert lines[0] == f"PROVE  db-1  {verdict}, {'kept' if ended == 'kept' else 'restored'}"
     assert "(20:1 is needed)" in "\n".join(lines)
-    assert "  40 pairs could show " in "\n".join(lines), "not what this run of fewer pairs could"
+    assert "  40 pairs could show a change of " in "\n".join(lines), "not what this run of fewer pairs could"
     said = words.summary(found, words.Ending(ended == "kept", ["a.b"]))
     assert said.startswith(f"{lines[0][len('PROVE  db-1  ') :]}: time in s (smaller is better) ")
 
 
 def test_without_a_difference_nothing_is_kept(tmp_path: Path) -> None:
     host = Host(0.0, noise=0.05)
-    found = go_on(begin(tmp_path, pairs=6), host)
+    found = run_to_verdict(begin(tmp_path, pairs=6), host)
     assert (found.verdict, host.ended) == ("unclear", "back")
     assert words.summary(found, TAKEN_BACK) == (
-        "unclear, restored: 6 pairs, as many as allowed, don't decide about time"
+        "unclear, restored: 6 pairs, the most allowed, don't decide whether time changed"
     ), "what the figures say isn't what decided"
 
 
@@ -110,7 +110,7 @@ def test_a_gain_that_something_else_outweighs_is_not_what_the_message_says(tmp_p
         return {"output": f"ops {(120 if tuned else 100) + number % 3} 1/s\np99 {9 if tuned else 3} ms smaller\n"}
 
     host = Host(0.0, change=change)
-    found = go_on(begin(tmp_path, timed=False), host)
+    found = run_to_verdict(begin(tmp_path, timed=False), host)
     assert (found.verdict, host.ended) == ("worse", "back")
     assert words.summary(found, TAKEN_BACK) == "worse, restored: p99 became worse"
 
@@ -118,7 +118,7 @@ def test_a_gain_that_something_else_outweighs_is_not_what_the_message_says(tmp_p
 @pytest.mark.parametrize("killed_at", [1, 4, 10, 11])
 def test_a_killed_run_goes_on_where_it_was(killed_at: int, tmp_path: Path) -> None:
     whole = begin(tmp_path)
-    go_on(whole, Host(0.1))
+    run_to_verdict(whole, Host(0.1))
     (tmp_path / "other").mkdir()
     host, record = Host(0.1), begin(tmp_path / "other")
 
@@ -127,16 +127,16 @@ def test_a_killed_run_goes_on_where_it_was(killed_at: int, tmp_path: Path) -> No
             raise Killed
 
     with pytest.raises(Killed):
-        loop.go_on(record, host, killed, 60)
+        loop.run_to_verdict(record, host, killed, 60)
     with open(record.path, "ab") as stream:
         stream.write(b'{"kind":"measurement","ph')  # the line that was being written
     resumed = log.resume(record.path, "db-1")
-    found = go_on(resumed, host)
+    found = run_to_verdict(resumed, host)
     assert found.verdict == "better"
     assert [each[:4] for each in log.lines.read(Path(record.path).read_bytes()).measurements] == [
         each[:4] for each in whole.record.measurements
     ]
-    with pytest.raises(NearmetalError, match="a run that ended"):
+    with pytest.raises(NearmetalError, match="a run that has ended"):
         log.resume(record.path, "db-1")
 
 
@@ -152,10 +152,10 @@ def test_another_host_does_not_go_on(tmp_path: Path) -> None:
     ("load", "reason"),
     [
         ({"code": 3, "message": "bench: no server\n"}, "the command ended with code 3: bench: no server"),
-        ({"code": -9}, "the command was ended by signal 9: no message"),
-        ({"code": -9, "end": "time"}, "the command was ended after 60 s"),
-        ({"code": "0"}, "the command was ended"),
-        ({"code": True}, "the command was ended because the experiment was"),
+        ({"code": -9}, "the command was stopped by signal 9: no message"),
+        ({"code": -9, "end": "time"}, "the command was stopped after 60 s"),
+        ({"code": "0"}, "the command was stopped"),
+        ({"code": True}, "the command was stopped because the experiment ended"),
         ({"seconds": None}, "the time that the command took isn't known"),
         ({"seconds": float("inf")}, "the time that the command took isn't known"),
         ({"seconds": 1e308}, "the time that the command took isn't known"),
@@ -165,7 +165,7 @@ def test_a_load_that_fails_ends_the_run_before_its_first_pair(
     load: Mapping[str, Any], reason: str, tmp_path: Path
 ) -> None:
     host = Host(0.1, change=lambda _number: load)
-    found = go_on(begin(tmp_path), host)
+    found = run_to_verdict(begin(tmp_path), host)
     assert (found.verdict, host.ended, len(host.states)) == ("unclear", "back", 1)
     assert reason in found.reasons[0]
 
@@ -176,22 +176,25 @@ def test_a_load_that_fails_ends_the_run_before_its_first_pair(
         ({"output": "ops nan 1/s\n"}, "line 1 of the command's output has the value 'nan'"),
         ({"output": "ops 0 1/s\n"}, "it must be above zero"),
         ({"output": "ops 1e308 1/s\n"}, "has the value '1e308'; it must be above zero, from 1e-100 to 1e+100"),
-        ({"output": " \n"}, "the command printed no figure: set prove_timed if its time is the figure"),
-        ({"message": "bench\nrefused\n"}, "set prove_timed if its time is the figure; its last message is refused"),
+        ({"output": " \n"}, "the command printed no figure: set prove_timed if the figure is the time that it takes"),
+        (
+            {"message": "bench\nrefused\n"},
+            "set prove_timed if the figure is the time that it takes; its last message is refused",
+        ),
     ],
 )
 def test_a_load_whose_figure_is_printed_has_failed_without_it(
     load: Mapping[str, Any], reason: str, tmp_path: Path
 ) -> None:
     host = Host(0.1, change=lambda _number: load)
-    found = go_on(begin(tmp_path, timed=False), host)
+    found = run_to_verdict(begin(tmp_path, timed=False), host)
     assert (found.verdict, host.ended, len(host.states)) == ("unclear", "back", 1)
     assert reason in found.reasons[0]
 
 
 def test_a_load_that_fails_now_and_then_costs_pairs_and_is_named(tmp_path: Path) -> None:
     host = Host(0.1, change=lambda number: {"code": 1} if number == 12 else {})
-    found = go_on(begin(tmp_path), host)
+    found = run_to_verdict(begin(tmp_path), host)
     assert (found.verdict, dict(found.repeated)) == ("better", {"load": 1})
 
 
@@ -203,13 +206,13 @@ def test_an_answer_that_is_none_is_refused(answer: Mapping[str, Any], tmp_path: 
 
     record = begin(tmp_path)
     with pytest.raises(NearmetalError, match="the host's answer"):
-        go_on(record, Strange(0.1))
+        run_to_verdict(record, Strange(0.1))
     assert record.record.measurements == ()
 
 
 def test_the_report_has_every_measurement_and_no_markup_of_others(tmp_path: Path) -> None:
     record = begin(tmp_path)
-    found = go_on(record, Host(0.1))
+    found = run_to_verdict(record, Host(0.1))
     ending = words.Ending(True, ["a.b"], ["c.d: <script>|needs a reboot"])
     paths = document.write(str(tmp_path / "run"), record.record, found, ending)
     assert [Path(path).name for path in paths] == ["run.json", "run.md", "run.html"]
@@ -236,7 +239,7 @@ def test_the_largest_ratio_is_a_figure_of_the_report(untuned: float, tuned: floa
 def test_progress_says_what_was_measured_and_what_it_is_worth(tmp_path: Path) -> None:
     said: List[str] = []
     host = Host(0.1, change=lambda number: {"code": 1, "message": "no"} if number == 12 else {})
-    loop.go_on(begin(tmp_path), host, lambda told, _last: said.append(words.progress(told.record)), 60)
+    loop.run_to_verdict(begin(tmp_path), host, lambda told, _last: said.append(words.progress(told.record)), 60)
     assert said[0] == "db-1  warm-up 1, untuned: time 1 s"
     assert "sham pair 1, untuned" in said[3]
     (void,) = [line for line in said if "void" in line]

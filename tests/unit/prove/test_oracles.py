@@ -76,7 +76,7 @@ def test_evidence_reaches_twenty_in_at_most_one_of_twenty_series_of_coins() -> N
         assert reached.mean() <= 0.05
         sample = random.Random(1).sample(range(len(signs)), 50)
         for index in sample:
-            found = evidence.most(list(signs[index] * numpy.array(sizes)))
+            found = evidence.peak(list(signs[index] * numpy.array(sizes)))
             assert tuple(found) == pytest.approx(
                 (max(0.5, math.exp(above[index].max())), max(0.5, math.exp(below[index].max())))
             )
@@ -121,7 +121,7 @@ def test_on_a_busy_guest_random_pairs_are_right_where_before_and_after_is_wrong(
         for number, values in enumerate(runs):
             slots = iter([-math.log(value) for value in values])
             wrong += (
-                max(evidence.most(noises.differences(slots, 1000 * number + seed, 0.0, noises.PAIRS)))
+                max(evidence.peak(noises.differences(slots, 1000 * number + seed, 0.0, noises.PAIRS)))
                 >= evidence.NEEDED
             )
             tosses += 1

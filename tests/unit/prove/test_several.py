@@ -52,7 +52,7 @@ def sides(differences: Sequence[float], shift: float = 0.0) -> "tuple[float, flo
 def test_the_evidence_of_several_hosts_is_averaged_or_multiplied(how: str) -> None:
     generator = random.Random(how)
     runs = [[generator.gauss(0.02, 0.03) for _pair in range(count)] for count in (8, 12, 20)]
-    found = several.together([host(run, how) for run in runs])
+    found = several.combine([host(run, how) for run in runs])
     assert found is not None
 
     def combined(shift: float) -> "tuple[float, float]":
@@ -67,7 +67,7 @@ def test_the_evidence_of_several_hosts_is_averaged_or_multiplied(how: str) -> No
     assert found.low <= found.change <= found.high
     assert combined(math.log1p(found.low / 100))[0] == pytest.approx(20, rel=1e-6)
     assert combined(math.log1p(found.high / 100))[1] == pytest.approx(20, rel=1e-6)
-    turned = several.together([host([-d for d in run], how, better="smaller") for run in runs])
+    turned = several.combine([host([-d for d in run], how, better="smaller") for run in runs])
     assert turned is not None
     assert (turned.change, turned.evidence) == (pytest.approx(found.change), pytest.approx(found.evidence, rel=1))
 
@@ -83,8 +83,8 @@ def test_ten_hosts_without_effect_are_wrong_together_in_at_most_one_of_twenty_pl
             # Each stops where its own evidence decides.
             ends.append(next((step for step in steps if max(step) >= 20), steps[-1]))
         for how in wrong:
-            above = several._combined([step.above for step in ends], how)
-            below = several._combined([step.below for step in ends], how)
+            above = several._combined_side([step.above for step in ends], how)
+            below = several._combined_side([step.below for step in ends], how)
             wrong[how] += max(above, below) >= 20
     for how, count in wrong.items():
         assert count / plays <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / plays), how
@@ -101,7 +101,7 @@ def test_ten_hosts_without_effect_are_wrong_together_in_at_most_one_of_twenty_pl
     ids=["one host", "one without pairs", "another unit", "another way"],
 )
 def test_what_is_not_the_same_question_has_no_common_answer(hosts: List[several.Host]) -> None:
-    assert several.together(hosts) is None
+    assert several.combine(hosts) is None
 
 
 @pytest.mark.parametrize(
@@ -109,16 +109,16 @@ def test_what_is_not_the_same_question_has_no_common_answer(hosts: List[several.
     [{"tested": ["network_stack.somaxconn"]}, {"load": "bench --server db-1 --more"}, {"against": "workload web"}],
     ids=["settings", "load", "against"],
 )
-def test_hosts_that_compared_something_else_are_not_put_together(other: Dict[str, Any]) -> None:
+def test_hosts_that_compared_something_else_are_not_combined(other: Dict[str, Any]) -> None:
     one, two = result(0.08, 1), result(0.08, 2)
     for number, each in enumerate((one, two), 1):
         each.update(tested=["clocksource.source"], load=f"bench --server db-{number}", against="")
     shown = several.lines(parts_of(one, two), lambda line, _color: line)
-    assert shown[-1].startswith("  together, requests on 2 hosts: ")
+    assert shown[-1].startswith("  combined, requests on 2 hosts: ")
     hosts = parts_of(one, {**two, **other})
-    assert several.together(hosts) is None
+    assert several.combine(hosts) is None
     assert several.lines(hosts, lambda line, _color: line)[-1] == (
-        "  not put together: the hosts had different loads, settings, figures or tunings to compare with"
+        "  not combined: the hosts had different loads, settings, figures or tunings to compare with"
     )
 
 
@@ -132,22 +132,22 @@ def test_a_host_whose_pairs_are_a_selection_says_nothing_together_with_others() 
     selected = {"verdict": found.as_dict(), "kept": False}
     undecided = result(0.0, 3, pairs=8)
     assert undecided["verdict"]["verdict"] == "unclear"
-    fair = several.together(parts_of(result(0.08, 1), undecided))
+    fair = several.combine(parts_of(result(0.08, 1), undecided))
     hosts = parts_of(result(0.08, 1), undecided, selected)
-    common = several.together(hosts)
+    common = several.combine(hosts)
     assert fair is not None
     assert common == fair._replace(left_out=1)
     assert several.lines(hosts, lambda line, _color: line, 200)[-1].endswith(
-        " averaged (20:1 is needed); 1 left out, whose pairs are a selection"
+        " averaged (20:1 is needed); 1 left out, because guards voided more pairs in one state than chance explains"
     )
-    assert several.together(parts_of(result(0.08, 1), selected)) is None
+    assert several.combine(parts_of(result(0.08, 1), selected)) is None
 
 
 def test_very_strong_evidence_on_both_sides_stays_a_number() -> None:
-    common = several.together([*[host([0.8] * 200, "multiply")] * 6, host([-150.0] * 6, "multiply")])
+    common = several.combine([*[host([0.8] * 200, "multiply")] * 6, host([-150.0] * 6, "multiply")])
     assert common is not None
     assert math.isfinite(common.evidence)
-    strong = several.together([host([0.8] * 200, "multiply")] * 6)
+    strong = several.combine([host([0.8] * 200, "multiply")] * 6)
     assert strong is not None
     assert math.isfinite(strong.evidence)
     assert strong.evidence > 1e100
@@ -162,10 +162,10 @@ def test_the_map_has_a_row_for_each_host_and_marks_that_need_no_color() -> None:
     assert shown[2].startswith("  ▲  db-1  better, kept  +")
     assert shown[3].startswith("  ▼  db-2  worse         −")
     assert shown[4] == "  ✗  db-4  unreachable   –"
-    assert shown[5].startswith("  together, requests on 2 hosts: ")
+    assert shown[5].startswith("  combined, requests on 2 hosts: ")
     assert " averaged (20:1 is needed)" in shown[5]
     apart = several.lines([host([0.1] * 30), host([-0.1] * 30, name="db-2")], lambda line, _color: line)
-    assert apart[-1] == "  together, ops on 2 hosts: no single effect explains them, the hosts differ"
+    assert apart[-1] == "  combined, ops on 2 hosts: the effect differs from host to host"
     painted = several.lines(hosts, lambda line, color: f"<{color}>{line}")
     assert [line.split(">")[0] for line in painted[2:4]] == ["  <green", "  <red"]
 
@@ -187,7 +187,7 @@ def test_a_host_that_fails_or_is_not_quiet_stops_no_other_and_the_map_has_them_a
     shown = done.stdout[done.stdout.index("PROVE  4 hosts: ") :].splitlines()
     rows = sorted(line.split()[1] for line in shown if line[2:3] in ("▲", "?", "✗"))
     assert rows == ["db-1", "db-2", "db-3", "db-4"]
-    assert any(line.startswith("  together, requests on 2 hosts: +") for line in shown)
+    assert any(line.startswith("  combined, requests on 2 hosts: +") for line in shown)
 
 
 def test_a_map_that_is_wider_than_the_terminal_has_a_line_for_each_figure() -> None:

@@ -9,7 +9,7 @@ import math
 import random
 
 import pytest
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.evidence import NEEDED, most, path
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.evidence import NEEDED, path, peak
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.interval import interval
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import Metric
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import SHAM
@@ -30,7 +30,7 @@ def test_without_effect_a_run_is_wrong_in_at_most_one_of_twenty_whatever_the_noi
     wrong = {"better": 0, "worse": 0}
     for seed in range(RUNS):
         found = differences(NOISES[name](random.Random(f"{name} {seed}")), seed, 0.0, PAIRS)
-        above, below = most(found)
+        above, below = peak(found)
         wrong["better"] += above >= NEEDED
         wrong["worse"] += below >= NEEDED
         if seed < 20:
@@ -48,7 +48,7 @@ def test_an_effect_of_five_percent_is_found_in_nine_of_ten_runs() -> None:
         generator = random.Random(f"effect {seed}")
         noise = (generator.gauss(0, 0.02) for _slot in range(2 * PAIRS))
         found = differences(noise, seed, math.log(1.05), PAIRS)
-        above, below = most(found)
+        above, below = peak(found)
         seen += above >= NEEDED
         missed += below >= NEEDED
     assert seen >= 0.9 * RUNS
@@ -119,7 +119,7 @@ def test_a_load_that_knows_its_label_in_sham_pairs_gets_no_verdict() -> None:
     assert (found.sham.pairs, found.pairs, found.over, found.keep) == (8, 0, True, False)
     assert found.sham.low > 0
     # By chance alone that happens to 1 of 128 runs, and most need no more than three sham pairs.
-    shams = [verdict(run(noisy(0.0, 0.02, seed), seed=seed, most=20)).sham.pairs for seed in range(100)]
+    shams = [verdict(run(noisy(0.0, 0.02, seed), seed=seed, peak=20)).sham.pairs for seed in range(100)]
     assert shams.count(3) == pytest.approx(75, abs=3 * math.sqrt(100 * 0.75 * 0.25))
     assert shams.count(8) <= 100 / 64 + 3 * math.sqrt(100 / 64)
     assert SHAM in {measurement.phase for measurement in record.measurements}

@@ -114,8 +114,8 @@ def spread(changes: "Dict[str, List[float]]") -> Load:
     ("others", "word", "kept", "words"),
     [
         ([0.0], "better", True, ""),
-        ([0.45, -0.3, 0.0], "better", True, "that others lost 2 % or more isn't excluded"),
-        ([0.3, -0.4, -0.1], "unclear", False, "but others may have lost 2 % or more, which 12 pairs don't decide"),
+        ([0.45, -0.3, 0.0], "better", True, "others may have lost 2 % or more: the pairs don't exclude it"),
+        ([0.3, -0.4, -0.1], "unclear", False, "but others may have lost 2 % or more: 12 pairs don't decide that"),
     ],
 )
 def test_what_another_metric_says_when_all_pairs_are_measured(

@@ -14,7 +14,7 @@ from typing import Dict, List, NamedTuple, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove import rules
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.answer import answer_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.evidence import NEEDED, most
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.evidence import NEEDED, peak
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.guards import GUARDS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history import (
     Attempt,
@@ -53,18 +53,20 @@ def concerns_of(record: Record) -> Tuple[str, ...]:
     return found if record.start.settings.each and len(found) > 1 else ()
 
 
-def waiting(record: Record, history: History) -> Tuple[str, ...]:
+def waiting_concerns(record: Record, history: History) -> Tuple[str, ...]:
     """The concerns about which more is to be measured. The whole comes first, and it has to be better."""
     concerns = concerns_of(record)
     if not concerns or not rules.ends(record, history) or answer_of(record, history)[0].verdict != BETTER:
         return ()
-    return tuple(concern for concern in concerns if not _over(record.start.settings, history, concern, len(concerns)))
+    return tuple(
+        concern for concern in concerns if not _is_over(record.start.settings, history, concern, len(concerns))
+    )
 
 
 def pairs_left(record: Record, history: History) -> int:
     """How many pairs the concerns that wait may still take."""
     most_pairs = record.start.settings.pairs
-    return sum(most_pairs - len(_differences(history, concern)) for concern in waiting(record, history))
+    return sum(most_pairs - len(_differences(history, concern)) for concern in waiting_concerns(record, history))
 
 
 def parts_of(record: Record, history: History) -> Tuple[Part, ...]:
@@ -79,9 +81,9 @@ def holm(found: "Dict[str, List[float]]") -> Dict[str, float]:
     """The evidence that each needs: the strongest the most, up to the first that hasn't got it."""
     needed: Dict[str, float] = {}
     step = len(found)
-    for concern in sorted(found, key=lambda name: -max(most(found[name]))):
+    for concern in sorted(found, key=lambda name: -max(peak(found[name]))):
         needed[concern] = NEEDED * step
-        step -= max(most(found[concern])) >= needed[concern]
+        step -= max(peak(found[concern])) >= needed[concern]
     return needed
 
 
@@ -89,48 +91,48 @@ def _part(record: Record, history: History, concern: str, found: Sequence[float]
     settings = record.start.settings
     repeated = [attempt for attempt in attempts_of(history, concern) if attempt.over and not attempt.valid]
     metric = next(metric for metric in history.kinds if metric.name == history.primary)
-    shown = _word(settings, found, needed, count)
-    word, reason = _answer(concern, shown, len(found), repeated)
-    needed = NEEDED * count if shown == SAME else needed
+    shown_verdict = _shown_verdict(settings, found, needed, count)
+    verdict, reason = _answer(concern, shown_verdict, len(found), repeated)
+    needed = NEEDED * count if shown_verdict == SAME else needed
     comparison = comparison_of(found, metric, rules.margin_of(settings), needed, primary=True)
-    return Part(concern, word, reason, comparison, len(found), len(repeated))
+    return Part(concern, verdict, reason, comparison, len(found), len(repeated))
 
 
 def _answer(concern: str, word: str, pairs: int, repeated: Sequence[Attempt]) -> Tuple[str, str]:
     """The verdict and why there is no answer, after what its pairs show and what had to be repeated."""
-    guards, selected = guards_of(repeated), rules.lopsided(repeated)
+    guards, selected = guards_of(repeated), rules.lopsided_state(repeated)
     capped = guards["allowance"]
     if rules.too_many_repeated(len(repeated), pairs + len(repeated)):
         guard = guards.most_common(1)[0][0]
-        reason = f"more than a third of its pairs had to be repeated, most because of {GUARDS[guard]}"
+        reason = f"more than a third of the pairs had to be repeated, most because of {GUARDS[guard]}"
         return CAPPED if guard == "allowance" else NOT_QUIET, reason
     if selected:
         state = f"without {concern}" if selected == UNTUNED else "with all concerns"
-        return CAPPED if capped else UNCLEAR, f"guards voided more of its pairs {state} than chance explains"
+        return CAPPED if capped else UNCLEAR, f"guards voided more pairs {state} than chance explains"
     if capped and word not in (BETTER, WORSE):
         return CAPPED, (
-            f"in {capped} attempts the instance's network or disk allowance was exceeded: what {concern} could bring"
-            " beyond it can't be seen"
+            f"in {capped} attempts the instance's network or disk allowance was exceeded: what {concern} would bring"
+            " without that limit can't be measured"
         )
     if not word:
         return UNCLEAR, f"{pairs} pairs don't decide"
-    return word, "its pairs show both a gain and a loss" if word == UNCLEAR else ""
+    return word, "the pairs show both a gain and a loss" if word == UNCLEAR else ""
 
 
-def _word(settings: Settings, found: Sequence[float], needed: float, count: int) -> str:
+def _shown_verdict(settings: Settings, found: Sequence[float], needed: float, count: int) -> str:
     """What its pairs show; that a concern does nothing takes the full evidence of all concerns."""
-    word = rules.shown(settings, found, needed)
-    return word if word in (BETTER, WORSE, UNCLEAR) else rules.shown(settings, found, NEEDED * count)
+    word = rules.shown_verdict(settings, found, needed)
+    return word if word in (BETTER, WORSE, UNCLEAR) else rules.shown_verdict(settings, found, NEEDED * count)
 
 
-def _over(settings: Settings, history: History, concern: str, count: int) -> bool:
+def _is_over(settings: Settings, history: History, concern: str, count: int) -> bool:
     found = _differences(history, concern)
     tries = [attempt for attempt in attempts_of(history, concern) if attempt.over]
     repeated = len(tries) - len(found)
     return (
         len(found) >= settings.pairs
         or rules.too_many_repeated(repeated, len(tries))
-        or bool(rules.shown(settings, found, NEEDED * count))
+        or bool(rules.shown_verdict(settings, found, NEEDED * count))
     )
 
 

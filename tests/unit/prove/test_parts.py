@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which concern did it: the pairs after a better verdict, what they say, and how often they may be wrong."""
+"""The effect of each concern: the pairs after a better verdict, what they say, and how often they may be wrong."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from types import MappingProxyType
 from typing import Dict, List, Mapping, Set
 
 import pytest
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove import each, lines
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.evidence import most, path
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove import lines, parts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.evidence import path, peak
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Measurement, Record
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.step import DECIDE, Step, next_step
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import verdict
@@ -107,7 +107,7 @@ def test_a_run_that_is_killed_among_the_concerns_goes_on_with_the_same_steps(cut
     assert run(shared(EFFECTS), record=resumed) == whole
     other = [*killed.measurements[:-1], killed.measurements[-1]._replace(concern="network_stack", pair=1)]
     data = "".join(lines.line_of(entry) for entry in (killed.start, *other)).encode()
-    with pytest.raises(lines.NearmetalError, match="isn't what its seed and the lines before it ask for"):
+    with pytest.raises(lines.NearmetalError, match="doesn't follow from the seed and the lines before it"):
         lines.read(data)
 
 
@@ -122,7 +122,7 @@ def test_disturbances_among_the_concerns_leave_the_verdict_of_the_whole_alone() 
     parts = {part.concern: part for part in found.parts}
     assert (parts["hugepages"].verdict, parts["hugepages"].pairs, parts["hugepages"].repeated) == ("not_quiet", 0, 4)
     assert parts["hugepages"].reason == (
-        "more than a third of its pairs had to be repeated, most because of CPU time that the hypervisor gave to others"
+        "more than a third of the pairs had to be repeated, most because of CPU time that the hypervisor gave to others"
         " (steal above 1 %)"
     )
     assert parts["clocksource"].verdict == "better"
@@ -143,7 +143,9 @@ def test_a_load_that_breaks_among_the_concerns_ends_the_run(states: Set[str], wo
     assert (found.verdict, found.keep, found.over) == (word, word == "better", True)
     if word == "unsafe":
         (reason,) = found.reasons
-        assert reason.startswith("the load failed in 2 measurements of the tuned host, and in none of the untuned one:")
+        assert reason.startswith(
+            "the load failed in 2 measurements of the tuned host, and in none of the untuned host:"
+        )
         assert reason.endswith(": exit status 1: connection refused")
         assert sum(bool(each.error) and each.state == "tuned" for each in record.measurements) == 2
 
@@ -151,8 +153,8 @@ def test_a_load_that_breaks_among_the_concerns_ends_the_run(states: Set[str], wo
 @pytest.mark.parametrize(
     ("effect", "every", "word", "reason"),
     [
-        (0.0, 3, "capped", "in 4 attempts the instance's network or disk allowance was exceeded: what hugepages could"),
-        (0.0, 1, "capped", "more than a third of its pairs had to be repeated, most because of the instance's network"),
+        (0.0, 3, "capped", "in 4 attempts the instance's network or disk allowance was exceeded: what hugepages would"),
+        (0.0, 1, "capped", "more than a third of the pairs had to be repeated, most because of exceeded network"),
         (0.1, 3, "better", ""),
     ],
     ids=["same", "not quiet", "better"],
@@ -184,7 +186,7 @@ def test_pairs_that_a_state_voids_itself_are_a_selection() -> None:
     part = {part.concern: part for part in verdict(record).parts}["hugepages"]
     assert (part.verdict, part.reason) == (
         "unclear",
-        "guards voided more of its pairs without hugepages than chance explains",
+        "guards voided more pairs without hugepages than chance explains",
     )
 
 
@@ -192,15 +194,15 @@ def test_holm_asks_as_much_as_its_definition_says() -> None:
     generator = random.Random(5)
     for _run in range(100):
         found = {name: [generator.gauss(0.01, 0.02) for _pair in range(generator.randint(6, 25))] for name in "abcd"}
-        shares = {name: min(1.0, 1 / max(most(found[name]))) for name in found}
-        needed = each.holm(found)
+        shares = {name: min(1.0, 1 / max(peak(found[name]))) for name in found}
+        needed = parts.holm(found)
         # The definition by adjusted p-values: the largest (m - j + 1) p(j) of those at most as large.
         ranked = sorted(shares, key=lambda name: shares[name])
         adjusted: List[float] = []
         for place, name in enumerate(ranked):
             adjusted.append(max([*adjusted, (len(ranked) - place) * shares[name]]))
         rejected = {name for name, share in zip(ranked, adjusted) if share <= 0.05}
-        assert {name for name in found if max(most(found[name])) >= needed[name]} == rejected
+        assert {name for name in found if max(peak(found[name])) >= needed[name]} == rejected
 
 
 def test_concerns_that_do_nothing_are_blamed_in_at_most_one_of_twenty_runs() -> None:
@@ -211,6 +213,6 @@ def test_concerns_that_do_nothing_are_blamed_in_at_most_one_of_twenty_runs() -> 
             differences = [generator.gauss(0, 0.03) for _pair in range(20)]
             ends = [index for index, step in enumerate(path(differences), 1) if max(step) >= 60]
             found[concern] = differences[: ends[0]] if ends else differences
-        needed = each.holm(found)
-        wrong += any(max(most(found[name])) >= needed[name] for name in found)
+        needed = parts.holm(found)
+        wrong += any(max(peak(found[name])) >= needed[name] for name in found)
     assert wrong / runs <= 0.05 + 3 * (0.05 * 0.95 / runs) ** 0.5
