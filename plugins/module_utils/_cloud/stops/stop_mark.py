@@ -33,14 +33,24 @@ _TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
 _VALUE = re.compile(rf"1 stop=({_TIME}) launch=({_TIME}) run=([0-9a-f]{{16}})", re.ASCII)
 _TRANSITION = re.compile(r"User initiated \((\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d) (?:GMT|UTC)\)", re.ASCII)
 _OUR_STOP = "Client.UserInitiatedShutdown"
+# Somebody wanted the instance stopped, or AWS did.
+_OTHER_STOPS = (
+    "Client.InstanceInitiatedShutdown",
+    "Client.UserInitiatedHibernate",
+    "Server.ScheduledStop",
+    "Server.SpotInstanceShutdown",
+)
 # The instance was started, and AWS could not: nobody wants it stopped.
 _FAILED_STARTS = (
     "Client.InternalError",
-    "Client.InvalidSnapshot.NotFound",
+    "Client.InvalidKMSKey.",
+    "Client.InvalidSnapshot.",
     "Client.VolumeLimitExceeded",
     "Server.InsufficientInstanceCapacity",
     "Server.InternalError",
 )
+# Of a request that the module can have made; arithmetic with other years can overflow.
+_YEARS = range(2025, 3000)
 
 
 @dataclass(frozen=True)
@@ -66,6 +76,11 @@ class PowerFacts:
     reason: Optional[str]  # the code of the last change of the state
     tag: Optional[str]  # the value of TAG
 
+    @property
+    def failed_start(self) -> bool:
+        """Whether it is stopped because AWS could not start it."""
+        return (self.reason or "").startswith(_FAILED_STARTS)
+
 
 def power_facts(answer: Mapping[str, Any]) -> PowerFacts:
     """Those in one instance of DescribeInstances."""
@@ -84,7 +99,7 @@ def read(value: str) -> Optional[StopMark]:
     """The content of a tag; None when it isn't one of ours."""
     found = _VALUE.fullmatch(value)
     requested, launched = (_time(found[1]), _time(found[2])) if found else (None, None)
-    if found is None or requested is None or launched is None:
+    if found is None or requested is None or launched is None or requested.year not in _YEARS:
         return None
     return StopMark(requested, found[2], found[3])
 
@@ -99,9 +114,11 @@ def judge(facts: PowerFacts, now: datetime) -> str:
     if facts.state not in ("stopped", "stopping"):
         young = facts.launched == mark.launched and _near(mark, now)
         return AT_WORK if young or facts.state == "pending" else OVER
-    if facts.reason in _FAILED_STARTS:
+    if facts.failed_start:
         return LEFT
-    if facts.launched != mark.launched or facts.reason not in (_OUR_STOP, None, ""):
+    if facts.reason not in (_OUR_STOP, *_OTHER_STOPS, None, ""):
+        return UNCLEAR
+    if facts.launched != mark.launched or facts.reason in _OTHER_STOPS:
         return OVER
     stopped = _time(facts.stopped) if facts.stopped else None
     if not facts.reason or stopped is None:
