@@ -61,6 +61,19 @@ def test_interrupts_that_are_no_longer_placed_when_their_queues_go_come_back_unp
     assert state(host) == before
 
 
+def test_interrupts_of_queues_that_went_wait_for_the_number_of_queues_and_not_for_the_rings(
+    host: FakeKernel, call: Call
+) -> None:
+    """A change of the rings requests interrupts again as well, but makes no queue."""
+    before = state(host)
+    rings = {"rx_ring": "max", "allow_disruptive": True}
+    call(tune.main, host, concerns={"network_stack": rings, "network_irq": {"policy": "spread", "persist": False}})
+    assert "network.rings" in (Path(host.root) / JOURNAL).read_text()
+    tuned(call, host, **FEWER)
+    restored(call, host)
+    assert state(host) == before
+
+
 def test_interrupts_that_are_placed_again_after_their_queues_went_come_back_unplaced(
     host: FakeKernel, call: Call
 ) -> None:
