@@ -20,7 +20,7 @@ HOST_TESTS = (
     "tests/unit/concerns/test_plans.py",
     "tests/unit/concerns/test_spread.py",
     "tests/unit/engine/test_combined.py",
-    "tests/unit/engine/test_together.py",
+    "tests/unit/engine/test_shared_changes.py",
     "tests/unit/facts",
     "tests/unit/host",
     "tests/unit/memory/test_journal.py",

@@ -92,7 +92,7 @@ def confirm(host: WritableHost) -> int:
 
 def dead_man(host: WritableHost) -> int:
     """Put back what nobody confirmed."""
-    with ending.heeded():
+    with ending.at_signals():
         done = engine_dead_man.fire(host)
     for sentence in done:
         say(f"<4>{sentence}")
@@ -101,7 +101,7 @@ def dead_man(host: WritableHost) -> int:
 
 def abandoned(host: WritableHost) -> int:
     """Take back an experiment of prove whose controller made no step."""
-    with ending.heeded():
+    with ending.at_signals():
         found = states.fire(host)
     if found is not None:
         say(f"<4>prove made no step for {found.abandon_after} s: the host is as it was before run {found.run}")
@@ -110,7 +110,7 @@ def abandoned(host: WritableHost) -> int:
 
 def left_alone(host: WritableHost) -> None:
     """Take back an experiment of prove that nothing else would end."""
-    with ending.heeded():
+    with ending.at_signals():
         found = states.fire_without_timer(host)
     if found is not None:
         say(f"<4>somebody stopped the timer of prove: the host is as it was before run {found.run}")

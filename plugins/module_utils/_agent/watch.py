@@ -38,7 +38,7 @@ def reapply(host: WritableHost, if_changed: bool) -> int:
     from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import tell
     from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import ending
 
-    with ending.heeded():
+    with ending.at_signals():
         for _round in range(ROUNDS):
             same = if_changed and now == seen
             left = tell.replan(host, failed if same else ())

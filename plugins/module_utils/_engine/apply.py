@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Applying a plan: journal, write, look again, or roll back. PRIVATE to the collection."""
+"""Applying a plan: journal it, write it, verify it, or roll it back. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def obstacles(host: WritableHost, actions: Sequence[Action]) -> List[str]:
     return found
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     return
 
 
@@ -47,14 +47,14 @@ def apply(
     host: WritableHost,
     journal: Journal,
     actions: Sequence[Action],
-    left: Callable[[], Sequence[Action]],
-    remember: Callable[[], None] = _nothing,
+    remaining: Callable[[], Sequence[Action]],
+    remember: Callable[[], None] = _do_nothing,
 ) -> List[Action]:
-    """Do the actions of one concern as a whole: all of them hold afterwards, or none was done.
+    """Do the actions of one concern as a whole: afterwards all of them hold, or none was done.
 
-    `left` observes the host again and returns what is still to do. `remember` stores what else the run leaves behind,
-    as a part of the whole. Returns what was done, with what came to a place after it was planned.
-    Raises NearmetalError, with everything taken back, when a write fails or the
+    `remaining` observes the host again and returns the actions that are still to be done. `remember` stores what
+    else the run keeps on the host, and belongs to the whole. Returns the actions that were done, after the changes
+    that they caused elsewhere. Raises NearmetalError, with everything taken back, when a write fails or the
     kernel didn't take a value.
     """
     earlier = journal.entries()
@@ -73,19 +73,19 @@ def apply(
             done += group
             write_all(lever_of(group[0].what), host, {action.where: action.after for action in group})
         if actions:
-            _demand_held(host, done, left())
+            _demand_held(host, done, remaining())
             journal.settle(actions, neighbours)
             _settle_neighbours(host, journal)
         remember()
     except NearmetalError as error:
         trouble = roll_back(host, [*_disturbed(host, places, written), *done])
         if trouble:
-            with suppress(NearmetalError):  # what was begun is on disk
+            with suppress(NearmetalError):  # `begin` has written them already
                 journal.keep(earlier)
             raise NearmetalError(
                 f"{error}; and undoing it failed: {trouble}; the journal keeps the originals"
             ) from None
-        with suppress(NearmetalError):  # an entry too many does no harm: its place is back at the original
+        with suppress(NearmetalError):  # an entry too many does no harm: its place has its original value again
             journal.reset(earlier)
         sentence = f"{error}; what this concern had changed was taken back"
         if isinstance(error, Declined):
@@ -95,7 +95,7 @@ def apply(
 
 
 def _neighbours(host: WritableHost, actions: Sequence[Action]) -> List[Action]:
-    """The other places that these actions may change, as they are before; the reason names the lever that may."""
+    """The other places that these actions may change, with their present values; `reason` is the lever's name."""
     found: Dict[Tuple[str, str], Action] = {}
     for action in actions:
         for what, where in disturbed_by(lever_of(action.what), host, action.where):
@@ -108,7 +108,7 @@ def _neighbours(host: WritableHost, actions: Sequence[Action]) -> List[Action]:
 
 
 def _disturbed(host: WritableHost, places: Sequence[Action], written: AbstractSet[Tuple[str, str]]) -> List[Action]:
-    """Those of the places that have changed; of one that was `written`, only the elements that it lost."""
+    """The changes of these places; of a place that was `written`, only the elements that it lost."""
     found = []
     for place in places:
         lever = lever_of(place.what)
@@ -122,7 +122,7 @@ def _disturbed(host: WritableHost, places: Sequence[Action], written: AbstractSe
 
 
 def _settle_neighbours(host: WritableHost, journal: Journal) -> None:
-    """Take back what was changed only because another place was, which is back by now."""
+    """Restore each place that had changed only because of a write that is restored by now."""
     present = {(entry.concern, entry.what) for entry in journal.entries()}
     entries = [
         entry
@@ -130,34 +130,34 @@ def _settle_neighbours(host: WritableHost, journal: Journal) -> None:
         if entry.disturbed_by and (entry.concern, entry.disturbed_by) not in present
     ]
     if entries:
-        back = plan_restore(host, entries, "set again by the restore of another value")
-        apply(host, journal, back.plan.actions, tuple)
-        journal.forget(back.forget)
+        restore = plan_restore(host, entries, "changed by the restore of another value")
+        apply(host, journal, restore.plan.actions, tuple)
+        journal.forget(restore.forget)
 
 
 def roll_back(host: WritableHost, done: Sequence[Action]) -> str:
-    """Take actions back, the last one first; what couldn't be taken back, as a sentence.
+    """Take actions back, the last one first, and of a table only the elements that an action changed.
 
-    Of a table only the elements that an action changed.
+    Returns what couldn't be taken back, as a sentence; empty when everything was.
     """
     trouble = []
     for group in _groups(way_back(done)):
         lever = lever_of(group[0].what)
         try:
-            write_all(lever, host, {action.where: value for action, value in _not_back(host, group)})
+            write_all(lever, host, {action.where: value for action, value in _not_restored(host, group)})
         except NearmetalError:
-            trouble += _each_alone(host, group)
-        for action, value in _not_back(host, group):
+            trouble += _restore_each_element(host, group)
+        for action, value in _not_restored(host, group):
             trouble.append(f"{action.what} {action.where} doesn't take {_shown(value)}")
     sentences = list(dict.fromkeys(trouble))
     return "; ".join(sentences[:2]) + (f"; and {len(sentences) - 2} more" if len(sentences) > 2 else "")
 
 
-def _each_alone(host: WritableHost, group: Sequence[Action]) -> List[str]:
-    """Take back element by element what isn't back yet, so that no failure stops the others; the failures."""
+def _restore_each_element(host: WritableHost, group: Sequence[Action]) -> List[str]:
+    """Restore the remaining elements one at a time, so that a failure stops no other; returns the failures."""
     trouble = []
     lever = lever_of(group[0].what)
-    for action, value in _not_back(host, group):
+    for action, value in _not_restored(host, group):
         for name, part in lever.elements(value, seen(lever, host, action.where)).items():
             try:
                 lever.write(host, action.where, lever.composed({name: part}, lever.read(host, action.where)))
@@ -166,8 +166,8 @@ def _each_alone(host: WritableHost, group: Sequence[Action]) -> List[str]:
     return trouble
 
 
-def _not_back(host: WritableHost, group: Sequence[Action]) -> List[Tuple[Action, Value]]:
-    """The actions of one lever whose place isn't yet as it was before them, and the value that brings it back."""
+def _not_restored(host: WritableHost, group: Sequence[Action]) -> List[Tuple[Action, Value]]:
+    """The actions of one lever whose place isn't yet as it was before them, each with the value that restores it."""
     found = []
     for action in group:
         lever = lever_of(action.what)
@@ -177,15 +177,15 @@ def _not_back(host: WritableHost, group: Sequence[Action]) -> List[Tuple[Action,
         back = {
             name: part
             for name, part in before.items()
-            if name in after and after[name] != part and _missed(host, action, present, name, part)
+            if name in after and after[name] != part and _differs(host, action, present, name, part)
         }
         if back:
             found.append((action, lever.composed(back, lever.read(host, action.where))))
     return found
 
 
-def _missed(host: WritableHost, action: Action, present: Mapping[str, Value], name: str, part: Value) -> bool:
-    """Whether an element isn't seen to be as it was before an action."""
+def _differs(host: WritableHost, action: Action, present: Mapping[str, Value], name: str, part: Value) -> bool:
+    """Whether an element isn't, or isn't known to be, as it was before an action."""
     lever = lever_of(action.what)
     if name not in present:
         return may_return(lever, host, action.where, name)
@@ -193,7 +193,7 @@ def _missed(host: WritableHost, action: Action, present: Mapping[str, Value], na
 
 
 def _groups(actions: Sequence[Action]) -> List[List[Action]]:
-    """The actions in groups that are written in one go: each alone, but those of a lever that takes several."""
+    """The actions in groups, each written in one go: successive actions of a Batch lever, every other one alone."""
     groups: List[List[Action]] = []
     for action in actions:
         if isinstance(lever_of(action.what), Batch) and groups and groups[-1][0].what == action.what:
@@ -203,12 +203,12 @@ def _groups(actions: Sequence[Action]) -> List[List[Action]]:
     return groups
 
 
-def _demand_held(host: WritableHost, done: Sequence[Action], left: Sequence[Action]) -> None:
-    """Raise NearmetalError unless each place has its value, and a new plan has nothing more to do."""
-    again = {(action.what, action.where) for action in left}
+def _demand_held(host: WritableHost, done: Sequence[Action], remaining: Sequence[Action]) -> None:
+    """Raise NearmetalError unless each place has its value, and none of the actions remains to be done."""
+    to_do = {(action.what, action.where) for action in remaining}
     for action in done:
         now = lever_of(action.what).read(host, action.where)
-        if not lever_of(action.what).same(now, action.after) or (action.what, action.where) in again:
+        if not lever_of(action.what).same(now, action.after) or (action.what, action.where) in to_do:
             place = f"{action.what} {action.where}".strip()
             raise NearmetalError(
                 f"{action.concern}.{action.knob}: the kernel did not take {_shown(action.after)} for {place}: it has"
@@ -220,12 +220,12 @@ def _shown(value: Value) -> str:
     return in_words(value, "nothing", LONGEST_VALUE)
 
 
-def as_far_as_taken(outcome: Outcome, do: Callable[[Outcome], List[Action]]) -> Tuple[Outcome, List[Action]]:
-    """Do an outcome, without what a driver refuses of a workload's values; what was done of it.
+def do_accepted(outcome: Outcome, do: Callable[[Outcome], List[Action]]) -> Tuple[Outcome, List[Action]]:
+    """Do an outcome without the workload's values that a driver refuses. Returns it as done, and its changes.
 
-    No driver says beforehand which values it takes. What only a workload wants is then not applicable, and the
-    rest of the concern is done. `do` takes everything back before it raises. Raises NearmetalError for what the
-    user wants, and for every other error.
+    No driver says beforehand which values it takes. A refused value that only a workload wants is not applicable,
+    and the rest of the concern is done. `do` takes everything back before it raises. Raises NearmetalError for a
+    refused value that the user wants, and for every other error.
     """
     while True:
         try:
@@ -235,15 +235,13 @@ def as_far_as_taken(outcome: Outcome, do: Callable[[Outcome], List[Action]]) -> 
 
 
 def still_wanted(outcome: Outcome, actions: Sequence[Action]) -> List[Action]:
-    """The actions of a new plan but for those that a driver refused to this outcome."""
-    left_out = {
-        (finding.knob, finding.where) for finding in outcome.plan.findings if finding.status == "not_applicable"
-    }
-    return [action for action in actions if (action.knob, action.where) not in left_out]
+    """The actions of a new plan, without those that a driver refused for this outcome."""
+    refused = {(finding.knob, finding.where) for finding in outcome.plan.findings if finding.status == "not_applicable"}
+    return [action for action in actions if (action.knob, action.where) not in refused]
 
 
 def _without_refused(outcome: Outcome, refusal: Declined) -> Outcome:
-    """The outcome without the workload's values that were refused. Raises NearmetalError if none of them is one."""
+    """The outcome without the refused values of workloads. Raises NearmetalError when the user wants them all."""
     refused = [action for action in outcome.plan.actions if (action.what, action.where) in refusal.places]
     dropped = [action for action in refused if action.wanted_by == "workload"]
     if not dropped:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which workloads a run asks for: those it names, or with `auto` those of what runs on the host. PRIVATE."""
+"""The workloads of a run: those that it names, or with `auto` those of the programs on the host. PRIVATE."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.waivers im
 
 AUTO, APPLY, ADVISE = "auto", "apply", "advise"
 _BASE = "base"
-_MOST_PORTS = 4  # that a sentence names
+_MOST_PORTS = 4  # of a program, in a sentence
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """The workloads of a run, how it is called in what is stored, and what there is to say of the choice.
+    """The workloads of a run, the name under which the run is stored, and the findings about the choice.
 
-    `programs` are kept on the host as those by which it was chosen; None keeps those of an earlier run.
+    `programs` led to the choice and are kept on the host; None keeps those of an earlier run.
     """
 
     names: Tuple[str, ...]
@@ -58,11 +58,11 @@ def choose(
     exclude: Sequence[Any] = (),
     waivers: Sequence[Any] = (),
 ) -> Chosen:
-    """The workloads of a run that has `named` these; None for none.
+    """The workloads of a run whose option `workload` is `named`; None when it isn't given.
 
-    With `auto` alone what runs on the host is looked at: it is only advised, and `base` asked for, unless the option
-    `workload_auto` is `apply`. Then what an earlier run recognized is asked for too, unless `prune` is set: its program
-    may be down for a moment. Raises NearmetalError for names that make no sense.
+    `auto` recognizes workloads by the programs that run. It only advises them, and applies `base`, unless the option
+    `workload_auto` is `apply`. Then it also applies what an earlier run recognized, because a program may be down for
+    a moment, unless `prune` is set. Raises NearmetalError for names that make no sense together.
     """
     if named is None:
         return Chosen((), "tune", programs=() if prune else None)
@@ -71,21 +71,22 @@ def choose(
         if spelled_out and (len(named) > 1 or (spelled_out_name and spelled_out_name != named[0])):
             whence = " (the default of tune_workload)" if list(named) == [_BASE] else ""
             raise NearmetalError(
-                f"{_named(named)} {'are' if len(named) > 1 else 'is'} named{whence}, but workload_concerns spell"
-                f" {spelled_out_name or 'one'} out, which decides: run the playbook nearmetal.ec2.tune for"
+                f"{_named(named)} {'are' if len(named) > 1 else 'is'} named{whence}, but workload_concerns spells out"
+                f" {spelled_out_name or 'another'} and takes precedence: run the playbook nearmetal.ec2.tune for"
                 f" {', '.join(named)}" + (f", or set tune_workload: {spelled_out_name}" if spelled_out_name else "")
             )
         return Chosen(tuple(named), f"tune, {_named(named)}", programs=())
-    others = [name for name in named if name != AUTO]
-    if others:
-        demand_known(others)
+    fixed = [name for name in named if name != AUTO]
+    if fixed:
+        demand_known(fixed)
         raise NearmetalError(
-            f"workload auto stands alone: it looks at what runs on the host; leave it out, or {' and '.join(others)}"
+            "workload auto can't be combined with other workloads, because it recognizes them by what runs on the"
+            f" host: leave out auto, or leave out {' and '.join(fixed)}"
         )
     if spelled_out:
         raise NearmetalError(
-            "workload auto recognizes what runs on the host, and workload_concerns spell a workload out, which"
-            " decides: ask for one of them"
+            "workload auto recognizes workloads by what runs on the host, but workload_concerns spells one out:"
+            " use one of the two"
         )
     concerns = with_choice() if exclude or waivers else {}
     left_out = excluded(exclude, concerns)
@@ -101,24 +102,24 @@ def choose(
 
 
 def _recognized(host: WritableHost, applies: bool, prune: bool, held: bool) -> Chosen:
-    """The workloads of what runs; with a waiver that is `held` those of earlier runs alone."""
+    """The workloads of the programs that run; while a waiver `held` the choice, those of earlier runs alone."""
     running = observe(host, ("running",)).running
-    seen = signs(running) if running is not None else {}
+    recognized = programs_by_workload(running) if running is not None else {}
     earlier = recognized_before(host) if applies and host.is_root() and (held or not prune) else ()
-    present = [] if held or not applies else [program.name for programs in seen.values() for program in programs]
+    present = [] if held or not applies else [program.name for programs in recognized.values() for program in programs]
     programs = tuple(name for name in SIGNS if name in earlier or name in present)
     applied = tuple(dict.fromkeys(SIGNS[name].workload for name in programs))
-    findings = [_seen_workload(workload, seen, workload in applied) for workload in seen]
-    findings += [_unseen_workload(workload, programs) for workload in applied if workload not in seen]
+    findings = [_running_workload(workload, recognized, workload in applied) for workload in recognized]
+    findings += [_stopped_workload(workload, programs) for workload in applied if workload not in recognized]
     if not findings:
-        findings = [_nothing(running.processes if running is not None else 0)]
+        findings = [_none_recognized(running.processes if running is not None else 0)]
     names = applied or (_BASE,)
     keep = programs if applies and not held else None
     return Chosen(names, f"tune, auto: {_named(names)}", tuple(findings), keep)
 
 
-def signs(running: RunningFacts) -> Dict[str, List[Program]]:
-    """Workload → the programs that are signs of it, in the order in which they are combined."""
+def programs_by_workload(running: RunningFacts) -> Dict[str, List[Program]]:
+    """Workload → the programs by which it is recognized, in the order in which workloads are combined."""
     programs = {program.name: program for program in running.programs}
     recognized: Dict[str, List[Program]] = {}
     for name, sign in SIGNS.items():
@@ -127,57 +128,58 @@ def signs(running: RunningFacts) -> Dict[str, List[Program]]:
     return recognized
 
 
-def _nothing(processes: int) -> Finding:
-    looked = f"none of {processes} processes is a program that auto recognizes"
+def _none_recognized(processes: int) -> Finding:
+    observation = f"none of {processes} processes is a program that auto recognizes"
     if not processes:
-        looked = "no process can be seen, as in a capture of an earlier nearmetal"
-    reason = f"{looked}: base applies; name the host's workload in tune_workload"
+        observation = "no process can be seen, as in a capture of an earlier nearmetal"
+    reason = f"{observation}: base applies; name the host's workload in tune_workload"
     return Finding(CHOICE, KNOB, "advice", reason, wanted=_BASE, reference=REFERENCE)
 
 
-def _seen_workload(workload: str, seen: Mapping[str, Sequence[Program]], applied: bool) -> Finding:
-    every = ", ".join(seen)
-    goal, which = (f"[{every}]", f"all {len(seen)}") if len(seen) > 1 else (every, "it")
+def _running_workload(workload: str, recognized: Mapping[str, Sequence[Program]], applied: bool) -> Finding:
+    names = ", ".join(recognized)
+    goal, which = (f"[{names}]", f"all {len(recognized)}") if len(recognized) > 1 else (names, "it")
     return Finding(
         concern=CHOICE,
         knob=KNOB,
         where=workload,
         status="ok" if applied else "advice",
-        reason=_why(workload, seen[workload])
+        reason=_reason(workload, recognized[workload])
         + ("" if applied else f"; to apply {which}, set tune_workload: {goal}, or tune_workload_auto: apply"),
-        now=", ".join(program.name for program in seen[workload]),
+        now=", ".join(program.name for program in recognized[workload]),
         wanted=workload,
         reference=REFERENCE,
     )
 
 
-def _unseen_workload(workload: str, programs: Sequence[str]) -> Finding:
-    """A workload that an earlier run recognized, of whose programs none runs now."""
+def _stopped_workload(workload: str, programs: Sequence[str]) -> Finding:
+    """A workload that an earlier run recognized, but none of whose programs runs now."""
     down = [name for name in programs if SIGNS[name].workload == workload]
     state = "listening" if all(SIGNS[name].listens for name in down) else "running"
     reason = (
         f"{' and '.join(down)} {'are' if len(down) > 1 else 'is'} not {state} now; an earlier run recognized {workload}"
-        " by it, so its values stay: tune_prune: true takes them back, or name the workload in tune_workload"
+        f" by {'them' if len(down) > 1 else 'it'}, so the workload's values stay: set tune_prune: true to take them"
+        " back, or name the workload in tune_workload"
     )
     return Finding(CHOICE, KNOB, "advice", reason, where=workload, wanted=workload, reference=REFERENCE)
 
 
-def _why(workload: str, programs: Sequence[Program]) -> str:
-    seen = " and ".join(_seen(program) for program in programs)
+def _reason(workload: str, programs: Sequence[Program]) -> str:
+    observed = " and ".join(_described(program) for program in programs)
     reasons = dict.fromkeys(SIGNS[program.name].reason for program in programs)
-    return f"{seen}: {'; '.join(reasons)}; {workload} is for that"
+    return f"{observed}: {'; '.join(reasons)}; {workload} is for that"
 
 
-def _seen(program: Program) -> str:
-    """A program with how many processes it has, and where it listens."""
+def _described(program: Program) -> str:
+    """A program, the number of its processes, and the ports on which it listens."""
     parts = [f"{program.processes} processes" if program.processes > 1 else "1 process"]
     if program.contained:
         parts.append(
             "in a container" if program.contained == program.processes else f"{program.contained} in containers"
         )
     if program.ports:
-        rest = len(program.ports) - _MOST_PORTS
-        ports = ", ".join(map(str, program.ports[:_MOST_PORTS])) + (f" and {rest} more" if rest > 0 else "")
+        more = len(program.ports) - _MOST_PORTS
+        ports = ", ".join(map(str, program.ports[:_MOST_PORTS])) + (f" and {more} more" if more > 0 else "")
         parts.append(f"{'ports' if len(program.ports) > 1 else 'port'} {ports}")
     return f"{program.name} runs on this host ({', '.join(parts)})"
 

@@ -1,10 +1,10 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Several workloads on one host, as one. Pure. PRIVATE to the collection.
+"""Combining several workloads on one host. Pure. PRIVATE to the collection.
 
-The later one wins knob by knob. Of a knob whose value is a bound, such as a limit, the value is
-asked for that satisfies all of them. Where exact values differ, those who said them are named.
+Knob by knob the later workload wins. Where the value is a bound, such as a limit, the value that
+satisfies all workloads is used. Where exact values differ, a finding names the workloads.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ class Contradiction:
         """Who wants what, what is used, and how to decide."""
         groups: List[Tuple[List[str], Any]] = []
         for name, value in self.claims:
-            same = next((names for names, other in groups if other == value), None)
-            if same is None:
+            agreeing = next((names for names, group_value in groups if group_value == value), None)
+            if agreeing is None:
                 groups.append(([name], value))
             else:
-                same.append(name)
-        each = [
+                agreeing.append(name)
+        wishes = [
             f"{' and '.join(names)} {'want' if len(names) > 1 else 'wants'} {in_words(value, 'nothing', _LONGEST)}"
             for names, value in groups
         ]
         last, value = self.claims[-1]
         return (
-            f"{', '.join(each)}: {in_words(value, 'nothing', _LONGEST)} is used, because {last} comes last; set"
+            f"{', '.join(wishes)}: {in_words(value, 'nothing', _LONGEST)} is used, because {last} comes last; set"
             f" tune_concerns.{self.concern}.{self.option} to decide otherwise"
         )
 
 
 def demand_known(names: Sequence[str]) -> None:
-    """Raise NearmetalError for names that are no workloads, or none at all, or for one that is named twice."""
+    """Raise NearmetalError for an empty list, an unknown workload, or one that is named twice."""
     if not names:
         raise NearmetalError("workload is an empty list: name one, such as base, or leave the option out")
     for name in names:
@@ -60,15 +60,15 @@ def demand_known(names: Sequence[str]) -> None:
                 " recognizes what runs on the host"
             )
         if names.count(name) > 1:
-            raise NearmetalError(f"workload names {name} twice: name it once, where two differ the later one wins")
+            raise NearmetalError(f"workload names {name} twice: name it once; where two differ, the later one wins")
 
 
 def combined(
     names: Sequence[str], concerns: Mapping[str, Concern]
 ) -> Tuple[Dict[str, Dict[str, Any]], List[Contradiction]]:
-    """Concern → option → value, and what the workloads don't agree on.
+    """Concern → option → value, and the options on which the workloads don't agree.
 
-    What a workload inherits gives way to what another one says itself, unless it is a bound.
+    A value that a workload inherits gives way to one that another workload sets itself, unless it is a bound.
     """
     found: Dict[str, Dict[str, Any]] = {}
     contradictions = []
@@ -90,8 +90,8 @@ def combined(
 
 
 def _claims(names: Sequence[str], concern: str, option: str, inherited: bool) -> List[Tuple[str, Any]]:
-    """Workload → value of each that has the option; of those that say it themselves, if any does."""
-    every = [(name, WORKLOADS[name].get(concern, {}).get(option)) for name in names]
-    claims = [(name, choice.value) for name, choice in every if choice is not None]
-    own = [(name, value) for name, value in claims if option in OWN.get(name, {}).get(concern, {})]
-    return own if own and not inherited else claims
+    """Workload → value, of all that have the option, or only of those that set it themselves, where there are any."""
+    choices = [(name, WORKLOADS[name].get(concern, {}).get(option)) for name in names]
+    claims = [(name, choice.value) for name, choice in choices if choice is not None]
+    own_claims = [(name, value) for name, value in claims if option in OWN.get(name, {}).get(concern, {})]
+    return own_claims if own_claims and not inherited else claims

@@ -4,10 +4,10 @@
 """The dead-man timer: a network change that cuts the host off takes itself back. PRIVATE to the collection.
 
 It is armed right before the first such change. A new connection to the host confirms
-the change. Without one systemd starts a copy of the agent in /run, again and again
-until the old values are back. A reboot ends the timer and brings the old values; the
-file of what was armed stays, so that the unit doesn't set the new ones again. What was
-wanted and confirmed before is wanted again.
+the change. Without a confirmation systemd starts a copy of the agent in /run, again and
+again until the old values are back. A reboot ends the timer and brings the old values
+back too. The file that records the change stays then, so that the unit doesn't set the
+new values again but stores again what was confirmed before.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ ARMED = f"{store.DATA}/dead-man.json"
 AGENT = "/run/nearmetal/dead-man.pyz"
 TIMER = f"{NAME}.timer"
 STOP = ("systemctl", "stop", TIMER)
-PATIENCE = 60  # seconds in which a confirmation waits for the run that it confirms
-RETRY = 15  # seconds between two tries to put it back, in which somebody can confirm
+PATIENCE = 60  # seconds that a confirmation waits for the run that it confirms
+RETRY = 15  # seconds between two attempts to put the old values back, in which somebody can confirm
 SHORTEST, LONGEST = 30, 3600
 
 
@@ -58,16 +58,17 @@ class _Armed:
 
     boot_id: str
     actions: Sequence[Action]
-    devices: Sequence[str]  # that each action was for
-    entries: Sequence[Entry]  # what the journal had of these places
-    wanted: Mapping[str, Optional[Stored]]  # of each concern, what was confirmed last
+    devices: Sequence[str]  # the identity of each action's device
+    entries: Sequence[Entry]  # the journal's entries of these places
+    wanted: Mapping[str, Optional[Stored]]  # concern → what was confirmed last
 
 
 def demand_bounds(seconds: int) -> None:
-    """Raise NearmetalError unless a timer of so many seconds makes sense."""
+    """Raise NearmetalError unless `seconds` is 0 or within the bounds of the timer."""
     if seconds and not SHORTEST <= seconds <= LONGEST:
         raise NearmetalError(
-            f"confirm_within: {seconds} is not possible: give {SHORTEST} to {LONGEST} seconds, or 0 to wait for nobody"
+            f"confirm_within: {seconds} is not possible: give {SHORTEST} to {LONGEST} seconds, or 0 to go without"
+            " confirmation"
         )
 
 
@@ -77,11 +78,11 @@ def cuts_off(actions: Sequence[Action]) -> List[Action]:
 
 
 class _Unread(Damaged):
-    """The file that says what is armed can't be read now."""
+    """The file of the armed change can't be read now."""
 
 
 class Guard:
-    """The timer of one run: armed before the first action that may cut the host off, and not earlier."""
+    """The timer of one run, armed not before the first action that may cut the host off."""
 
     def __init__(
         self, host: WritableHost, journal: Journal, stored: StoredWanted, actions: Sequence[Action], seconds: int
@@ -98,10 +99,10 @@ class Guard:
             _demand_none_waits(host)
             self._python = _demand_python(host)
 
-    def before(self, actions: Sequence[Action]) -> None:
-        """Arm it when one of these may cut the host off.
+    def arm_before(self, actions: Sequence[Action]) -> None:
+        """Arm the timer when one of these actions may cut the host off.
 
-        Raises NearmetalError when that can't be arranged: then they must not be done, and nothing of it is left.
+        Raises NearmetalError when it can't be armed: the actions must not be done then, and nothing of it is left.
         """
         if self.armed or not self._actions or not cuts_off(actions):
             return
@@ -114,7 +115,10 @@ class Guard:
         self.armed = True
 
     def _arm(self) -> None:
-        """The file comes last: a timer without it does nothing, but without a timer nobody would take it back."""
+        """Start the timer, then write the file.
+
+        The timer does nothing without the file, but with the file alone nobody would take the change back.
+        """
         with suppress(NearmetalError):  # left by a run that was killed
             self._host.command(STOP)
         armed = {
@@ -135,7 +139,7 @@ def _demand_none_waits(host: WritableHost) -> None:
     if is_armed(host):
         raise NearmetalError(
             "an earlier network change still waits to be confirmed: run `nearmetal confirm` on the host over a new"
-            " connection, or wait until it has taken itself back, and run again"
+            " connection, or wait until the timer has taken the change back, and run again"
         )
 
 
@@ -143,20 +147,21 @@ def _demand_python(host: WritableHost) -> str:
     unit = observe(host, ("unit",)).unit
     if unit is None or unit.python is None or not host.booted():
         raise NearmetalError(
-            "no dead-man timer can be armed without systemd and a Python 3.8 at boot: confirm_within: 0"
+            "no dead-man timer can be armed without systemd and a Python 3.8 at boot: set confirm_within: 0 to go"
+            " without confirmation"
         )
     return unit.python
 
 
 def waits(host: WritableHost) -> bool:
-    """Whether a change of this boot waits to be confirmed; not when nobody can know any more."""
+    """Whether a change of this boot waits to be confirmed; False when the file that records it is damaged."""
     with suppress(Damaged):
         return is_armed(host)
     return False
 
 
 def damage(host: WritableHost) -> str:
-    """What is wrong with the file that says what is armed, and what to do; empty when nothing is."""
+    """What is wrong with the file of the armed change, and what to do; empty when nothing is."""
     try:
         _armed(host)
     except Damaged as error:
@@ -165,7 +170,7 @@ def damage(host: WritableHost) -> str:
 
 
 def confirm(host: WritableHost) -> bool:
-    """The host is reachable: disarm. Whether anything was armed."""
+    """Disarm the timer, because the host is reachable. Returns whether it was armed."""
     with store.lock(host, PATIENCE):
         armed = is_armed(host)
         if armed:
@@ -174,16 +179,16 @@ def confirm(host: WritableHost) -> bool:
 
 
 def is_armed(host: WritableHost) -> bool:
-    """Whether a change of this boot waits to be confirmed. Raises Damaged when nobody can know."""
+    """Whether a change of this boot waits to be confirmed. Raises Damaged when the file can't tell."""
     armed = _armed(host)
     return armed is not None and armed.boot_id == host.boot_id()
 
 
 def disarm(host: WritableHost) -> None:
-    """Disarm; the caller holds the lock.
+    """Disarm the timer; the caller holds the lock.
 
-    The file decides, so it is removed first: a timer that can't be stopped then finds nothing to do. The agent is
-    removed when nothing starts it any more.
+    The file is removed first, so that a timer that can't be stopped finds nothing to do. The agent is removed when
+    nothing starts it any more.
     """
     _forget(host)
     try:
@@ -195,7 +200,7 @@ def disarm(host: WritableHost) -> None:
 
 
 def unconfirmed(host: WritableHost) -> List[str]:
-    """The concerns with a change that nobody had confirmed when the host was rebooted."""
+    """The concerns whose changes nobody had confirmed when the host was rebooted."""
     with suppress(Damaged):
         armed = _armed(host)
         if armed and armed.boot_id != host.boot_id():
@@ -220,16 +225,16 @@ def remove_leftovers(host: WritableHost) -> None:
 
 
 def fire(host: WritableHost) -> List[str]:
-    """Put back the values of before, and what was wanted then. Returns what was done, in sentences.
+    """Put back the earlier values, and what was wanted then. Returns what was done, in sentences.
 
-    Another device that has come to a place since is left as it is. Raises NearmetalError when it couldn't be done: the
-    timer tries again, unless nobody can know what to put back.
+    A device that came to a place since then is left as it is. Raises NearmetalError when something couldn't be put
+    back: the timer tries again, unless nothing says what to put back.
     """
-    with store.lock(host), ending.whole():
+    with store.lock(host), ending.uninterrupted():
         try:
             armed = _armed(host)
         except _Unread:
-            raise  # an error of the disk may pass
+            raise  # a disk error may be temporary
         except Damaged:
             with suppress(NearmetalError):
                 host.command(STOP)
@@ -237,44 +242,47 @@ def fire(host: WritableHost) -> List[str]:
         if armed is None:
             disarm(host)
             return []
-        others = [action for action, device in zip(armed.actions, armed.devices) if _exchanged(host, action, device)]
-        present = [action for action in armed.actions if action not in others and not _detached(host, action)]
+        replaced = [action for action, device in zip(armed.actions, armed.devices) if _exchanged(host, action, device)]
+        present = [action for action in armed.actions if action not in replaced and not _detached(host, action)]
         changed = [action for action in present if _now(host, action) != action.before]
-        trouble = roll_back(host, changed)  # before all that a full disk refuses; no other run gets in between
+        trouble = roll_back(host, changed)  # first: a full disk may refuse the records, and the lock keeps others out
         failures = [f"could not put everything back: {trouble}"] if trouble else []
         try:
             _record(host, armed, [] if trouble else present)
         except NearmetalError as error:
-            failures.append(f"could not record what is as before again: {error}")
+            failures.append(f"could not record that the earlier values are back: {error}")
         if failures:
             raise NearmetalError(f"the dead-man timer {' and '.join(failures)}")
         disarm(host)
-        return [*(_put_back(action) for action in changed), *(_left(host, action) for action in others)]
+        return [*(_put_back(action) for action in changed), *(_left_alone(host, action) for action in replaced)]
 
 
-def _record(host: WritableHost, armed: _Armed, back: Sequence[Action]) -> None:
-    """Store again what was wanted and known before the run; the places of `back` are as they were then.
+def _record(host: WritableHost, armed: _Armed, restored: Sequence[Action]) -> None:
+    """Store again what was wanted and journaled before the run; the places of `restored` are as they were then.
 
-    Also where this try changed nothing: an earlier one may have come no further.
+    This is needed even when this attempt changed nothing, because an earlier one may have ended before it.
     """
     stored = StoredWanted(host)
-    if not stored.damage:  # from which the unit plans nothing
+    if not stored.damage:  # the unit plans nothing from a damaged file
         _want_again(stored, armed, {action.concern for action in armed.actions})
     platform = observe(host, ("platform",)).platform
     journal = Journal(host, platform.instance_id if platform else None)
     if not journal.damage:
-        journal.keep(armed.entries)  # which the run has forgotten where it brought back originals
-        journal.settle([replace(action, after=action.before) for action in back])
+        journal.keep(armed.entries)  # the run has forgotten those whose originals it brought back
+        journal.settle([replace(action, after=action.before) for action in restored])
 
 
 def _put_back(action: Action) -> str:
-    return f"{action.concern}.{action.knob}: nobody confirmed, so {action.what} {action.where} is as before again"
+    return (
+        f"{action.concern}.{action.knob}: nobody confirmed the change, so {action.what} {action.where} has its earlier"
+        " value again"
+    )
 
 
-def _left(host: WritableHost, action: Action) -> str:
+def _left_alone(host: WritableHost, action: Action) -> str:
     name = called(lever_of(action.what), host, action.where)
     return (
-        f"{action.concern}.{action.knob}: nobody confirmed, and {name} is another device than the one at"
+        f"{action.concern}.{action.knob}: nobody confirmed the change, but {name} is not the device that was at"
         f" {action.where} then: it is left as it is"
     )
 
@@ -307,7 +315,7 @@ def _want_again(stored: StoredWanted, armed: _Armed, concerns: Iterable[str]) ->
 
 
 def _armed(host: WritableHost) -> Optional[_Armed]:
-    """What was armed, checked like any input; None for nothing. Raises Damaged."""
+    """The armed change, checked like any input; None when there is none. Raises Damaged."""
     try:
         data = store.read_file(host, ARMED)
     except NearmetalError as error:
@@ -320,14 +328,14 @@ def _armed(host: WritableHost) -> Optional[_Armed]:
         # Older versions wrote neither devices nor entries of the journal, nor what was wanted before.
         devices = [str(device) for device in armed.get("devices", [""] * len(actions))]
         if len(devices) != len(actions):
-            raise NearmetalError("not a device for each action")
+            raise NearmetalError("actions and devices differ in number")
         entries = [entry_of(raw) for raw in armed.get("journal", [])]
         wanted = {str(name): stored_of(raw) if raw else None for name, raw in armed.get("wanted", {}).items()}
         return _Armed(str(armed["boot_id"]), actions, devices, entries, wanted)
     except (ValueError, KeyError, TypeError, AttributeError, NearmetalError) as error:
         reason = f"no {error}" if isinstance(error, KeyError) else (str(error).splitlines() or ["nothing in it"])[0]
         raise Damaged(
-            f"{ARMED} isn't what nearmetal armed ({reason[:200]}): it can't be told what to put back; look whether the"
+            f"{ARMED} isn't what nearmetal wrote ({reason[:200]}), so nobody can know what to put back: check that the"
             " network is as you want it, then remove the file"
         ) from None
 

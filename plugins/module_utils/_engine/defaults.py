@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a run wants of a concern to which it gives no option: what `base` has, or nothing. Pure. PRIVATE."""
+"""The options of a concern to which a run gives none: those of the workload `base`, or none. Pure. PRIVATE."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.workload 
 _BASE = values(base.OWN)
 
 
-def silent(concern: Concern, options: Mapping[str, Any]) -> bool:
-    """Whether the options manage nothing of a concern that has something to manage."""
+def manages_nothing(concern: Concern, options: Mapping[str, Any]) -> bool:
+    """Whether the options manage no knob of a concern that has knobs."""
     knobs = managed(concern)
     return bool(knobs) and not any(options.get(knob) is not None for knob in knobs)
 
 
-def of_base(concern: Concern, options: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What `base` has for a concern whose options manage nothing."""
-    return _BASE.get(concern.name, {}) if silent(concern, options) else {}
+def base_options(concern: Concern, options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The options of `base` for a concern whose own options manage nothing."""
+    return _BASE.get(concern.name, {}) if manages_nothing(concern, options) else {}
 
 
 def nothing_wanted(concern: Concern) -> Request:
-    """The request that changes nothing, and says which options there are."""
+    """The request that changes nothing and lists the concern's options."""
     knobs = managed(concern)
     sentence = (
         f"no option was given, and the workload base has nothing for {concern.name}: nothing is changed, and what an"
@@ -40,13 +40,13 @@ def nothing_wanted(concern: Concern) -> Request:
 
 
 def leave(name: str, reason: str) -> Leave:
-    """The request that leaves a concern as it is, and says why."""
+    """The request that leaves a concern as it is, for this reason."""
     return Leave(name, (Finding(name, "state", "advice", reason, reference="docs/unit.md"),))
 
 
 def wanted_or_base(concern: Concern, options: Mapping[str, Any]) -> Request:
-    """The request for these options; when they manage nothing, for those of `base`, and without any for nothing."""
-    below = of_base(concern, options)
-    if silent(concern, {**options, **below}):
+    """The request for these options, or for those of `base` when they manage nothing and `base` has some."""
+    of_base = base_options(concern, options)
+    if manages_nothing(concern, {**options, **of_base}):
         return nothing_wanted(concern)
-    return Tune(concern.name, concern, Wanted({**options, **below}, dict.fromkeys(below, "workload")))
+    return Tune(concern.name, concern, Wanted({**options, **of_base}, dict.fromkeys(of_base, "workload")))

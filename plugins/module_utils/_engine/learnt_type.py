@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The instance type of a host on Xen, which neither itself nor an option says. PRIVATE to the collection."""
+"""The instance type of a host on Xen that neither the host nor an option names. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ OPTION = "instance_type"
 
 
 def with_learnt_type(session: Session, requests: Sequence[Request], known: Known) -> List[Request]:
-    """The requests, with the type that the metadata service says, else with the one that it said to an earlier run.
+    """The requests, with the type from the metadata service, else with the type that an earlier run had from it.
 
     The type becomes an option, so it is stored with the others: the unit, which has no network, reads it there.
-    What somebody named in an earlier run, and names no longer, isn't wanted any more.
+    A type that an earlier run was given as an option isn't used again.
     """
     platform = session.platform
     on_xen = platform is not None and platform.host_class in ("xen_pv", "xen_hvm") and platform.instance_type is None
@@ -30,7 +30,7 @@ def with_learnt_type(session: Session, requests: Sequence[Request], known: Known
         return list(requests)
     served = _from_service(session.host, platform)
     return [
-        _with(request, served, known.get(request.name))
+        _with_type(request, served, known.get(request.name))
         if isinstance(request, Tune) and request in typeless
         else request
         for request in requests
@@ -44,13 +44,13 @@ def _is_typeless(request: Request) -> bool:
 def _from_service(host: Host, platform: PlatformFacts) -> Optional[str]:
     if host.metadata_service is None:
         return None
-    # Its imports are a third of what a small run costs, and only a run on Xen needs them.
+    # These imports are a third of what a small run costs, and only a run on Xen needs them.
     from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import imds
 
     return imds.instance_type(platform, host.metadata_service)
 
 
-def _with(request: Tune, served: Optional[str], stored: Optional[Stored]) -> Request:
+def _with_type(request: Tune, served: Optional[str], stored: Optional[Stored]) -> Request:
     learnt = served or (stored.options.get(OPTION) if stored is not None and OPTION in stored.learnt else None)
     if not learnt:
         return request

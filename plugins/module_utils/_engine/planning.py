@@ -13,12 +13,12 @@ from typing import AbstractSet, Iterable, List, Optional, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.apply import obstacles
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.restore import (
+    entries_by_files,
     other_devices,
     plan_restore,
-    set_elsewhere,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Outcome, Session, places_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.together import demand_agreement
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.shared_changes import demand_agreement
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Damaged, NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts, project
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.owners import OwnersFacts
@@ -48,14 +48,14 @@ class Request(ABC):
     def plan(self, session: Session, facts: Facts) -> Outcome:
         """What is to be done on a host with these facts."""
 
-    def left(self, session: Session) -> Sequence[Action]:
-        """What a new plan on a new observation would still do."""
+    def remaining(self, session: Session) -> Sequence[Action]:
+        """The actions that a new plan on a new observation would still do."""
         return ()
 
 
 @dataclass(frozen=True)
 class Leave(Request):
-    """Leave a concern as it is, and say these findings."""
+    """Leave a concern as it is, and report these findings."""
 
     name: str
     findings: Tuple[Finding, ...]
@@ -67,7 +67,10 @@ class Leave(Request):
 
 @dataclass(frozen=True)
 class Remember(Request):
-    """Change nothing: keep what is no concern, such as a choice of workloads, or forget it, and say these findings."""
+    """Change nothing but what is stored beside the concerns, such as a choice of workloads; report these findings.
+
+    `keep` is stored; None forgets what is.
+    """
 
     name: str
     findings: Tuple[Finding, ...]
@@ -80,100 +83,100 @@ class Remember(Request):
 
 @dataclass(frozen=True)
 class Restore(Request):
-    """Take a concern back; one of another version may have no `concern`."""
+    """Take a concern back; `concern` is None for one that only another version has."""
 
     name: str
     concern: Optional[Concern] = None
 
     def plan(self, session: Session, facts: Facts) -> Outcome:
         entries = session.journal.entries(self.name)
-        elsewhere = set_elsewhere(session.host, entries)
+        by_files = entries_by_files(session.host, entries)
         exchanged = session.journal.exchanged(self.name)
-        back = plan_restore(session.host, [*entries, *elsewhere], "taken back to what it was before nearmetal")
-        # What our files set on a new device is taken back, so it isn't said to be left as it is.
-        taken_back = {entry.key for entry in elsewhere}
+        restore = plan_restore(session.host, [*entries, *by_files], "taken back to what it was before nearmetal")
+        # What our files set on a new device is taken back, so no finding may report it as left alone.
+        taken_back = {entry.key for entry in by_files}
         left_alone = other_devices(
             session.host, (entry for entry in exchanged if entry.key not in taken_back), "it is left as it is"
         )
-        plan = replace(back.plan, findings=back.plan.findings + left_alone)
-        return session.outcome(self.name, plan, back.forget + elsewhere + exchanged, None)
+        plan = replace(restore.plan, findings=restore.plan.findings + left_alone)
+        return session.outcome(self.name, plan, restore.forget + by_files + exchanged, None)
 
 
 @dataclass(frozen=True)
 class Tune(Request):
-    """Make a concern as it is wanted: by these options, or by those that an earlier run has stored.
+    """Bring a concern to what is wanted: to these options, or to those that an earlier run has stored.
 
-    Of `unasked` checks nothing is said. The `findings` are said beside the plan.
+    Findings of `excluded` checks are left out. The `findings` are reported beside those of the plan.
     """
 
     name: str
     concern: Concern
     wanted: Wanted = field(default_factory=Wanted)
     stored: Optional[Stored] = None
-    unasked: AbstractSet[str] = frozenset()
+    excluded: AbstractSet[str] = frozenset()
     findings: Tuple[Finding, ...] = ()
 
     def plan(self, session: Session, facts: Facts) -> Outcome:
-        # What is stored was checked by another run, before whoever wrote there since.
+        # Stored options are checked again, because somebody may have written to the file since.
         wanted = self.stored.wanted(self.concern) if self.stored is not None else self.wanted
         entries = session.journal.entries(self.name)
         originals = {entry.key: (entry.original, entry.ours) for entry in entries}
         facts = with_type(facts, wanted)._replace(originals=originals)
         exchanged = session.journal.exchanged(self.name)
-        elsewhere = set_elsewhere(session.host, entries)
+        by_files = entries_by_files(session.host, entries)
         plan_for = partial(self._plan_for, wanted, {entry.knob for entry in entries}, facts.owners)
         plan = plan_for(facts)
-        back, forget = self._way_back(session, plan, entries, elsewhere)
-        if back.actions:
-            # What is wanted is planned for the host as it is when that is back.
-            assumed = session.in_scope(back.actions)
+        restore, forget = self._plan_restore(session, plan, entries, by_files)
+        if restore.actions:
+            # What is wanted is planned for the host as it will be after the restore.
+            assumed = session.in_scope(restore.actions)
             plan = plan_for(project(facts, assumed))
-            back, forget = self._way_back(session, plan, entries, elsewhere, assumed)
-            plan, back = _in_one_finding(plan, back)
-        first = tuple(action for action in back.actions if isinstance(lever_of(action.what), Disturbing))
-        later = tuple(action for action in back.actions if action not in first)
+            restore, forget = self._plan_restore(session, plan, entries, by_files, assumed)
+            plan, restore = _without_double_findings(plan, restore)
+        disturbing = tuple(action for action in restore.actions if isinstance(lever_of(action.what), Disturbing))
+        undisturbing = tuple(action for action in restore.actions if action not in disturbing)
         waived = held(wanted, time.strftime("%Y-%m-%d", time.gmtime()))
-        beside = tuple(finding for finding in self.findings if finding.knob not in waived)
-        beside += other_devices(session.host, exchanged, "the values from before, of the earlier one, are forgotten")
-        both = Plan(first + plan.actions + later, plan.findings + back.findings + beside)
-        return session.outcome(self.name, both, forget + exchanged, self._kept(session, facts, wanted, plan))
+        findings = tuple(finding for finding in self.findings if finding.knob not in waived)
+        findings += other_devices(session.host, exchanged, "the original values of the earlier device are forgotten")
+        merged = Plan(disturbing + plan.actions + undisturbing, plan.findings + restore.findings + findings)
+        return session.outcome(self.name, merged, forget + exchanged, self._kept(session, facts, wanted, plan))
 
-    def left(self, session: Session) -> Sequence[Action]:
+    def remaining(self, session: Session) -> Sequence[Action]:
         return self.plan(session, session.observed(domains((self,)))).plan.actions
 
     def _plan_for(self, wanted: Wanted, tuned: AbstractSet[str], owners: Optional[OwnersFacts], facts: Facts) -> Plan:
         """The plan of the concern for these facts."""
         today = time.strftime("%Y-%m-%d", time.gmtime())
-        plan = plan_waived(self.concern, wanted, partial(_unowned, self.concern, owners, facts), today)
-        findings = tuple(finding for finding in plan.findings if finding.knob not in self.unasked)
-        return _named(replace(plan, findings=findings), tuned)
+        plan = plan_waived(self.concern, wanted, partial(_plan_guarded, self.concern, owners, facts), today)
+        findings = tuple(finding for finding in plan.findings if finding.knob not in self.excluded)
+        return _with_owner(replace(plan, findings=findings), tuned)
 
-    def _way_back(
+    def _plan_restore(
         self,
         session: Session,
         plan: Plan,
         entries: Sequence[Entry],
-        elsewhere: Sequence[Entry],
+        by_files: Sequence[Entry],
         assumed: Sequence[Action] = (),
     ) -> Tuple[Plan, Tuple[Entry, ...]]:
-        """What takes back the knobs that the plan no longer manages, and the entries to forget with them.
+        """The plan that restores knobs which `plan` no longer manages, and the entries to forget with them.
 
-        Also where only a file of ours has set them, as udev rules do on a disk that came later, and where the plan
-        is for a place that is back: `assumed`.
+        It includes knobs that only a file of ours has set, as udev rules do on a disk that came later, and the
+        places of `assumed`, which `plan` takes as restored.
         """
-        back_by_then = {(action.what, action.where) for action in assumed}
-        dropped_elsewhere = self._dropped(plan, elsewhere, back_by_then)
-        dropped = self._dropped(plan, entries, back_by_then)
-        back = plan_restore(session.host, [*dropped, *dropped_elsewhere], UNWANTED)
-        # What only a file has set is in no journal: by its key an entry that this run makes would be forgotten.
-        return back.plan, tuple(entry for entry in back.forget if entry not in dropped_elsewhere)
+        restored = {(action.what, action.where) for action in assumed}
+        dropped_by_files = self._dropped(plan, by_files, restored)
+        dropped = self._dropped(plan, entries, restored)
+        restore = plan_restore(session.host, [*dropped, *dropped_by_files], UNWANTED)
+        # The journal doesn't have these: forgetting their keys would drop entries that this run makes.
+        return restore.plan, tuple(entry for entry in restore.forget if entry not in dropped_by_files)
 
-    def _dropped(self, plan: Plan, entries: Sequence[Entry], back_by_then: AbstractSet[Tuple[str, str]]) -> List[Entry]:
-        """The journal's entries that the plan no longer manages, but for places that the writes of kept ones change."""
-        touched = {(action.what, action.where) for action in plan.actions}
-        left = [entry for entry in entries if entry.key in back_by_then or not self._managed(plan, entry)]
-        dropped = [entry for entry in left if entry.key not in touched]
-        kept = {entry.what for entry in entries if entry not in dropped} | {what for what, _where in touched}
+    def _dropped(self, plan: Plan, entries: Sequence[Entry], restored: AbstractSet[Tuple[str, str]]) -> List[Entry]:
+        """The entries that the plan no longer manages, without places that the writes of kept entries change."""
+        written = {(action.what, action.where) for action in plan.actions}
+        unmanaged = [entry for entry in entries if entry.key in restored or not self._managed(plan, entry)]
+        dropped = [entry for entry in unmanaged if entry.key not in written]
+        kept = {entry.what for entry in entries if entry not in dropped} | {what for what, _where in written}
         return [entry for entry in dropped if entry.disturbed_by not in kept]
 
     def _managed(self, plan: Plan, entry: Entry) -> bool:
@@ -188,7 +191,7 @@ class Tune(Request):
         return any(entry.where in places_of(finding) for finding in findings)
 
     def _kept(self, session: Session, facts: Facts, wanted: Wanted, plan: Plan) -> Optional[Stored]:
-        """What to store: what is wanted, if it manages a knob; what is stored, on a host that may not be tuned."""
+        """What to store: what is wanted, if it manages a knob; on a host that may not be tuned, what is stored."""
         if closed(self.name, "state", facts, wanted):
             return session.stored.get(self.name)
         knobs = [option for option, rule in self.concern.options.items() if "default" not in rule]
@@ -206,9 +209,9 @@ def domains(requests: Iterable[Request]) -> Tuple[str, ...]:
 
 
 def plan_all(session: Session, facts: Facts, requests: Sequence[Request], strict: bool, lenient: bool) -> List[Outcome]:
-    """An outcome per request; what stands in the way of a concern is that concern's error, and it has no actions.
+    """An outcome per request. An obstacle to a concern is its outcome's error, and the outcome has no actions.
 
-    So is a damaged file of ours that the concern needs.
+    A damaged file of ours that the concern needs is an obstacle, too.
     """
     outcomes = []
     for request in requests:
@@ -232,9 +235,12 @@ def plan_all(session: Session, facts: Facts, requests: Sequence[Request], strict
     return outcomes
 
 
-def _in_one_finding(plan: Plan, back: Plan) -> Tuple[Plan, Plan]:
-    """Both, with each place as it is now; where what is wanted holds once it is back, that is what changes it."""
-    start = {(action.knob, action.where): action.before for action in back.actions}
+def _without_double_findings(plan: Plan, restore: Plan) -> Tuple[Plan, Plan]:
+    """Both plans, with a place's present value as `now`.
+
+    Where the restore alone brings what is wanted, the finding of `plan` reports the change, not that of `restore`.
+    """
+    start = {(action.knob, action.where): action.before for action in restore.actions}
     fulfilled = {(finding.knob, finding.where) for finding in plan.findings if finding.status == "ok"} & start.keys()
     findings = tuple(
         replace(
@@ -246,28 +252,28 @@ def _in_one_finding(plan: Plan, back: Plan) -> Tuple[Plan, Plan]:
         else finding
         for finding in plan.findings
     )
-    rest = tuple(
+    unfulfilled = tuple(
         finding
-        for finding in back.findings
+        for finding in restore.findings
         if finding.status != "would_change" or (finding.knob, finding.where) not in fulfilled
     )
-    return replace(plan, findings=findings), replace(back, findings=rest)
+    return replace(plan, findings=findings), replace(restore, findings=unfulfilled)
 
 
 def _left_to_owner(finding: Finding) -> bool:
-    """Whether somebody else owns a knob that has our value still: it is left alone, and the way back is kept."""
+    """Whether somebody else owns a knob that still has our value: it is left alone, and its original is kept."""
     return finding.status == "refused" and finding.owner not in ("", OURS) and finding.now == finding.wanted
 
 
-def _unowned(concern: Concern, owners: Optional[OwnersFacts], facts: Facts, wanted: Wanted) -> Plan:
+def _plan_guarded(concern: Concern, owners: Optional[OwnersFacts], facts: Facts, wanted: Wanted) -> Plan:
     plan_of = partial(concern.plan, facts)
     return guarded(concern.knobs, owners, plan_of, wanted) if owners is not None else plan_of(wanted)
 
 
-def _named(plan: Plan, tuned: AbstractSet[str]) -> Plan:
-    """The plan with this collection named as the owner of each knob that the journal says it set.
+def _with_owner(plan: Plan, tuned: AbstractSet[str]) -> Plan:
+    """The plan with this collection as the owner of each knob that it has `tuned`, as the journal says.
 
-    A knob that would change isn't ours any more: somebody wrote another value since, and we don't know who.
+    A knob that would change isn't ours any more: somebody has written another value since, and we don't know who.
     """
     findings = tuple(
         replace(finding, owner=OURS)

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The programs by which `auto` chose workloads, kept on the host between runs. PRIVATE to the collection.
 
-A program that is down for a while changes nothing by that: its workloads are asked for until somebody names others.
+A program that is down for a while doesn't change the choice: its workload applies until somebody names others.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 KNOB = "workload"
 _PROGRAMS = "programs"
 
-# So that its finding can be excluded and waived as any other.
+# It lets the finding of the choice be excluded and waived like any other.
 _CONCERN = Concern(CHOICE, {}, (), lambda _facts, _wanted: Plan(), knobs=(Knob(CHOICE, KNOB),))
 
 
@@ -33,7 +33,10 @@ def with_choice() -> Dict[str, Concern]:
 
 
 def recognized_before(host: WritableHost) -> Tuple[str, ...]:
-    """The programs by which earlier runs chose workloads, in the order of SIGNS. Raises NearmetalError for others."""
+    """The programs by which earlier runs chose workloads, in the order of SIGNS.
+
+    Raises NearmetalError for a program that this version doesn't recognize.
+    """
     stored = StoredWanted(host).get(CHOICE)
     if stored is not None and stored.damage:
         raise NearmetalError(stored.damage)
@@ -46,6 +49,6 @@ def recognized_before(host: WritableHost) -> Tuple[str, ...]:
     return tuple(program for program in SIGNS if program in programs)
 
 
-def to_keep(programs: Sequence[str]) -> Optional[Stored]:
-    """What is stored of these programs; None for none."""
+def stored_choice(programs: Sequence[str]) -> Optional[Stored]:
+    """What is stored for a choice by these programs; None without any."""
     return Stored({_PROGRAMS: list(programs)}) if programs else None

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""From what `tune` was asked to what the engine runs. Pure. PRIVATE to the collection."""
+"""From the options of `tune`, `restore` and the unit to the requests of a run. Pure. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, 
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.defaults import (
+    base_options,
     leave,
+    manages_nothing,
     nothing_wanted,
-    of_base,
-    silent,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Remember, Request, Restore, Tune
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.recognized import KNOB, to_keep, with_choice
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.recognized import KNOB, stored_choice, with_choice
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Known
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import CHOICE, Stored
@@ -51,15 +51,14 @@ def tune_requests(
 ) -> List[Request]:
     """The requests of one `tune` run, in the registry's order.
 
-    What a playbook has `spelled_out` is all that is asked of its workload; without any, the
-    values of all `workloads` are, the later one winning where they contradict each other,
-    which is a finding unless somebody decided it. The user's options win over both, and are the user's also
-    where they repeat a value. `common` holds options that every concern takes. A concern
-    of an earlier run (`on_host`) that this one leaves out stays, or with `prune` is taken
-    back. Knobs in `exclude` are left out, whoever asked for them; those in `waivers` stay as
-    the host has them. A concern without options has those of the workload, or of `base`. The
-    `findings` are of the choice of the workloads, the `programs` those by which it was chosen, None for
-    those of an earlier run. Raises NearmetalError for an unknown concern, option or knob.
+    `spelled_out`: concern → options of a playbook that spells its workload out, and replaces `workloads`. Of these
+    the later one wins where they contradict each other, which is a finding unless the user decided it.
+    `concerns`: concern → the user's options, which win over both, and count as the user's even where they repeat a
+    value. `common`: options that every concern takes. A concern without options has those of the workload, or of
+    `base`. `on_host`: what is stored; a concern in it that this run leaves out stays, or with `prune` is taken back.
+    `exclude`: knobs that are left out, whoever wants them. `waivers`: knobs that stay as the host has them.
+    `findings`: those of the choice of workloads. `programs`: those that led to the choice; None for those of an
+    earlier run. Raises NearmetalError for an unknown concern, option or knob.
     """
     for name in (*spelled_out, *concerns):
         if name not in CONCERNS:
@@ -67,7 +66,7 @@ def tune_requests(
     known = with_choice() if exclude or waivers else CONCERNS
     left_out = excluded(exclude, known)
     waived = by_concern(waivers, known, left_out)
-    # The unit never asks for workloads: what they wanted is stored.
+    # Imported late, because the unit, which plans from what is stored, never needs it.
     from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.combined import combined
 
     named, contradictions = combined(workloads, CONCERNS)
@@ -77,49 +76,51 @@ def tune_requests(
         if name not in from_workload and name not in concerns:
             continue
         concern = CONCERNS[name]
-        users = _options("concerns", concern, concerns.get(concern.name))
-        below = _options("workload_concerns", concern, from_workload.get(concern.name))
+        of_user = _options("concerns", concern, concerns.get(concern.name))
+        of_workload = _options("workload_concerns", concern, from_workload.get(concern.name))
         if concern.name not in from_workload:
-            below = of_base(concern, users)
-        options = validate(concern.name, {**COMMON, **concern.options}, {**common, **below, **users})
-        if silent(concern, options):
+            of_workload = base_options(concern, of_user)
+        options = validate(concern.name, {**COMMON, **concern.options}, {**common, **of_workload, **of_user})
+        if manages_nothing(concern, options):
             requests.append(nothing_wanted(concern))
             continue
         options = {option: value for option, value in options.items() if option not in left_out.get(concern.name, ())}
         if concern.name in waived:
             options["waivers"] = waived[concern.name]
-        by: Dict[str, str] = {option: "workload" for option in below if option in options and users.get(option) is None}
-        unasked = left_out.get(concern.name, set()).intersection(concern.checks)
+        by: Dict[str, str] = {
+            option: "workload" for option in of_workload if option in options and of_user.get(option) is None
+        }
+        checks = left_out.get(concern.name, set()).intersection(concern.checks)
         undecided = () if spelled_out else _undecided(contradictions, concern, by)
         wanted = Wanted(options, by)
-        requests.append(Tune(concern.name, concern, wanted, unasked=frozenset(unasked), findings=undecided))
+        requests.append(Tune(concern.name, concern, wanted, excluded=frozenset(checks), findings=undecided))
     if not requests:
         raise NearmetalError("nothing to tune: name a workload or concerns")
     choice = on_host.get(CHOICE)
-    keep = choice if programs is None else to_keep(programs)
+    keep = choice if programs is None else stored_choice(programs)
     if findings or (keep is None) is not (choice is None):
         requests.insert(0, Remember(CHOICE, tuple(findings), keep))
     named_now = {CHOICE, *(request.name for request in requests)}
-    others = {name: stored for name, stored in on_host.items() if name not in named_now}
+    unnamed = {name: stored for name, stored in on_host.items() if name not in named_now}
     if prune:
         # First, so that what builds on the host's own values is planned on them.
-        return [*(Restore(name, CONCERNS.get(name)) for name in others), *requests]
-    return [*requests, *(leave(name, _stays(stored)) for name, stored in others.items())]
+        return [*(Restore(name, CONCERNS.get(name)) for name in unnamed), *requests]
+    return [*requests, *(leave(name, _stays(stored)) for name, stored in unnamed.items())]
 
 
 def _undecided(contradictions: Sequence[Contradiction], concern: Concern, by: Mapping[str, str]) -> Tuple[Finding, ...]:
-    """What workloads contradict each other about, where their value is asked for."""
+    """A finding for each option of the concern on which workloads differ, unless the user gives it."""
     return tuple(
-        Finding(concern.name, each.option, "advice", each.sentence(), reference=REFERENCE)
-        for each in contradictions
-        if each.concern == concern.name and by.get(each.option) == "workload"
+        Finding(concern.name, contradiction.option, "advice", contradiction.sentence(), reference=REFERENCE)
+        for contradiction in contradictions
+        if contradiction.concern == concern.name and by.get(contradiction.option) == "workload"
     )
 
 
 def _options(name: str, concern: Concern, given: Any) -> Mapping[str, Any]:
-    """The options that `name` has for a concern; null is none.
+    """The options that the variable `name` has for a concern; null means none.
 
-    Raises NearmetalError for what looks like a way to leave the concern out.
+    Raises NearmetalError for anything but a mapping, which may be meant to leave the concern out.
     """
     if given is None:
         return {}
@@ -133,8 +134,8 @@ def _options(name: str, concern: Concern, given: Any) -> Mapping[str, Any]:
 
 
 def _stays(stored: Optional[Stored]) -> str:
-    who = f"the run of {stored.said}" if stored and not stored.damage else "an earlier run"
-    return f"not in this run, so it stays as {who} left it; prune: true takes it back"
+    run = f"the run of {stored.run_and_time}" if stored and not stored.damage else "an earlier run"
+    return f"not in this run, so it stays as {run} left it; prune: true takes it back"
 
 
 def restore_requests(names: Optional[List[str]], restorable: Known) -> List[Request]:
@@ -150,10 +151,10 @@ def restore_requests(names: Optional[List[str]], restorable: Known) -> List[Requ
 
 
 def stored_requests(on_host: Known) -> List[Tune]:
-    """The requests of the unit: what is stored and outlives a boot, in the registry's order."""
+    """The requests of the unit: those stored that are to hold after a reboot, in the registry's order."""
     return [request for request in all_stored(on_host) if request.stored and request.stored.outlives_boots]
 
 
 def all_stored(on_host: Known) -> List[Tune]:
-    """The requests for all that is stored and that this nearmetal knows, in the registry's order."""
+    """The requests for every stored concern that this version knows, in the registry's order."""
     return [Tune(name, CONCERNS[name], stored=on_host[name]) for name in CONCERNS if on_host.get(name) is not None]

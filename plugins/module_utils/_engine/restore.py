@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Planning the way back from the journal. PRIVATE to the collection."""
+"""Planning a restore from the journal. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ class WayBack:
 
 
 def plan_restore(host: WritableHost, entries: Sequence[Entry], reason: str) -> WayBack:
-    """What brings each place back to its original, the last change first.
+    """The plan that brings each place back to its original, the last change first; `reason` is of its actions.
 
-    What somebody else set since is left alone and reported, element by element. A runtime
-    original of an earlier boot is void: the kernel's own choice takes its place.
+    What somebody else has set since then is left alone and reported, element by element. A
+    runtime original of an earlier boot is void: the kernel's own choice takes its place.
     """
     actions: List[Action] = []
     findings: List[Finding] = []
     forget: List[Entry] = []
     boot_id = host.boot_id() if entries else ""
     renewed: Set[Tuple[str, str]] = set()
-    at_boot = set_at_boot(host, entries)  # whatever the last run of an earlier boot had set
+    at_boot = set_at_boot(host, entries)  # these values are ours, even if a run has set others since
     for entry in way_back(entries):
         lever = lever_of(entry.what)
         if detached(lever, host, entry.where):
@@ -77,10 +77,10 @@ def plan_restore(host: WritableHost, entries: Sequence[Entry], reason: str) -> W
                 reference="journal",
             )
             actions.append(action)
-            findings.append(_back(action))
+            findings.append(_finding(action))
             pending = lever.pending(host, entry.where, action.after) if isinstance(lever, OnDisk) else ""
             if isinstance(lever, OnDisk) and pending:
-                findings.append(replace(_back(action), status=lever.waits_for, reason=pending))
+                findings.append(replace(_finding(action), status=lever.waits_for, reason=pending))
         elif void and found.ours:
             findings.append(_by_reboot(entry, now))
             forget.append(entry)
@@ -89,11 +89,11 @@ def plan_restore(host: WritableHost, entries: Sequence[Entry], reason: str) -> W
     return WayBack(Plan(tuple(actions), tuple(findings)), tuple(forget))
 
 
-def set_elsewhere(host: WritableHost, entries: Sequence[Entry]) -> Tuple[Entry, ...]:
-    """Entries for what our files have set and no run of ours wrote.
+def entries_by_files(host: WritableHost, entries: Sequence[Entry]) -> Tuple[Entry, ...]:
+    """Entries for places that our files have set, and no run of ours.
 
-    That is on devices that came after our last run, whose original is the kernel's own choice,
-    and at the boot of a host that was started from an image.
+    These are places of devices that came after our last run, and those set at the boot of a host
+    that was started from an image. Their original is the kernel's own choice.
     """
     known = {entry.key for entry in entries}
     boot_id = host.boot_id() if entries else ""
@@ -117,7 +117,7 @@ def set_elsewhere(host: WritableHost, entries: Sequence[Entry]) -> Tuple[Entry, 
 
 
 def _knob_name(concern: str, what: str, where: str) -> str:
-    """What the concern calls the knob at a place, as its plan does; by the place for a concern of another version."""
+    """The concern's name for the knob at a place; taken from the place for a concern of another version."""
     knobs = CONCERNS[concern].knobs if concern in CONCERNS else ()
     names = (knob.name for knob in knobs if knob.lever == what and knob.place in ("", where))
     return next(names, (where or what).rpartition(".")[2])
@@ -131,7 +131,7 @@ def other_devices(host: WritableHost, entries: Iterable[Entry], what_follows: st
             knob=entry.knob,
             status="advice",
             where=entry.where,
-            reason=f"{called(lever_of(entry.what), host, entry.where)} is another device than nearmetal tuned at this"
+            reason=f"{called(lever_of(entry.what), host, entry.where)} is not the device that nearmetal tuned at this"
             f" place: {what_follows}",
             reference="journal",
         )
@@ -139,8 +139,8 @@ def other_devices(host: WritableHost, entries: Iterable[Entry], what_follows: st
     )
 
 
-def _back(action: Action) -> Finding:
-    """What a step brings back. The text of a file would say nothing to readers, and where it is says enough."""
+def _finding(action: Action) -> Finding:
+    """The finding of a restoring action; of a file its path says enough, without its text."""
     file = action.what == "files"
     return Finding(
         concern=action.concern,
@@ -155,7 +155,7 @@ def _back(action: Action) -> Finding:
 
 
 def _goal(host: WritableHost, entry: Entry, found: Judged, renewed: bool) -> Mapping[str, Value]:
-    """The elements to bring back, and those that an earlier step of the same run may make again, as it does queues."""
+    """The elements to restore, and absent ones that a step of the same run may create again, such as queues."""
     lever = lever_of(entry.what)
     first = lever.elements(entry.original) if lever.partial else {}
     absent = set(first) - set(seen(lever, host, entry.where)) if renewed else set()
@@ -165,7 +165,7 @@ def _goal(host: WritableHost, entry: Entry, found: Judged, renewed: bool) -> Map
 
 
 def _left_alone(entry: Entry, found: Judged) -> Iterator[Finding]:
-    """What somebody else set, element by element; elements with the same change in one sentence."""
+    """Findings for elements that somebody else set; one sentence for all elements with the same change."""
     groups: Dict[str, List[str]] = {}
     for name, (now, original) in found.foreign.items():
         unknown = original is None and lever_of(entry.what).scope == "runtime"
@@ -173,8 +173,8 @@ def _left_alone(entry: Entry, found: Judged) -> Iterator[Finding]:
         groups.setdefault(f"to {now} after nearmetal did: left alone; {earlier}", []).append(name)
     changes = list(groups.items())
     if len(changes) > _MOST_SENTENCES:
-        rest = [name for _change, names in changes[_MOST_SENTENCES:] for name in names]
-        changes[_MOST_SENTENCES:] = [("to other values after nearmetal did: left alone", rest)]
+        summarized = [name for _change, names in changes[_MOST_SENTENCES:] for name in names]
+        changes[_MOST_SENTENCES:] = [("to other values after nearmetal did: left alone", summarized)]
     for change, names in changes:
         table = names != [""]
         yield Finding(
@@ -201,13 +201,13 @@ def _out_of_reach(entry: Entry, found: Judged) -> Iterator[Finding]:
         where=entry.where,
         wanted={name: part for name, part in first.items() if name in found.absent},
         reason=f"{places} can't be read now, as when its CPUs are offline or its device is absent;"
-        " the journal keeps the original: restore again when it is back",
+        " the journal keeps the original: run restore again when it can be read",
         reference="journal",
     )
 
 
 def _listed(names: Sequence[str]) -> str:
-    """The names of elements, the first of many; empty for a place that is no table."""
+    """The names of elements, of many only the first; empty for a place that is no table."""
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     return ", ".join(names[:_MOST_NAMES]) + more
 

@@ -16,13 +16,13 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action,
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.unit import NAME as UNIT
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import clipped, in_words, sentence, status_words
 
-SHORT = 32  # characters of a value in the one-line msg
+SHORT = 32  # characters of a value in msg, which is one line
 QUEUES = "network_irq"  # the concern whose result has a map of queues
-LONGEST_MSG = 2000  # the whole of it; what is missing there is in actions and findings
+LONGEST_MSG = 2000  # characters; actions and findings have all of it
 
 
 def described(facts: Facts, outcomes: Sequence[Outcome]) -> Dict[str, Any]:
-    """The contract of a run, with the platform, and with the map of queues where a run plans their interrupts."""
+    """The result of a run: its contract, the platform, and a map of queues where it plans their interrupts."""
     result = {**contract(outcomes), "platform": json_data(facts.platform)}
     if any(outcome.name == QUEUES for outcome in outcomes):
         actions = [action for outcome in outcomes if not outcome.error for action in outcome.plan.actions]
@@ -48,8 +48,7 @@ def contract(outcomes: Sequence[Outcome]) -> Dict[str, Any]:
     ]
     return {
         "changed": bool(actions),
-        "msg": clipped("; ".join(sentence(_line(outcome)) for outcome in failed_first), LONGEST_MSG)
-        or "nothing asked for",
+        "msg": clipped("; ".join(sentence(_line(outcome)) for outcome in failed_first), LONGEST_MSG) or "nothing to do",
         "diff": {
             "before": _tree(actions, "before"),
             "after": _tree(actions, "after"),
@@ -88,7 +87,7 @@ def _line(outcome: Outcome) -> str:
     if outcome.error:
         return f"{outcome.name}: {outcome.error}"
     if not outcome.plan.actions:
-        return f"{outcome.name}: {_still(outcome)}"
+        return f"{outcome.name}: {_unchanged(outcome)}"
     if outcome.name == UNIT:
         return f"{outcome.name}: {'' if outcome.done else 'would be '}{_unit_change(outcome.plan.actions)}"
     parts = list(dict.fromkeys(_change(action) for action in outcome.plan.actions))
@@ -99,8 +98,8 @@ def _line(outcome: Outcome) -> str:
     return f"{outcome.name}: {'' if outcome.done else 'would change '}{', '.join(parts)}"
 
 
-def _still(outcome: Outcome) -> str:
-    """What to say of a concern for which there is nothing to do."""
+def _unchanged(outcome: Outcome) -> str:
+    """Why there is nothing to do for a concern."""
     findings = outcome.plan.findings
     for finding in findings:
         if finding.status in ("refused", "waived", "not_applicable"):

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The fold: several concerns, one observation, one ordered plan, one round trip. PRIVATE to the collection.
+"""A run: several concerns, one observation, one ordered plan, one round trip. PRIVATE to the collection.
 
 It holds no tuning logic. State modules run it with one request, `tune` with several.
 """
@@ -16,7 +16,7 @@ from typing import Callable, Dict, List, Sequence, Tuple, Type
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import dead_man, ending
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.apply import (
     apply,
-    as_far_as_taken,
+    do_accepted,
     obstacles,
     roll_back,
     still_wanted,
@@ -33,7 +33,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning imp
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.restore import plan_restore
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Known, Origin, Outcome, Session
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.together import Together, split
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.shared_changes import SharedChanges, split
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Damaged, NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import EXPERIMENT
@@ -52,15 +52,15 @@ Ask = Callable[[Known], Sequence[Request]]
 
 @dataclass(frozen=True)
 class Conditions:
-    """Under which a run is done."""
+    """How a run is done."""
 
-    origin: Origin = ANONYMOUS  # in whose name it is stored what was wanted
-    kind: Type[Session] = Session  # what of a plan is done at all
-    strict: bool = False  # what is refused ends the run before anything is changed
-    lenient: bool = False  # a concern that can't be planned is named in its outcome, and the others are planned
+    origin: Origin = ANONYMOUS  # stored with what is wanted
+    kind: Type[Session] = Session  # decides which planned actions are done
+    strict: bool = False  # a refused knob ends the run before anything is changed
+    lenient: bool = False  # a concern that can't be planned is an error of its outcome, and the others are planned
     roll_back_all: bool = False  # when a concern fails, the whole run is taken back, or not begun
     confirm_within: int = 0  # seconds; what may cut the host off is taken back unless somebody confirms it
-    keeps: str = ""  # the run of prove whose tuning it keeps
+    keeps: str = ""  # the run of prove whose tuning this run keeps
 
 
 PLAIN = Conditions()
@@ -72,7 +72,7 @@ class Run:
 
     facts: Facts
     outcomes: Tuple[Outcome, ...]
-    confirm_within: int = 0  # seconds in which somebody must confirm what was done; 0: nothing waits
+    confirm_within: int = 0  # seconds in which somebody must confirm the changes; 0: no confirmation is needed
 
 
 @dataclass(frozen=True)
@@ -88,20 +88,20 @@ class Planned:
 
     @property
     def run(self) -> Run:
-        """The same as a run in check mode shows it."""
+        """The result in check mode."""
         return Run(self.facts, (*self.outcomes, *self.unit), self.confirm_within)
 
     @property
     def cuts_off(self) -> List[Action]:
-        """The actions after which the host may not be reachable any more."""
+        """The actions after which the host may be unreachable."""
         return dead_man.cuts_off([action for outcome in self.outcomes for action in outcome.plan.actions])
 
 
 def run(host: WritableHost, ask: Ask, check: bool, conditions: Conditions = PLAIN) -> Run:
-    """Plan everything; unless `check`, do it, one concern after the other.
+    """Plan everything that `ask` requests; unless `check`, do it, one concern after the other.
 
-    Raises NearmetalError when a plan can't be made: nothing was changed then. A concern in whose way something stands
-    is named in its outcome, one that fails while it is done is taken back by itself; concerns that build on it aren't
+    Raises NearmetalError when a plan can't be made: nothing was changed then. An obstacle to a concern is the error of
+    its outcome. A concern that fails while it is done is taken back by itself; concerns that build on it aren't
     started.
     """
     if not host.is_root():
@@ -119,10 +119,10 @@ def run(host: WritableHost, ask: Ask, check: bool, conditions: Conditions = PLAI
         planned = _plan(session, ask, conditions)
         compares = host.exists(EXPERIMENT) and not (conditions.keeps and is_kept(host, conditions.keeps))
         if compares and any(isinstance(request, Tune) for request in planned.requests):
-            running(host)  # a file that can't be read has its own remedy
+            running(host)  # raises with a remedy of its own when the file can't be read
             raise NearmetalError(
-                "prove compares two states of this host, so nothing else tunes it: wait for its end, or end it with"
-                " the module prove and step: back"
+                "prove is comparing two states of this host, so nothing else may tune it: wait until it ends, or end"
+                " it with the module prove and step: back"
             )
         restored = {request.name for request in planned.requests if isinstance(request, Restore)}
         if compares and restored:
@@ -132,7 +132,7 @@ def run(host: WritableHost, ask: Ask, check: bool, conditions: Conditions = PLAI
 
 
 def _plan(session: Session, ask: Ask, conditions: Conditions) -> Planned:
-    """What is to be done; reads, never writes."""
+    """Plan the run; reads, never writes."""
     known = session.known()
     requests = with_learnt_type(session, ask(known), known)
     facts = session.observed(domains(requests))
@@ -144,47 +144,47 @@ def _plan(session: Session, ask: Ask, conditions: Conditions) -> Planned:
             wanted[outcome.name] = outcome.keep
     try:
         plan, _forget = _plan_unit(session, tuple(wanted.values()))
-        last = [Outcome(UNIT, plan)] if plan.findings else []
+        of_unit = [Outcome(UNIT, plan)] if plan.findings else []
     except NearmetalError as error:
         if not conditions.lenient and not isinstance(error, Damaged):
             raise
-        last = [Outcome(UNIT, Plan(), error=str(error))]
-    planned = Planned(session, facts, requests, outcomes, last + session.damaged(), conditions.confirm_within)
+        of_unit = [Outcome(UNIT, Plan(), error=str(error))]
+    planned = Planned(session, facts, requests, outcomes, of_unit + session.damaged(), conditions.confirm_within)
     return planned if planned.cuts_off or dead_man.waits(session.host) else replace(planned, confirm_within=0)
 
 
 def _carry_out(planned: Planned, roll_back_all: bool) -> Run:
-    """Do it, one concern after the other, and the unit last."""
+    """Do the plan, one concern after the other, and the unit last."""
     session, cuts_off, waits = planned.session, planned.cuts_off, planned.confirm_within
     session.prepare()
     guard = dead_man.Guard(session.host, session.journal, session.stored, cuts_off, waits)
     with ending.without_terminal() if cuts_off else nullcontext():
         outcomes = _do_all(planned, roll_back_all, guard)
-        last = _do_unit(session)
+        of_unit = _do_unit(session)
     if cuts_off and not any(outcome.done and dead_man.cuts_off(outcome.plan.actions) for outcome in outcomes):
-        waits = 0  # each of them failed, and was taken back
+        waits = 0  # each of these concerns failed and was taken back
         if guard.armed:
             dead_man.disarm(session.host)
-    _note_failures(planned, (*outcomes, *last))
-    return Run(planned.facts, (*outcomes, *last, *session.damaged()), waits)
+    _note_failures(planned, (*outcomes, *of_unit))
+    return Run(planned.facts, (*outcomes, *of_unit, *session.damaged()), waits)
 
 
 def _note_failures(planned: Planned, outcomes: Sequence[Outcome]) -> None:
-    """Keep what failed; what this run has done or taken back doesn't fail any more."""
+    """Keep the failures of this run, and earlier ones of concerns that it left alone."""
     session = planned.session
     if session.kind is not RUNNING:
         return  # the unit tries again, and an image isn't this host
     tuned = {request.name for request in planned.requests if isinstance(request, Tune)}
     decided = {UNIT, *tuned, *(request.name for request in planned.requests if isinstance(request, Restore))}
     name = session.origin.name
-    wrong = [outcome for outcome in outcomes if outcome.error and outcome.name in decided]
-    now = {outcome.name: failures.failure(name, outcome.error) for outcome in wrong}
+    failed = [outcome for outcome in outcomes if outcome.error and outcome.name in decided]
+    present = {outcome.name: failures.failure(name, outcome.error) for outcome in failed}
     earlier = failures.read(session.host)
-    # After a restore of everything nothing is wanted.
-    left = earlier if tuned or session.known() else {}
-    left = {concern: failure for concern, failure in left.items() if concern not in decided}
-    if earlier or now:
-        failures.write(session.host, {**left, **now})
+    # After a restore of everything nothing is wanted, so no failure counts.
+    kept = earlier if tuned or session.known() else {}
+    kept = {concern: failure for concern, failure in kept.items() if concern not in decided}
+    if earlier or present:
+        failures.write(session.host, {**kept, **present})
 
 
 def _plan_unit(session: Session, wanted: Sequence[Stored]) -> Tuple[Plan, Tuple[Entry, ...]]:
@@ -195,8 +195,8 @@ def _plan_unit(session: Session, wanted: Sequence[Stored]) -> Tuple[Plan, Tuple[
         if session.stored.damaged:
             return Plan(), ()  # nobody knows whether it is needed
         entries = session.journal.entries(UNIT)
-        back = plan_restore(session.host, entries, "nothing is left to plan at boot any more")
-        return back.plan, back.forget
+        restore = plan_restore(session.host, entries, "nothing is left to plan at boot any more")
+        return restore.plan, restore.forget
     facts = session.observed(("unit", "files"))
     if facts.unit is None or facts.files is None or unit.obstacle(facts.unit):
         return Plan(), ()
@@ -208,12 +208,12 @@ def _plan_unit(session: Session, wanted: Sequence[Stored]) -> Tuple[Plan, Tuple[
 
 
 def _do_unit(session: Session) -> List[Outcome]:
-    """Planned again, because a concern that failed may have been the one that needs it."""
+    """Plan the unit again, because the only concern that needs it may have failed, and do it."""
     wanted = tuple(session.stored.everything().values())
     try:
         plan, forget = _plan_unit(session, wanted)
         if plan.actions:
-            apply(session.host, session.journal, plan.actions, partial(_left_of_unit, session, wanted))
+            apply(session.host, session.journal, plan.actions, partial(_remaining_of_unit, session, wanted))
         if forget:
             session.journal.forget(forget)
     except NearmetalError as error:
@@ -221,7 +221,7 @@ def _do_unit(session: Session) -> List[Outcome]:
     return [Outcome(UNIT, plan, done=True)] if plan.findings else []
 
 
-def _left_of_unit(session: Session, wanted: Sequence[Stored]) -> Tuple[Action, ...]:
+def _remaining_of_unit(session: Session, wanted: Sequence[Stored]) -> Tuple[Action, ...]:
     return _plan_unit(session, wanted)[0].actions if any(stored.replan for stored in wanted) else ()
 
 
@@ -230,13 +230,13 @@ def _do_all(planned: Planned, roll_back_all: bool, guard: dead_man.Guard) -> Lis
     host, journal, stored = session.host, session.journal, session.stored
     stopped = next((outcome.name for outcome in outcomes if outcome.error), "")
     if stopped and roll_back_all:
-        note = f"not started: {stopped} can't be done, and the whole run is one"
+        note = f"not started: {stopped} can't be done, and on_failure: rollback does all concerns of a run or none"
         return [replace(outcome, error=outcome.error or note) for outcome in outcomes]
     earlier, wanted_earlier = journal.entries(), stored.everything()
     results: List[Outcome] = []
     failed: Dict[str, str] = {}
     done: List[Action] = []
-    together = Together(host, journal, [action for outcome in outcomes for action in outcome.plan.actions])
+    shared = SharedChanges(host, journal, [action for outcome in outcomes for action in outcome.plan.actions])
     for request, outcome in zip(planned.requests, outcomes):
         if outcome.error:
             failed[request.name] = outcome.error
@@ -246,20 +246,20 @@ def _do_all(planned: Planned, roll_back_all: bool, guard: dead_man.Guard) -> Lis
         if needs:
             results.append(replace(outcome, error=f"not started: it builds on {needs[0]}, which failed"))
             failed[request.name] = needs[0]
-            together.take_back(request.name)
+            shared.take_back(request.name)
             continue
         try:
-            together.demand(request.name)
-            guard.before(split(outcome.plan.actions)[1])
-            with ending.whole():
-                finished, changes = as_far_as_taken(outcome, partial(_do, session, request))
+            shared.demand(request.name)
+            guard.arm_before(split(outcome.plan.actions)[1])
+            with ending.uninterrupted():
+                finished, changes = do_accepted(outcome, partial(_do, session, request))
             done += changes
             results.append(replace(finished, done=True))
         except NearmetalError as error:
             failed[request.name] = str(error)
-            results.append(replace(outcome, error=f"{error}{together.take_back(request.name)}"))
+            results.append(replace(outcome, error=f"{error}{shared.take_back(request.name)}"))
     if failed and roll_back_all:
-        trouble = roll_back(host, together.done + done)
+        trouble = roll_back(host, shared.done + done)
         if not trouble:
             journal.reset(earlier)
             stored.reset(wanted_earlier)
@@ -271,10 +271,10 @@ def _do_all(planned: Planned, roll_back_all: bool, guard: dead_man.Guard) -> Lis
 
 
 def _do(session: Session, request: Request, outcome: Outcome) -> List[Action]:
-    """Apply the concern's own changes, and remember what it leaves behind; what was changed."""
+    """Apply the concern's unshared changes, and store what is wanted of it. Returns what was changed."""
 
-    def left() -> List[Action]:
-        return still_wanted(outcome, request.left(session))
+    def remaining() -> List[Action]:
+        return still_wanted(outcome, request.remaining(session))
 
-    own = split(outcome.plan.actions)[1]
-    return apply(session.host, session.journal, own, left, partial(session.remember, outcome))
+    unshared = split(outcome.plan.actions)[1]
+    return apply(session.host, session.journal, unshared, remaining, partial(session.remember, outcome))

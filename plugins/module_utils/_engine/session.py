@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A run on one host: what it knows of the host, and what it does of a plan. PRIVATE to the collection."""
+"""The session of a run on one host: what the run knows, and which actions of a plan it does. PRIVATE."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Known = Mapping[str, Optional[Stored]]
 
 @dataclass(frozen=True)
 class Origin:
-    """Who runs, as it is stored with what was wanted."""
+    """The name and version of a run, stored with what is wanted."""
 
     name: str
     version: str = VERSION
@@ -51,7 +51,7 @@ class Outcome:
 
 
 class Session:
-    """A run on a host: all of a plan is done, and what was wanted is stored in the name of `origin`."""
+    """A run on a host: it does all of a plan, and stores what is wanted with its `origin`."""
 
     kind = RUNNING
     has_unit = True  # the run brings the unit, or takes it away
@@ -74,7 +74,7 @@ class Session:
         return Journal(self.host, self.platform.instance_id if self.platform else None)
 
     def demand_memory(self) -> None:
-        """Raise Damaged when nothing can be changed: without the journal nobody would know the originals."""
+        """Raise Damaged when the journal can't be read: without it nobody would know the originals."""
         if self.journal.damage:
             raise Damaged(self.journal.damage)
 
@@ -89,11 +89,11 @@ class Session:
         return {name: self.stored.get(name) for name in dict.fromkeys(names)}
 
     def observed(self, domains: Iterable[str]) -> Facts:
-        """The host's facts; the platform, which no run changes, is looked at once in a run."""
+        """The host's facts; the platform, which no run changes, is observed once."""
         return observe(self.host, [name for name in domains if name != "platform"])._replace(platform=self.platform)
 
     def prepare(self) -> None:
-        """What comes before the first change."""
+        """Do what must be done before the first change."""
 
     def in_scope(self, actions: Sequence[Action]) -> Tuple[Action, ...]:
         """The actions that this run does."""
@@ -107,11 +107,11 @@ class Session:
         return Outcome(name, plan, forget, self._memory(name, keep), keep)
 
     def failed(self, name: str, error: str, plan: Plan) -> Outcome:
-        """That a concern can't be done; what is stored of it stays."""
+        """The outcome of a concern that can't be done; what is stored of it stays."""
         return Outcome(name, plan, keep=self.stored.get(name), error=error)
 
     def remember(self, outcome: Outcome) -> None:
-        """Keep what an outcome that was done leaves behind."""
+        """Bring journal and stored wanted up to date with an outcome that was done."""
         if outcome.forget:
             self.journal.forget(outcome.forget)
         if outcome.memory:
@@ -147,7 +147,7 @@ class BakeSession(Session):
         return ImageJournal(self.host)
 
     def observed(self, domains: Iterable[str]) -> Facts:
-        """The host's facts; it counts as booted, which the copies of the image will be."""
+        """The host's facts; it counts as booted, because the hosts started from the image will be."""
         facts = super().observed(domains)
         if facts.unit is None or facts.unit.systemd is None:
             return facts
@@ -168,7 +168,7 @@ class BakeSession(Session):
 
 
 class UnitSession(Session):
-    """The unit's own run, in its sandbox: what holds until the next boot, from what is stored."""
+    """The unit's own run, in its sandbox: it plans from what is stored, and writes no file."""
 
     kind = SANDBOX
     has_unit = False
@@ -184,7 +184,7 @@ class UnitSession(Session):
             raise Damaged(self.stored.damage)
 
     def observed(self, domains: Iterable[str]) -> Facts:
-        """The host's facts; a read-only /etc, which its sandbox shows on every host, says nothing of the host."""
+        """The host's facts, without the read-only /etc that the sandbox shows on every host."""
         facts = super().observed(domains)
         return facts._replace(owners=facts.owners._replace(immutable=None)) if facts.owners is not None else facts
 
@@ -194,5 +194,5 @@ class UnitSession(Session):
 
 
 def places_of(finding: Finding) -> Tuple[str, ...]:
-    """What a finding is about: its place, or those that its table names."""
+    """The places of a finding: its own, or those in the table of its present value."""
     return (finding.where, *(finding.now if isinstance(finding.now, Mapping) and not finding.where else ()))

@@ -58,8 +58,8 @@ class Stored:
         return self.options.get("persist") is not False
 
     @property
-    def said(self) -> str:
-        """Which run it was, for people."""
+    def run_and_time(self) -> str:
+        """The run that stored it and when, for an operator."""
         return f"{self.run} of {self.at[:10]} {self.at[11:16]} UTC"
 
     def wanted(self, concern: Concern) -> Wanted:

@@ -188,7 +188,7 @@ def test_a_memory_of_a_newer_version_keeps_no_host_cut_off(
     assert command(["dead-man"], host) == 1
     assert (current(host), len(traces(host))) == ("xen", 3)
     said = capsys.readouterr().err
-    assert "is as before again" in said
+    assert "the earlier values are back" in said
     assert f"/{path} has version 99" in said
     place.write_text(memory)
     assert command(["dead-man"], host) == 0
@@ -330,7 +330,7 @@ def test_the_clock_starts_at_the_first_change_that_may_cut_off(tmp_path: Path, c
 def test_no_timer_is_armed_for_no_time_or_for_ever(host: Systemd, call: Call, seconds: int) -> None:
     failed = tuned(call, host, "tsc", within=seconds)
     assert failed["msg"] == (
-        f"confirm_within: {seconds} is not possible: give 30 to 3600 seconds, or 0 to wait for nobody"
+        f"confirm_within: {seconds} is not possible: give 30 to 3600 seconds, or 0 to go without confirmation"
     )
     assert host.commands == []
 
@@ -347,10 +347,10 @@ def test_a_damaged_file_is_named_and_hinders_only_what_needs_it(
     assert command(["status"], host) == 0
     capsys.readouterr()
     assert command(["reapply"], host) == 0
-    assert f"{dead_man.ARMED} isn't what nearmetal armed" in capsys.readouterr().out
+    assert f"{dead_man.ARMED} isn't what nearmetal wrote" in capsys.readouterr().out
     host.timer = True
     for said in (call(confirm.main, host)["msg"], call(confirm.main, host, check=True)["msg"]):
-        assert said.startswith(f"{dead_man.ARMED} isn't what nearmetal armed")
+        assert said.startswith(f"{dead_man.ARMED} isn't what nearmetal wrote")
         assert said.endswith("then remove the file")
     assert command(["dead-man"], host) == 1
     assert not host.timer, "it isn't tried again forever"

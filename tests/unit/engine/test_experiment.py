@@ -329,7 +329,7 @@ def test_nobody_else_tunes_in_the_middle(host: FakeKernel, steps: Steps, call: C
     steps("begin")
     before = files(host)
     refused = call(tune.main, host, **WANTED)
-    assert refused["msg"].startswith("prove compares two states of this host, so nothing else tunes it")
+    assert refused["msg"].startswith("prove is comparing two states of this host, so nothing else may tune it")
     assert files(host) == before
     assert call(tune.main, host, check=True, **WANTED)["changed"], "an audit looks all the same"
 

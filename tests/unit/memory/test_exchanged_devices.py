@@ -67,7 +67,7 @@ def test_restore_leaves_a_new_nic_alone_and_says_so(host: FakeKernel, call: Call
         reasons = [f"{finding['concern']} {finding['where']}: {finding['reason']}" for finding in result["findings"]]
         for concern in WANTED:
             assert any(
-                reason.startswith(f"{concern} 0000:00:06.0") and "another device" in reason for reason in reasons
+                reason.startswith(f"{concern} 0000:00:06.0") and "not the device" in reason for reason in reasons
             ), reasons
     assert not (Path(host.root) / JOURNAL).exists()
 
@@ -76,7 +76,7 @@ def test_the_command_on_the_host_says_so_too(host: FakeKernel, call: Call, capsy
     tuned(call, host, network_stack=WANTED["network_stack"])
     host.nics.exchange("ens6", host.hardware)
     assert command(["restore"], host) == 0
-    assert "another device" in capsys.readouterr().out
+    assert "not the device" in capsys.readouterr().out
     assert read(host, f"{NIC}/tx_queue_len") == "1000"
 
 
@@ -99,7 +99,7 @@ def test_a_new_name_is_no_new_nic(host: FakeKernel, call: Call) -> None:
     tuned(call, host, network_stack=WANTED["network_stack"])
     host.nics.rename("ens6", "eth1")
     done = call(restore.main, host)
-    assert "another device" not in json.dumps(done)
+    assert "not the device" not in json.dumps(done)
     assert read(host, "sys/class/net/eth1/tx_queue_len") == "1000"
 
 
@@ -125,7 +125,7 @@ def test_a_volume_at_the_place_of_another_is_left_alone(host: FakeKernel, call: 
     done = call(restore.main, host)
     assert not done.get("failed"), done["msg"]
     assert read(host, "sys/block/nvme9n1/queue/nomerges") == ("0" if serial == "vol0aaa" else "2")
-    assert ("another device" in json.dumps(done)) == (serial != "vol0aaa")
+    assert ("not the device" in json.dumps(done)) == (serial != "vol0aaa")
     assert read(host, "sys/block/nvme0n1/queue/nomerges") == "0"
 
 
@@ -136,7 +136,7 @@ def test_a_volume_whose_name_can_no_longer_be_read_is_the_same_one(host: FakeKer
     tuned(call, host, block_storage={"disks": [{"kind": "ebs", "nomerges": 2}], "persist": False})
     (folder / "wwid").unlink()
     done = call(restore.main, host)
-    assert "another device" not in json.dumps(done)
+    assert "not the device" not in json.dumps(done)
     assert read(host, "sys/block/nvme9n1/queue/nomerges") == "0"
 
 
@@ -148,12 +148,12 @@ def test_a_volume_that_our_rules_set_is_never_said_to_be_left_alone(host: FakeKe
     done = call(restore.main, host)
     assert not done.get("failed"), done["msg"]
     assert read(host, "sys/block/nvme9n1/queue/nomerges") == "0"
-    assert "another device" not in json.dumps(done)
+    assert "not the device" not in json.dumps(done)
 
 
 def of_another(result: Dict[str, Any]) -> "set[str]":
     """The concerns that say of which place another device has."""
-    return {finding["concern"] for finding in result["findings"] if "ens6 is another device" in finding["reason"]}
+    return {finding["concern"] for finding in result["findings"] if "ens6 is not the device" in finding["reason"]}
 
 
 def test_a_later_run_says_so_once_and_names_the_device(host: FakeKernel, call: Call) -> None:
@@ -207,7 +207,7 @@ def test_the_dead_man_timer_gives_no_nic_the_values_of_another(
         host.nics.rings["ens6"][2] = 4096
     assert command(["dead-man"], host) == 0
     assert host.nics.rings["ens6"][2] == (4096 if exchanged else 1024)
-    assert ("ens6 is another device" in capsys.readouterr().out) == exchanged
+    assert ("ens6 is not the device" in capsys.readouterr().out) == exchanged
     assert not (Path(host.root) / "var/lib/nearmetal/wanted.json").exists(), "nobody confirmed it"
 
 

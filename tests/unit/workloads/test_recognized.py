@@ -74,8 +74,8 @@ def test_the_next_run_asks_for_what_was_recognized_before_although_the_program_i
     (finding,) = said(result)
     assert (finding["status"], finding["where"]) == ("advice", "web")
     assert finding["reason"] == (
-        "nginx is not running now; an earlier run recognized web by it, so its values stay: tune_prune: true takes them"
-        " back, or name the workload in tune_workload"
+        "nginx is not running now; an earlier run recognized web by it, so the workload's values stay: set tune_prune:"
+        " true to take them back, or name the workload in tune_workload"
     )
     assert value(host, "net.ipv4.tcp_max_syn_backlog") == "8192"
     start(host, REDIS)

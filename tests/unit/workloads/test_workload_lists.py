@@ -94,12 +94,13 @@ def test_a_contradiction_is_silent_while_a_waiver_of_its_knob_holds(
     assert any("comes last" in reason for reason in reasons) is said_again
 
 
+ALONE = "workload auto can't be combined with other workloads, because it recognizes them by what runs on the host"
 WRONG = [
     ([], "workload is an empty list: name one, such as base, or leave the option out"),
     (["web", "wbe"], "workload 'wbe' is unknown; there are analytics, base,"),
     (["web", "cache", "web"], "workload names web twice: name it once"),
-    (["auto", "web"], "workload auto stands alone: it looks at what runs on the host; leave it out, or web"),
-    ("cache,auto,web", "workload auto stands alone: it looks at what runs on the host; leave it out, or cache and web"),
+    (["auto", "web"], f"{ALONE}: leave out auto, or leave out web"),
+    ("cache,auto,web", f"{ALONE}: leave out auto, or leave out cache and web"),
     (["auto", "wbe"], "workload 'wbe' is unknown"),
     ("", "workload '' is unknown"),
     ([["web"]], "tune.workload[0] is a word, not ['web']"),
@@ -118,7 +119,7 @@ def test_names_that_cannot_be_meant_are_refused_in_a_sentence(
 def test_auto_beside_a_workload_that_is_spelled_out_is_refused(tmp_path: Path, call: Call) -> None:
     spelled_out = {"hugepages": {"thp": "never"}}
     result = call(tune.main, running(tmp_path), workload="auto", workload_concerns=spelled_out)
-    assert "workload_concerns spell a workload out, which decides: ask for one of them" in result["msg"]
+    assert "workload_concerns spells one out: use one of the two" in result["msg"]
 
 
 # names beside a playbook that spells in_memory_database out, what the refusal begins and ends with
@@ -137,7 +138,7 @@ def test_others_beside_a_workload_that_is_spelled_out_are_refused(
     result = call(tune.main, running(tmp_path), workload=given, **spelled_out)
     assert result["failed"]
     assert result["msg"] == (
-        f"{begins}, but workload_concerns spell in_memory_database out, which decides: {ends}, or"
+        f"{begins}, but workload_concerns spells out in_memory_database and takes precedence: {ends}, or"
         " set tune_workload: in_memory_database"
     )
     assert call(tune.main, running(tmp_path), check=True, workload=["in_memory_database"], **spelled_out)["changed"]
@@ -149,7 +150,7 @@ def test_beside_concerns_that_name_no_workload_one_name_is_a_label_and_several_a
     spelled_out = {"hugepages": {"thp": "never"}}
     result = call(tune.main, running(tmp_path), workload=["web", "cache"], workload_concerns=spelled_out)
     assert result["msg"].startswith(
-        "workloads web, cache are named, but workload_concerns spell one out, which decides"
+        "workloads web, cache are named, but workload_concerns spells out another and takes precedence"
     )
     assert call(tune.main, running(tmp_path), check=True, workload=["web"], workload_concerns=spelled_out)["changed"]
 
@@ -289,7 +290,7 @@ def test_a_playbook_that_spells_its_workload_out_refuses_another(tmp_path: Path)
     (tmp_path / "hosts.json").write_text(json.dumps({"all": {"hosts": hosts}}))
     done = play(tmp_path, "nearmetal.ec2.web", "-e", "tune_workload=cache")
     assert done.returncode != 0
-    refusal = "workload cache is named, but workload_concerns spell web out, which decides: run the playbook"
+    refusal = "workload cache is named, but workload_concerns spells out web and takes precedence: run the playbook"
     assert f"{refusal} nearmetal.ec2.tune for cache" in " ".join(done.stdout.split())
 
 

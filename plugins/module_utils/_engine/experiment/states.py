@@ -238,7 +238,7 @@ def fire(host: WritableHost, stopped: bool = False) -> Optional[Experiment]:
 
     With `stopped` only where the timer is stopped.
     """
-    with store.lock(host, PATIENCE), ending.whole():
+    with store.lock(host, PATIENCE), ending.uninterrupted():
         experiment = running(host)
         if stopped and (experiment is None or timer.waits(host)):
             return None

@@ -12,7 +12,7 @@ from typing import AbstractSet, Dict, List, Mapping, Sequence, Tuple, Union
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.apply import apply
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import timer
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.running import Experiment, running, write
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.restore import plan_restore, set_elsewhere
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.restore import entries_by_files, plan_restore
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Damaged, NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import observe
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.unit import identity
@@ -146,13 +146,13 @@ def _untune(host: WritableHost, experiment: Experiment) -> Tuple[List[Finding], 
     findings: List[Finding] = []
     for concern in journal.concerns():
         entries = [entry for entry in _entries(journal, experiment) if entry.concern == concern]
-        elsewhere = [
+        by_files = [
             entry
-            for entry in set_elsewhere(host, journal.entries(concern))
+            for entry in entries_by_files(host, journal.entries(concern))
             if experiment.selects(entry.concern, entry.knob)
         ]
         try:
-            way_back = plan_restore(host, [*entries, *elsewhere], "untuned, to compare")
+            way_back = plan_restore(host, [*entries, *by_files], "untuned, to compare")
             apply(host, journal, way_back.plan.actions, tuple)
             findings += (finding for finding in way_back.plan.findings if finding.status in _LEFT)
             # Without its entry nobody would know that only a reboot untunes the place.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import List, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.apply import apply, as_far_as_taken
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.apply import apply, do_accepted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import switching
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.running import Experiment
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Outcome
@@ -42,7 +42,7 @@ def taken(
     for outcome in outcomes:
         left = outcome
         if any(action.wanted_by == "workload" for action in asked(outcome)):
-            left, _done = as_far_as_taken(outcome, tried)
+            left, _done = do_accepted(outcome, tried)
             switching.untune(host, experiment)
             refused += (
                 replace(finding, reason=f"{finding.reason}; tune leaves it out")

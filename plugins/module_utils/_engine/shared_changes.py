@@ -1,10 +1,10 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Changes for which all concerns of a run share one write: kernel arguments. PRIVATE to the collection.
+"""Changes that all concerns of a run share in one write: kernel arguments. PRIVATE to the collection.
 
-They are done before everything else: they cost the most (GRUB's configuration is
-made again), fail the most often (a full /boot), and change nothing that runs.
+They are done first, because they cost the most (GRUB's configuration is made again),
+fail the most often (a full /boot), and change nothing that runs.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action
 
 
 def split(actions: Iterable[Action]) -> Tuple[List[Action], List[Action]]:
-    """The actions of shared levers, and the concern's own."""
+    """The actions of shared levers, and all others."""
     shared: List[Action] = []
-    own: List[Action] = []
+    unshared: List[Action] = []
     for action in actions:
-        (shared if isinstance(lever_of(action.what), Shared) else own).append(action)
-    return shared, own
+        (shared if isinstance(lever_of(action.what), Shared) else unshared).append(action)
+    return shared, unshared
 
 
 def demand_agreement(journal: Journal, actions: Sequence[Action]) -> None:
-    """Raise NearmetalError, naming both concerns, when two want different things of one kernel argument."""
-    shared, _own = split(actions)
+    """Raise NearmetalError, naming both concerns, when two of them want different values of one kernel argument."""
+    shared, _unshared = split(actions)
     concern_of = {(action.what, action.where): action.concern for action in shared}
     arguments = [
         Claim(f"{entry.concern}.{entry.knob}", str(entry.ours[-1]))
@@ -47,14 +47,14 @@ def demand_agreement(journal: Journal, actions: Sequence[Action]) -> None:
     agree(arguments)
 
 
-class Together:
-    """The shared changes of one run: done at once, and taken back concern by concern when its own ones fail."""
+class SharedChanges:
+    """The shared changes of one run: done at once, but taken back for each concern whose other changes fail."""
 
     def __init__(self, host: WritableHost, journal: Journal, actions: Sequence[Action]) -> None:
         self._host = host
         self._journal = journal
         self._earlier = journal.entries()
-        self.done, _own = split(actions)
+        self.done, _unshared = split(actions)
         self.error = ""
         try:
             if self.done:
@@ -70,7 +70,7 @@ class Together:
             raise NearmetalError(self.error)
 
     def take_back(self, concern: str) -> str:
-        """Undo what was done for a concern that failed; what couldn't be undone, as a sentence."""
+        """Undo what was done for a concern that failed. Returns the end of its error: what couldn't be undone."""
         undone = [action for action in self.done if action.concern == concern]
         if not undone:
             return ""
