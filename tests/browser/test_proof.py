@@ -116,7 +116,7 @@ def test_on_paper_and_to_a_screen_reader_it_says_the_same(browser: Browser, tmp_
         assert said in text
 
 
-def test_what_a_load_or_a_host_says_is_never_markup(browser: Browser, tmp_path: Path) -> None:
+def test_text_of_a_load_or_a_host_is_never_markup(browser: Browser, tmp_path: Path) -> None:
     record = record_of()
     record = record._replace(start=record.start._replace(host=HOSTILE, load=HOSTILE))
     opened(browser, record, tmp_path, untested=f"a.b: {HOSTILE}")

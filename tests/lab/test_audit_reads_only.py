@@ -72,7 +72,7 @@ def forbidden(line: str) -> bool:
     return name in CHANGES
 
 
-def test_the_tracer_would_notice() -> None:
+def test_the_tracer_sees_a_write() -> None:
     assert forbidden('7 openat(AT_FDCWD, "/etc/tmpfiles.d/x", O_WRONLY|O_CREAT, 0666) = 3')
     assert forbidden('7 rename("/etc/a", "/etc/b") = 0')
     assert not forbidden('7 openat(AT_FDCWD, "/proc/cpuinfo", O_RDONLY|O_CLOEXEC) = 3')

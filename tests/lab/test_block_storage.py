@@ -95,7 +95,7 @@ def settings(host: Host) -> dict[str, str]:
     }
 
 
-def test_each_kind_gets_its_own_also_when_it_comes_later(host: Host, tmp_path: Path) -> None:
+def test_each_kind_of_disk_gets_its_own_value_also_when_attached_later(host: Host, tmp_path: Path) -> None:
     host.run(TARGET + NAMESPACE.format(name="vol1", model=EBS) + NAMESPACE.format(name="store1", model=STORE))
     before = settings(host)
     assert before["nvme0n1/io_timeout"] == before["nvme1n1/io_timeout"] == "30000"

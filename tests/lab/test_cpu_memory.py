@@ -104,7 +104,7 @@ def statuses(result: dict[str, Any]) -> dict[str, str]:
     return {finding["where"]: finding["status"] for finding in result["findings"] if finding["knob"] == "services"}
 
 
-def test_all_of_it_and_back(host: Host, tmp_path: Path) -> None:
+def test_every_cpu_and_memory_knob_and_back(host: Host, tmp_path: Path) -> None:
     for unit in ("bound", "spread"):
         host.run(f"printf '{SERVICE}' > /etc/systemd/system/{unit}.service")
     host.run("systemctl daemon-reload; systemctl start bound spread")

@@ -78,7 +78,7 @@ def test_nothing_listens(host: Host, tmp_path: Path) -> None:
     assert facts(host, tmp_path)["instance"]["status"] == "off"
 
 
-def test_the_instance_says_what_it_is(host: Host, tmp_path: Path) -> None:
+def test_the_instance_reports_its_type(host: Host, tmp_path: Path) -> None:
     host.run(SERVE.format(kind="ok", hops=64))
     found = facts(host, tmp_path)
     assert found["instance"]["instance_type"] == "c6in.32xlarge"

@@ -87,7 +87,7 @@ def test_two_hosts_are_apart_and_gone_after_down(own_instances: Path) -> None:
     assert [process.start_ticks(host.pid) for host in (running, two)] == [None, None]
 
 
-def test_what_people_and_programs_reach_it_with(shared_host: Host, tmp_path: Path) -> None:
+def test_configurations_for_people_and_for_programs(shared_host: Host, tmp_path: Path) -> None:
     assert shared_host.run("sudo -n id -un", user="admin").strip() == "root"
     config = tmp_path / "config"
     config.write_text(inventory.ssh_config([shared_host]), encoding="utf-8")
@@ -114,7 +114,7 @@ def test_its_clock_is_right_and_reading_it_asks_the_kernel_only_on_the_slow_sour
     assert fast.clock_calls == 0
 
 
-def test_a_changed_command_line_comes_with_a_reboot_through_its_own_boot_loader() -> None:
+def test_a_changed_command_line_takes_effect_after_a_reboot_through_the_boot_loader() -> None:
     with instance.running("burstable") as host:
         host.run("echo 'GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX lab.mark\"' > /etc/default/grub.d/99_mark.cfg")
         host.run("update-grub")

@@ -66,7 +66,7 @@ def test_the_whole_scenario(host: Host, account: Account, tmp_path: Path) -> Non
     assert account.client().describe_volumes()["Volumes"] == account.client().describe_key_pairs()["KeyPairs"] == []
 
 
-def test_what_is_left_is_listed_and_destroyed(account: Account, tmp_path: Path) -> None:
+def test_leftover_resources_are_listed_and_destroyed(account: Account, tmp_path: Path) -> None:
     given = tmp_path / "run.yml"
     given.write_text("ec2_platforms: [debian_12_x86_64]\nec2_run: killed\n", "utf-8")
     tag = [{"ResourceType": "volume", "Tags": [{"Key": "nearmetal:run", "Value": "killed"}]}]

@@ -89,7 +89,7 @@ def test_the_boot_is_over_while_the_unit_still_plans_and_triggers_make_no_second
     assert host.run("systemctl is-system-running").strip() == "running"
 
 
-def test_a_stop_in_the_middle_leaves_a_whole(host: Host) -> None:
+def test_a_stop_during_a_change_leaves_a_complete_concern(host: Host) -> None:
     host.run(f"echo hpet > /sys/devices/system/clocksource/clocksource0/current_clocksource; {SLOW}")
     host.run("systemctl stop nearmetal.timer; rm /run/nearmetal/fingerprint; systemctl start nearmetal.service")
     assert host.run(STATE).strip() == "active"

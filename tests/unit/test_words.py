@@ -35,7 +35,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._words import (
         (["a", "b"], "a, b"),
     ],
 )
-def test_in_words(value: Any, words: str) -> None:
+def test_values_in_words(value: Any, words: str) -> None:
     assert in_words(value, "absent", 24) == words
 
 
@@ -61,11 +61,11 @@ def test_a_value_is_shown_by_at_most_300_characters() -> None:
     assert len(shown({"a b": ["c d"] * 100_000})) == 300
 
 
-def test_what_yaml_calls_true_or_null_is_shown_so() -> None:
+def test_yaml_values_are_shown_as_yaml_writes_them() -> None:
     assert [shown(value) for value in (True, False, None)] == ["true", "false", "null"]
 
 
-def test_a_value_that_python_cannot_write_is_shown_all_the_same() -> None:
+def test_a_value_that_python_cannot_write_is_still_shown() -> None:
     deep: List[Any] = []
     for _level in range(100_000):
         deep = [deep]

@@ -12,7 +12,7 @@ def test_the_running_kernel_has_the_argument_at_the_end(host: Host) -> None:
     assert host.check_output("cat /proc/cmdline").split()[-2:] == ["hugepagesz=2M", "hugepages=24"]
 
 
-def test_the_pages_are_there(host: Host) -> None:
+def test_the_pages_are_reserved(host: Host) -> None:
     assert host.check_output("awk '/^HugePages_Total/ {print $2}' /proc/meminfo") == "24"
 
 

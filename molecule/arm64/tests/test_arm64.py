@@ -51,7 +51,7 @@ def test_there_is_neither_frequency_nor_idle_state_to_choose(host: Host) -> None
         ("/sys/block/vda/queue/read_ahead_kb", "256"),
     ],
 )
-def test_the_kernel_took_it(host: Host, file: str, text: str) -> None:
+def test_the_kernel_has_the_value(host: Host, file: str, text: str) -> None:
     assert host.check_output(f"cat {file}") == text
 
 
@@ -64,7 +64,7 @@ def test_each_interrupt_of_the_queues_has_one_cpu(host: Host) -> None:
     assert all(cpu.isdigit() for cpu in cpus), cpus
 
 
-def test_no_other_cpu_is_steered_to(host: Host) -> None:
+def test_packets_are_steered_to_no_other_cpu(host: Host) -> None:
     assert not int(host.check_output("cat /sys/class/net/ens5/queues/rx-0/rps_cpus").replace(",", ""), 16)
 
 

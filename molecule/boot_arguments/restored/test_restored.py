@@ -8,7 +8,7 @@ from __future__ import annotations
 from testinfra.host import Host
 
 
-def test_it_took_one_reboot_more(host: Host) -> None:
+def test_it_took_one_more_reboot(host: Host) -> None:
     assert host.check_output("last -x reboot | grep -c ^reboot") == "3"
 
 
@@ -16,7 +16,7 @@ def test_the_kernel_has_the_arguments_of_before(host: Host) -> None:
     assert host.check_output("cut -d' ' -f2- /proc/cmdline") == host.check_output("cat /root/before/cmdline")
 
 
-def test_its_files_say_what_they_said(host: Host) -> None:
+def test_the_kernels_files_are_as_before(host: Host) -> None:
     before = host.check_output("cat /root/before/kernel")
     assert host.check_output("cd /sys; cut -d: -f1 /root/before/kernel | xargs grep -H .") == before
 

@@ -10,7 +10,7 @@ from testinfra.host import Host
 CPU = "/sys/devices/system/cpu"
 
 
-def test_it_has_what_is_tuned(host: Host) -> None:
+def test_it_has_idle_states_and_frequencies(host: Host) -> None:
     assert host.check_output(f"cat {CPU}/cpuidle/current_driver") == "acpi_idle"
     assert host.check_output(f"cat {CPU}/cpu0/cpuidle/state*/name").split() == ["POLL", "C1", "C2", "C3"]
     assert host.check_output(f"cat {CPU}/cpufreq/policy*/scaling_driver").split() == ["acpi-cpufreq", "acpi-cpufreq"]
@@ -25,7 +25,7 @@ def test_each_cpu_has_the_governor(host: Host) -> None:
     assert host.check_output(f"cat {CPU}/cpufreq/policy*/scaling_governor").split() == ["performance", "performance"]
 
 
-def test_without_a_switch_for_turbo_nothing_is_said_to_be_switched(host: Host) -> None:
+def test_without_a_turbo_switch_no_file_sets_turbo(host: Host) -> None:
     switches = host.run(f"ls {CPU}/cpufreq/boost {CPU}/intel_pstate/no_turbo 2>/dev/null").stdout
     kept = host.check_output("cat /etc/tmpfiles.d/nearmetal-cpu_power.conf")
     assert switches == ""

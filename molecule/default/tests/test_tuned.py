@@ -10,7 +10,7 @@ from testinfra.host import Host
 CURRENT = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 
 
-def test_the_host_is_what_it_says_it_stands_for(host: Host) -> None:
+def test_the_host_matches_the_type_that_it_stands_for(host: Host) -> None:
     assert host.check_output("cat /sys/devices/virtual/dmi/id/product_name") == "m5.2xlarge"
     assert host.check_output("lscpu -p=SOCKET,CORE,CPU | grep -cv '#'") == "8"
     assert host.check_output("lscpu -p=SOCKET | grep -v '#' | sort -u | wc -l") == "2"

@@ -27,7 +27,7 @@ def test_the_clock_is_read_without_a_system_call(host: Host) -> None:
         ("/proc/sys/net/ipv4/tcp_slow_start_after_idle", "0"),
     ],
 )
-def test_the_kernel_took_it(host: Host, file: str, text: str) -> None:
+def test_the_kernel_has_the_value(host: Host, file: str, text: str) -> None:
     assert host.check_output(f"cat {file}") == text
 
 

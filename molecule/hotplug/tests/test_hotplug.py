@@ -80,7 +80,7 @@ def test_a_nic_that_is_added_is_tuned_at_once(host: Host) -> None:
     becomes(host, LENGTH.format("ens6"), "2000")
 
 
-def test_a_name_of_its_own_makes_no_difference(host: Host) -> None:
+def test_a_renamed_nic_is_still_tuned(host: Host) -> None:
     settled(host)
     place = host.run(DEVICE.format("ens6")).strip()
     host.run("ip link set ens6 txqueuelen 500 && ip link set ens6 name data0")
@@ -96,7 +96,7 @@ def test_a_driver_that_is_bound_again_starts_with_its_defaults_and_is_tuned_agai
     becomes(host, LENGTH.format("ens6"), "2000")
 
 
-def test_what_no_event_tells_is_found_by_the_timer_as_soon_as_nothing_switches_it_off(host: Host) -> None:
+def test_a_change_without_an_event_is_found_by_the_timer_once_it_is_enabled(host: Host) -> None:
     settled(host)
     host.put(HASTE.encode(), f"{DROP_IN}/haste.conf")
     assert host.run(HELPERS.format("ens6")).strip() == "0", "a NIC that is down is left alone"
@@ -111,7 +111,7 @@ def test_what_no_event_tells_is_found_by_the_timer_as_soon_as_nothing_switches_i
     host.run("systemctl stop nearmetal.timer")
 
 
-def test_status_says_so(host: Host) -> None:
+def test_status_reports_the_new_nic(host: Host) -> None:
     settled(host)
     place = host.run(DEVICE.format("ens6")).strip()
     status = json.loads(host.run("nearmetal status --json"))
@@ -123,7 +123,7 @@ def test_status_says_so(host: Host) -> None:
     assert "Everything is as wanted" in host.run("nearmetal status")
 
 
-def test_a_nic_that_is_removed_is_nobodys_business_any_more(host: Host) -> None:
+def test_a_removed_nic_is_no_longer_reported(host: Host) -> None:
     place = host.run(DEVICE.format("ens6")).strip()
     with host.monitor() as monitor:
         monitor.execute("device_del", id="hot0")

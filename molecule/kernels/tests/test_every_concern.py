@@ -38,11 +38,11 @@ def test_one_thread_per_core(host: Host) -> None:
         ("/proc/sys/net/ipv4/tcp_slow_start_after_idle", "0"),
     ],
 )
-def test_the_kernel_took_it(host: Host, file: str, text: str) -> None:
+def test_the_kernel_has_the_value(host: Host, file: str, text: str) -> None:
     assert host.check_output(f"cat {file}") == text
 
 
-def test_huge_pages_are_there(host: Host) -> None:
+def test_huge_pages_are_reserved(host: Host) -> None:
     assert host.check_output("awk '/^HugePages_Total/ {print $2}' /proc/meminfo") == "16"
     per_node = host.check_output("cat /sys/devices/system/node/node*/hugepages/hugepages-2048kB/nr_hugepages")
     assert per_node.split() == ["8", "8"]

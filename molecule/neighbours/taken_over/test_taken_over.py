@@ -12,7 +12,7 @@ def test_tuned_has_set_the_huge_pages_again(host: Host) -> None:
     assert host.check_output("cat /sys/kernel/mm/transparent_hugepage/enabled") == "always madvise [never]"
 
 
-def test_our_file_has_the_last_word_on_the_sysctl(host: Host) -> None:
+def test_our_file_decides_the_sysctl(host: Host) -> None:
     assert host.check_output("sysctl -n net.core.busy_poll net.core.busy_read").split() == ["0", "0"]
     log = host.check_output("cat /var/log/tuned/tuned.log")
     assert "Overriding sysctl parameter 'net.core.busy_poll' from '50' to '0'" in log

@@ -40,7 +40,7 @@ def test_the_neighbours_run_as_before(host: Host) -> None:
         ("/sys/block/vd[ab]/queue/read_ahead_kb", "1024"),
     ],
 )
-def test_what_is_theirs_is_as_they_want_it(host: Host, files: str, value: str) -> None:
+def test_a_foreign_knob_has_its_owners_value(host: Host, files: str, value: str) -> None:
     assert set(cat(host, files)) == {value}
 
 
@@ -53,11 +53,11 @@ def test_what_is_theirs_is_as_they_want_it(host: Host, files: str, value: str) -
         ("/sys/block/vd[ab]/queue/scheduler", "[mq-deadline] none"),
     ],
 )
-def test_what_is_nobodys_is_as_we_want_it(host: Host, files: str, value: str) -> None:
+def test_a_knob_without_an_owner_has_our_value(host: Host, files: str, value: str) -> None:
     assert set(cat(host, files)) == {value}
 
 
-def test_no_file_of_ours_holds_what_is_theirs(host: Host) -> None:
+def test_no_file_of_nearmetal_sets_a_foreign_knob(host: Host) -> None:
     kept = host.check_output(
         "cat /etc/sysctl.d/*nearmetal* /etc/tmpfiles.d/nearmetal* /etc/udev/rules.d/90-nearmetal-*"
     )

@@ -15,7 +15,7 @@ def test_it_was_rebooted_once(host: Host) -> None:
     assert host.check_output("last -x reboot | grep -c ^reboot") == "2"
 
 
-def test_the_running_kernel_has_what_it_had_and_ours_at_the_end(host: Host) -> None:
+def test_the_running_kernel_has_its_earlier_arguments_and_ours_at_the_end(host: Host) -> None:
     before = host.check_output("cat /root/before/cmdline").split()
     assert host.check_output("cat /proc/cmdline").split() == [*before, "tsc=reliable"]
 

@@ -12,7 +12,7 @@ DEFAULT = (
 )
 
 
-def test_the_newer_kernel_gets_it(host: Host) -> None:
+def test_the_newer_kernel_has_the_argument(host: Host) -> None:
     kernel, *arguments = host.check_output(DEFAULT).split()
     assert kernel == "/boot/vmlinuz-99.0.0"
     assert arguments[-1] == "tsc=reliable"

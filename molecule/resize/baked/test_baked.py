@@ -8,7 +8,7 @@ from __future__ import annotations
 from testinfra.host import Host
 
 
-def test_what_runs_is_untouched(host: Host) -> None:
+def test_running_values_are_untouched(host: Host) -> None:
     assert host.check_output("cat /sys/devices/system/clocksource/clocksource0/current_clocksource") == "acpi_pm"
     assert host.check_output("cat /sys/class/net/ens5/queues/rx-0/rps_cpus") == "0"
     assert host.run("systemctl is-active nearmetal.service nearmetal.timer").stdout.split() == ["inactive"] * 2

@@ -152,7 +152,7 @@ def test_a_plan_from_a_capture_is_the_hosts_own(name: str, tmp_path: Path, say: 
     assert "instance_id" in json.loads(say(None, "plan", "--from", str(place), "--json"))["platform"]
 
 
-def test_a_capture_keeps_what_tuned_and_the_boot_loader_set_of_each_knob() -> None:
+def test_a_capture_keeps_what_tuned_and_the_boot_loader_set_for_each_knob() -> None:
     of_tuned, arguments = rule_of("/etc/tuned/site/tuned.conf"), rule_of("/proc/cmdline")
     assert of_tuned is not None
     assert arguments is not None
@@ -226,7 +226,7 @@ def test_a_console_without_unicode_shows_the_plan_all_the_same(tmp_path: Path, s
     assert print_to("| true", place).stderr == ""
 
 
-def test_a_capture_is_planned_for_what_its_host_wanted(tmp_path: Path, call: Call, say: Run) -> None:
+def test_a_capture_is_planned_for_the_values_wanted_on_its_host(tmp_path: Path, call: Call, say: Run) -> None:
     host = fresh(tmp_path / "root", "xen_hvm")
     call(tune.main, host, concerns={"clocksource": {"source": "tsc"}, "hugepages": {"thp": "never"}})
     host.write_value("/sys/kernel/mm/transparent_hugepage/enabled", "always")
@@ -249,7 +249,7 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("text", "reason"), BROKEN)
-def test_what_is_no_capture_is_said_to_be_none(text: str, reason: str, tmp_path: Path, say: Run) -> None:
+def test_a_file_that_is_no_capture_is_refused(text: str, reason: str, tmp_path: Path, say: Run) -> None:
     (tmp_path / "host.json").write_text(text)
     assert reason in say(None, "plan", "--from", str(tmp_path / "host.json"), code=1)
     assert "No such file" in say(None, "plan", "--from", str(tmp_path / "absent.json"), code=1)

@@ -109,7 +109,7 @@ def escaping(name: str, whole: Dict[str, Any], victim: Path) -> Dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", ESCAPES)
-def test_a_capture_makes_nothing_outside_its_folder(
+def test_a_capture_writes_nothing_outside_its_folder(
     name: str, whole: Dict[str, Any], victim: Path, tmp_path: Path, plan: Plan
 ) -> None:
     evil = escaping(name, whole, victim)
@@ -120,7 +120,7 @@ def test_a_capture_makes_nothing_outside_its_folder(
 
 
 @pytest.mark.parametrize("name", [name for name in ESCAPES if name not in REFUSED_BY_FORM])
-def test_the_laying_out_alone_makes_nothing_through_a_link(
+def test_laying_out_a_capture_writes_nothing_through_a_link(
     name: str, whole: Dict[str, Any], victim: Path, tmp_path: Path
 ) -> None:
     """Where a file system takes two spellings for one name, no comparison of paths helps."""
@@ -157,7 +157,7 @@ REFUSED: Dict[str, Tuple[Dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_hostile_capture_ends_in_a_sentence_that_names_the_record(
+def test_a_hostile_capture_is_refused_in_a_sentence_that_names_the_record(
     name: str, whole: Dict[str, Any], plan: Plan
 ) -> None:
     change, said = REFUSED[name]
@@ -171,14 +171,14 @@ def test_a_hostile_capture_ends_in_a_sentence_that_names_the_record(
 @pytest.mark.parametrize(
     "text", ["", "\xff", "[1", "[" * 100_000, "NaN", '{"format": 1e400}', "9" * 100_000, '{"a": "\\']
 )
-def test_what_is_no_json_ends_in_a_sentence(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_json_is_refused_in_a_sentence(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     place = tmp_path / "host.json"
     place.write_bytes(text.encode("latin-1"))
     assert command.main(["plan", "--from", str(place)]) == 1
     assert f"nearmetal: {place} is no capture" in capsys.readouterr().err
 
 
-def test_a_capture_that_is_too_large_is_refused_unread(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_too_large_capture_is_refused_without_reading_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     place = tmp_path / "host.json"
     with place.open("wb") as stream:
         stream.truncate(64 << 20)

@@ -126,7 +126,7 @@ class Restored(FakeKernel):
         return super().text(path, limit)
 
 
-def test_a_restore_that_it_waited_for_leaves_it_nothing_to_do(tmp_path: Path, call: Call) -> None:
+def test_a_run_that_waited_for_a_restore_has_nothing_to_do(tmp_path: Path, call: Call) -> None:
     host = FakeKernel(tmp_path, files_of("xen_hvm"))
     call(clocksource.main, host, source="auto")
     boot(host)
@@ -159,7 +159,7 @@ def imported(host: FakeKernel, *words: str) -> "set[str]":
     return {name.split(".module_utils.")[-1] for name in modules}
 
 
-def test_a_look_that_finds_no_change_imports_next_to_nothing(host: FakeKernel, call: Call) -> None:
+def test_a_comparison_without_a_change_imports_next_to_nothing(host: FakeKernel, call: Call) -> None:
     call(clocksource.main, host, source="auto")
     assert command(["reapply"], host) == 0
     costly = {"argparse", "dataclasses", "hashlib", "json", "re", "shutil", "socket", "subprocess", "typing"}
@@ -168,7 +168,7 @@ def test_a_look_that_finds_no_change_imports_next_to_nothing(host: FakeKernel, c
     )
 
 
-def test_a_plan_imports_only_what_it_is_about(host: FakeKernel, call: Call) -> None:
+def test_a_plan_imports_only_the_facts_that_it_needs(host: FakeKernel, call: Call) -> None:
     call(clocksource.main, host, source="auto")
     modules = imported(host, "reapply")
     assert {"_facts.clock", "_concerns.clocksource"} <= modules

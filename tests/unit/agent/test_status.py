@@ -44,7 +44,7 @@ def status(host: FakeKernel, capsys: pytest.CaptureFixture[str]) -> Callable[...
     return run
 
 
-def test_a_host_nobody_tuned(status: Callable[..., str]) -> None:
+def test_a_host_that_was_never_tuned(status: Callable[..., str]) -> None:
     assert (
         status()
         == """\
@@ -76,7 +76,7 @@ Undo    nearmetal restore clocksource, or all: nearmetal restore
     )
 
 
-def test_a_concern_that_failed_in_its_last_run_is_told_until_it_is_done_or_given_up(
+def test_a_failed_concern_is_reported_until_it_is_done_or_restored(
     host: FakeKernel, call: Call, status: Callable[..., str]
 ) -> None:
     """It was taken back, so all that is still wanted holds."""
@@ -101,7 +101,7 @@ def test_a_concern_that_failed_in_its_last_run_is_told_until_it_is_done_or_given
     assert "Everything is as wanted (1 concern)." in status()
 
 
-def test_a_failure_is_no_trace_of_a_host_on_which_everything_is_restored(host: FakeKernel, call: Call) -> None:
+def test_a_failure_is_forgotten_when_everything_is_restored(host: FakeKernel, call: Call) -> None:
     host.moods[CURRENT] = "EIO"
     assert call(tune.main, host, concerns={"clocksource": {"source": "auto"}})["failed"]
     assert command(["status"], host) == 1
@@ -142,7 +142,7 @@ Undo    nearmetal restore clocksource, or all: nearmetal restore
     assert "Everything is as wanted" in status()
 
 
-def test_an_image_whose_baker_had_no_use_for_a_file(
+def test_an_image_of_a_host_on_which_a_value_had_no_effect(
     tmp_path: Path, call: Call, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # One node: nothing to decide. Its copy has two, and the unit writes no files.
@@ -161,7 +161,9 @@ def test_an_image_whose_baker_had_no_use_for_a_file(
     assert command(["status"], copy) == 1, "a file that is gone is missed"
 
 
-def test_what_can_not_be_planned_is_not_as_wanted(host: FakeKernel, call: Call, status: Callable[..., str]) -> None:
+def test_a_concern_that_cannot_be_planned_is_not_as_wanted(
+    host: FakeKernel, call: Call, status: Callable[..., str]
+) -> None:
     call(tune.main, host, concerns={"clocksource": {"source": "tsc"}, "network_stack": {"somaxconn": 8192}})
     Path(host.root, f"{CLOCK}/available_clocksource".lstrip("/")).write_text("kvm-clock acpi_pm\n")
     shown = status(code=1)
@@ -169,7 +171,7 @@ def test_what_can_not_be_planned_is_not_as_wanted(host: FakeKernel, call: Call, 
     assert "this kernel doesn't offer tsc" in shown
 
 
-def test_what_waits_for_a_boot_is_not_yet_as_wanted(
+def test_a_value_that_waits_for_a_boot_is_not_yet_as_wanted(
     tmp_path: Path, call: Call, capsys: pytest.CaptureFixture[str]
 ) -> None:
     host = debian(tmp_path)
@@ -216,7 +218,9 @@ def test_as_json(host: FakeKernel, call: Call, status: Callable[..., str]) -> No
     assert (source["now"], source["before_nearmetal"], source["status"]) == ("tsc", "acpi_pm", "ok")
 
 
-def test_what_only_the_journal_knows_is_shown(host: FakeKernel, call: Call, status: Callable[..., str]) -> None:
+def test_a_concern_that_only_the_journal_knows_is_shown(
+    host: FakeKernel, call: Call, status: Callable[..., str]
+) -> None:
     call(clocksource.main, host, source="tsc")
     (Path(host.root) / "var/lib/nearmetal/wanted.json").unlink()
     shown = status(code=1)
@@ -224,7 +228,9 @@ def test_what_only_the_journal_knows_is_shown(host: FakeKernel, call: Call, stat
     assert "nothing is stored of what is wanted: only restore can take it back" in " ".join(shown.split())
 
 
-def test_a_broken_file_is_one_sentence(host: FakeKernel, call: Call, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_broken_file_is_reported_in_one_sentence(
+    host: FakeKernel, call: Call, capsys: pytest.CaptureFixture[str]
+) -> None:
     call(clocksource.main, host, source="tsc")
     (Path(host.root) / "var/lib/nearmetal/wanted.json").write_text("{")
     assert command(["status"], host) == 1
@@ -232,7 +238,9 @@ def test_a_broken_file_is_one_sentence(host: FakeKernel, call: Call, capsys: pyt
     assert "Damaged /var/lib/nearmetal/wanted.json isn't what nearmetal stored" in shown
 
 
-def test_a_reboot_away_and_switched_off(host: FakeKernel, call: Call, status: Callable[..., str]) -> None:
+def test_status_before_a_reboot_and_with_the_unit_switched_off(
+    host: FakeKernel, call: Call, status: Callable[..., str]
+) -> None:
     call(tune.main, host, workload="base")
     host.reboot("99999999-0000-0000-0000-000000000000")
     host.write_value(CURRENT, "acpi_pm\n")

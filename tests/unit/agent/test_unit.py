@@ -64,7 +64,7 @@ def boot(host: FakeKernel, boot_id: str = SECOND_BOOT) -> None:
     host.written.clear()
 
 
-def test_a_value_left_to_us_brings_the_unit_and_restore_takes_it_away(host: FakeKernel, call: Call) -> None:
+def test_a_derived_value_installs_the_unit_and_restore_removes_it(host: FakeKernel, call: Call) -> None:
     before = files(host)
     checked = call(clocksource.main, host, check=True, source="auto")
     assert files(host) == before
@@ -100,7 +100,7 @@ def test_nothing_to_plan_at_boot_needs_no_unit(tmp_path: Path, call: Call, name:
     assert not UNIT & set(files(host))
 
 
-def test_a_name_instead_of_auto_takes_the_unit_away(host: FakeKernel, call: Call) -> None:
+def test_a_literal_value_instead_of_auto_removes_the_unit(host: FakeKernel, call: Call) -> None:
     call(clocksource.main, host, source="auto")
     assert set(files(host)) >= UNIT
     changed = call(clocksource.main, host, source="tsc")
@@ -367,7 +367,7 @@ def test_the_command_needs_root(host: FakeKernel, capsys: pytest.CaptureFixture[
     assert "sudo" in capsys.readouterr().err
 
 
-def test_what_tuned_sets_is_left_to_it_unless_taken_over(host: FakeKernel, call: Call) -> None:
+def test_a_knob_of_tuned_is_left_to_it_unless_taken_over(host: FakeKernel, call: Call) -> None:
     root = Path(host.root)
     for path, text in {
         "sys/fs/cgroup/system.slice/tuned.service/cgroup.procs": "7\n",

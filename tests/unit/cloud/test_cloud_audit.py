@@ -160,7 +160,7 @@ def test_turning_ena_on_through_the_role(fleet: Fleet, aws: FakeAws) -> None:
     assert aws.instances[instance]["EnaSupport"] is True
 
 
-def test_what_aws_refuses_ends_the_play_with_one_sentence(fleet: Fleet, aws: FakeAws) -> None:
+def test_a_refusal_of_aws_ends_the_play_with_one_sentence(fleet: Fleet, aws: FakeAws) -> None:
     aws.fault("DescribeInstances", "UnauthorizedOperation")
     fleet.inventory({"any": {**LOCAL, "instance_id": aws.add(1)}})
     play = {"hosts": "all", "gather_facts": False, "roles": [{"role": "nearmetal.ec2.placement"}]}

@@ -154,7 +154,7 @@ def fill(
     aws.metrics.update({(name, instance_id): series for name, series in values.items()})
 
 
-def test_an_instance_that_runs_dry_is_told_with_its_hours(run: Any, aws: FakeAws) -> None:
+def test_an_instance_that_runs_out_of_credits_is_reported_with_its_hours(run: Any, aws: FakeAws) -> None:
     draining, calm, costly = burstable(aws, 1), burstable(aws, 2), burstable(aws, 3, mode="unlimited")
     fill(aws, draining, 96, [5.0] * 12)  # 60 an hour against 12 earned
     fill(aws, calm, 20, [0.5] * 12)
@@ -177,7 +177,7 @@ def test_cloudwatch_is_not_asked_unless_wanted(run: Any, aws: FakeAws) -> None:
     assert status_of(result, instance) == {"specification": "ok", "balance": "unknown"}
 
 
-def test_what_has_no_credits_is_not_asked_for_them(run: Any, aws: FakeAws) -> None:
+def test_types_without_credits_are_not_queried_for_them(run: Any, aws: FakeAws) -> None:
     instance = aws.add(1, "c7i-flex.large")
     assert status_of(run("cpu_credits", instance_ids=[instance], metrics=True), instance) == {
         "specification": "not_applicable"
@@ -206,7 +206,9 @@ def test_the_mode_is_changed_once_with_the_opt_in(run: Any, aws: FakeAws) -> Non
         ({"Placement": {"Tenancy": "host"}}, {}, "Dedicated Host"),
     ],
 )
-def test_what_costs_or_can_not_be_is_refused(run: Any, aws: FakeAws, more: Any, options: Any, reason: str) -> None:
+def test_a_change_that_costs_or_is_impossible_is_refused(
+    run: Any, aws: FakeAws, more: Any, options: Any, reason: str
+) -> None:
     instance = burstable(aws, **more)
     arguments = {"instance_ids": [instance], "specification": "unlimited", "allow_cost": True, **options}
     result = run("cpu_credits", **arguments)
@@ -224,7 +226,7 @@ def test_a_scheduled_event_refuses_the_change(run: Any, aws: FakeAws) -> None:
 
 
 @pytest.mark.parametrize("operation", ["DescribeInstanceStatus", "DescribeSpotInstanceRequests"])
-def test_without_a_word_on_what_aws_has_scheduled_the_mode_stays(run: Any, aws: FakeAws, operation: str) -> None:
+def test_without_scheduled_events_from_aws_the_mode_stays(run: Any, aws: FakeAws, operation: str) -> None:
     instance = burstable(aws, InstanceLifecycle="spot")
     aws.fault(operation, "UnauthorizedOperation")
     result = run("cpu_credits", instance_ids=[instance], specification="unlimited", allow_cost=True)
@@ -235,7 +237,7 @@ def test_without_a_word_on_what_aws_has_scheduled_the_mode_stays(run: Any, aws: 
     assert status_of(looked, instance)["specification"] == "ok"
 
 
-def test_one_that_fails_is_named_and_the_others_are_changed(run: Any, aws: FakeAws) -> None:
+def test_a_failing_instance_is_named_and_the_others_are_changed(run: Any, aws: FakeAws) -> None:
     terminated, present = burstable(aws, 1), burstable(aws, 2)
     aws.forget_after("DescribeInstanceCreditSpecifications", terminated)
     result = run("cpu_credits", instance_ids=[terminated, present], specification="unlimited", allow_cost=True)
@@ -246,7 +248,7 @@ def test_one_that_fails_is_named_and_the_others_are_changed(run: Any, aws: FakeA
 
 
 @pytest.mark.parametrize("kind", ["UnauthorizedOperation", "RequestLimitExceeded"])
-def test_a_change_that_aws_made_is_no_failure_whatever_it_answered(run: Any, aws: FakeAws, kind: str) -> None:
+def test_a_change_that_aws_made_is_no_failure_whatever_it_responded(run: Any, aws: FakeAws, kind: str) -> None:
     instance = burstable(aws)
     aws.fault("ModifyInstanceCreditSpecification", kind, applied=True)
     result = run("cpu_credits", instance_ids=[instance], specification="unlimited", allow_cost=True)

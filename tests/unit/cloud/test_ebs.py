@@ -100,7 +100,7 @@ def test_balances_are_asked_only_on_request_and_in_one_call(run: Any, aws: FakeA
     assert statuses == {(low, "advice", 4), (full, "ok", 100), (instance, "advice", 12)}
 
 
-def test_what_the_host_counts_says_who_held_it_back(run: Any, aws: FakeAws) -> None:
+def test_the_counters_of_the_host_show_which_limit_held_it_back(run: Any, aws: FakeAws) -> None:
     instance = aws.add(1)
     counters = {"volume_iops_us": 0, "volume_throughput_us": 0, "instance_iops_us": 0, "instance_throughput_us": 0}
     hosts = [
@@ -176,7 +176,7 @@ VOLUMES = [
 
 
 @pytest.mark.parametrize(("kind", "size", "iops", "mib_s", "sustained", "burst", "sustained_mib", "burst_mib"), VOLUMES)
-def test_what_a_volume_can_do(
+def test_the_limits_of_a_volume(
     kind: str,
     size: int,
     iops: Optional[int],

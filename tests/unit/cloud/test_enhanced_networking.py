@@ -78,7 +78,7 @@ def test_ena_is_set_while_the_instance_is_stopped_and_a_second_run_changes_nothi
     assert calls(aws) == []
 
 
-def test_sriov_can_not_be_unset_and_says_so(run: Any, aws: FakeAws) -> None:
+def test_unsetting_sriov_is_refused_with_a_reason(run: Any, aws: FakeAws) -> None:
     instance = aws.add(1, "c4.large", EnaSupport=False)
     options = {"instance_ids": [instance], "sriov": "enabled", "allow_stop": True, "hosts": [host(instance)]}
     done = run("enhanced_networking", **options)
@@ -111,7 +111,7 @@ REFUSED: Dict[str, Any] = {
 
 
 @pytest.mark.parametrize("case", REFUSED.values(), ids=REFUSED)
-def test_what_could_harm_is_refused(run: Any, aws: FakeAws, case: Any) -> None:
+def test_a_harmful_option_is_refused(run: Any, aws: FakeAws, case: Any) -> None:
     more, options, reason = case
     instance = aws.add(1, **{"instance_type": "r4.large", "EnaSupport": False, **more})
     arguments = {"instance_ids": [instance], "ena": "enabled", "allow_stop": True, "hosts": [host(instance)], **options}
@@ -125,7 +125,7 @@ def test_what_could_harm_is_refused(run: Any, aws: FakeAws, case: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", ["event", "spot notice"])
-def test_what_aws_is_about_to_touch_is_left_alone(run: Any, aws: FakeAws, kind: str) -> None:
+def test_an_instance_with_a_scheduled_event_is_left_alone(run: Any, aws: FakeAws, kind: str) -> None:
     instance = aws.add(1, "r4.large", EnaSupport=False)
     if kind == "event":
         aws.statuses[instance] = {"Events": [{"Code": "system-maintenance", "Description": "soon"}]}
@@ -139,7 +139,7 @@ def test_what_aws_is_about_to_touch_is_left_alone(run: Any, aws: FakeAws, kind: 
 
 
 @pytest.mark.parametrize("kind", ["UnauthorizedOperation", "RequestLimitExceeded", "cut"])
-def test_without_a_word_on_what_aws_has_scheduled_nothing_is_stopped(run: Any, aws: FakeAws, kind: str) -> None:
+def test_without_scheduled_events_from_aws_nothing_is_stopped(run: Any, aws: FakeAws, kind: str) -> None:
     instance = aws.add(1, "r4.large", EnaSupport=False)
     aws.statuses[instance] = {"Events": [{"Code": "system-reboot", "Description": "soon"}]}
     aws.fault("DescribeInstanceStatus", kind)
@@ -194,7 +194,7 @@ def test_one_instance_after_the_other_and_none_after_a_failure(run: Any, aws: Fa
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_run_that_is_told_to_end_starts_what_it_stopped(
+def test_a_canceled_run_starts_the_instance_that_it_stopped(
     run: Any, aws: FakeAws, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
     ids = [aws.add(position, "r4.large", EnaSupport=False) for position in range(1, 3)]
@@ -243,7 +243,7 @@ def test_an_instance_that_somebody_stopped_or_started_meanwhile_is_left_alone(
     assert result["left_stopped"] == []
 
 
-def test_what_can_not_be_looked_at_again_is_not_stopped(run: Any, aws: FakeAws) -> None:
+def test_an_instance_that_cannot_be_looked_up_again_is_not_stopped(run: Any, aws: FakeAws) -> None:
     instance = aws.add(1, "r4.large", EnaSupport=False)
     aws.fault("DescribeInstances", "UnauthorizedOperation", first=1)
     result = run("enhanced_networking", instance_ids=[instance], ena="enabled", allow_stop=True, hosts=[host(instance)])
@@ -271,7 +271,7 @@ def test_after_a_failure_no_instance_of_another_region_is_stopped(run: Any, aws:
 
 
 @pytest.mark.parametrize("kind", ["OperationNotPermitted", "cut"])
-def test_a_refused_stop_leaves_no_word_out_on_the_rest_of_its_batch(run: Any, aws: FakeAws, kind: str) -> None:
+def test_a_refused_stop_reports_every_instance_of_its_batch(run: Any, aws: FakeAws, kind: str) -> None:
     running, stopped = (aws.add(number, "r4.large", EnaSupport=False) for number in (1, 2))
     aws.instances[stopped]["State"] = {"Code": 80, "Name": "stopped"}
     aws.fault("StopInstances", kind)
@@ -302,7 +302,7 @@ def test_an_instance_that_never_stops_is_named(run: Any, aws: FakeAws) -> None:
     assert "ModifyInstanceAttribute" not in calls(aws)
 
 
-def test_the_start_is_tried_until_aws_has_room(run: Any, aws: FakeAws) -> None:
+def test_the_start_is_tried_until_aws_has_capacity(run: Any, aws: FakeAws) -> None:
     instance = aws.add(1, "r4.large", EnaSupport=False)
     aws.fault("StartInstances", "InsufficientInstanceCapacity", times=3)
     result = run("enhanced_networking", instance_ids=[instance], ena="enabled", allow_stop=True, hosts=[host(instance)])
@@ -320,7 +320,7 @@ def test_a_stop_that_aws_forbids_changes_nothing(run: Any, aws: FakeAws) -> None
     assert result["left_stopped"] == []
 
 
-def test_a_stop_that_nobody_answers_is_taken_back(run: Any, aws: FakeAws) -> None:
+def test_a_stop_without_a_response_is_taken_back(run: Any, aws: FakeAws) -> None:
     instance = aws.add(1, "r4.large", EnaSupport=False)
     aws.fault("StopInstances", "cut")
     result = run("enhanced_networking", instance_ids=[instance], ena="enabled", allow_stop=True, hosts=[host(instance)])
@@ -376,7 +376,7 @@ def test_attribute_driver_and_type_are_three_things(kind: str, more: Any, in_use
     assert {knob: found[knob] for knob in wanted} == wanted
 
 
-def test_no_type_of_the_table_throws_or_gets_what_it_can_not_have() -> None:
+def test_no_type_of_the_table_raises_or_gets_a_setting_that_it_lacks() -> None:
     for name, kind in offline_types().items():
         raw = {"InstanceId": "i-1", "InstanceType": name, "State": {"Name": "stopped"}, "VirtualizationType": "hvm"}
         facts = instance_facts(raw, "1", "", "r", kind)
@@ -390,7 +390,7 @@ def test_no_type_of_the_table_throws_or_gets_what_it_can_not_have() -> None:
 
 @pytest.mark.parametrize(("option", "most"), [("stop_at_once", 10000), ("stop_timeout", 86400)])
 @pytest.mark.parametrize("number", [0, -1, 10**30])
-def test_a_number_without_sense_is_named_with_its_range(run: Any, option: str, most: int, number: int) -> None:
+def test_a_number_out_of_range_is_named_with_its_range(run: Any, option: str, most: int, number: int) -> None:
     result = run("enhanced_networking", instance_ids=[], **{option: number})
     assert result["failed"]
     assert result["msg"] == f"{option} is a whole number from 1 to {most}, not {number}"

@@ -50,7 +50,7 @@ def plans(name: str, virtualization: str) -> Dict[str, Plan]:
 
 
 @pytest.mark.parametrize("virtualization", ["hvm", "paravirtual"])
-def test_no_plan_throws_or_contradicts_itself(virtualization: str) -> None:
+def test_no_plan_raises_or_contradicts_itself(virtualization: str) -> None:
     for name, kind in offline_types().items():
         if virtualization not in kind.virtualization_types:
             continue

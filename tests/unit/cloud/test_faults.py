@@ -29,7 +29,7 @@ def test_a_burst_of_throttling_is_outlasted(run: Any, aws: FakeAws) -> None:
     assert aws.calls["DescribeInstances"] == 4
 
 
-def test_throttling_that_stays_is_given_up(run: Any, aws: FakeAws) -> None:
+def test_persistent_throttling_ends_the_run(run: Any, aws: FakeAws) -> None:
     aws.fault("DescribeInstances", "RequestLimitExceeded")
     result = run("instance_info", instance_ids=[aws.add(1)])
     assert result["msg"] == (
@@ -103,7 +103,7 @@ def test_an_answer_that_breaks_off_is_asked_again(run: Any, aws: FakeAws) -> Non
     assert list(run("instance_info", instance_ids=[instance])["instances"]) == [instance]
 
 
-def test_a_call_that_dies_half_way_keeps_what_was_learnt(run: Any, aws: FakeAws) -> None:
+def test_a_call_that_dies_half_way_keeps_the_type_that_it_found(run: Any, aws: FakeAws) -> None:
     for number in range(1, 11):
         aws.add(number)
     aws.page = 4

@@ -39,6 +39,6 @@ def test_the_table_is_as_old_and_as_long_as_the_guide_says() -> None:
     assert f"({len(offline_types())} of them, as of {AS_OF})" in GUIDE
 
 
-def test_the_guide_names_files_that_are_there() -> None:
+def test_the_guide_names_files_that_exist() -> None:
     for target in re.findall(r"\]\(([^)#]+)\)", GUIDE):
         assert (ROOT / "docs" / target).exists(), target

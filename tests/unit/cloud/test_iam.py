@@ -62,14 +62,14 @@ def options_of(module: str, aws: FakeAws, more: Dict[str, Dict[str, Any]]) -> Di
 
 
 @pytest.mark.parametrize("module", make_iam.READ)
-def test_a_module_calls_what_its_policy_allows_and_nothing_else(run: Any, fleet: FakeAws, module: str) -> None:
+def test_a_module_calls_only_what_its_policy_allows(run: Any, fleet: FakeAws, module: str) -> None:
     result = run(module, **options_of(module, fleet, EVERYTHING))
     assert not result.get("failed"), result["msg"]
     assert called(fleet) == allowed(f"{module}.json")
 
 
 @pytest.mark.parametrize("module", make_iam.CHANGE)
-def test_a_change_calls_what_its_policy_allows_and_nothing_else(run: Any, fleet: FakeAws, module: str) -> None:
+def test_a_change_calls_only_what_its_policy_allows(run: Any, fleet: FakeAws, module: str) -> None:
     result = run(module, **options_of(module, fleet, CHANGES))
     assert result["changed"]
     assert called(fleet) == allowed(f"{module}-change.json")

@@ -18,7 +18,7 @@ def statuses(result: Dict[str, Any], instance_id: str) -> Dict[str, str]:
     return {finding["knob"]: finding["status"] for finding in result["instances"][instance_id]["findings"]}
 
 
-def test_the_class_is_told_by_the_type_not_by_the_hypervisor_of_the_instance(run: Any, aws: FakeAws) -> None:
+def test_the_class_comes_from_the_type_not_from_the_hypervisor_of_the_instance(run: Any, aws: FakeAws) -> None:
     kinds = {
         aws.add(1, "m5.large"): "nitro",
         aws.add(2, "c4.large"): "xen_hvm",
@@ -91,7 +91,7 @@ def test_paravirtual_and_old_is_advice_with_its_gain(run: Any, aws: FakeAws) -> 
     assert result["msg"] == "instance_info: 1 instance: 2 advice"
 
 
-def test_scheduled_events_and_spot_notices_are_said_and_past_ones_are_not(run: Any, aws: FakeAws) -> None:
+def test_future_events_and_spot_notices_are_reported_and_past_ones_are_not(run: Any, aws: FakeAws) -> None:
     soon = datetime(2026, 12, 24, 3, 0, tzinfo=timezone.utc)
     event, past, spot, calm = (aws.add(number) for number in range(1, 5))
     aws.statuses[event] = {"Events": [{"Code": "system-reboot", "Description": "reboot", "NotBefore": soon}]}
@@ -170,7 +170,7 @@ def test_one_account_that_refuses_leaves_the_others_complete(run: Any, aws: Fake
     assert "not every call was answered" in result["failed_instances"]["i-00000000000000fff"]
 
 
-def test_types_are_the_apis_when_one_of_two_regions_could_say_them(run: Any, aws: FakeAws) -> None:
+def test_types_come_from_the_api_if_one_of_two_regions_returns_them(run: Any, aws: FakeAws) -> None:
     known, retired = aws.add(1, "r4.large"), aws.add(2, "c9.unheard")
     aws.fault("DescribeInstanceTypes", "UnauthorizedOperation", times=1)
     regions = ["eu-west-1", "us-east-1"]

@@ -68,7 +68,7 @@ STRANGE = [
 
 
 @pytest.mark.parametrize("case", MEANINGS.values(), ids=MEANINGS)
-def test_what_a_tag_means(case: Any) -> None:
+def test_the_meaning_of_a_tag(case: Any) -> None:
     facts, seconds, meaning = case
     assert judge(PowerFacts(*facts), ASKED + timedelta(seconds=seconds)) == meaning
 
@@ -148,7 +148,9 @@ def leave_stopped(run: Any, aws: FakeAws, instance_id: str) -> Dict[str, Any]:
     return result
 
 
-def test_what_could_not_be_started_is_started_by_the_next_run(run: Any, aws: FakeAws, instance: str) -> None:
+def test_an_instance_that_could_not_be_started_is_started_by_the_next_run(
+    run: Any, aws: FakeAws, instance: str
+) -> None:
     first = leave_stopped(run, aws, instance)
     assert first["failed"]
     assert first["left_stopped"] == [instance]
@@ -164,7 +166,7 @@ def test_what_could_not_be_started_is_started_by_the_next_run(run: Any, aws: Fak
     assert not turn_on(run, instance)["changed"]
 
 
-def test_a_start_that_never_comes_about_is_named_by_each_run(run: Any, aws: FakeAws, instance: str) -> None:
+def test_a_start_that_never_succeeds_is_named_by_each_run(run: Any, aws: FakeAws, instance: str) -> None:
     aws.fault("StartInstances", "back")
     for _run in range(2):
         result = turn_on(run, instance)
@@ -175,7 +177,7 @@ def test_a_start_that_never_comes_about_is_named_by_each_run(run: Any, aws: Fake
     assert state(aws, instance) == "running"
 
 
-def test_no_room_has_its_own_sentence(run: Any, aws: FakeAws, instance: str) -> None:
+def test_a_full_file_system_has_its_own_message(run: Any, aws: FakeAws, instance: str) -> None:
     aws.fault("StartInstances", "InsufficientInstanceCapacity")
     result = turn_on(run, instance)
     assert "AWS has no room for this type in the zone at the moment" in result["msg"]
@@ -183,7 +185,7 @@ def test_no_room_has_its_own_sentence(run: Any, aws: FakeAws, instance: str) -> 
 
 
 @pytest.mark.parametrize("code", ["RequestLimitExceeded", "Unavailable", "InternalError", "ServerInternal"])
-def test_a_start_that_stumbles_is_tried_again(run: Any, aws: FakeAws, instance: str, code: str) -> None:
+def test_a_start_that_fails_is_tried_again(run: Any, aws: FakeAws, instance: str, code: str) -> None:
     aws.fault("StartInstances", code, times=3)
     result = turn_on(run, instance)
     assert result["changed"]
@@ -194,7 +196,7 @@ def test_a_start_that_stumbles_is_tried_again(run: Any, aws: FakeAws, instance: 
     ("more", "status", "reason"),
     [({"allow_stop": False}, "refused", "allow_stop: true starts it"), ({"unconfirmed": True}, "refused", "certain")],
 )
-def test_without_a_word_of_the_operator_nothing_is_started(
+def test_without_the_operators_option_nothing_is_started(
     run: Any, aws: FakeAws, instance: str, more: Dict[str, Any], status: str, reason: str
 ) -> None:
     leave_stopped(run, aws, instance)
@@ -206,7 +208,7 @@ def test_without_a_word_of_the_operator_nothing_is_started(
     assert state(aws, instance) == "stopped"
 
 
-def test_somebody_who_stops_it_later_is_not_overruled(run: Any, aws: FakeAws, instance: str, passing: Any) -> None:
+def test_a_later_stop_by_somebody_else_is_respected(run: Any, aws: FakeAws, instance: str, passing: Any) -> None:
     aws.fault("DeleteTags", "RequestLimitExceeded")
     first = turn_on(run, instance)
     assert first["failed"]
@@ -250,7 +252,7 @@ def test_a_strange_tag_is_neither_obeyed_nor_overwritten(run: Any, aws: FakeAws,
 
 
 @pytest.mark.parametrize("code", ["UnauthorizedOperation", "TagLimitExceeded"])
-def test_what_can_not_be_remembered_is_not_stopped(run: Any, aws: FakeAws, instance: str, code: str) -> None:
+def test_an_instance_that_cannot_be_tagged_is_not_stopped(run: Any, aws: FakeAws, instance: str, code: str) -> None:
     aws.fault("CreateTags", code)
     result = turn_on(run, instance)
     assert f"nothing was stopped, because the tag {TAG} could not be written" in result["msg"]
@@ -259,7 +261,7 @@ def test_what_can_not_be_remembered_is_not_stopped(run: Any, aws: FakeAws, insta
     assert result["left_stopped"] == []
 
 
-def test_a_tag_that_aws_takes_and_does_not_show_stops_nothing(
+def test_nothing_is_stopped_if_aws_accepts_the_tag_but_does_not_show_it(
     run: Any, aws: FakeAws, instance: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(aws, "CreateTags", lambda _request, _caller: {})
@@ -268,7 +270,9 @@ def test_a_tag_that_aws_takes_and_does_not_show_stops_nothing(
 
 
 @pytest.mark.parametrize("operation", ["StartInstances", "ModifyInstanceAttribute", "DeleteTags", "StopInstances"])
-def test_a_missing_permission_is_learnt_while_it_runs(run: Any, aws: FakeAws, instance: str, operation: str) -> None:
+def test_a_missing_permission_is_found_while_the_instance_runs(
+    run: Any, aws: FakeAws, instance: str, operation: str
+) -> None:
     aws.fault(f"{operation} DryRun", "UnauthorizedOperation")
     result = turn_on(run, instance)
     assert f"the permission is ec2:{operation}; nothing was stopped" in result["msg"]
@@ -303,7 +307,7 @@ def test_no_run_removes_the_tag_of_another(
     assert tags(aws, instance) == [foreign_mark]
 
 
-def test_what_was_left_stopped_is_started_though_its_host_can_not_be_asked(
+def test_an_instance_left_stopped_is_started_though_its_host_is_unreachable(
     run: Any, aws: FakeAws, instance: str
 ) -> None:
     aws.fault("ModifyInstanceAttribute", "UnauthorizedOperation")
@@ -314,7 +318,7 @@ def test_what_was_left_stopped_is_started_though_its_host_can_not_be_asked(
     assert turn_on(run, instance, hosts=[], strict=True)["failed"], "it runs, and its host can be asked now"
 
 
-def test_what_was_left_stopped_is_started_though_another_fails(
+def test_an_instance_left_stopped_is_started_though_another_fails(
     run: Any, aws: FakeAws, instance: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     running, left = (aws.add(number, "r4.large", EnaSupport=False) for number in (2, 3))

@@ -64,7 +64,7 @@ def test_instances_of_an_account(run: Any, moto: Any) -> None:
     assert facts["interfaces"][0]["interface_id"].startswith("eni-")
 
 
-def test_an_unknown_instance_is_told_apart(run: Any, moto: Any) -> None:
+def test_an_unknown_instance_is_named_and_the_others_complete(run: Any, moto: Any) -> None:
     (known,) = launch(moto)
     result = run("instance_info", instance_ids=[known, "i-00000000000000001"])
     assert list(result["failed_instances"]) == ["i-00000000000000001"]

@@ -66,7 +66,7 @@ def test_queues_against_cpus(facts: InstanceFacts, status: str, phrase: str) -> 
     assert (found.status, phrase in found.reason) == (status, True), found.reason
 
 
-def test_a_card_without_an_interface_is_bandwidth_unused() -> None:
+def test_a_card_without_an_interface_is_reported_as_unused_bandwidth() -> None:
     single = instance("c6in.32xlarge")
     both = instance("c6in.32xlarge", [{"NetworkCardIndex": 0}, {"NetworkCardIndex": 1}])
     assert findings(single)["cards"].status == "advice"
@@ -79,14 +79,14 @@ def test_types_that_forget_idle_flows_quickly_are_named() -> None:
     assert "idle_timeout" not in findings(instance("m5.large"))
 
 
-def test_ena_express_is_said_where_the_type_has_it() -> None:
+def test_ena_express_is_reported_if_the_type_has_it() -> None:
     assert findings(instance("m5.large"))["ena_express"].status == "not_applicable"
     off = instance("c6in.32xlarge")
     on = instance("c6in.32xlarge", [{"EnaSrdSpecification": {"EnaSrdEnabled": True}}])
     assert (findings(off)["ena_express"].now, findings(on)["ena_express"].now) == (0, 1)
 
 
-def test_no_type_of_the_table_throws_and_no_count_is_beyond_its_cpus() -> None:
+def test_no_type_of_the_table_raises_or_gets_a_count_beyond_its_cpus() -> None:
     for name, kind in offline_types().items():
         for ena in (True, False):
             facts = instance(name, EnaSupport=ena)

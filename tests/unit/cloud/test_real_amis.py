@@ -191,7 +191,7 @@ def test_it_refuses_in_one_sentence(account: Account, tmp_path: Path, why: str) 
     assert account.calls == []
 
 
-def test_an_image_that_is_not_there_is_one_sentence(account: Account, tmp_path: Path) -> None:
+def test_a_missing_image_is_reported_in_one_sentence(account: Account, tmp_path: Path) -> None:
     client = account.client()
     for image in client.describe_images(Filters=[{"Name": "name", "Values": ["debian-13-arm64-*"]}])["Images"]:
         client.deregister_image(ImageId=image["ImageId"])
@@ -214,7 +214,7 @@ def test_without_credentials_it_says_so_in_one_sentence(account: Account, tmp_pa
 
 
 @pytest.mark.parametrize("playbook", ["create.yml", "destroy.yml", "left.yml"])
-def test_it_does_nothing_unasked(account: Account, tmp_path: Path, playbook: str) -> None:
+def test_nothing_runs_without_a_file_of_variables(account: Account, tmp_path: Path, playbook: str) -> None:
     unasked = {**account.environment(), "NEARMETAL_EC2": ""}
     assert failure_message(play(playbook, tmp_path, unasked)) == (
         "molecule/ec2 launches instances that cost money: name your file of variables in NEARMETAL_EC2 "
@@ -223,7 +223,7 @@ def test_it_does_nothing_unasked(account: Account, tmp_path: Path, playbook: str
     assert account.calls == []
 
 
-def test_the_guide_names_all_that_can_be_said_and_what_its_example_costs() -> None:
+def test_the_guide_names_all_variables_and_the_cost_of_its_example() -> None:
     variables, matrix, prices = (
         yaml.safe_load((moto_account.SCENARIO / "vars" / f"{name}.yml").read_text("utf-8"))
         for name in ("settings", "matrix", "prices")
@@ -239,7 +239,7 @@ def test_the_guide_names_all_that_can_be_said_and_what_its_example_costs() -> No
     assert f"of {table['as_of']} and for us-east-1" in GUIDE
 
 
-def test_the_guide_names_files_that_are_there() -> None:
+def test_the_guide_names_files_that_exist() -> None:
     for target in re.findall(r"\]\(([^)#:]+)\)", GUIDE):
         assert (ROOT / "docs" / target).exists(), target
 

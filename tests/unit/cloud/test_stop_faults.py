@@ -174,7 +174,7 @@ def judge(monkeypatch: pytest.MonkeyPatch, *wrong: Fault) -> World:
     return world
 
 
-def test_without_a_fault_every_call_is_made_that_the_faults_speak_of(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_fault_every_call_that_the_faults_name_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(monkeypatch)
     result = world.run()
     assert result is not None
@@ -183,14 +183,16 @@ def test_without_a_fault_every_call_is_made_that_the_faults_speak_of(monkeypatch
 
 
 @pytest.mark.parametrize("wrong", FAULTS, ids=lambda fault: f"{fault.operation}-{fault.kind}-{fault.calls}")
-def test_after_each_fault_what_ran_runs_or_is_named(monkeypatch: pytest.MonkeyPatch, wrong: Fault) -> None:
+def test_after_each_fault_an_instance_that_ran_runs_or_is_named(monkeypatch: pytest.MonkeyPatch, wrong: Fault) -> None:
     third = judge(monkeypatch, wrong).run()
     assert third is not None
     assert not third["changed"], third
 
 
 @pytest.mark.parametrize("operation", KINDS)
-def test_after_each_pair_of_faults_what_ran_runs_or_is_named(monkeypatch: pytest.MonkeyPatch, operation: str) -> None:
+def test_after_each_pair_of_faults_an_instance_that_ran_runs_or_is_named(
+    monkeypatch: pytest.MonkeyPatch, operation: str
+) -> None:
     pairs = [pair for pair in itertools.combinations(FAULTS, 2) if pair[0].operation == operation]
     assert pairs
     for pair in pairs:
@@ -211,7 +213,7 @@ def test_the_tag_of_a_late_stop_stays_where_an_earlier_run_left_one_too(monkeypa
     assert world.stopped() == world.tagged() == []
 
 
-def test_a_run_that_is_killed_at_any_call_is_healed_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_is_killed_at_any_call_is_completed_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     earlier = [fault for fault in FAULTS if fault.operation in ("CreateTags", "StopInstances", "StartInstances")]
     for kill in kills():
         judge(monkeypatch, kill)

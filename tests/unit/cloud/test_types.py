@@ -78,13 +78,13 @@ def test_parts_of_a_name(name: str, wanted: Dict[str, Any]) -> None:
         "c\u0665.large",
     ],
 )
-def test_what_is_no_name_is_refused_in_one_sentence(junk: Any) -> None:
+def test_a_malformed_name_is_refused_in_one_sentence(junk: Any) -> None:
     with pytest.raises(NearmetalError, match=r"c7gn\.16xlarge"):
         parse_instance_type(junk)
 
 
 @pytest.mark.parametrize("junk", [None, 5, ["c5.large"], {}])
-def test_what_is_no_text_is_refused_too(junk: Any) -> None:
+def test_a_value_that_is_no_text_is_refused_too(junk: Any) -> None:
     with pytest.raises(NearmetalError, match=r"c7gn\.16xlarge"):
         parse_instance_type(junk)
 
@@ -210,7 +210,7 @@ def test_the_module_needs_no_network(run: Any) -> None:
     assert [(finding["where"], finding["status"]) for finding in result["findings"]] == [("x99z.large", "unknown")]
 
 
-def test_the_module_names_a_type_that_is_none(run: Any) -> None:
+def test_the_module_names_an_unknown_type(run: Any) -> None:
     result = run("instance_type_info", instance_types=["i3.metal", "large"])
     assert result["failed"]
     assert "'large' is no instance type" in result["msg"]

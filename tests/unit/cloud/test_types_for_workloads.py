@@ -28,14 +28,14 @@ def wrong(workload: str, kind: TypeFacts) -> bool:
 
 
 @pytest.mark.parametrize("workload", WORKLOADS)
-def test_every_type_is_called_wrong_where_the_documents_speak_against_it_and_nowhere_else(workload: str) -> None:
+def test_only_types_that_the_documents_advise_against_are_called_wrong(workload: str) -> None:
     unsuited_types = {name for name, kind in TYPES.items() if unsuited(workload, name, kind.cores) is not None}
     assert unsuited_types == {name for name, kind in TYPES.items() if wrong(workload, kind)}
     assert len(unsuited_types) > 20
 
 
 @pytest.mark.parametrize("workload", WORKLOADS)
-def test_the_type_that_is_named_is_there_and_right_and_not_smaller(workload: str) -> None:
+def test_the_suggested_type_exists_and_is_suitable_and_not_smaller(workload: str) -> None:
     broken = {}
     for name, kind in TYPES.items():
         found = unsuited(workload, name, kind.cores)
@@ -53,7 +53,7 @@ def test_the_type_that_is_named_is_there_and_right_and_not_smaller(workload: str
     assert broken == {}
 
 
-def test_a_name_that_is_no_type_and_a_host_without_cores_say_nothing() -> None:
+def test_an_unknown_type_and_a_host_without_cores_have_no_finding() -> None:
     assert unsuited("hpc", "<b>", 1) is None
     assert unsuited("hpc", "c5.large", None) is None
     assert unsuited("low_latency", "c5.4xlarge", 1) is None, "somebody chose one core of a larger type"

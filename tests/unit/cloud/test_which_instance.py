@@ -41,7 +41,7 @@ def test_only_an_id_that_one_host_has_from_the_inventory_is_confirmed() -> None:
     assert unconfirmed({"a": {}, "b": {"instance_id": "localhost"}}) == []
 
 
-def test_no_host_speaks_for_an_instance_that_the_inventory_gives_another() -> None:
+def test_no_host_reports_for_an_instance_that_the_inventory_gives_another_host() -> None:
     hosts = {"a": says(ONE, instance_id=ONE), "liar": says(ONE), "c": says(TWO)}
     for name, module in (("host_drivers", host_drivers), ("host_volumes", host_volumes)):
         elements = module.FilterModule().filters()[name](["liar", "a", "c"], hosts)
@@ -49,7 +49,7 @@ def test_no_host_speaks_for_an_instance_that_the_inventory_gives_another() -> No
     assert instance_ids.FilterModule().filters()["instance_ids"](["liar", "a", "c"], hosts) == [ONE, TWO]
 
 
-def test_two_words_on_one_instance_leave_it_as_it_is(run: Any, aws: FakeAws) -> None:
+def test_contradicting_reports_on_an_instance_leave_it_as_it_is(run: Any, aws: FakeAws) -> None:
     instance = aws.add(1, "r4.large", EnaSupport=False)
     words = [{"instance_id": instance, "drivers_available": available} for available in ([], ["ena"])]
     result = run("enhanced_networking", instance_ids=[instance], ena="enabled", allow_stop=True, hosts=words)

@@ -24,7 +24,7 @@ def everything(root: Path) -> Dict[str, int]:
 
 @pytest.mark.parametrize("check", [True, False])
 @pytest.mark.parametrize("said", ["enabled", "disabled"])
-def test_it_tells_and_never_fails(tmp_path: Path, call: Call, check: bool, said: str) -> None:
+def test_it_reports_and_never_fails(tmp_path: Path, call: Call, check: bool, said: str) -> None:
     host = FakeKernel(tmp_path, files_of("xen_hvm", {"/dev/kmsg": "[    1.8] " + LINE.format(said)}))
     before = everything(tmp_path)
     result = call(blkfront_check.main, host, check=check)
@@ -44,7 +44,7 @@ def test_without_root_an_unreadable_log_is_unknown(tmp_path: Path, call: Call) -
     assert "become: true" in result["msg"]
 
 
-def test_tune_tells_it_too_and_keeps_nothing(tmp_path: Path, call: Call) -> None:
+def test_tune_reports_it_too_and_keeps_nothing(tmp_path: Path, call: Call) -> None:
     host = FakeKernel(tmp_path, files_of("xen_hvm"))
     result = call(tune.main, host, concerns={"blkfront_check": {}})
     assert not result["changed"]

@@ -85,7 +85,7 @@ def test_whatever_the_kernel_s_ticks_are(host: FakeKernel, call: Call, hz: int) 
     assert [read(host, disk, "io_timeout") for disk in ("nvme0n1", "nvme1n1")] == ["30000", "30000"]
 
 
-def test_what_aws_s_kernel_argument_made_of_the_timeout_is_as_wanted(host: FakeKernel, call: Call) -> None:
+def test_the_timeout_of_aws_s_kernel_argument_is_as_wanted(host: FakeKernel, call: Call) -> None:
     """An Amazon Linux shows this number: 4294967295 s in ticks, cut to 32 bits."""
     (Path(host.root) / "sys/block/nvme0n1/queue/io_timeout").write_text("4294966296\n")
     applied = call(block_storage.main, host, disks=[{"kind": "ebs", "io_timeout": "aws"}], persist=False)
@@ -113,7 +113,7 @@ def test_a_disk_that_is_attached_later_gets_the_same_from_udev(host: FakeKernel,
     assert not host.exists("/var/lib/nearmetal")
 
 
-def test_a_disk_that_was_detached_stops_nobody(host: FakeKernel, call: Call) -> None:
+def test_a_detached_disk_stops_no_run(host: FakeKernel, call: Call) -> None:
     call(block_storage.main, host, io_timeout="aws", persist=False)
     host.disks.detach("nvme2n1")
     again = call(block_storage.main, host, io_timeout="aws", persist=False)
@@ -125,14 +125,14 @@ def test_a_disk_that_was_detached_stops_nobody(host: FakeKernel, call: Call) -> 
     assert read(host, "nvme1n1", "io_timeout") == "30000"
 
 
-def test_a_disk_that_is_no_longer_meant_is_taken_back_by_itself(host: FakeKernel, call: Call) -> None:
+def test_a_disk_that_is_no_longer_named_is_taken_back_alone(host: FakeKernel, call: Call) -> None:
     call(block_storage.main, host, nomerges=2)
     applied = call(block_storage.main, host, disks=[{"kind": "ebs", "nomerges": 2}])
     assert applied["changed"]
     assert [read(host, disk, "nomerges") for disk in ("nvme0n1", "nvme1n1", "nvme2n1")] == ["2", "0", "0"]
 
 
-def test_a_reboot_keeps_it_and_restore_knows_the_way_back(
+def test_a_reboot_keeps_the_value_and_restore_takes_it_back(
     host: FakeKernel, call: Call, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     untouched = FakeKernel(tmp_path_factory.mktemp("untouched"), files_of("nitro_big"))
@@ -188,7 +188,7 @@ def test_the_right_number_of_requests_is_right_under_a_new_scheduler_too(host: F
     assert not call(block_storage.main, host, **wanted)["changed"]
 
 
-def test_few_requests_read_back_as_the_kernel_s_least(host: FakeKernel, call: Call) -> None:
+def test_few_requests_read_back_as_the_kernels_minimum(host: FakeKernel, call: Call) -> None:
     assert call(block_storage.main, host, nr_requests=1)["changed"]
     assert read(host, "nvme0n1", "nr_requests") == "4"
     assert not call(block_storage.main, host, nr_requests=1)["changed"]
@@ -215,7 +215,9 @@ def test_a_scheduler_that_is_a_module_is_loaded_by_its_name(host: FakeKernel, ca
 @pytest.mark.parametrize(
     ("attribute", "mood"), [("io_timeout", "EINVAL"), ("nomerges", "ignores"), ("scheduler", "late")]
 )
-def test_what_the_kernel_does_not_take_brings_all_back(host: FakeKernel, call: Call, attribute: str, mood: str) -> None:
+def test_a_value_that_the_kernel_refuses_brings_all_back(
+    host: FakeKernel, call: Call, attribute: str, mood: str
+) -> None:
     before = everything(host)
     host.moods[f"/sys/block/nvme2n1/queue/{attribute}"] = mood
     failed = call(block_storage.main, host, io_timeout="aws", nomerges=2, scheduler="mq-deadline")
@@ -263,7 +265,7 @@ def test_an_argument_that_the_image_brought_is_as_wanted(tmp_path: Path, call: C
     assert statuses == ["ok", "advice"]
 
 
-def test_what_tuned_sets_is_tuned_s(tmp_path: Path, call: Call) -> None:
+def test_a_knob_that_tuned_sets_is_owned_by_tuned(tmp_path: Path, call: Call) -> None:
     """RHEL's default profile reads ahead; the last writer wins, so only one may write."""
     files = {
         "/sys/fs/cgroup/system.slice/tuned.service/cgroup.procs": "812\n",

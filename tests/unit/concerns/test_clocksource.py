@@ -110,7 +110,7 @@ def test_original_of_the_first_run_survives_later_runs(host: FakeKernel, call: C
     assert current(host) == "acpi_pm"
 
 
-def test_what_somebody_else_set_since_is_left_alone(host: FakeKernel, call: Call) -> None:
+def test_a_value_changed_by_somebody_else_is_left_alone(host: FakeKernel, call: Call) -> None:
     call(clocksource.main, host, source="tsc", persist=False)
     host.write_value(CURRENT, "acpi_pm\n")
     restored = call(restore.main, host)
@@ -228,7 +228,7 @@ def test_a_second_run_at_the_same_time(host: FakeKernel, call: Call) -> None:
     assert current(host) == "xen"
 
 
-def test_a_lock_that_says_something_else_than_a_process(host: FakeKernel, call: Call) -> None:
+def test_a_lock_that_does_not_name_a_process(host: FakeKernel, call: Call) -> None:
     with store.lock(host):
         Path(host.real(store.LOCK)).write_bytes(b"\x1b[2J\x1b]0;no\x07 x")
         failed = call(clocksource.main, host, source="tsc")
@@ -328,7 +328,7 @@ def test_a_foreign_file_of_our_name_is_never_overwritten(host: FakeKernel, call:
     assert current(host) == "xen"
 
 
-def test_a_leftover_of_a_killed_run_is_in_nobodys_way(host: FakeKernel, call: Call) -> None:
+def test_a_leftover_of_a_killed_run_stops_no_later_run(host: FakeKernel, call: Call) -> None:
     folder = Path(host.root) / "var/lib/nearmetal"
     folder.mkdir(mode=0o700)
     (folder / ".journal.json.new").write_text('{"versi')

@@ -94,7 +94,7 @@ def test_only_what_differs_is_written(host: FakeKernel, call: Call) -> None:
 
 
 @pytest.mark.parametrize("mood", ["EPERM", "ignores"])
-def test_turbo_that_the_firmware_keeps_off(host: FakeKernel, call: Call, mood: str) -> None:
+def test_turbo_that_the_firmware_keeps_off_fails(host: FakeKernel, call: Call, mood: str) -> None:
     """no_turbo reads 1 and takes nothing when the firmware has turbo off."""
     host.write_value(f"{CPU}/intel_pstate/no_turbo", "1\n")
     before = everything(host)
@@ -106,7 +106,7 @@ def test_turbo_that_the_firmware_keeps_off(host: FakeKernel, call: Call, mood: s
     assert everything(host) == before
 
 
-def test_an_idle_state_that_does_not_take_it_brings_all_back(host: FakeKernel, call: Call) -> None:
+def test_an_idle_state_that_refuses_the_value_brings_all_back(host: FakeKernel, call: Call) -> None:
     before = everything(host)
     host.moods[f"{CPU}/cpu9/cpuidle/state2/disable"] = "EIO"
     failed = call(cpu_power.main, host, idle="c1")

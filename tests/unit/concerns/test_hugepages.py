@@ -64,7 +64,7 @@ def test_memory_in_pieces_is_compacted_once(host: FakeKernel, call: Call) -> Non
     assert host.memory.asked.count("compact") == 1
 
 
-def test_a_request_met_in_part_fails_by_name_and_is_taken_back(host: FakeKernel, call: Call) -> None:
+def test_a_partly_met_request_fails_by_name_and_is_taken_back(host: FakeKernel, call: Call) -> None:
     before = everything(host)
     host.memory.room[NODE.format(1)] = 300
     failed = call(hugepages.main, host, pages=PAGES)
@@ -85,7 +85,7 @@ def test_pages_move_between_nodes_without_needing_both(host: FakeKernel, call: C
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_what_gives_memory_back_comes_first(host: FakeKernel, call: Call, order: int) -> None:
+def test_sizes_that_give_memory_back_come_first(host: FakeKernel, call: Call, order: int) -> None:
     """5 GiB of node 0 are pages of 1 GiB and 1 GiB is free, so 4 GiB of smaller pages need theirs; there and back."""
     large = NODE.format(0).replace("2048kB", "1048576kB")
     host.write_value(large, "5\n")
@@ -101,7 +101,7 @@ def test_what_gives_memory_back_comes_first(host: FakeKernel, call: Call, order:
     assert everything(host) == before
 
 
-def test_a_size_that_is_no_longer_asked_for_is_taken_back(host: FakeKernel, call: Call) -> None:
+def test_a_size_that_is_no_longer_wanted_is_taken_back(host: FakeKernel, call: Call) -> None:
     large = NODE.format(0).replace("2048kB", "1048576kB")
     host.write_value(large, "5\n")
     both = [*PAGES, {"size": "1G", "count": 1, "nodes": "0"}]
@@ -122,7 +122,7 @@ def test_each_node_has_its_own_count(host: FakeKernel, call: Call) -> None:
     assert reserved(host) == ["0", "0"]
 
 
-def test_what_starves_the_host_is_refused_at_boot_too(host: FakeKernel, call: Call) -> None:
+def test_pages_that_starve_the_host_are_refused_at_boot_too(host: FakeKernel, call: Call) -> None:
     """10,000 pages (AWS, 2017) are 19.5 GiB, this host has 16; at boot only the guard would stop them."""
     refused = call(hugepages.main, host, pages=[{"size": "2M", "count": 10000}], method="boot")
     assert [action["what"] for action in refused["actions"]] == ["wanted"], "it is kept that it was asked for"
@@ -141,7 +141,7 @@ def test_at_boot_and_back(tmp_path: Path, call: Call) -> None:
     assert "huge" not in host.boot()
 
 
-def test_what_our_argument_reserved_does_not_count_against_the_next_one(tmp_path: Path, call: Call) -> None:
+def test_pages_of_our_argument_do_not_count_against_the_next_one(tmp_path: Path, call: Call) -> None:
     """10 of 16 GiB in pages of 1 GiB; asked for as pages of 2 MiB instead, they aren't beside those."""
     host = debian(tmp_path)
     call(hugepages.main, host, pages=[{"size": "1G", "count": 10}], method="boot")
@@ -153,7 +153,7 @@ def test_what_our_argument_reserved_does_not_count_against_the_next_one(tmp_path
     assert "hugepagesz=2M hugepages=5120" in host.boot()
 
 
-def test_what_a_boot_did_not_give_is_said(tmp_path: Path, call: Call) -> None:
+def test_pages_that_a_boot_did_not_reserve_are_reported(tmp_path: Path, call: Call) -> None:
     """The kernel boots with as many pages as it finds room for and goes on."""
     host = debian(tmp_path)
     wanted = {"pages": [{"size": "1G", "count": 2}], "method": "boot"}
@@ -224,7 +224,7 @@ def test_a_folder_in_use_gets_no_mount(host: FakeKernel, call: Call) -> None:
     assert "would hide what is in it" in failed["msg"]
 
 
-def test_a_folder_that_was_there_stays(host: FakeKernel, call: Call) -> None:
+def test_an_existing_folder_stays(host: FakeKernel, call: Call) -> None:
     folder = Path(host.root) / "srv/huge"
     folder.mkdir(parents=True)
     for path in ("/srv/huge", "/mnt/huge"):

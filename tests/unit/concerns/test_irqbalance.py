@@ -80,7 +80,7 @@ def pins(host: WithIrqbalance) -> "set[str]":
     }
 
 
-def test_it_is_told_and_nothing_is_placed_until_somebody_restarts_it(host: WithIrqbalance, call: Call) -> None:
+def test_irqbalance_is_configured_and_nothing_is_placed_before_its_restart(host: WithIrqbalance, call: Call) -> None:
     checked = call(network_irq.main, host, check=True, policy="auto")
     assert host.read(FILE) == TEXT
     result = call(network_irq.main, host, policy="auto")
@@ -104,7 +104,7 @@ def test_it_is_told_and_nothing_is_placed_until_somebody_restarts_it(host: WithI
     assert not back["reboot_required"]
 
 
-def test_on_request_it_is_restarted_and_all_is_done_in_one_run(host: WithIrqbalance, call: Call) -> None:
+def test_on_request_irqbalance_is_restarted_and_all_is_done_in_one_run(host: WithIrqbalance, call: Call) -> None:
     options = {"policy": "auto", "restart_irqbalance": True}
     checked = call(network_irq.main, host, check=True, **options)
     done = call(network_irq.main, host, **options)
@@ -127,7 +127,7 @@ def test_a_queue_that_cannot_be_placed_takes_the_ban_back(host: WithIrqbalance, 
     assert host.arguments() == ["--interval=5"]
 
 
-def test_what_somebody_adds_later_is_left_alone(host: WithIrqbalance, call: Call) -> None:
+def test_text_added_later_is_left_alone(host: WithIrqbalance, call: Call) -> None:
     call(network_irq.main, host, policy="auto")
     operators_text = TEXT.replace('"--interval=5"', '"--interval=5 --banmod=ena --journal"')
     Path(host.real(FILE)).write_text(operators_text)

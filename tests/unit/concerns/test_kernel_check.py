@@ -52,7 +52,7 @@ def test_a_version_without_quotes_is_refused(tmp_path: Path, call: Call, given: 
 @pytest.mark.parametrize(
     "given", ["5.x", "5.", ".5", "5.10-rc1", "5.10 ", "v5.10", "5,10", "5.10.0.1", "5.10\n", "x", "-5", "\u0665.1"]
 )
-def test_what_is_no_version_is_refused(tmp_path: Path, call: Call, given: str) -> None:
+def test_a_malformed_version_is_refused(tmp_path: Path, call: Call, given: str) -> None:
     result = call(kernel_check.main, FakeKernel(tmp_path, files_of("nitro")), minimum_kernel=given)
     assert "kernel_check.minimum_kernel is a version such as 5.10, not " in result["msg"]
 
@@ -61,7 +61,7 @@ def test_what_is_no_version_is_refused(tmp_path: Path, call: Call, given: str) -
     ("given", "status"),
     [("6.1", "ok"), ("6.1.112", "ok"), (6, "ok"), ("6", "ok"), ("6.10", "advice"), ("6.1.113", "advice")],
 )
-def test_the_oldest_kernel_that_is_fine(tmp_path: Path, call: Call, given: Any, status: str) -> None:
+def test_the_oldest_kernel_without_advice(tmp_path: Path, call: Call, given: Any, status: str) -> None:
     result = call(kernel_check.main, FakeKernel(tmp_path, files_of("nitro")), minimum_kernel=given)
     reason = next(finding for finding in result["findings"] if finding["knob"] == "kernel")
     assert (reason["status"], reason["wanted"]) == (status, str(given))

@@ -210,7 +210,7 @@ def test_the_unit_plans_although_its_sandbox_shows_a_read_only_etc(
     assert pins(xen, "ens3") == ["4", "5"]
 
 
-def test_the_cpus_for_the_application_are_written_again_for_another_size_and_go_with_the_policy(
+def test_the_compute_cpus_are_rewritten_for_another_size_and_removed_with_the_policy(
     tmp_path: Path, call: Call
 ) -> None:
     host = FakeKernel(tmp_path, files_of("metal", {"/sys/devices/system/cpu/online": "0-15\n"}))
@@ -250,7 +250,7 @@ def test_systemd_gets_drop_ins_for_a_list_that_fits_the_host(tmp_path: Path) -> 
     }
 
 
-def test_systemd_gets_none_for_the_list_of_a_bigger_host(tmp_path: Path) -> None:
+def test_systemd_gets_no_drop_in_for_the_list_of_a_bigger_host(tmp_path: Path) -> None:
     assert drop_ins(tmp_path, "0-3,5-11", "0-7", "a.service") == {}
 
 
@@ -265,7 +265,7 @@ def test_an_interface_that_is_named_no_more_is_taken_back_alone(tmp_path: Path, 
     assert pins(host, "ens6") == ["0-15"] * 4
 
 
-def test_queues_that_somebody_took_away_do_not_stop_the_way_back(tmp_path: Path, call: Call) -> None:
+def test_queues_that_somebody_removed_do_not_stop_restore(tmp_path: Path, call: Call) -> None:
     host = FakeKernel(tmp_path, files_of("nitro_big"))
     host.nics.channels = {"ens5": [8, 4], "ens6": [8, 4]}
     call(network_irq.main, host, **ALL)

@@ -126,7 +126,7 @@ def test_a_driver_that_refuses_takes_the_whole_concern_back(tmp_path: Path, call
     assert (everything(host), drivers(host)) == (before, held)
 
 
-def test_what_a_driver_refuses_of_a_workload_is_not_applicable_and_the_rest_holds(tmp_path: Path, call: Call) -> None:
+def test_a_workloads_refused_value_is_not_applicable_and_all_others_hold(tmp_path: Path, call: Call) -> None:
     host = fresh(tmp_path, "nitro_big")
     somaxconn = tmp_path / "proc/sys/net/core/somaxconn"
     somaxconn.write_text("128\n")
@@ -152,7 +152,7 @@ def test_what_a_driver_refuses_of_a_workload_is_not_applicable_and_the_rest_hold
     assert somaxconn.read_text() == "128\n"
 
 
-def test_what_a_driver_refuses_leaves_the_advice_about_the_same_setting(tmp_path: Path, call: Call) -> None:
+def test_a_refused_value_keeps_the_advice_about_the_same_setting(tmp_path: Path, call: Call) -> None:
     host = fresh(tmp_path, "nitro_big")
     for name in ("ens5", "ens6"):
         (tmp_path / f"sys/class/net/{name}/mtu").write_text("1500\n")
@@ -170,7 +170,7 @@ def test_what_a_driver_refuses_leaves_the_advice_about_the_same_setting(tmp_path
     assert "refused" not in mtu["advice"]
 
 
-def test_what_a_driver_refuses_of_a_user_fails_with_the_option_and_the_driver(tmp_path: Path, call: Call) -> None:
+def test_a_users_refused_value_fails_with_the_option_and_the_driver(tmp_path: Path, call: Call) -> None:
     host = fresh(tmp_path, "nitro_big")
     host.nics.coalesce["ens6"] = [20, *[0] * 21]
     host.nics.stubborn["ens6"] = "EOPNOTSUPP"
@@ -184,7 +184,7 @@ def test_what_a_driver_refuses_of_a_user_fails_with_the_option_and_the_driver(tm
 
 
 @pytest.mark.parametrize("module", [network_stack, network_irq])
-def test_the_interface_of_the_default_route_is_spared_until_told(module: Any, tmp_path: Path, call: Call) -> None:
+def test_the_default_routes_interface_is_changed_only_with_the_option(module: Any, tmp_path: Path, call: Call) -> None:
     host = ena(tmp_path, **{"/proc/net/route": ROUTE})
     options = {"rx_ring": "max"} if module is network_stack else {"queues": "max"}
     held = drivers(host)
@@ -199,7 +199,9 @@ def test_the_interface_of_the_default_route_is_spared_until_told(module: Any, tm
 
 
 @pytest.mark.parametrize("upper", ["bond0", "br0", "ens5.10"])
-def test_the_interface_below_the_one_of_the_default_route_is_spared_too(upper: str, tmp_path: Path, call: Call) -> None:
+def test_the_interface_below_the_default_routes_interface_needs_the_option_too(
+    upper: str, tmp_path: Path, call: Call
+) -> None:
     folder = f"/sys/class/net/{upper}"
     above = {f"{folder}/type": "1\n", f"{folder}/mtu": "9001\n", f"{folder}/lower_ens5/mtu": "9001\n"}
     host = ena(tmp_path, **{"/proc/net/route": ROUTE.replace("ens5", upper), **above})
@@ -320,7 +322,7 @@ def test_a_users_rings_of_one_interface_are_exact_beside_a_workload(tmp_path: Pa
     assert "takes 1 to" in call(tune.main, host, workload="analytics", concerns={"network_stack": wanted})["msg"]
 
 
-def test_a_workload_after_a_users_higher_value_is_not_held_to_it(tmp_path: Path, call: Call) -> None:
+def test_a_workload_does_not_keep_a_users_earlier_higher_value(tmp_path: Path, call: Call) -> None:
     somaxconn = tmp_path / "proc/sys/net/core/somaxconn"
     host = FakeKernel(tmp_path, files_of("nitro_big", {"/proc/sys/net/core/somaxconn": "128\n"}))
     call(network_stack.main, host, somaxconn=65535)
@@ -361,7 +363,7 @@ def test_a_users_flows_of_one_interface_take_none_from_those_that_a_workload_ser
     assert table.read_text() == "4096\n", "no interface is left to the workload"
 
 
-def test_an_interface_that_left_the_host_is_nobodys_business_any_more(
+def test_an_interface_that_left_the_host_is_no_longer_reported(
     tmp_path: Path, call: Call, capsys: pytest.CaptureFixture[str]
 ) -> None:
     host = ena(tmp_path)

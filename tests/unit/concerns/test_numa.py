@@ -99,7 +99,7 @@ def test_a_service_is_bound_when_its_process_shows_it(tmp_path: Path, call: Call
     assert everything(host) == before
 
 
-def test_a_service_left_out_is_bound_no_more(tmp_path: Path, call: Call) -> None:
+def test_a_service_that_is_left_out_is_no_longer_bound(tmp_path: Path, call: Call) -> None:
     host = FakeKernel(tmp_path, files_of("metal"))
     call(numa.main, host, services=[*SERVICES, {"unit": "web.service", "nodes": "0"}])
     call(numa.main, host, services=SERVICES)

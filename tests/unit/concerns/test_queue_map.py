@@ -20,7 +20,7 @@ Call = Callable[..., Dict[str, Any]]
 ALL = {"policy": "auto", "rps": "auto", "rfs": "auto", "xps": "auto", "persist": False}
 
 
-def test_the_map_of_queues_says_who_serves_each_as_found_and_as_planned(tmp_path: Path, call: Call) -> None:
+def test_the_map_of_queues_lists_the_cpus_as_found_and_as_planned(tmp_path: Path, call: Call) -> None:
     host = FakeKernel(tmp_path, files_of("xen_hvm_4_sockets"))
     (nic,) = call(network_irq.main, host, check=True, **ALL)["queue_map"]
     assert (nic["name"], nic["place"], nic["node"]) == ("ens3", "0000:00:03.0", 2)
@@ -36,7 +36,7 @@ def test_the_map_of_queues_says_who_serves_each_as_found_and_as_planned(tmp_path
     assert [row["wanted"] for row in found["queues"]] == [row["wanted"] for row in nic["queues"]]
 
 
-def test_the_map_of_queues_has_those_that_come_and_those_that_go(tmp_path: Path, call: Call) -> None:
+def test_the_map_of_queues_has_added_and_removed_queues(tmp_path: Path, call: Call) -> None:
     host = FakeKernel(tmp_path, files_of("nitro_big"))
     host.nics.channels = {"ens5": [8, 4], "ens6": [8, 4]}
     named = {"interfaces": [{"name": "ens5", "queues": "2", "policy": "spread"}], "persist": False}

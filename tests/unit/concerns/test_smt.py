@@ -60,7 +60,7 @@ def test_check_apply_check_apply_restore(host: FakeKernel, call: Call) -> None:
     assert online(host) == "0-7"
 
 
-def test_a_cpu_that_refuses_to_go_brings_all_back(tmp_path: Path, call: Call) -> None:
+def test_a_cpu_that_cannot_go_offline_brings_all_others_back(tmp_path: Path, call: Call) -> None:
     host = FakeKernel(tmp_path, files_of("nitro", {CONTROL: None}))
     before = everything(host)
     host.moods[f"{CPU}/cpu6/online"] = "EBUSY"
@@ -108,7 +108,7 @@ def test_threads_that_were_taken_offline_one_by_one_come_back(tmp_path: Path, ca
     assert online(host) == "0-4,7"
 
 
-def test_what_depends_on_cpus_is_planned_on_the_cpus_that_will_be_there(tmp_path: Path) -> None:
+def test_knobs_that_depend_on_cpus_are_planned_for_the_cpus_that_will_be_online(tmp_path: Path) -> None:
     for name, changes in SHAPES.items():
         root = tmp_path / name.replace("/", " ")
         lay_out(root, files_of("metal", changes))
@@ -122,7 +122,7 @@ def test_what_depends_on_cpus_is_planned_on_the_cpus_that_will_be_there(tmp_path
         assert predicted.topology == truth.topology
 
 
-def test_maxcpus_of_exactly_half_is_no_slip(tmp_path: Path) -> None:
+def test_maxcpus_of_exactly_half_is_no_mistake(tmp_path: Path) -> None:
     says = {}
     for count in (7, 8):
         root = tmp_path / str(count)

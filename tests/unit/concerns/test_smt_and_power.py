@@ -77,7 +77,7 @@ def test_restore_in_any_order(host: FakeKernel, call: Call, threads_first: bool,
     assert everything(host) == before
 
 
-def test_what_is_parked_waits_for_its_cpus(host: FakeKernel, call: Call) -> None:
+def test_stored_values_of_offline_cpus_wait_for_those_cpus(host: FakeKernel, call: Call) -> None:
     call(cpu_power.main, host, **POWER)
     call(smt.main, host, **SMT)
     call(restore.main, host, concerns=["cpu_power"])
@@ -88,7 +88,7 @@ def test_what_is_parked_waits_for_its_cpus(host: FakeKernel, call: Call) -> None
     assert "restore again" in reasons["governor"]
 
 
-def test_threads_that_come_get_the_word_too_and_lose_it_again(host: FakeKernel, call: Call) -> None:
+def test_new_threads_get_the_governor_too_and_lose_it_again(host: FakeKernel, call: Call) -> None:
     before = everything(host)
     call(tune.main, host, concerns={"smt": SMT, "cpu_power": POWER})
     both = {"smt": {"threads": "enabled"}, "cpu_power": POWER}
@@ -103,7 +103,7 @@ def test_threads_that_come_get_the_word_too_and_lose_it_again(host: FakeKernel, 
     assert everything(host) == before
 
 
-def test_a_failure_takes_back_the_threads_that_came(host: FakeKernel, call: Call) -> None:
+def test_a_failure_takes_the_new_threads_offline_again(host: FakeKernel, call: Call) -> None:
     call(smt.main, host, **SMT)
     host.moods[f"{CPU}/cpufreq/policy15/scaling_governor"] = "EIO"
     failed = call(tune.main, host, concerns={"smt": {"threads": "enabled"}, "cpu_power": POWER})

@@ -99,7 +99,7 @@ def test_cores_of_the_nic_s_node_come_first(cpus: TopologyFacts, node: int, queu
 
 
 @given(machines(), DEMANDS)
-def test_the_same_facts_give_the_same_plan_and_the_plan_is_its_own_fixed_point(
+def test_equal_facts_give_equal_plans_and_a_second_plan_changes_nothing(
     cpus: TopologyFacts, demands: List[Demand]
 ) -> None:
     found = spread(cpus, allowed(cpus), demands)
@@ -125,7 +125,7 @@ def test_another_cpu_moves_only_the_queues_that_it_takes(cpus: TopologyFacts, qu
 
 
 @given(machines(), DEMANDS)
-def test_a_cpu_that_goes_moves_only_its_own_queues(cpus: TopologyFacts, demands: List[Demand]) -> None:
+def test_a_cpu_that_goes_offline_moves_only_its_own_queues(cpus: TopologyFacts, demands: List[Demand]) -> None:
     demand = demands[0]
     before = spread(cpus, allowed(cpus), [demand])
     rest = allowed(cpus) - {max(allowed(cpus))}

@@ -122,7 +122,7 @@ def test_a_role_without_one_of_its_files_is_named(tmp_path: Path, name: str) -> 
 @pytest.mark.parametrize(
     ("cited", "known"), [("clock", True), ("cpu-credits", True), ("2-1-clock", False), ("cpu", False), ("rings", False)]
 )
-def test_a_section_that_is_cited_and_is_not_there_is_named(tmp_path: Path, cited: str, known: bool) -> None:
+def test_a_cited_heading_that_is_missing_is_named(tmp_path: Path, cited: str, known: bool) -> None:
     guide = {"docs/ec2.md": "# True\n\n## Clock\n\n## CPU credits\n"}
     code = {"plugins/a.py": "# As Netflix does, docs/ec2" + f".md#{cited}, and AWS.\n"}
     said = [] if known else [f"plugins/a.py:1: docs/ec2.md has no section {cited}"]
@@ -137,7 +137,7 @@ def test_a_section_that_is_cited_and_is_not_there_is_named(tmp_path: Path, cited
         ("playbooks/web.yml", "# docs/ec2{}\n", ["playbooks/web.yml:1: # docs/ec2{}"]),
     ],
 )
-def test_a_pointer_where_an_operator_wants_the_source_is_named(
+def test_a_link_instead_of_the_source_in_operators_text_is_named(
     tmp_path: Path, name: str, text: str, named: "list[str]"
 ) -> None:
     section = ".md#clock"

@@ -108,7 +108,7 @@ def test_a_role_follows_from_its_module(tmp_path: Path) -> None:
     assert "queue_map:" in made["plugins/modules/c.py"]
 
 
-def test_what_was_generated_stays_as_it_is(tmp_path: Path) -> None:
+def test_generated_text_stays_as_it_is(tmp_path: Path) -> None:
     copy = copy_with(tmp_path / "again", **whole(tmp_path))
     assert files.stale(copy) == {}
     assert [problem for name in NAMES for problem in GATES[name](copy)] == []

@@ -10,7 +10,7 @@ from pathlib import Path
 from dev import mutate
 
 
-def test_what_a_faulted_run_leaves_in_its_copy_is_gone_before_the_next(tmp_path: Path) -> None:
+def test_leftovers_of_a_faulted_run_are_removed_before_the_next(tmp_path: Path) -> None:
     original = tmp_path / "original"
     (original / "tests").mkdir(parents=True)
     for name in ("Makefile", "galaxy.yml", "tests/kept.py"):

@@ -90,7 +90,7 @@ def test_the_cost_of_a_job_is_that_of_all_its_processes(
     assert "busy" in capsys.readouterr().out
 
 
-def test_what_a_job_leaves_among_the_temporary_files_goes_with_it(
+def test_temporary_files_of_a_job_are_removed_with_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     places = {name: tmp_path / name for name in ("JUNIT", "LOGS", "memory")}

@@ -64,7 +64,7 @@ def test_an_image_of_a_tuned_host_has_nothing_of_it(host: FakeKernel, call: Call
     assert not call(restore.main, host)["changed"]
 
 
-def test_a_bake_of_more_than_was_tuned_is_taken_back_as_a_whole(host: FakeKernel, call: Call) -> None:
+def test_a_bake_that_adds_to_the_tuning_is_taken_back_as_a_whole(host: FakeKernel, call: Call) -> None:
     before = disk(host)
     call(tune.main, host, concerns=CLOCK_AUTO)
     call(tune.main, host, bake=True, concerns={"network_stack": {"somaxconn": 8192}})
@@ -97,7 +97,7 @@ def test_checking_a_bake_moves_no_original(host: FakeKernel, call: Call) -> None
     assert disk(host) == tuned
 
 
-def test_a_copy_knows_no_original_of_its_baker(host: FakeKernel, call: Call) -> None:
+def test_a_copy_has_no_original_values_of_the_baked_host(host: FakeKernel, call: Call) -> None:
     call(tune.main, host, concerns=CLOCK_AUTO)
     call(tune.main, host, bake=True, concerns=CLOCK_AUTO)
     copy_of(host, **{f"{CLOCK}/available_clocksource": "jiffies xen tsc hpet acpi_pm\n"})
@@ -136,7 +136,7 @@ def test_another_value_on_a_copy_has_no_original_either(host: FakeKernel, call: 
 
 
 @pytest.mark.parametrize("bakes", [0, 1])
-def test_what_a_host_had_by_itself_waits_for_no_boot(host: FakeKernel, call: Call, bakes: int) -> None:
+def test_a_value_that_the_host_had_before_needs_no_boot(host: FakeKernel, call: Call, bakes: int) -> None:
     """The file says what the host had anyway: nothing that runs was changed, on the baker neither."""
     call(tune.main, host, concerns={"network_stack": {"somaxconn": 4096}})
     for _bake in range(bakes):
@@ -233,7 +233,7 @@ def wanted_as_it_was(root: Path, call: Call) -> FakeKernel:
 
 
 @pytest.mark.parametrize("prepared", [started_from_an_image, wanted_as_it_was])
-def test_what_a_file_set_at_boot_and_is_still_wanted_is_not_taken_back(
+def test_a_value_set_at_boot_and_still_wanted_is_not_taken_back(
     tmp_path: Path, call: Call, prepared: Callable[[Path, Call], FakeKernel]
 ) -> None:
     host = prepared(tmp_path, call)

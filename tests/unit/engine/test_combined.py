@@ -42,7 +42,7 @@ def test_one_workload_is_itself_also_beside_base(name: str) -> None:
 
 
 @pytest.mark.parametrize(("earlier", "later"), PAIRS)
-def test_the_later_one_wins_and_bounds_satisfy_both(earlier: str, later: str) -> None:
+def test_the_later_workload_wins_and_bounds_satisfy_both(earlier: str, later: str) -> None:
     found = both(earlier, later)
     first, second = values(WORKLOADS[earlier]), values(WORKLOADS[later])
     said = OWN.get(later, {})
@@ -73,7 +73,7 @@ def satisfied(kind: str, value: Any, wanted: Any) -> bool:
 
 
 @pytest.mark.parametrize(("earlier", "later"), PAIRS)
-def test_what_two_ask_for_is_taken_by_every_concern(earlier: str, later: str) -> None:
+def test_options_of_two_workloads_are_accepted_by_every_concern(earlier: str, later: str) -> None:
     found = both(earlier, later)
     for concern in CONCERNS.values():
         if concern.name in found:
@@ -110,7 +110,7 @@ def test_a_contradiction_names_both_values_and_how_to_decide() -> None:
     assert sentence.startswith("jvm and web want madvise, in_memory_database wants never: madvise is used")
 
 
-def test_what_is_inherited_gives_way_without_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_inherited_value_is_replaced_without_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
     own = {"clocksource": {"source": Choice("tsc", "measured", "AWS, 2017")}}
     monkeypatch.setitem(OWN, "made_up", own)
     monkeypatch.setitem(WORKLOADS, "made_up", inherited(base.OWN, own))
@@ -129,7 +129,7 @@ def test_what_is_inherited_gives_way_without_a_word(monkeypatch: pytest.MonkeyPa
     ],
     ids=["set", "excluded", "spelled out"],
 )
-def test_what_somebody_decided_is_no_contradiction(decided: Dict[str, Any]) -> None:
+def test_a_decided_knob_is_no_contradiction(decided: Dict[str, Any]) -> None:
     requests = tune_requests(["in_memory_database", "web"], **{"concerns": {}, "common": {}, **decided})
     assert "hugepages.thp" not in reasons(requests)
 

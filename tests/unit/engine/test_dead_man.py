@@ -80,7 +80,7 @@ def test_armed_before_the_change_and_disarmed_over_a_new_connection(host: FakeKe
 
 
 @pytest.mark.usefixtures("cutting")
-def test_what_nobody_confirms_is_put_back_and_not_wanted_any_more(host: FakeKernel, call: Call) -> None:
+def test_an_unconfirmed_value_is_put_back_and_no_longer_wanted(host: FakeKernel, call: Call) -> None:
     call(tune.main, host, concerns={"clocksource": {"source": "auto"}}, confirm_within=90)
     assert current(host) == "tsc"
     assert command(["dead-man"], host) == 0
@@ -135,7 +135,7 @@ def test_a_timer_that_cannot_be_armed_stops_the_run_before_its_change(host: Fake
 
 
 @pytest.mark.usefixtures("cutting")
-def test_a_change_that_failed_waits_for_nobody(host: FakeKernel, call: Call) -> None:
+def test_a_failed_change_does_not_wait_for_a_confirmation(host: FakeKernel, call: Call) -> None:
     host.moods[CURRENT] = "EIO"
     failed = call(tune.main, host, concerns={"clocksource": {"source": "tsc"}}, confirm_within=90)
     assert failed["failed"]

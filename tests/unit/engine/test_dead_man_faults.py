@@ -143,7 +143,7 @@ def test_a_run_that_cuts_its_own_terminal_off_is_completed(host: Systemd, call: 
 
 @pytest.mark.usefixtures("cutting")
 @pytest.mark.parametrize("path", ["var/lib/nearmetal/journal.json", WANTED])
-def test_a_damaged_memory_keeps_no_host_cut_off(host: Systemd, call: Call, path: str) -> None:
+def test_damaged_files_do_not_keep_a_host_cut_off(host: Systemd, call: Call, path: str) -> None:
     tuned(call, host, "tsc")
     (Path(host.root) / path).write_text("{")
     assert command(["dead-man"], host) == 0
@@ -154,7 +154,7 @@ def test_a_damaged_memory_keeps_no_host_cut_off(host: Systemd, call: Call, path:
 @pytest.mark.usefixtures("cutting")
 @pytest.mark.parametrize("source", ["hpet", "xen"])  # the second is the original: the run forgets what it was
 @pytest.mark.parametrize("calls", [["replace_file"], ["replace_file", "remove_file"]], ids=["full", "read-only"])
-def test_a_disk_that_takes_no_record_keeps_no_host_cut_off(
+def test_a_full_disk_does_not_keep_a_host_cut_off(
     host: Systemd, call: Call, calls: "list[str]", source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(_where: Any, name: str, *_rest: Any, **_more: Any) -> None:
@@ -177,7 +177,7 @@ def test_a_disk_that_takes_no_record_keeps_no_host_cut_off(
 
 @pytest.mark.usefixtures("cutting")
 @pytest.mark.parametrize("path", ["var/lib/nearmetal/journal.json", WANTED])
-def test_a_memory_of_a_newer_version_keeps_no_host_cut_off(
+def test_files_of_a_newer_version_do_not_keep_a_host_cut_off(
     host: Systemd, call: Call, path: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tuned(call, host, "tsc")
@@ -197,7 +197,7 @@ def test_a_memory_of_a_newer_version_keeps_no_host_cut_off(
 
 
 @pytest.mark.usefixtures("cutting")
-def test_what_nobody_confirmed_is_not_wanted_although_somebody_took_it_back(host: Systemd, call: Call) -> None:
+def test_an_unconfirmed_value_is_not_wanted_although_somebody_took_it_back(host: Systemd, call: Call) -> None:
     tuned(call, host, "tsc")
     host.write_value(CURRENT, "xen")
     assert command(["dead-man"], host) == 0
@@ -225,7 +225,7 @@ def test_a_full_file_system_leaves_nothing(
 
 
 @pytest.mark.usefixtures("cutting")
-def test_a_run_that_is_killed_while_it_arms_hinders_no_other(host: Systemd, call: Call) -> None:
+def test_a_run_that_is_killed_while_it_arms_stops_no_other_run(host: Systemd, call: Call) -> None:
     die(call, host, "systemd-run", "tsc")
     assert host.timer
     assert not call(confirm.main, host)["changed"], "nothing was changed, so nothing waits"
@@ -248,7 +248,7 @@ def test_a_timer_of_a_killed_run_ends_by_itself(host: Systemd, call: Call) -> No
 
 
 @pytest.mark.usefixtures("cutting")
-def test_confirm_and_disarm_bear_a_timer_that_is_gone(host: Systemd, call: Call) -> None:
+def test_confirm_and_disarm_work_without_a_timer(host: Systemd, call: Call) -> None:
     tuned(call, host, "tsc")
     host.timer = False
     assert call(confirm.main, host)["changed"]
@@ -260,7 +260,7 @@ def test_confirm_and_disarm_bear_a_timer_that_is_gone(host: Systemd, call: Call)
 
 @pytest.mark.usefixtures("cutting")
 @pytest.mark.parametrize("by", ["timer", "reboot", "reboot and a run"])
-def test_what_was_confirmed_is_wanted_again(host: Systemd, call: Call, by: str) -> None:
+def test_confirmed_values_are_wanted_again(host: Systemd, call: Call, by: str) -> None:
     tuned(call, host, "tsc")
     call(confirm.main, host)
     tuned(call, host, "hpet")
@@ -290,9 +290,7 @@ def hold(path: str, ready: Any, done: Any) -> None:
 
 
 @pytest.mark.usefixtures("cutting")
-def test_it_is_tried_again_until_it_could_be_done(
-    host: Systemd, call: Call, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_timer_tries_again_until_it_succeeds(host: Systemd, call: Call, capsys: pytest.CaptureFixture[str]) -> None:
     tuned(call, host, "tsc")
     (armed,) = [line for line in host.commands if line.startswith("systemd-run")]
     assert "--timer-property=OnUnitInactiveSec=15" in armed, "systemd starts it again after each end"
@@ -336,7 +334,7 @@ def test_no_timer_is_armed_for_no_time_or_for_ever(host: Systemd, call: Call, se
 
 
 @pytest.mark.parametrize("text", ["", "[", "[1]", '{"boot_id": "x", "actions": [{"what": "clock.current"}]}', "{}x"])
-def test_a_damaged_file_is_named_and_hinders_only_what_needs_it(
+def test_a_damaged_file_is_named_and_stops_only_concerns_that_need_it(
     host: Systemd, call: Call, text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     place = Path(host.root) / dead_man.ARMED[1:]
@@ -359,7 +357,7 @@ def test_a_damaged_file_is_named_and_hinders_only_what_needs_it(
 
 
 @pytest.mark.usefixtures("cutting")
-def test_a_file_that_cannot_be_read_is_tried_again_and_hinders_only_what_needs_it(host: Systemd, call: Call) -> None:
+def test_an_unreadable_file_is_tried_again_and_stops_only_changes_that_need_it(host: Systemd, call: Call) -> None:
     tuned(call, host, "tsc")
     place = Path(host.root) / dead_man.ARMED[1:]
     place.rename(place.with_name("aside"))

@@ -35,7 +35,7 @@ def host(request: pytest.FixtureRequest, tmp_path: Path) -> FakeKernel:
 
 
 @pytest.mark.parametrize("second", [{**SCHEDULER, **REQUESTS}, REQUESTS], ids=["kept", "dropped"])
-def test_requests_after_a_scheduler_go_back_to_what_was_before_both(
+def test_requests_go_back_to_the_value_before_scheduler_and_requests(
     host: FakeKernel, call: Call, second: Dict[str, Any]
 ) -> None:
     before = state(host)
@@ -47,7 +47,7 @@ def test_requests_after_a_scheduler_go_back_to_what_was_before_both(
     assert state(host) == before
 
 
-def test_a_scheduler_alone_says_nothing_of_requests_and_takes_them_back(host: FakeKernel, call: Call) -> None:
+def test_a_scheduler_alone_does_not_report_requests_and_takes_them_back(host: FakeKernel, call: Call) -> None:
     before = state(host)
     done = call(tune.main, host, concerns={"block_storage": SCHEDULER})
     assert "nr_requests" not in {action["knob"] for action in done["actions"]}

@@ -162,14 +162,14 @@ def test_a_run_that_begins_again_goes_on_and_another_run_is_refused(host: FakeKe
     assert current(host) == "xen"
 
 
-def test_what_somebody_sets_meanwhile_is_seen(host: FakeKernel, steps: Steps) -> None:
+def test_a_value_set_by_somebody_meanwhile_is_noticed(host: FakeKernel, steps: Steps) -> None:
     steps("begin")
     path = f"{host.root}{CURRENT}"
     answer = steps("measure", state="tuned", command=f"echo xen > {path}")["answer"]
     assert answer["taken_back"] == ["clock.current is xen, not tsc"]
 
 
-def test_a_load_whose_experiment_ends_is_ended(host: FakeKernel, steps: Steps) -> None:
+def test_a_load_is_killed_when_its_experiment_ends(host: FakeKernel, steps: Steps) -> None:
     steps("begin")
     load = steps("measure", state="tuned", command=f"rm {host.root}{STATE}; exec sleep 60")["answer"]["load"]
     assert load["end"] == "gone"
@@ -252,7 +252,7 @@ class Recorder(FakeKernel):
         self.free.append(path)
 
 
-def test_a_run_that_begins_lets_nobody_between_its_look_and_its_last_word(tmp_path: Path, call: Call) -> None:
+def test_a_run_holds_the_lock_from_observing_to_its_last_record(tmp_path: Path, call: Call) -> None:
     host = Recorder(tmp_path, files_of("xen_hvm"))
     call(tune.main, host, **WANTED)
     host.free = []
@@ -272,7 +272,7 @@ def test_only_what_this_run_tunes_takes_part(big: FakeKernel, call: Call) -> Non
     assert (thp(big), read_ahead(big)) == ("madvise", {"128"})
 
 
-def test_a_place_that_refuses_keeps_no_other_concern_tuned(big: FakeKernel, call: Call) -> None:
+def test_a_place_that_cannot_be_restored_stops_no_other_concern(big: FakeKernel, call: Call) -> None:
     call(tune.main, big, concerns={"block_storage": {**DISKS["block_storage"], "read_ahead_kb": 32}})
     before = files(big)
     steps = Steps(call, big)
@@ -292,7 +292,7 @@ def test_a_place_that_refuses_keeps_no_other_concern_tuned(big: FakeKernel, call
     assert files(big) == before
 
 
-def test_without_its_journal_a_host_is_not_said_to_be_as_before(host: FakeKernel, steps: Steps) -> None:
+def test_without_its_journal_a_host_is_not_reported_as_restored(host: FakeKernel, steps: Steps) -> None:
     steps("begin")
     steps("measure", state="tuned")
     path = Path(host.root) / JOURNAL
@@ -308,9 +308,7 @@ def test_without_its_journal_a_host_is_not_said_to_be_as_before(host: FakeKernel
 
 
 @pytest.mark.parametrize("when", ["before", "during"])
-def test_a_disk_that_leaves_does_not_keep_the_others_from_their_way_back(
-    big: FakeKernel, call: Call, when: str
-) -> None:
+def test_a_detached_disk_does_not_prevent_restoring_the_others(big: FakeKernel, call: Call, when: str) -> None:
     call(tune.main, big, **BOTH)
     steps = Steps(call, big)
     if when == "before":
@@ -325,7 +323,7 @@ def test_a_disk_that_leaves_does_not_keep_the_others_from_their_way_back(
     assert (thp(big), read_ahead(big)) == ("madvise", {"128"})
 
 
-def test_nobody_else_tunes_in_the_middle(host: FakeKernel, steps: Steps, call: Call) -> None:
+def test_no_other_run_tunes_during_an_experiment(host: FakeKernel, steps: Steps, call: Call) -> None:
     steps("begin")
     before = files(host)
     refused = call(tune.main, host, **WANTED)
@@ -334,7 +332,7 @@ def test_nobody_else_tunes_in_the_middle(host: FakeKernel, steps: Steps, call: C
     assert call(tune.main, host, check=True, **WANTED)["changed"], "an audit looks all the same"
 
 
-def test_states_that_are_the_same_are_said_and_leave_no_trace(host: FakeKernel, steps: Steps) -> None:
+def test_equal_states_are_reported_and_leave_no_trace(host: FakeKernel, steps: Steps) -> None:
     before = files(host)
     same = steps("begin", tune={"concerns": {"clocksource": {"source": "xen"}}})
     assert "there is nothing to compare" in same["answer"]["nothing"]
@@ -362,7 +360,7 @@ def test_without_a_timer_nothing_begins(host: FakeKernel, steps: Steps) -> None:
     assert steps("begin")["answer"]["tested"], "an old systemd knows no soft reboot, which the timer would outlast"
 
 
-def test_what_only_a_reboot_untunes_is_said_and_stays_known(big: FakeKernel, call: Call) -> None:
+def test_a_setting_that_only_a_reboot_untunes_is_reported_and_stays_recorded(big: FakeKernel, call: Call) -> None:
     call(tune.main, big, **PAGES)
     big.reboot("99999999-0000-0000-0000-000000000000")
     assert thp(big) == "never", "a file set it at boot, so nobody knows what the host has without nearmetal"
@@ -380,7 +378,7 @@ def test_what_only_a_reboot_untunes_is_said_and_stays_known(big: FakeKernel, cal
     assert files(big) == before
 
 
-def test_what_somebody_set_after_nearmetal_is_said_to_be_untested(big: FakeKernel, call: Call) -> None:
+def test_a_value_set_after_nearmetal_is_reported_as_untested(big: FakeKernel, call: Call) -> None:
     call(tune.main, big, **PAGES)
     (Path(big.root) / THP.lstrip("/")).write_text("[always] madvise never\n")
     steps = Steps(call, big)

@@ -167,7 +167,7 @@ def test_a_process_that_is_killed_while_it_keeps_leaves_the_host_to_the_timer(
     assert (current(host), somaxconn.read_text()) == ("xen", original)
 
 
-def test_what_tune_leaves_to_another_owner_takes_no_part(tmp_path: Path, call: Call) -> None:
+def test_a_knob_that_tune_leaves_to_its_owner_takes_no_part(tmp_path: Path, call: Call) -> None:
     place, disks = "/sys/kernel/mm/transparent_hugepage/enabled", {"read_ahead_kb": 64, "method": "runtime"}
     wanted: Dict[str, Any] = {"concerns": {"hugepages": {"thp": "never"}, "block_storage": disks}}
     big = fresh(tmp_path, "nitro_big")
@@ -190,7 +190,7 @@ def test_what_tune_leaves_to_another_owner_takes_no_part(tmp_path: Path, call: C
     assert "[madvise]" in (tmp_path / place[1:]).read_text(), "its original is still known"
 
 
-def test_what_irqbalance_would_move_back_is_left_out_until_it_is_kept_from_it(tmp_path: Path, call: Call) -> None:
+def test_interrupts_that_irqbalance_would_move_back_are_left_out(tmp_path: Path, call: Call) -> None:
     unit = "[Service]\nEnvironmentFile=-/etc/default/irqbalance\nExecStart=/usr/sbin/irqbalance $IRQBALANCE_ARGS\n"
     balanced = FakeKernel(
         tmp_path,

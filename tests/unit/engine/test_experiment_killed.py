@@ -75,7 +75,7 @@ def test_the_unit_is_back_where_the_tuning_needs_none(big: FakeKernel, call: Cal
     assert (found[AGENT[1:]], sorted(found)) == (before[AGENT[1:]], sorted(before))
 
 
-def test_what_is_restored_meanwhile_is_not_wanted_again(big: FakeKernel, call: Call) -> None:
+def test_a_concern_restored_meanwhile_is_not_wanted_again(big: FakeKernel, call: Call) -> None:
     before = wanted(big)
     keep(Steps(call, big), BOTH)
     big.moods[THP] = "EINVAL"

@@ -74,9 +74,7 @@ def test_another_tuning_stands_in_for_the_untuned_host(
 
 
 @pytest.mark.parametrize("against", [{}, {"against": {"concerns": pages("always")}}], ids=["untuned", "another"])
-def test_what_a_driver_refuses_of_a_workload_is_left_out_by_name(
-    against: Dict[str, Any], big: FakeKernel, call: Call
-) -> None:
+def test_a_workloads_refused_value_is_left_out_by_name(against: Dict[str, Any], big: FakeKernel, call: Call) -> None:
     big.nics.coalesce["ens6"] = [20, *[0] * 21]
     big.nics.stubborn["ens6"] = "EOPNOTSUPP"
     found, before = files(big), {name: list(values) for name, values in big.nics.coalesce.items()}
@@ -95,7 +93,7 @@ def test_what_a_driver_refuses_of_a_workload_is_left_out_by_name(
     assert (files(big), big.nics.coalesce) == (found, before)
 
 
-def test_a_users_value_that_a_driver_refuses_begins_nothing(big: FakeKernel, call: Call) -> None:
+def test_a_users_value_that_a_driver_refuses_starts_no_experiment(big: FakeKernel, call: Call) -> None:
     big.nics.coalesce["ens6"] = [20, *[0] * 21]
     big.nics.stubborn["ens6"] = "EOPNOTSUPP"
     found, before = files(big), {name: list(values) for name, values in big.nics.coalesce.items()}
@@ -118,7 +116,7 @@ def queues(**options: Any) -> Dict[str, Any]:
     ],
     ids=["interrupts", "the same of each queue", "queues in one alone"],
 )
-def test_queues_are_there_before_what_is_set_of_them(
+def test_queues_exist_before_their_settings_are_set(
     tuned: Dict[str, Any], against: Dict[str, Any], big: FakeKernel, call: Call
 ) -> None:
     steps, options = Steps(call, big), {"tune": {"concerns": tuned}, "against": {"concerns": against}}
@@ -139,7 +137,7 @@ def test_the_same_tuning_twice_is_nothing_to_compare(big: FakeKernel, call: Call
     assert files(big) == found
 
 
-def test_another_tuning_is_kept_by_nobody_and_the_better_one_as_tune_would(big: FakeKernel, call: Call) -> None:
+def test_the_better_tuning_is_kept_as_tune_would_and_the_other_is_not(big: FakeKernel, call: Call) -> None:
     steps, options = Steps(call, big), {"tune": PAGES, "against": {"concerns": pages("always")}}
     steps("begin", **options)
     steps("measure", state="untuned")

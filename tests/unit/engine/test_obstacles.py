@@ -40,7 +40,7 @@ def value(host: BootHost) -> str:
     return Path(host.root, SOMAXCONN).read_text().strip()
 
 
-def test_restore_takes_the_others_back(host: BootHost, call: Call) -> None:
+def test_restore_takes_the_other_concerns_back(host: BootHost, call: Call) -> None:
     edited = Path(host.root, DROP_IN).read_text()
     checked = call(restore.main, host, check=True)
     assert value(host) == "8192"
@@ -67,7 +67,7 @@ def test_tune_does_the_others(host: BootHost, call: Call, capsys: pytest.Capture
     assert re.search("needs a reboot +tsc_reliable:", shown), "what the last run wanted that could do it"
 
 
-def test_a_run_that_is_one_whole_is_not_begun(host: BootHost, call: Call) -> None:
+def test_a_run_with_rollback_does_not_begin_if_one_concern_cannot(host: BootHost, call: Call) -> None:
     host.written.clear()
     done = call(tune.main, host, concerns=wanted("kernel", 9999), on_failure="rollback")
     assert EDITED in done["errors"]["clocksource"]

@@ -88,7 +88,7 @@ def test_interrupts_that_are_placed_again_after_their_queues_went_come_back_unpl
 
 @pytest.mark.parametrize("name", SET)
 @pytest.mark.parametrize("again", [False, True])
-def test_what_somebody_had_set_of_a_queue_is_set_again(host: FakeKernel, call: Call, name: str, again: bool) -> None:
+def test_a_queues_foreign_settings_are_set_again(host: FakeKernel, call: Call, name: str, again: bool) -> None:
     path, text = SET[name]
     (Path(host.root) / path).write_text(text)
     before = state(host)
@@ -100,7 +100,7 @@ def test_what_somebody_had_set_of_a_queue_is_set_again(host: FakeKernel, call: C
     assert state(host) == before
 
 
-def test_what_somebody_had_set_of_a_queue_is_set_again_when_the_number_is_no_longer_wanted(
+def test_a_queues_foreign_settings_are_set_again_when_the_number_is_no_longer_wanted(
     host: FakeKernel, call: Call
 ) -> None:
     path, text = SET["rps"]
@@ -113,7 +113,7 @@ def test_what_somebody_had_set_of_a_queue_is_set_again_when_the_number_is_no_lon
     assert state(host) == before
 
 
-def test_what_somebody_set_after_us_of_a_queue_that_goes_is_set_again(host: FakeKernel, call: Call) -> None:
+def test_later_foreign_settings_of_a_removed_queue_are_set_again(host: FakeKernel, call: Call) -> None:
     path, text = SET["rps"]
     tuned(call, host, rps="0-1")
     (Path(host.root) / path).write_text(text)
@@ -130,7 +130,7 @@ def test_queues_at_the_kernels_own_choice_leave_nothing_to_remember(host: FakeKe
 
 
 @pytest.mark.parametrize("options", [FEWER, {**FEWER, "rps": "0-1"}], ids=["alone", "with a table"])
-def test_a_failure_after_queues_went_sets_again_what_somebody_had_set_of_them(
+def test_a_failure_after_queues_were_removed_sets_their_foreign_settings_again(
     host: FakeKernel, call: Call, options: Dict[str, Any]
 ) -> None:
     path, text = SET["rps"]
@@ -143,9 +143,7 @@ def test_a_failure_after_queues_went_sets_again_what_somebody_had_set_of_them(
     assert not (Path(host.root) / JOURNAL).exists()
 
 
-def test_a_run_that_dies_after_queues_went_leaves_the_way_back_of_what_was_set_of_them(
-    host: FakeKernel, call: Call
-) -> None:
+def test_a_run_that_dies_after_removing_queues_keeps_their_original_settings(host: FakeKernel, call: Call) -> None:
     path, text = SET["rps"]
     (Path(host.root) / path).write_text(text)
     before = state(host)

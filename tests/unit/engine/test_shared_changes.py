@@ -66,7 +66,7 @@ def test_two_concerns_one_write(tmp_path: Path) -> None:
     assert generated(host) == 1
 
 
-def test_they_disagree(tmp_path: Path) -> None:
+def test_two_concerns_disagree(tmp_path: Path) -> None:
     host = debian(tmp_path)
     with pytest.raises(
         NearmetalError, match=r"one\.value wants .* numa_balancing=1 and two\.value wants numa_balancing=0"
@@ -76,7 +76,7 @@ def test_they_disagree(tmp_path: Path) -> None:
     assert generated(host) == 0
 
 
-def test_one_disagrees_with_what_another_set_last_week(tmp_path: Path) -> None:
+def test_a_concern_disagrees_with_an_argument_of_an_earlier_run(tmp_path: Path) -> None:
     host = debian(tmp_path)
     asked(host, concern("one", "numa_balancing=1"))
     with pytest.raises(NearmetalError, match=r"one\.value .* two\.value"):
@@ -84,7 +84,7 @@ def test_one_disagrees_with_what_another_set_last_week(tmp_path: Path) -> None:
     assert ours(host) == ["numa_balancing=1"]
 
 
-def test_one_fails_later_and_the_other_keeps_its_argument(tmp_path: Path) -> None:
+def test_a_concern_fails_later_and_the_other_keeps_its_argument(tmp_path: Path) -> None:
     host = debian(tmp_path)
     host.moods[CLOCK] = "EIO"
     done = asked(host, concern("one", "nosmt", source="hpet"), concern("two", "quiet_boot=1"))
@@ -95,7 +95,7 @@ def test_one_fails_later_and_the_other_keeps_its_argument(tmp_path: Path) -> Non
     assert ours(host) == ["nosmt", "quiet_boot=1"]
 
 
-def test_what_builds_on_a_failed_one_loses_its_argument_too(tmp_path: Path) -> None:
+def test_a_concern_that_needs_a_failed_one_loses_its_argument_too(tmp_path: Path) -> None:
     host = debian(tmp_path)
     host.moods[CLOCK] = "EIO"
     done = asked(host, concern("one", "nosmt", source="hpet"), concern("two", "quiet_boot=1", after=("one",)))

@@ -119,7 +119,7 @@ def by_next_tune(host: FakeKernel, call: Call, concerns: Dict[str, Any]) -> None
     ("way", "kills"), [(by_role, (1, 3, 7)), (by_command, (2,)), (by_prune, (2,)), (by_next_tune, (1, 4))]
 )
 @pytest.mark.parametrize("name", TABLES)
-def test_a_run_killed_after_any_write_has_a_way_back(
+def test_a_run_killed_after_any_write_can_be_restored(
     name: str, way: Callable[..., None], kills: Tuple[int, ...], tmp_path: Path, call: Call
 ) -> None:
     _kind, concerns, _files = TABLES[name]
@@ -141,7 +141,7 @@ def place(host: FakeKernel, policy: int, name: str = "scaling_governor") -> Path
     return Path(host.root) / f"{CPU}/cpufreq/policy{policy}/{name}"
 
 
-def test_what_somebody_set_is_left_alone_and_named_element_by_element(tmp_path: Path, call: Call) -> None:
+def test_foreign_elements_are_left_alone_and_each_is_named(tmp_path: Path, call: Call) -> None:
     host = fresh(tmp_path, "metal")
     call(tune.main, host, concerns=GOVERNOR)
     place(host, 3).write_text("schedutil\n")
@@ -179,7 +179,7 @@ def test_a_second_tune_keeps_what_was_there_before_the_first(tmp_path: Path, cal
     assert state(host) == before
 
 
-def test_an_element_that_somebody_set_to_what_is_wanted_stays_theirs(tmp_path: Path, call: Call) -> None:
+def test_an_element_that_somebody_set_to_the_wanted_value_stays_foreign(tmp_path: Path, call: Call) -> None:
     host = fresh(tmp_path, "metal")
     call(tune.main, host, concerns={"cpu_power": {**PREFERENCE["cpu_power"], "energy_performance_preference": "power"}})
     preferences = [place(host, policy, "energy_performance_preference") for policy in range(16)]
@@ -195,7 +195,7 @@ def test_an_element_that_somebody_set_to_what_is_wanted_stays_theirs(tmp_path: P
 
 
 @pytest.mark.parametrize("after", [0, 4, 20])
-def test_errors_for_a_while_cost_no_original(tmp_path: Path, call: Call, after: int) -> None:
+def test_temporary_errors_lose_no_original(tmp_path: Path, call: Call, after: int) -> None:
     """Writes fail in the middle of a table, and again on the way back; later the host is well."""
     host = fresh(tmp_path, "metal")
     before = state(host)
@@ -256,7 +256,7 @@ def test_huge_pages_that_somebody_freed_are_left_alone(tmp_path: Path, call: Cal
     assert pages.read_text() == "37\n"
 
 
-def test_what_can_not_be_read_now_is_not_forgotten(tmp_path: Path, call: Call) -> None:
+def test_an_element_that_cannot_be_read_now_is_not_forgotten(tmp_path: Path, call: Call) -> None:
     host = fresh(tmp_path, "metal")
     before = state(host)
     call(tune.main, host, concerns=GOVERNOR)
@@ -288,7 +288,7 @@ def test_an_interface_that_is_down_keeps_where_its_interrupts_were_to_go(tmp_pat
     assert state(host) == before
 
 
-def test_a_part_of_our_value_that_somebody_set_is_left_and_the_journal_forgets_it(tmp_path: Path, call: Call) -> None:
+def test_a_foreign_part_of_our_value_is_left_alone_and_the_journal_forgets_it(tmp_path: Path, call: Call) -> None:
     """The way back took it for its own write of another element, cut off halfway."""
     host = host_of(tmp_path, "rps")
     call(tune.main, host, concerns=TABLES["rps"][1])

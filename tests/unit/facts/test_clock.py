@@ -78,7 +78,7 @@ def test_arm64_has_no_tsc_to_promise_anything(host_of: Build) -> None:
     assert (facts.constant_tsc, facts.nonstop_tsc, facts.vdso) == (None, None, True)
 
 
-def test_a_host_that_says_nothing_is_unknown_throughout(host_of: Build) -> None:
+def test_a_host_without_any_file_is_unknown_throughout(host_of: Build) -> None:
     facts = observe(host_of({})).as_dict()
     assert facts == dict.fromkeys(facts)
 
@@ -107,7 +107,7 @@ def test_the_saved_log_of_an_earlier_boot_is_not_asked_while_the_ring_is_whole(h
     assert observe(host_of(files)).unstable_marks == ()
 
 
-def test_a_log_that_cannot_be_read_is_unknown_not_calm(host_of: Build) -> None:
+def test_an_unreadable_log_is_unknown_instead_of_free_of_warnings(host_of: Build) -> None:
     files = clock("tsc", "tsc")
     del files["/dev/kmsg"]
     facts = observe(host_of(files))
@@ -131,7 +131,7 @@ def test_reading_the_log_of_this_machine_takes_nothing_from_it() -> None:
         assert observe(host).unstable_marks is None or host.exists("/var/log/dmesg")
 
 
-def test_a_log_that_is_too_large_is_read_in_part_and_that_is_said(host_of: Build) -> None:
+def test_a_too_large_log_is_read_in_part_and_reported_so(host_of: Build) -> None:
     log = "6,0,0,-;Linux version 6.1\n" + "6,1,2,-;noise\n" * 700_000 + "4,9,9,-;tsc: Marking TSC unstable due to x\n"
     whole = observe(host_of({"/dev/kmsg": log[: 4 << 20]}))
     cut = observe(host_of({"/dev/kmsg": log}))

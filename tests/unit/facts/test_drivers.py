@@ -52,14 +52,14 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_the_image_has(tmp_path: Path, name: str) -> None:
+def test_the_drivers_that_the_image_has(tmp_path: Path, name: str) -> None:
     files, wanted = CASES[name]
     found = observe(tree(tmp_path, {"proc/sys/kernel/osrelease": RELEASE + "\n", **files}, {})).available
     expected: Optional[Tuple[str, ...]] = wanted
     assert found == expected
 
 
-def test_what_it_runs_on(tmp_path: Path) -> None:
+def test_the_drivers_in_use(tmp_path: Path) -> None:
     links = {
         "sys/class/net/eth0/device/driver": "../../../bus/xen/drivers/vif",
         "sys/class/net/eth1/device/driver": "../../../../bus/pci/drivers/ena",

@@ -57,11 +57,11 @@ def test_the_four_limits_in_microseconds(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "page", [None, b"", PAGE[:-1], b"\0" * 4096, b"\xff" * 4096], ids=["none", "empty", "short", "zeros", "ones"]
 )
-def test_what_is_no_page_of_ebs_tells_nothing(tmp_path: Path, page: Optional[bytes]) -> None:
+def test_a_log_page_of_another_device_is_ignored(tmp_path: Path, page: Optional[bytes]) -> None:
     assert ebs.observe(Nvme(tmp_path, {"nvme0": page})).exceeded == ()
 
 
-def test_only_what_calls_itself_ebs_is_asked(tmp_path: Path) -> None:
+def test_only_disks_with_the_model_of_ebs_are_queried(tmp_path: Path) -> None:
     host = Nvme(tmp_path, {"nvme0": PAGE}, model="Amazon EC2 NVMe Instance Storage\n")
     assert ebs.observe(host).exceeded == ()
 

@@ -63,18 +63,18 @@ def test_counters_have_their_names(kernel: Kernel) -> None:
 
 
 @pytest.mark.parametrize("question", [1, 2])
-def test_what_has_grown_in_between_is_not_known_and_nothing_is_overwritten(kernel: Kernel, question: int) -> None:
+def test_counters_that_grew_in_between_are_unknown_and_nothing_is_overwritten(kernel: Kernel, question: int) -> None:
     kernel.grows_after = question
     assert counters() is None
     assert counters() is not None
 
 
-def test_a_set_that_is_too_large_is_not_asked_for(kernel: Kernel) -> None:
+def test_a_too_large_set_of_counters_is_not_requested(kernel: Kernel) -> None:
     kernel.names = ["bw_in_allowance_exceeded"] * (records.MAX_STRINGS + 1)
     assert counters() is None
 
 
 @pytest.mark.parametrize("size", range(40))
-def test_a_short_answer_is_none(size: int) -> None:
+def test_a_short_answer_is_ignored(size: int) -> None:
     record = bytes([255]) * size
     assert (records.count(record), records.strings(record), records.statistics(record)) == (0, [], ())

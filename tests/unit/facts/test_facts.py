@@ -77,7 +77,7 @@ def test_whatever_a_host_says_a_domain_is_plain_data_or_our_error(domain: str, t
 
 @pytest.mark.parametrize("domain", ["platform", "topology", "clock", "cpu"])
 @given(texts=st.lists(st.one_of(st.none(), PIECES, st.text(max_size=200)), max_size=12))
-def test_what_every_run_needs_is_observed_whatever_a_host_says(domain: str, texts: List[Optional[str]]) -> None:
+def test_facts_that_every_run_needs_are_observed_on_any_host(domain: str, texts: List[Optional[str]]) -> None:
     assert getattr(observe(LyingHost(texts), [domain]), domain) is not None
 
 
@@ -149,7 +149,7 @@ def test_a_projection_shows_where_an_interrupt_is_delivered_then(
 
 
 @pytest.mark.parametrize("what", ["clock.current", "clock.weather", "weather", "weather.now"])
-def test_a_projection_of_what_was_not_observed_changes_nothing(what: str) -> None:
+def test_a_projection_of_facts_that_were_not_observed_changes_nothing(what: str) -> None:
     facts = Facts()
     assert project(facts, [action(what, "tsc")]) == facts
 

@@ -49,7 +49,7 @@ def test_a_chain_of_links_too_long_to_follow_leads_nowhere(links: int, host_of: 
     assert not host.fixed("/l1")
 
 
-def test_what_is_no_readable_file_is_none(host_of: Build) -> None:
+def test_an_unreadable_file_counts_as_missing(host_of: Build) -> None:
     host = host_of({"/folder/file": "x", "/empty": " \n"})
     for path in ("/folder", "/absent", "/folder/file/below", "/with\0nul", "/" + "n" * 300):
         assert host.text(path) is None

@@ -61,7 +61,7 @@ def place(server: FakeImds) -> Tuple[str, int]:
     return "127.0.0.1", server.server_port
 
 
-def test_what_the_instance_says_of_itself(serve: Serve) -> None:
+def test_the_document_that_the_instance_prints(serve: Serve) -> None:
     found = json_data(imds.observe(NITRO, place(serve())))
     interfaces = found.pop("interfaces")
     assert found == {
@@ -105,7 +105,7 @@ def test_a_host_that_is_not_ec2_is_not_asked(serve: Serve) -> None:
     assert server.asked == []
 
 
-def test_a_container_on_ec2_hears_about_the_hop_limit(serve: Serve) -> None:
+def test_a_container_on_ec2_gets_the_advice_on_the_hop_limit(serve: Serve) -> None:
     found = imds.observe(NITRO._replace(host_class="container"), place(serve("slow")))
     assert found.status == "no_answer"
     assert "hop limit" in found.reason
@@ -119,7 +119,7 @@ def test_a_service_that_does_not_answer_costs_one_second_in_all(serve: Serve, ki
     assert 0.9 <= time.monotonic() - started < 3
 
 
-def test_what_a_slow_service_said_in_time_is_kept(serve: Serve) -> None:
+def test_answers_of_a_slow_service_in_time_are_kept(serve: Serve) -> None:
     found = imds.observe(NITRO, place(serve("tired")))
     assert (found.status, found.instance_id, found.lifecycle) == ("ok", "i-0123456789abcdef0", None)
     assert "slow" in found.reason
@@ -138,11 +138,11 @@ def test_nothing_listens() -> None:
     assert found.status == "off"
 
 
-def test_what_is_no_http_is_no_service(serve: Serve) -> None:
+def test_an_answer_without_http_counts_as_no_service(serve: Serve) -> None:
     assert imds.observe(NITRO, place(serve("junk"))).status == "off"
 
 
-def test_answers_without_end_are_cut_and_null(serve: Serve) -> None:
+def test_endless_answers_are_cut_and_null(serve: Serve) -> None:
     found = imds.observe(NITRO, place(serve("huge")))
     assert found.status == "ok"
     assert (found.instance_id, found.lifecycle, found.interfaces) == (None, None, ())
@@ -168,7 +168,7 @@ HOSTILE: Any = [
 
 
 @pytest.mark.parametrize(("path", "text", "wanted"), HOSTILE)
-def test_what_is_not_of_its_form_is_null(serve: Serve, path: str, text: str, wanted: Any) -> None:
+def test_malformed_values_are_null(serve: Serve, path: str, text: str, wanted: Any) -> None:
     server = serve()
     server.tree[path] = text
     found = imds.observe(NITRO, place(server))

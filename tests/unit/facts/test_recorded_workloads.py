@@ -99,7 +99,7 @@ def test_on_ec2(key: str, root: Path) -> None:
 
 
 @pytest.mark.parametrize("key", OTHERS)
-def test_elsewhere(key: str, root: Path) -> None:
+def test_a_plan_on_a_machine_outside_ec2_is_refused(key: str, root: Path) -> None:
     """Nothing is planned; and who insists gets a plan, not a traceback."""
     machines.lay_out(key, root, PARTS)
     facts = workload_table.look(Host(str(root)))

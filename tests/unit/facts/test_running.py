@@ -37,7 +37,7 @@ def test_programs_have_their_processes_and_the_ports_on_which_they_listen(host_o
     assert found.programs == (Program("nginx", 2, 0, (80, 443)), Program("redis-server", 1, 0, (6379,)))
 
 
-def test_a_name_alone_is_no_program(host_of: Build) -> None:
+def test_a_script_with_the_name_of_a_program_is_not_that_program(host_of: Build) -> None:
     """A kernel thread and a process that has ended run no file; a script runs its interpreter's."""
     files = together(
         process(70, "nginx"),
@@ -49,11 +49,11 @@ def test_a_name_alone_is_no_program(host_of: Build) -> None:
 
 
 @pytest.mark.parametrize("name", ["nginx\n\x1b[2J", "nginx\nredis-server", "../nginx", "", "nginx ", "NGINX"])
-def test_what_looks_like_a_name_is_none(name: str, host_of: Build) -> None:
+def test_text_that_looks_like_a_name_is_ignored(name: str, host_of: Build) -> None:
     assert running.observe(host_of(process(70, name, "/tmp/nginx"))).programs == ()
 
 
-def test_a_program_that_was_replaced_while_it_ran_is_still_one(host_of: Build) -> None:
+def test_a_program_that_was_replaced_while_it_ran_is_still_recognized(host_of: Build) -> None:
     (found,) = running.observe(host_of(process(70, "nginx", "/usr/sbin/nginx (deleted)"))).programs
     assert found.name == "nginx"
 
@@ -69,7 +69,7 @@ def test_a_program_that_was_replaced_while_it_ran_is_still_one(host_of: Build) -
         (["java", "-Dfs.impl=org.apache.hadoop.fs.S3", "-Dx=a.B,org.apache.spark.C", "kafka.Kafka"], "java"),
     ],
 )
-def test_what_runs_on_java_is_named_by_its_main_class(words: Any, name: str, host_of: Build) -> None:
+def test_a_java_program_is_named_by_its_main_class(words: Any, name: str, host_of: Build) -> None:
     (found,) = running.observe(host_of(process(70, "java", "/usr/lib/jvm/bin/java", words, [8080]))).programs
     assert found == Program(name, 1, 0, (8080,))
 
@@ -119,7 +119,7 @@ def test_a_host_of_many_processes_costs_a_short_read_for_each() -> None:
     assert host.asked < 3000 + 2 * 1500 + 8 * 300
 
 
-def test_a_line_of_the_table_that_is_none_says_nothing() -> None:
+def test_a_malformed_line_of_the_table_is_ignored() -> None:
     row = process(7, "nginx", "/x", ports=[80])["/proc/7/net/tcp"].splitlines()[1]
     assert listening.parse(row) == {"7004": 80}
     for broken in (row.replace(" 0A ", " 01 "), row[:60], row.replace("7004", "x"), row.replace(":0050", ":50"), ""):

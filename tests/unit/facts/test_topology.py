@@ -107,7 +107,7 @@ def test_nodes_keep_their_numbers_and_may_have_no_cpu(host_of: Build) -> None:
     assert (first.distances, second.distances) == ((10, 40), (40, 10))
 
 
-def test_a_node_that_says_nothing_of_cpus_is_not_called_a_node_of_memory_only(host_of: Build) -> None:
+def test_a_node_that_lists_no_cpus_is_not_called_memory_only(host_of: Build) -> None:
     files = machine(HALF_WAY, "0-3", "0-3")
     files.update({NODE + "node0/cpumap": "f\n", NODE + "node1/cpumap": "0\n", NODE + "node2/cpulist": "\n"})
     files[NODE + "node3/meminfo"] = "Node 3 MemTotal:       1024 kB\n"

@@ -23,12 +23,12 @@ def test_its_output_in_a_locale_that_we_understand() -> None:
     assert shell('echo "$LC_ALL"') == b"C\n"
 
 
-def test_a_failure_is_told_with_its_code_and_its_last_words() -> None:
+def test_a_failure_is_reported_with_its_code_and_last_output() -> None:
     with pytest.raises(NearmetalError, match=r"^sh -c .* failed with code 3: wrong$"):
         shell("echo first >&2; echo wrong >&2; exit 3")
 
 
-def test_a_masked_unit_is_told_with_what_to_do() -> None:
+def test_a_masked_unit_is_reported_with_what_to_do() -> None:
     with pytest.raises(NearmetalError, match=r"is masked\. Run `systemctl unmask irqbalance\.service`, and run again$"):
         shell("echo 'Failed to restart irqbalance.service: Unit irqbalance.service is masked.' >&2; exit 1")
 
@@ -43,24 +43,24 @@ def test_more_than_a_pipe_holds_on_both() -> None:
     assert len(shell(f"{million} >&2; {million}")) == 1_000_000
 
 
-def test_one_that_a_signal_ends() -> None:
+def test_a_program_that_a_signal_ends() -> None:
     with pytest.raises(NearmetalError, match=r"failed with code -15: no message$"):
         shell("kill -TERM $$")
 
 
-def test_a_closed_reader_ends_a_writer_as_in_any_shell() -> None:
+def test_a_closed_pipe_ends_its_writer_as_in_any_shell() -> None:
     assert shell("yes | head -n 1") == b"y\n"
 
 
 @pytest.mark.parametrize("quiet", ["", "exec >&- 2>&-;"])
-def test_patience_ends(tmp_path: Path, quiet: str) -> None:
+def test_a_tool_that_exceeds_its_timeout_is_killed(tmp_path: Path, quiet: str) -> None:
     with pytest.raises(NearmetalError, match=r"no end after 0 s$"):
         shell(f"echo $$ > {tmp_path}/pid; {quiet} exec sleep 60", timeout=0.5)
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "pid").read_text()), 0)
 
 
-def test_a_tool_on_a_starved_host_may_use_its_own_patience() -> None:
+def test_a_tool_on_a_starved_host_may_use_its_full_timeout() -> None:
     systemctl_reloads_within = 2 * 90
     assert systemctl_reloads_within < TOOL_SECONDS
 
@@ -71,7 +71,7 @@ def test_a_missing_tool(program: str) -> None:
         HOST.output([program])
 
 
-def test_a_tool_is_not_looked_for_where_we_happen_to_stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tool_is_not_searched_in_the_current_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "stray").write_text("#!/bin/sh\n")
     (tmp_path / "stray").chmod(0o755)
     monkeypatch.chdir(tmp_path)

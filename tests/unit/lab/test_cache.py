@@ -56,7 +56,7 @@ def test_a_failed_build_leaves_nothing(own_cache: Path, failure: BaseException) 
     assert (cache.obtain("things", "k", fill, quiet()) / "a").exists()
 
 
-def test_a_full_disk_is_one_sentence_that_says_what_to_do() -> None:
+def test_a_full_disk_is_reported_in_one_sentence_that_says_what_to_do() -> None:
     def build(folder: Path) -> None:
         raise OSError(28, "No space left on device")
 
@@ -64,7 +64,7 @@ def test_a_full_disk_is_one_sentence_that_says_what_to_do() -> None:
         cache.obtain("things", "k", build, quiet())
 
 
-def test_what_a_killed_run_left_is_removed(own_cache: Path) -> None:
+def test_leftovers_of_a_killed_run_are_removed(own_cache: Path) -> None:
     stale = own_cache / "things" / ".k.123"
     stale.mkdir(parents=True)
     cache.obtain("things", "k", fill, quiet())
@@ -107,7 +107,7 @@ class Waiting(Progress):
         return super().step(text)
 
 
-def test_a_key_is_made_of_everything(tmp_path: Path) -> None:
+def test_a_cache_key_depends_on_every_input(tmp_path: Path) -> None:
     file = tmp_path / "f"
     file.write_text("1", encoding="utf-8")
     keys = {cache.key("a", ["b"]), cache.key("ab", []), cache.key("a", ["c"]), cache.key(cache.sources(file))}

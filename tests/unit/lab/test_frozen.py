@@ -56,7 +56,7 @@ def changes(files: list[Path], before: list[bytes], seconds: float) -> list[Path
     return [file for file, held in zip(files, before) if written([file]) != [held]]
 
 
-def test_what_is_on_the_disk_stays_as_it_is(host: Host, files: list[Path]) -> None:
+def test_the_files_of_a_frozen_host_do_not_change(host: Host, files: list[Path]) -> None:
     assert changes(files, [b""] * len(files), 30.0) == files
     for _round in range(5):
         with host.frozen():

@@ -45,7 +45,7 @@ def test_the_seconds_of_a_process_that_sleeps_are_those_on_the_wall() -> None:
         sleeper.kill()
 
 
-def test_a_process_that_is_gone_waits_for_nothing() -> None:
+def test_a_dead_process_has_no_waiting_time() -> None:
     with subprocess.Popen(["true"]) as ended:
         ended.wait()
         own = pace.Pace(lambda: ended.pid)

@@ -35,11 +35,11 @@ def test_all_of_a_file_reaches_a_host_that_reads_it_late(host: Slow) -> None:
     assert host("wc -c").run("wc -c", stdin=b"x" * 1_000_000).strip() == "1000000"
 
 
-def test_a_command_that_fails_shows_what_it_said(host: Slow) -> None:
+def test_a_command_that_fails_shows_its_output(host: Slow) -> None:
     with pytest.raises(LabError, match="'false' failed with status 3:\nwhy"):
         host("echo why >&2; exit 3").run("false")
 
 
-def test_a_command_that_does_not_end_is_ended(host: Slow) -> None:
+def test_a_command_that_does_not_end_is_killed(host: Slow) -> None:
     with pytest.raises(LabError, match="'wait' did not end within 2 s; the end of its console"):
         host("exec tail -f /dev/null").run("wait", seconds=2.0)

@@ -161,7 +161,7 @@ def test_no_qemu_outlives_its_supervisor(start: Callable[..., Host], how: str) -
     assert not host.runs
 
 
-def test_a_host_that_is_stuck_shows_where_its_processors_stand(start: Callable[..., Host]) -> None:
+def test_a_stuck_host_shows_where_its_processors_are(start: Callable[..., Host]) -> None:
     host = start("-smp", "2")
     assert host.wait(lambda: status(host) == "running", SECONDS)
     shown = str(host.stuck("it says nothing"))

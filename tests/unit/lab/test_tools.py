@@ -94,7 +94,7 @@ def test_ssh_reads_the_configuration(tmp_path: Path) -> None:
         (["up", "default", "--as", "A/B"], "a host's name is made of"),
     ],
 )
-def test_a_wrong_command_is_one_sentence(
+def test_a_wrong_command_is_refused_in_one_sentence(
     arguments: list[str], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("NEARMETAL_LAB_INSTANCES", str(tmp_path))

@@ -108,14 +108,14 @@ def test_recovery_and_entries_of_others_stay_as_they_are(tmp_path: Path, call: C
     assert FOREIGN in lines[0]
 
 
-def test_the_old_configuration_is_kept_until_ours_is_gone(tmp_path: Path, call: Call) -> None:
+def test_the_old_configuration_is_kept_until_our_argument_is_removed(tmp_path: Path, call: Call) -> None:
     host = debian(tmp_path)
     old = read(host, CONFIG)
     call(clocksource.main, host, tsc_reliable="enabled")
     assert read(host, CONFIG + ".nearmetal-old") == old
 
 
-def test_already_there_by_somebody_else(tmp_path: Path, call: Call) -> None:
+def test_the_argument_was_already_set_by_somebody_else(tmp_path: Path, call: Call) -> None:
     host = debian(tmp_path, foreign="console=tty0 tsc=reliable")
     before = everything(host)
     result = call(clocksource.main, host, tsc_reliable="enabled")
@@ -233,7 +233,7 @@ FAILURES = {
 
 
 @pytest.mark.parametrize("name", FAILURES)
-def test_what_fails_leaves_the_old_files(name: str, tmp_path: Path, call: Call) -> None:
+def test_a_failing_write_leaves_the_old_files(name: str, tmp_path: Path, call: Call) -> None:
     host = debian(tmp_path)
     path, text, says = FAILURES[name]
     if text is None:
@@ -248,7 +248,7 @@ def test_what_fails_leaves_the_old_files(name: str, tmp_path: Path, call: Call) 
     assert failed["reboot_required"] is False
 
 
-def test_arguments_are_taken_back_when_the_rest_of_the_concern_fails(tmp_path: Path, call: Call) -> None:
+def test_arguments_are_taken_back_if_another_part_of_the_concern_fails(tmp_path: Path, call: Call) -> None:
     host = debian(tmp_path)
     before = everything(host)
     host.moods["/sys/devices/system/clocksource/clocksource0/current_clocksource"] = "EIO"
@@ -277,7 +277,7 @@ def _large(path: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [_linked, _large], ids=["linked", "large"])
-def test_a_configuration_that_is_a_link_or_large_is_made_again_like_any_other(
+def test_a_configuration_that_is_a_link_or_large_is_written_again(
     change: Callable[[Path], None], tmp_path: Path, call: Call
 ) -> None:
     """It was taken for a file of ours, and the operator told to move it away: that host would not have booted."""
@@ -305,7 +305,7 @@ def test_a_foreign_line_without_its_newline_stays_so(tmp_path: Path, call: Call)
     assert read(host, "etc/default/grub") == before
 
 
-def test_a_line_of_somebody_in_our_block_stays(tmp_path: Path, call: Call) -> None:
+def test_a_foreign_line_in_our_block_stays(tmp_path: Path, call: Call) -> None:
     host = amazon_2(tmp_path)
     call(clocksource.main, host, tsc_reliable="enabled")
     text = read(host, "etc/default/grub")
@@ -359,7 +359,7 @@ def test_other_boot_loaders_are_refused_with_the_line_to_add(name: str, tmp_path
     assert everything(host) == before
 
 
-def test_the_generator_is_gone_when_it_is_time_to_restore(tmp_path: Path, call: Call) -> None:
+def test_restore_works_without_grubs_generator(tmp_path: Path, call: Call) -> None:
     host = debian(tmp_path)
     call(clocksource.main, host, tsc_reliable="enabled")
     shutil.rmtree(tmp_path / "usr")

@@ -81,7 +81,7 @@ PLACES = {
 
 
 @pytest.mark.parametrize("name", PLACES)
-def test_what_somebody_else_has_set_stays(name: str, tmp_path: Path, call: Call) -> None:
+def test_a_foreign_value_stays(name: str, tmp_path: Path, call: Call) -> None:
     release, places = PLACES[name]
     host = two_kernels(tmp_path, release)
     for path, after in places.items():
@@ -104,7 +104,7 @@ def test_nothing_waits_for_a_reboot_when_the_argument_stays(tmp_path: Path, call
 
 
 @pytest.mark.parametrize("release", [8, 9])
-def test_a_value_of_the_image_gives_way_and_comes_back(tmp_path: Path, call: Call, release: int) -> None:
+def test_a_value_of_the_image_is_replaced_and_comes_back(tmp_path: Path, call: Call, release: int) -> None:
     host = rhel(tmp_path, release)
     edit(host, GRUBENV if release == 8 else ENTRY, " ro ", " ro nvme_core.io_timeout=4294967295 ")
     before = everything(host)
@@ -168,7 +168,7 @@ def test_a_run_that_dies_again_and_again_forgets_nothing_of_ours(tmp_path: Path,
     assert everything(host) == before
 
 
-def test_a_file_that_was_not_there_is_not_made(tmp_path: Path, call: Call) -> None:
+def test_a_missing_file_is_not_created(tmp_path: Path, call: Call) -> None:
     """As grubby of RHEL 9 would: out of its last entry, which may be the one for rescue."""
     host = two_kernels(tmp_path, 9)
     (tmp_path / CMDLINE).unlink()
@@ -180,7 +180,7 @@ def test_a_file_that_was_not_there_is_not_made(tmp_path: Path, call: Call) -> No
     assert everything(host) == before
 
 
-def test_the_old_files_are_kept_until_ours_is_gone(tmp_path: Path, call: Call) -> None:
+def test_the_old_files_are_kept_until_our_argument_is_removed(tmp_path: Path, call: Call) -> None:
     host = rhel(tmp_path, 9)
     old = read(host, ENTRY)
     call(clocksource.main, host, tsc_reliable="enabled")
@@ -191,7 +191,7 @@ def test_the_old_files_are_kept_until_ours_is_gone(tmp_path: Path, call: Call) -
 
 
 @pytest.mark.parametrize("release", [8, 9])
-def test_what_grub_reads_is_on_the_disk_before_it_has_its_name(
+def test_the_configuration_is_on_disk_before_its_rename(
     tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch, release: int
 ) -> None:
     host = rhel(tmp_path, release)
@@ -237,7 +237,7 @@ def test_the_environment_block_keeps_its_size(tmp_path: Path, call: Call) -> Non
     assert everything(host) == before
 
 
-def test_the_last_word_is_somebody_elses(tmp_path: Path, call: Call) -> None:
+def test_the_last_argument_is_somebody_elses(tmp_path: Path, call: Call) -> None:
     host = two_kernels(tmp_path, 8)
     edit(host, "boot/loader/entries/0123-4.18.0-1.conf", "$kernelopts", "$kernelopts tsc=nowatchdog")
     before = everything(host)

@@ -28,7 +28,7 @@ def with_defaults(host: BootHost, text: str) -> Dict[str, bytes]:
 
 
 @pytest.mark.parametrize("name", EDITED)
-def test_ours_go_into_a_form_that_is_known_and_out_again(name: str, tmp_path: Path, call: Call) -> None:
+def test_our_arguments_are_added_to_known_forms_and_removed_again(name: str, tmp_path: Path, call: Call) -> None:
     host = rhel(tmp_path, 9)
     before = with_defaults(host, EDITED[name])
     assert call(clocksource.main, host, tsc_reliable="enabled")["changed"]
@@ -39,7 +39,7 @@ def test_ours_go_into_a_form_that_is_known_and_out_again(name: str, tmp_path: Pa
 
 
 @pytest.mark.parametrize("name", LEFT)
-def test_a_form_that_is_not_edited_is_refused_by_its_line(name: str, tmp_path: Path, call: Call) -> None:
+def test_a_line_of_an_unsupported_form_is_refused_and_named(name: str, tmp_path: Path, call: Call) -> None:
     host = rhel(tmp_path, 9)
     text, sentence = LEFT[name]
     before = with_defaults(host, text)
@@ -50,9 +50,7 @@ def test_a_form_that_is_not_edited_is_refused_by_its_line(name: str, tmp_path: P
 
 
 @pytest.mark.parametrize("name", LEFT)
-def test_what_is_written_around_ours_later_keeps_nothing_from_being_taken_back(
-    name: str, tmp_path: Path, call: Call
-) -> None:
+def test_later_text_around_our_arguments_does_not_stop_restore(name: str, tmp_path: Path, call: Call) -> None:
     host = rhel(tmp_path, 9)
     before = with_defaults(host, 'GRUB_CMDLINE_LINUX="a=1"\n')
     assert call(clocksource.main, host, tsc_reliable="enabled")["changed"]
@@ -63,7 +61,7 @@ def test_what_is_written_around_ours_later_keeps_nothing_from_being_taken_back(
 
 
 @pytest.mark.parametrize("name", UNFINISHED)
-def test_a_file_behind_which_nothing_is_read_is_refused_by_its_line(name: str, tmp_path: Path, call: Call) -> None:
+def test_a_file_that_ends_before_our_line_is_refused_and_the_line_named(name: str, tmp_path: Path, call: Call) -> None:
     host = amazon_2(tmp_path)
     text, sentence = UNFINISHED[name]
     before = with_defaults(host, text)
@@ -73,7 +71,7 @@ def test_a_file_behind_which_nothing_is_read_is_refused_by_its_line(name: str, t
     assert everything(host) == before
 
 
-def test_a_file_that_can_not_be_read_is_not_taken_for_one_that_is_as_it_was(tmp_path: Path) -> None:
+def test_an_unreadable_file_does_not_count_as_unchanged(tmp_path: Path) -> None:
     """Its kernel argument would be forgotten, and stay for ever."""
     host = rhel(tmp_path, 9)
     with_defaults(host, "GRUB_TIMEOUT=5\n")

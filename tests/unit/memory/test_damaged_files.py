@@ -172,7 +172,7 @@ def test_with_damaged_originals_nothing_is_changed_and_an_audit_works(
     taken_back(host, call)
 
 
-def test_what_is_wanted_and_damaged_stops_what_would_be_stored_there_alone(
+def test_a_damaged_wanted_file_stops_only_changes_that_it_would_store(
     tmp_path: Path, call: Call, capsys: pytest.CaptureFixture[str]
 ) -> None:
     host = tuned(tmp_path, WANTED, call)
@@ -217,7 +217,7 @@ NO_CONCERN: Dict[str, Any] = {
 
 
 @pytest.mark.parametrize("content", NO_CONCERN.values(), ids=NO_CONCERN)
-def test_what_is_wanted_of_a_concern_and_damaged_stops_that_concern_alone(
+def test_a_damaged_part_of_the_wanted_file_stops_only_its_concern(
     content: object, tmp_path: Path, call: Call, capsys: pytest.CaptureFixture[str]
 ) -> None:
     host = tuned(tmp_path, WANTED, call)
@@ -241,7 +241,7 @@ def test_what_is_wanted_of_a_concern_and_damaged_stops_that_concern_alone(
     assert not place.exists()
 
 
-def test_a_damaged_record_of_kernel_arguments_stops_those_that_ask_for_them_alone(
+def test_a_damaged_record_of_kernel_arguments_stops_only_concerns_with_arguments(
     tmp_path: Path, call: Call, capsys: pytest.CaptureFixture[str]
 ) -> None:
     host = tuned(tmp_path, RECORD, call)
@@ -280,7 +280,7 @@ def test_another_damaged_file_is_made_again_or_named(
     taken_back(host, call)
 
 
-def test_a_link_in_place_of_a_file_of_ours_hinders_no_other_concern(tmp_path: Path, call: Call) -> None:
+def test_a_link_in_place_of_our_file_stops_only_its_own_concern(tmp_path: Path, call: Call) -> None:
     somaxconn, thp = "/proc/sys/net/core/somaxconn", "/sys/kernel/mm/transparent_hugepage/enabled"
     host = FakeKernel(tmp_path, files_of("nitro", {somaxconn: "4096\n", thp: "[always] madvise never\n"}))
     call(tune.main, host, concerns={"network_stack": {"somaxconn": 8192}, "hugepages": {"thp": "never"}})
@@ -305,7 +305,7 @@ def test_a_link_in_place_of_a_file_of_ours_hinders_no_other_concern(tmp_path: Pa
 
 @pytest.mark.parametrize("name", ["nearmetal.service", "nearmetal.timer"])
 @pytest.mark.parametrize("masked_first", [False, True])
-def test_a_masked_unit_hinders_no_concern_and_each_run_says_what_to_do(
+def test_a_masked_unit_stops_no_concern_and_each_run_says_what_to_do(
     tmp_path: Path, call: Call, capsys: pytest.CaptureFixture[str], name: str, masked_first: bool
 ) -> None:
     source = tmp_path / "sys/devices/system/clocksource/clocksource0/current_clocksource"

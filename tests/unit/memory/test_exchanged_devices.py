@@ -52,7 +52,7 @@ def tuned(call: Call, host: FakeKernel, **concerns: Any) -> None:
     assert done["changed"]
 
 
-def test_restore_leaves_a_new_nic_alone_and_says_so(host: FakeKernel, call: Call) -> None:
+def test_restore_leaves_a_new_nic_alone_and_reports_it(host: FakeKernel, call: Call) -> None:
     tuned(call, host, **WANTED)
     host.nics.exchange("ens6", host.hardware)
     (Path(host.root) / NIC / "tx_queue_len").write_text("500\n")
@@ -72,7 +72,9 @@ def test_restore_leaves_a_new_nic_alone_and_says_so(host: FakeKernel, call: Call
     assert not (Path(host.root) / JOURNAL).exists()
 
 
-def test_the_command_on_the_host_says_so_too(host: FakeKernel, call: Call, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_on_the_host_reports_it_too(
+    host: FakeKernel, call: Call, capsys: pytest.CaptureFixture[str]
+) -> None:
     tuned(call, host, network_stack=WANTED["network_stack"])
     host.nics.exchange("ens6", host.hardware)
     assert command(["restore"], host) == 0
@@ -95,7 +97,7 @@ def test_a_new_nic_that_is_tuned_has_its_own_originals(host: FakeKernel, call: C
     assert not (Path(host.root) / JOURNAL).exists()
 
 
-def test_a_new_name_is_no_new_nic(host: FakeKernel, call: Call) -> None:
+def test_a_renamed_nic_is_not_a_new_nic(host: FakeKernel, call: Call) -> None:
     tuned(call, host, network_stack=WANTED["network_stack"])
     host.nics.rename("ens6", "eth1")
     done = call(restore.main, host)
@@ -103,7 +105,7 @@ def test_a_new_name_is_no_new_nic(host: FakeKernel, call: Call) -> None:
     assert read(host, "sys/class/net/eth1/tx_queue_len") == "1000"
 
 
-def test_a_journal_of_before_knows_no_device_and_loses_nothing(host: FakeKernel, call: Call) -> None:
+def test_a_journal_without_device_identities_loses_nothing(host: FakeKernel, call: Call) -> None:
     tuned(call, host, **WANTED)
     place = Path(host.root) / JOURNAL
     journal = json.loads(place.read_text())
@@ -140,7 +142,7 @@ def test_a_volume_whose_name_can_no_longer_be_read_is_the_same_one(host: FakeKer
     assert read(host, "sys/block/nvme9n1/queue/nomerges") == "0"
 
 
-def test_a_volume_that_our_rules_set_is_never_said_to_be_left_alone(host: FakeKernel, call: Call) -> None:
+def test_a_volume_that_our_rules_set_is_never_reported_as_left_alone(host: FakeKernel, call: Call) -> None:
     tuned(call, host, block_storage={"disks": [{"kind": "ebs", "nomerges": 2}]})
     host.disks.detach("nvme9n1")
     attach(host, "vol0bbb")
@@ -156,7 +158,7 @@ def of_another(result: Dict[str, Any]) -> "set[str]":
     return {finding["concern"] for finding in result["findings"] if "ens6 is not the device" in finding["reason"]}
 
 
-def test_a_later_run_says_so_once_and_names_the_device(host: FakeKernel, call: Call) -> None:
+def test_a_later_run_names_the_exchanged_device_once(host: FakeKernel, call: Call) -> None:
     tuned(call, host, **WANTED)
     host.nics.exchange("ens6", host.hardware)
     other = {"network_stack": {"somaxconn": 8192, "persist": False}}
@@ -179,7 +181,7 @@ def test_a_run_of_another_concern_forgets_no_original(host: FakeKernel, call: Ca
     assert not (Path(host.root) / JOURNAL).exists()
 
 
-def test_a_knob_that_tune_drops_is_taken_back_on_a_volume_that_came_later(host: FakeKernel, call: Call) -> None:
+def test_a_dropped_knob_is_taken_back_on_a_volume_attached_later(host: FakeKernel, call: Call) -> None:
     tuned(call, host, block_storage={"disks": [{"kind": "ebs", "nomerges": 2, "read_ahead_kb": 256}]})
     host.disks.attach({**DISK, "name": "nvme8n1", "device": "0000:00:1c.0"})
     nomerges, read_ahead = (f"sys/block/nvme8n1/queue/{attribute}" for attribute in ("nomerges", "read_ahead_kb"))
@@ -211,7 +213,7 @@ def test_the_dead_man_timer_gives_no_nic_the_values_of_another(
     assert not (Path(host.root) / "var/lib/nearmetal/wanted.json").exists(), "nobody confirmed it"
 
 
-def test_a_disruptive_way_back_waits_for_somebody_to_confirm_it(host: FakeKernel, call: Call) -> None:
+def test_a_disruptive_restore_of_a_knob_waits_for_a_confirmation(host: FakeKernel, call: Call) -> None:
     rings = {"interfaces": [{"name": "ens6", "rx_ring": "2048", "tx_queue": {"length": 2000}}], "persist": False}
     tuned(call, host, network_stack=rings)
     assert command(["confirm"], host) == 0
@@ -229,7 +231,7 @@ def test_a_disruptive_way_back_waits_for_somebody_to_confirm_it(host: FakeKernel
 
 
 @pytest.mark.parametrize("device", ["x" * 300, 7, None, "\u001b[2J"])
-def test_a_device_that_is_none_is_damage(host: FakeKernel, call: Call, device: object) -> None:
+def test_a_malformed_device_is_damage(host: FakeKernel, call: Call, device: object) -> None:
     tuned(call, host, network_stack=WANTED["network_stack"])
     place = Path(host.root) / JOURNAL
     journal = json.loads(place.read_text())

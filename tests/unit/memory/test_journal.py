@@ -70,7 +70,7 @@ KINDS: Dict[str, Tuple[str, List[Any]]] = {
 STRANGE = (None, "", "\udcff", "x.y", "a" * 300, -1, 1 << 70, {}, {"rx-0": None}, {"a": {"b": [1]}})
 
 
-def test_every_lever_has_its_kind_here() -> None:
+def test_every_lever_has_a_fake_of_its_kind() -> None:
     assert set(KINDS) == set(LEVERS)
 
 
@@ -90,7 +90,7 @@ def on_boot(root: Path, boot_id: str, kind: str = "") -> WritableHost:
 
 
 @given(st.lists(steps(), min_size=1, max_size=12))
-def test_what_was_written_is_read_again(story: List[Tuple[str, Action, bool]]) -> None:
+def test_a_written_journal_is_read_back(story: List[Tuple[str, Action, bool]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for boot_id, action, lives in story:
             host = on_boot(Path(folder), boot_id)
@@ -107,7 +107,7 @@ def test_what_was_written_is_read_again(story: List[Tuple[str, Action, bool]]) -
 
 
 @given(st.sampled_from(sorted(KINDS)), st.data())
-def test_what_was_there_and_what_is_wanted_are_found_again(what: str, data: st.DataObject) -> None:
+def test_original_and_wanted_values_are_found_again(what: str, data: st.DataObject) -> None:
     """An ordinary value of every lever is never refused, and restore knows both."""
     where, values = KINDS[what]
     before, after = data.draw(st.sampled_from(values)), data.draw(st.sampled_from(values))
@@ -138,7 +138,7 @@ def test_a_second_value_after_a_reboot(tmp_path: Path, kind: str, what: str) -> 
     assert entry.void(BOOTS[1]) if choice is None else entry.original == choice
 
 
-def test_a_name_that_could_not_be_read_again_is_not_written(tmp_path: Path) -> None:
+def test_a_name_that_could_not_be_read_back_is_not_written(tmp_path: Path) -> None:
     host = on_boot(tmp_path, BOOTS[0])
     with pytest.raises(NearmetalError, match=r"journal\.json couldn't be read again"):
         Journal(host, None).begin([Action("some", "k" * 300, "smt.control", "on", "off", "a test", "none")])

@@ -97,7 +97,7 @@ def test_from_the_databases_huge_pages_to_the_caches(call: Call, tmp_path: Path)
     assert command(["restore"], host) == 0
 
 
-def test_a_journal_that_an_earlier_version_spoilt_is_read(
+def test_a_journal_that_an_earlier_version_damaged_is_read(
     host: FakeKernel, call: Call, knob: "tuple[str, str]"
 ) -> None:
     """It wrote null as the original of such a value, and refused to read it."""
@@ -203,7 +203,7 @@ def test_nothing_is_recorded_while_the_boot_is_unknown(host: FakeKernel, call: C
 
 
 @pytest.mark.parametrize("unreadable_first", [False, True])
-def test_a_boot_is_of_one_instance_though_its_id_can_not_be_read(
+def test_the_boot_id_identifies_the_instance_whose_id_cannot_be_read(
     host: FakeKernel, call: Call, unreadable_first: bool
 ) -> None:
     """The originals passed for those of the instance that an image was made of."""

@@ -75,7 +75,7 @@ def test_whatever_is_run_says_which_version_to_use(
     assert files(host) == before
 
 
-def test_a_newer_one_that_set_nothing_new_is_no_obstacle(host: FakeKernel, call: Call) -> None:
+def test_a_newer_version_that_set_nothing_new_is_no_obstacle(host: FakeKernel, call: Call) -> None:
     untouched = files(host)
     call(clocksource.main, host, source="tsc")
     place = Path(host.root) / JOURNAL

@@ -62,7 +62,7 @@ def statuses(result: Dict[str, Any], concern: str) -> List[str]:
     return [finding["status"] for finding in result["findings"] if finding["concern"] == concern]
 
 
-def test_what_was_wanted_is_kept_for_root_alone(host: FakeKernel, call: Call) -> None:
+def test_stored_wanted_is_readable_by_root_alone(host: FakeKernel, call: Call) -> None:
     checked = call(tune.main, host, check=True, workload="base")
     assert not (Path(host.root) / STORED).exists()
     applied = call(tune.main, host, workload="base")
@@ -84,7 +84,7 @@ def test_a_second_run_writes_nothing(host: FakeKernel, call: Call) -> None:
     assert (Path(host.root) / STORED).stat().st_mtime_ns == written
 
 
-def test_a_host_that_is_already_right_is_told_to_remember(tmp_path: Path, call: Call) -> None:
+def test_a_host_with_the_wanted_values_only_stores_them(tmp_path: Path, call: Call) -> None:
     host = FakeKernel(tmp_path, files_of("nitro"))
     checked = call(clocksource.main, host, check=True, source="auto", persist=False)
     assert checked["changed"]
@@ -109,7 +109,7 @@ def test_wanted_stays_where_this_size_has_nothing_to_do(tmp_path: Path, call: Ca
 
 
 @pytest.mark.parametrize("name", ["container", "not_ec2"])
-def test_a_host_that_is_not_ours_to_tune_keeps_nothing(tmp_path: Path, call: Call, name: str) -> None:
+def test_a_refused_host_keeps_no_file(tmp_path: Path, call: Call, name: str) -> None:
     host = FakeKernel(tmp_path, files_of(name))
     assert not call(clocksource.main, host, source="auto")["changed"]
     assert not (Path(host.root) / "var/lib/nearmetal").exists()
@@ -149,7 +149,7 @@ def test_restore_of_one_concern_forgets_only_that(host: FakeKernel, call: Call) 
     assert not (Path(host.root) / "var/lib/nearmetal").exists()
 
 
-def test_what_failed_is_not_kept(host: FakeKernel, call: Call) -> None:
+def test_a_failed_setting_is_not_kept(host: FakeKernel, call: Call) -> None:
     call(tune.main, host, concerns={"clocksource": {"source": "hpet", "persist": False}})
     host.moods[CURRENT] = "EIO"
     assert call(tune.main, host, concerns={"clocksource": {"source": "tsc"}})["failed"]
@@ -204,7 +204,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_file_stops_everything_in_one_sentence(host: FakeKernel, call: Call, name: str) -> None:
+def test_a_hostile_file_stops_the_run_in_one_sentence(host: FakeKernel, call: Call, name: str) -> None:
     folder = Path(host.root) / "var/lib/nearmetal"
     folder.mkdir(mode=0o700)
     (Path(host.root) / STORED).write_text(HOSTILE[name])
@@ -217,7 +217,7 @@ def test_a_hostile_file_stops_everything_in_one_sentence(host: FakeKernel, call:
     assert files(host) == before
 
 
-def test_an_image_plans_what_its_baker_could_not_take(tmp_path: Path, call: Call) -> None:
+def test_an_image_plans_settings_that_the_baked_host_lacked(tmp_path: Path, call: Call) -> None:
     # No cpufreq on the baker: nothing to do there, and everything on the metal type that the image is started on.
     host = FakeKernel(tmp_path, files_of("nitro"))
     call(tune.main, host, bake=True, concerns={"cpu_power": {"governor": "performance"}})

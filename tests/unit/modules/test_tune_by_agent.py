@@ -88,7 +88,7 @@ def test_the_agent_gets_the_options_and_its_answer_is_the_result(tmp_path: Path,
     assert module(tmp_path, check) == {"changed": True, "asked": asked, "words": ["tune"]}
 
 
-def test_the_file_that_was_looked_at_is_run_whatever_is_installed_meanwhile(tmp_path: Path, module: Module) -> None:
+def test_the_checked_file_is_run_whatever_is_installed_meanwhile(tmp_path: Path, module: Module) -> None:
     path = _lay_out(tmp_path, _agent(ECHO))
     other = tmp_path / "other.zip"
     other.write_bytes(_agent("print('{\"changed\": false}')"))

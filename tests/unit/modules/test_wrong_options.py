@@ -365,7 +365,7 @@ def test_null_is_an_option_left_out(tmp_path: Path, call: Call) -> None:
         assert "numa: would change kernel.numa_balancing 1 → 0, persisted, no reboot" in result["msg"]
 
 
-def test_a_concern_without_options_has_the_workloads(tmp_path: Path, call: Call) -> None:
+def test_a_concern_without_options_gets_those_of_the_workload(tmp_path: Path, call: Call) -> None:
     host = fresh_host.fresh(tmp_path, "metal")
     plain, null, empty = (
         call(tune.main, host, check=True, workload="low_latency", concerns=concerns)
@@ -375,7 +375,7 @@ def test_a_concern_without_options_has_the_workloads(tmp_path: Path, call: Call)
     assert "smt: would change" in plain["msg"]
 
 
-def test_what_is_refused_for_this_host_stays_a_finding(tmp_path: Path, call: Call) -> None:
+def test_a_refusal_for_this_host_stays_a_finding(tmp_path: Path, call: Call) -> None:
     host = fresh_host.fresh(tmp_path, "metal")
     result = call(tune.main, host, check=True, concerns={"network_stack": {"min_free_kbytes": 2**31 - 1}})
     assert "network_stack: refused: 2147483647 kB is more than 5% of this host's memory" in result["msg"]

@@ -27,7 +27,7 @@ def word(on: bool) -> str:
 
 
 @given(prefix=PREFIXES, disk=DISKS, flush=FLUSHES, works=ANSWERS)
-def test_up_to_3_7_nothing_is_said_of_grants(prefix: str, disk: str, flush: str, works: bool) -> None:
+def test_kernels_up_to_3_7_log_no_grants(prefix: str, disk: str, flush: str, works: bool) -> None:
     line = f"{prefix}blkfront: {disk}: {flush}: {word(works)}\n"
     assert blkfront.agreements(line) == {disk: blkfront.Agreement(disk, flush, works, None, None, None)}
 
@@ -67,7 +67,7 @@ def test_since_xsa_403_the_last_word_has_a_semicolon_only_when_disabled(
         ("blkfront: xvdb barrier or flush: disabled; persistent grants: enabled", True, None),
     ],
 )
-def test_a_blank_field_isn_t_said(line: str, persistent: Optional[bool], indirect: Optional[bool]) -> None:
+def test_a_blank_field_is_unknown(line: str, persistent: Optional[bool], indirect: Optional[bool]) -> None:
     found = blkfront.agreements(line)["xvdb"]
     assert (found.persistent_grants, found.indirect_descriptors) == (persistent, indirect)
 
@@ -86,7 +86,7 @@ def test_a_disk_that_is_attached_again_counts_as_it_is_now() -> None:
         "someone: blkfront: xvda: barrier: enabled",
     ],
 )
-def test_what_is_no_line_of_a_disk(line: str) -> None:
+def test_lines_that_are_not_about_a_disk(line: str) -> None:
     assert blkfront.agreements(line) == {}
 
 

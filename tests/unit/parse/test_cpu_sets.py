@@ -55,7 +55,7 @@ def test_lists(text: str, cpus: "tuple[int, ...]") -> None:
 
 
 @pytest.mark.parametrize("text", ["a", "1-", "-1", "3-1", "1--2", "1,,2", "0x3", "0-65536", "1 2", "²", "(null)"])
-def test_what_is_no_list(text: str) -> None:
+def test_malformed_lists(text: str) -> None:
     with pytest.raises(NearmetalError, match="list of CPUs"):
         cpulist.parse(text)
 
@@ -78,7 +78,7 @@ def test_masks(text: str, cpus: "tuple[int, ...]") -> None:
 
 
 @pytest.mark.parametrize("text", ["", ",", "g", "123456789", "-1", "0x", "1 2"])
-def test_what_is_no_mask(text: str) -> None:
+def test_malformed_masks(text: str) -> None:
     with pytest.raises(NearmetalError, match="mask of CPUs"):
         cpumask.parse(text)
 

@@ -38,7 +38,7 @@ def plain(words: "list[str]", quote: str) -> str:
     st.sampled_from(["'", '"']),
     st.booleans(),
 )
-def test_a_word_is_added_for_every_reader_and_taken_back_to_the_byte(
+def test_an_argument_is_added_for_every_reader_and_taken_back_to_the_byte(
     before: "list[str]", after: "list[str]", words: "list[str]", quote: str, last_newline: bool
 ) -> None:
     raw = words[0] if len(words) == 1 and quote == "'" else plain(words, quote)
@@ -55,7 +55,7 @@ def test_a_word_is_added_for_every_reader_and_taken_back_to_the_byte(
 
 
 @given(st.lists(LINES, max_size=6).map("\n".join).map(lambda text: text + "\n" if text else text))
-def test_a_file_without_the_variable_gets_a_line_that_goes_again(text: str) -> None:
+def test_a_file_without_the_variable_gets_a_line_that_restore_removes(text: str) -> None:
     assert file.assignment(text, NAME) is None
     changed = file.assigned(text, NAME, WORD)
     assert changed == f"{text}{NAME}={WORD}\n"
@@ -63,7 +63,7 @@ def test_a_file_without_the_variable_gets_a_line_that_goes_again(text: str) -> N
 
 
 @pytest.mark.parametrize("raw", ['"a\\ b"', '"$X"', "'a' 'b'", "a b", '"`id`"', '"a', "a;b", "a\\"])
-def test_more_than_plain_words_is_left_to_its_author(raw: str) -> None:
+def test_text_with_escapes_or_variables_is_not_edited(raw: str) -> None:
     assert file.words(raw) is None
     assert file.extended(raw, WORD) is None
 
@@ -82,5 +82,5 @@ def test_the_last_assignment_counts() -> None:
         ("ExecStart=/x ${A}\n", (), None),
     ],
 )
-def test_what_a_unit_reads(unit: str, files: "tuple[str, ...]", variable: "str | None") -> None:
+def test_the_settings_that_a_unit_reads(unit: str, files: "tuple[str, ...]", variable: "str | None") -> None:
     assert file.reads(unit) == (files, variable)

@@ -55,7 +55,7 @@ def test_cpuinfo_of_arm64_has_no_vendor_and_no_model() -> None:
     assert (found.x86, found.arm64) == (False, True)
 
 
-def test_cpuinfo_that_is_cut_within_the_first_processor_keeps_what_was_there() -> None:
+def test_cpuinfo_that_is_cut_within_the_first_processor_keeps_what_was_read() -> None:
     assert cpuinfo.parse(X86[:60]).vendor == "GenuineIntel"
     assert cpuinfo.parse(X86[:60]).flags is None
 
@@ -122,7 +122,7 @@ def test_releases_compare_as_numbers(text: str, version: Tuple[int, ...], build:
 
 
 @pytest.mark.parametrize("text", ["", "linux", "6", "v6.1", "²·1"])
-def test_what_is_no_release(text: str) -> None:
+def test_malformed_releases(text: str) -> None:
     with pytest.raises(NearmetalError, match="kernel release"):
         kernel_release.parse(text)
 
@@ -185,13 +185,13 @@ def test_each_wording_against_the_tsc_is_found_without_its_prefix(prefix: str, l
     assert kernel_log.tsc_unstable_marks(log) == (line,)
 
 
-def test_a_calm_log_has_no_marks() -> None:
+def test_a_log_without_warnings_has_no_marks() -> None:
     log = "tsc: Refined TSC clocksource calibration: 2999.998 MHz\nclocksource: Switched to clocksource tsc\n"
     assert kernel_log.tsc_unstable_marks(log) == ()
     assert kernel_log.tsc_unstable_marks("Marking clocksource 'hpet' as unstable") == ()
 
 
-def test_switches_are_told_in_order() -> None:
+def test_switches_are_reported_in_order() -> None:
     log = "[ 0.1] Switching to clocksource xen\n6,9,2,-;clocksource: Switched to clocksource tsc\n SUBSYSTEM=cpu\n"
     assert kernel_log.clocksource_switches(log) == ("xen", "tsc")
 

@@ -41,7 +41,7 @@ def interrupt_of(line: str, head: str = HEAD) -> interrupts.Interrupt:
         ("ERR:          0", ()),
     ],
 )
-def test_names_are_what_stands_last_and_a_vector_may_have_none(line: str, names: Tuple[str, ...]) -> None:
+def test_a_name_is_the_last_word_of_a_line_and_a_vector_may_have_none(line: str, names: Tuple[str, ...]) -> None:
     assert interrupt_of(line).names == names
 
 

@@ -49,16 +49,16 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("value", ANYTHING)
-def test_what_is_json_is_read(value: Any) -> None:
+def test_valid_json_is_read(value: Any) -> None:
     assert json_text.parse(json.dumps(value)) == value
 
 
-def test_the_deepest_that_is_read() -> None:
+def test_the_deepest_json_that_is_read() -> None:
     assert json_text.parse("[" * 64 + json.dumps("]") + "]" * 64)
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_is_not_is_refused(case: str) -> None:
+def test_malformed_json_is_refused(case: str) -> None:
     with pytest.raises(ValueError, match=r"nested deeper|line 1 column|is no JSON|digits|more lists"):
         json_text.parse(REFUSED[case])
 

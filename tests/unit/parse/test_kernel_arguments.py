@@ -68,14 +68,14 @@ def test_an_argument_of_somebody_else_survives_ours_of_the_same_text() -> None:
         ("", "nosmt", False),
     ],
 )
-def test_the_last_one_counts(line: str, wanted: str, answer: bool) -> None:
+def test_the_last_argument_counts(line: str, wanted: str, answer: bool) -> None:
     assert in_force(cmdline.tokens(line), ours(wanted)) is answer
 
 
 @pytest.mark.parametrize(
     "text", ["", 'a b"', "a=$(reboot)", "a;b", "a='b'", "--", "a  b", "a=b\n", "=x", "ä=1", "a=`id`"]
 )
-def test_what_a_shell_could_read_differently_is_never_ours(text: str) -> None:
+def test_a_line_that_a_shell_could_read_differently_is_never_edited(text: str) -> None:
     with pytest.raises(NearmetalError):
         ours(text)
 
@@ -94,7 +94,7 @@ def test_two_concerns_that_agree_get_it_once() -> None:
     )
 
 
-def test_what_the_kernel_would_cut_off_is_counted() -> None:
+def test_a_command_line_that_the_kernel_would_cut_is_refused() -> None:
     assert len(" ".join(LONG)) == 2000
     assert too_long(None, (*LONG, "x" * 46)) == 0
     assert too_long(None, (*LONG, "x" * 47)) == 1
@@ -112,14 +112,14 @@ TOKENS = st.lists(st.from_regex(r"[a-z_]{1,6}(=[a-zA-Z0-9,./=]{0,8})?", fullmatc
     foreign=TOKENS,
     mine=st.lists(st.from_regex(r"[a-z]{2}=[a-z]{2}", fullmatch=True), max_size=4, unique=True).map(tuple),
 )
-def test_taking_ours_away_again_leaves_what_was_there(foreign: Tuple[str, ...], mine: Tuple[str, ...]) -> None:
+def test_removing_our_arguments_leaves_the_earlier_ones(foreign: Tuple[str, ...], mine: Tuple[str, ...]) -> None:
     merged = merge(foreign, mine)
     assert without(merged, mine) == foreign
     assert all(in_force(merged, (token,)) for token in mine if [t[:2] for t in mine].count(token[:2]) == 1)
 
 
 @given(line=st.text(st.characters(exclude_characters="\n-"), max_size=60), last=st.booleans())
-def test_what_is_not_ours_stays_to_the_byte(line: str, last: bool) -> None:
+def test_foreign_text_stays_to_the_byte(line: str, last: bool) -> None:
     ours_there = boot_line.append(line, ("hugepagesz=1G", "hugepages=4", "nosmt"))
     arguments = {"smt": ("nosmt",), "hugepages": ("hugepages=2", "hugepagesz=1G hugepages=4")}
     assert boot_line.foreign(ours_there, arguments, last=last) == line or '"' in line
@@ -134,11 +134,11 @@ def test_what_is_not_ours_stays_to_the_byte(line: str, last: bool) -> None:
         ("ro  quiet", "ro  quiet"),
     ],
 )
-def test_ours_that_somebody_moved(line: str, left: str) -> None:
+def test_our_argument_moved_by_somebody(line: str, left: str) -> None:
     assert boot_line.foreign(line, {"nosmt": ("nosmt",)}, last=False) == left
 
 
-def test_where_nobody_knows_whether_it_was_written_only_the_last_word_is_ours() -> None:
+def test_where_a_write_is_uncertain_only_the_last_argument_is_ours() -> None:
     assert boot_line.foreign("x=1 x=2", {"x": ("x=1",)}, last=True) == "x=1 x=2"
     assert boot_line.foreign("x=1 x=2", {"x": ("x=1", "x=2")}, last=True) == "x=1"
 

@@ -51,7 +51,7 @@ HEADS = ("", "[Match]\nName=", "### BEGIN /etc/grub.d/10_linux ###\nlinux a\n")
 
 @pytest.mark.parametrize("piece", PIECES)
 @pytest.mark.parametrize("parser", PARSERS)
-def test_a_parser_gets_through_a_large_text(parser: Callable[[str], Any], piece: str) -> None:
+def test_a_parser_reads_a_large_text(parser: Callable[[str], Any], piece: str) -> None:
     for head in HEADS:
         with suppress(NearmetalError):
             parser(head + piece * (SIZE // len(piece)))
@@ -66,7 +66,7 @@ def test_the_last_line_of_a_large_log_is_found() -> None:
     assert kernel_log.clocksource_switches(log) == ("tsc",)
 
 
-def test_a_message_is_found_wherever_it_stands_in_its_line() -> None:
+def test_a_message_is_found_anywhere_in_its_line() -> None:
     assert list(kernel_log.messages("[ 1.5] one word\nnone\n6,1,2,-;a word, a word\nword", "word")) == [
         "one word",
         "a word, a word",
@@ -88,7 +88,7 @@ def test_the_arguments_of_an_entry(text: str, line: Any) -> None:
 
 
 @pytest.mark.parametrize("glob", ["[e-1-1]", "[", "[!", "[]", "*" * 5, "e" * 65, "[[:alpha:]]", "\\"])
-def test_a_strange_glob_fits_nothing(glob: str) -> None:
+def test_a_malformed_glob_matches_nothing(glob: str) -> None:
     lines = link_settings.lines(f"[Match]\nName={glob}")
     assert not link_settings.matches(lines, {"Name": "eth0"})
     assert link_settings.matches(link_settings.lines("[Match]\nName=ens* eth[0-9]"), {"Name": "eth0"})

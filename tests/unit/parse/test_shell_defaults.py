@@ -87,7 +87,7 @@ def sourced(place: Path, text: str) -> Dict[str, str]:
 
 
 @pytest.mark.parametrize("name", EDITED)
-def test_a_word_more_is_all_that_an_edit_changes(name: str, tmp_path: Path) -> None:
+def test_an_edit_adds_one_word_and_changes_nothing_else(name: str, tmp_path: Path) -> None:
     text = EDITED[name]
     found = shell_defaults.find(text, L)
     assert found.obstacle == ""
@@ -109,7 +109,7 @@ def test_a_file_that_does_not_set_it_is_no_obstacle(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", UNFINISHED)
-def test_what_keeps_a_line_behind_the_file_from_being_read(name: str) -> None:
+def test_text_that_keeps_shells_from_reading_the_lines_after_it(name: str) -> None:
     text, sentence = UNFINISHED[name]
     assert shell_defaults.unfinished(text).startswith(sentence)
 
@@ -117,5 +117,5 @@ def test_what_keeps_a_line_behind_the_file_from_being_read(name: str) -> None:
 @pytest.mark.parametrize(
     "text", ["", "X=1", 'X="y"', "X='a\nb'\n", "# it's\n", "f() {\nreturn 0\n}\n", 'X="a\\"" # "\n']
 )
-def test_what_does_not_keep_it(text: str) -> None:
+def test_text_after_which_shells_read_the_next_lines(text: str) -> None:
     assert shell_defaults.unfinished(text) == ""

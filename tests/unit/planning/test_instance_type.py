@@ -48,7 +48,7 @@ def test_a_xen_host_that_may_be_a_t2_is_asked_about(
     assert says in found["reason"]
 
 
-def test_a_type_that_is_none_is_refused_by_name(tmp_path: Path, call: Call) -> None:
+def test_an_unknown_type_is_refused_by_name(tmp_path: Path, call: Call) -> None:
     result = call(network_irq.main, xen_without_a_named_type(tmp_path), policy="auto", instance_type="large; reboot")
     assert result["failed"]
     assert "instance_type is a type of EC2 such as t2.large, not 'large; reboot'" in result["msg"]
@@ -83,7 +83,7 @@ def status(result: Dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize(("named", "wanted"), [("t2.xlarge", "refused"), ("m4.xlarge", "would_change")])
-def test_the_metadata_service_says_what_nobody_named(
+def test_the_metadata_service_gives_a_type_that_nobody_named(
     tmp_path: Path, call: Call, service: FakeImds, named: str, wanted: str
 ) -> None:
     says(service, named)
@@ -93,7 +93,7 @@ def test_the_metadata_service_says_what_nobody_named(
     assert TOKEN not in json.dumps(result)
 
 
-def test_an_option_is_believed_before_the_service_and_saves_the_question(
+def test_the_option_wins_over_the_metadata_service_and_saves_the_request(
     tmp_path: Path, call: Call, service: FakeImds
 ) -> None:
     says(service, "t2.xlarge")
@@ -103,7 +103,7 @@ def test_an_option_is_believed_before_the_service_and_saves_the_question(
 
 
 @pytest.mark.parametrize("kind", ["off", "slow", "drip", "junk", "huge"])
-def test_a_service_that_is_off_slow_or_hostile_leaves_the_host_asked_about(
+def test_without_the_metadata_service_the_finding_asks_for_the_type(
     tmp_path: Path, call: Call, service: FakeImds, kind: str
 ) -> None:
     service.kind = kind
@@ -112,12 +112,12 @@ def test_a_service_that_is_off_slow_or_hostile_leaves_the_host_asked_about(
 
 
 @pytest.mark.parametrize("named", ["m4.xlarge; reboot", "large machine", "x" * 5000, "\x1b[31mm4.xlarge", "", 7])
-def test_what_is_no_type_is_not_taken_for_one(tmp_path: Path, call: Call, service: FakeImds, named: Any) -> None:
+def test_a_malformed_type_is_ignored(tmp_path: Path, call: Call, service: FakeImds, named: Any) -> None:
     says(service, named)
     assert status(call(network_irq.main, asked_host(tmp_path, service), check=True, policy="auto")) == "refused"
 
 
-def test_what_was_learnt_is_kept_for_the_unit_and_for_runs_without_an_answer(
+def test_a_type_from_the_service_is_stored_for_the_unit_and_for_later_runs(
     tmp_path: Path, call: Call, service: FakeImds
 ) -> None:
     says(service, "m4.xlarge")
@@ -137,7 +137,7 @@ def test_what_was_learnt_is_kept_for_the_unit_and_for_runs_without_an_answer(
     assert status(call(network_irq.main, host, policy="auto")) == "refused", "restarted as another type"
 
 
-def test_a_type_that_somebody_named_counts_for_that_run_alone(
+def test_a_type_from_the_option_counts_only_for_that_run(
     tmp_path: Path, call: Call, service: FakeImds, capsys: pytest.CaptureFixture[str]
 ) -> None:
     service.kind = "off"
@@ -151,7 +151,7 @@ def test_a_type_that_somebody_named_counts_for_that_run_alone(
     assert "instance_type" not in (host.text("/var/lib/nearmetal/wanted.json") or "")
 
 
-def test_a_type_that_was_learnt_gives_way_to_one_that_is_named(tmp_path: Path, call: Call, service: FakeImds) -> None:
+def test_a_type_from_the_option_replaces_a_stored_type(tmp_path: Path, call: Call, service: FakeImds) -> None:
     says(service, "m4.xlarge")
     host = asked_host(tmp_path, service)
     call(network_irq.main, host, policy="auto")
@@ -160,7 +160,9 @@ def test_a_type_that_was_learnt_gives_way_to_one_that_is_named(tmp_path: Path, c
     assert status(call(network_irq.main, host, policy="auto")) == "refused", "asked about: what was learnt was wrong"
 
 
-def test_a_nitro_host_knows_its_type_and_asks_nobody(tmp_path: Path, call: Call, service: FakeImds) -> None:
+def test_a_nitro_host_knows_its_type_without_the_metadata_service(
+    tmp_path: Path, call: Call, service: FakeImds
+) -> None:
     host = FakeKernel(tmp_path, files_of("nitro"))
     host.metadata_service = ("127.0.0.1", service.server_port)
     call(network_irq.main, host, check=True, policy="auto")

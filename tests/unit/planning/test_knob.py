@@ -45,7 +45,7 @@ def test_a_suboption_is_an_option_of_its_option() -> None:
     ("options", "wanted_by"),
     [({"queue": {"limits": "enabled"}}, "workload"), ({"interfaces": [{"name": "ens5"}]}, "user")],
 )
-def test_who_wants_a_knob_is_who_gave_the_option_that_holds_it(options: "dict[str, object]", wanted_by: str) -> None:
+def test_wanted_by_names_who_gave_the_option(options: "dict[str, object]", wanted_by: str) -> None:
     assert LIMITS.wanted_by(Wanted(options, {"queue": "workload", "interfaces": "user"})) == wanted_by
 
 

@@ -212,7 +212,9 @@ def test_tuned_of_debian_13_keeps_its_profiles_in_a_folder_of_their_own(tmp_path
         ("", False, "will set it again"),
     ],
 )
-def test_who_wins_when_a_key_of_tuneds_is_taken_over(tmp_path: Path, main: str, persist: bool, last: str) -> None:
+def test_the_finding_says_which_value_wins_after_a_take_over_from_tuned(
+    tmp_path: Path, main: str, persist: bool, last: str
+) -> None:
     found = with_tuned(tmp_path, "network-latency", {"/etc/tuned/tuned-main.conf": f"daemon = 1\n{main}"})
     step = action("sysctl", "0", "net.core.busy_poll")
     wanted = Wanted({"owner_conflict": "take_over", "persist": persist})
@@ -293,7 +295,7 @@ def mtu_of(number: int, after: int) -> Action:
     return action("network.mtu", after, f"0000:00:0{number}.0")
 
 
-def test_the_link_for_an_interface_is_amazons(tmp_path: Path) -> None:
+def test_the_link_for_an_interface_is_owned_by_amazon_ec2_net_utils(tmp_path: Path) -> None:
     found = with_net_utils(tmp_path, {})
     steps = (mtu_of(5, 1500), mtu_of(6, 1500))
     assert dict(found.mtu) == {
@@ -304,7 +306,7 @@ def test_the_link_for_an_interface_is_amazons(tmp_path: Path) -> None:
     assert [finding.owner for finding in plan.findings] == ["amazon-ec2-net-utils"] * 2
 
 
-def test_a_drop_in_of_the_site_has_the_last_word(tmp_path: Path) -> None:
+def test_a_drop_in_of_the_site_wins(tmp_path: Path) -> None:
     drop_in = f"/etc/systemd/network/{NETWORK.rpartition('/')[2]}.d/mtu.conf"
     found = with_net_utils(
         tmp_path,

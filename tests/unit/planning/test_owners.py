@@ -47,7 +47,7 @@ def test_a_value_that_only_this_boot_has(tmp_path: Path, call: Call) -> None:
     assert (tmp_path / SOMAXCONN).read_text() == "8192\n"
 
 
-def test_an_owner_who_wants_the_same_is_none(tmp_path: Path, call: Call) -> None:
+def test_an_owner_that_sets_the_same_value_is_no_conflict(tmp_path: Path, call: Call) -> None:
     host = site(tmp_path, somaxconn=8192, running=8192)
     assert statuses(call(network_stack.main, host, somaxconn=8192), "somaxconn") == [("ok", "")]
     assert "net.core.somaxconn = 8192" in (tmp_path / OURS).read_text()
@@ -68,7 +68,7 @@ def test_taken_over_and_left_again(tmp_path: Path, call: Call) -> None:
     assert (tmp_path / SOMAXCONN).read_text() == "128\n", "the way back is still known"
 
 
-def test_an_owner_who_came_later(tmp_path: Path, call: Call, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_owner_that_was_installed_later(tmp_path: Path, call: Call, capsys: pytest.CaptureFixture[str]) -> None:
     host = site(tmp_path, somaxconn=8192, running=4096)
     assert call(network_stack.main, host, somaxconn=8192)["changed"]
     (tmp_path / SITE.lstrip("/")).write_text("net.core.somaxconn = 128\n")
@@ -88,7 +88,7 @@ def test_an_owner_who_came_later(tmp_path: Path, call: Call, capsys: pytest.Capt
     ],
     ids=["thp", "thp of tuned's", "balancing", "balancing of tuned's"],
 )
-def test_what_tuned_sets_when_it_starts_again(
+def test_knobs_that_tuned_sets_when_it_starts_again(
     tmp_path: Path, call: Call, main: Callable[[], None], options: Dict[str, Any], knob: str, owned: bool
 ) -> None:
     host = FakeKernel(tmp_path, files_of("metal"))

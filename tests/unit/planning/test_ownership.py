@@ -84,7 +84,7 @@ def judged(found: OwnersFacts, *actions: Action, take_over: bool = False) -> Pla
     return guarded(every_knob(), found, lambda _wanted: Plan(actions, findings, replan=True), wanted)
 
 
-def test_a_profile_is_what_it_and_its_parents_set(tmp_path: Path) -> None:
+def test_a_profile_has_its_own_and_its_parents_settings(tmp_path: Path) -> None:
     found = owners(tmp_path, TUNED)
     assert (found.running, found.tuned_profile) == (("tuned",), "cache")
     assert dict(found.tuned) == {
@@ -101,7 +101,7 @@ def test_a_profile_is_what_it_and_its_parents_set(tmp_path: Path) -> None:
     }
 
 
-def test_a_section_for_other_machines_sets_nothing_here(tmp_path: Path) -> None:
+def test_a_section_for_other_machines_sets_nothing(tmp_path: Path) -> None:
     amd = {"/proc/cpuinfo": "vendor_id\t: AuthenticAMD\n", "/proc/sys/kernel/arch": "x86_64\n"}
     assert owners(tmp_path, {**TUNED, **amd}).tuned["sysctl.kernel.numa_balancing"] == "0"
     arm = {"/proc/cpuinfo": "CPU part\t: 0xd0c\n", "/proc/sys/kernel/arch": "aarch64\n"}
@@ -122,7 +122,7 @@ def test_tuned_that_starts_with_the_host_owns_its_knobs_while_it_has_ended(tmp_p
 
 
 @pytest.mark.parametrize("units", [{}, {**ENABLED, f"{UNITS}/tuned.service": "-> /dev/null"}], ids=["ended", "masked"])
-def test_tuned_that_neither_runs_nor_starts_owns_nothing(tmp_path: Path, units: Dict[str, str]) -> None:
+def test_a_disabled_tuned_owns_nothing(tmp_path: Path, units: Dict[str, str]) -> None:
     found = owners(tmp_path, {**ENDED, **units})
     assert found.tuned_profile is None
     assert found.tuned == {}
@@ -284,7 +284,7 @@ def with_ens5(root: Path, files: Dict[str, str]) -> OwnersFacts:
 
 
 @pytest.mark.parametrize("name", MTU_FILES)
-def test_whoever_gives_an_interface_its_mtu_owns_it(tmp_path: Path, name: str) -> None:
+def test_a_file_that_sets_an_interfaces_mtu_owns_it(tmp_path: Path, name: str) -> None:
     files, owner, mtu = MTU_FILES[name]
     found = with_ens5(tmp_path, files)
     change = action("network.mtu", 1500, where="0000:00:05.0", knob="mtu")
@@ -301,7 +301,7 @@ def test_whoever_gives_an_interface_its_mtu_owns_it(tmp_path: Path, name: str) -
 
 
 @pytest.mark.parametrize("name", NO_MTU_FILES)
-def test_a_file_that_gives_it_none_owns_nothing(tmp_path: Path, name: str) -> None:
+def test_a_file_without_an_mtu_owns_no_mtu(tmp_path: Path, name: str) -> None:
     assert with_ens5(tmp_path, NO_MTU_FILES[name]).mtu == {}
 
 

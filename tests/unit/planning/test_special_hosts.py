@@ -31,7 +31,7 @@ def snapshot(host: FakeKernel) -> Dict[str, bytes]:
     return {str(path): path.read_bytes() for path in files}
 
 
-def test_a_kubernetes_node_keeps_what_kubelet_owns_and_gets_the_rest(tmp_path: Path, call: Call) -> None:
+def test_a_kubernetes_node_keeps_the_knobs_of_kubelet_and_gets_all_others(tmp_path: Path, call: Call) -> None:
     host = FakeKernel(tmp_path, files_of("nitro", {KUBELET: "7\n"}))
     result = call(tune.main, host, workload="low_latency", concerns={"smt": {"threads": "disabled"}})
     assert knobs(result, "refused") == {"smt.threads", "hugepages.thp"}

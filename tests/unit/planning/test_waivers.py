@@ -74,7 +74,7 @@ def test_a_waiver_keeps_what_an_earlier_run_had_set_and_restore_still_takes_it_b
     assert value(host, SOMAXCONN) == "4096"
 
 
-def test_an_expired_waiver_is_told_and_its_knob_managed_again(host: FakeKernel, call: Call) -> None:
+def test_an_expired_waiver_is_reported_and_its_knob_managed_again(host: FakeKernel, call: Call) -> None:
     result = call(tune.main, host, concerns=WANTED, waivers=[waiver("network_stack.somaxconn", PAST)])
     assert value(host, SOMAXCONN) == "8192"
     (changed, finding) = statuses(result, "network_stack.somaxconn")
@@ -83,7 +83,7 @@ def test_an_expired_waiver_is_told_and_its_knob_managed_again(host: FakeKernel, 
     assert f"its waiver expired on {PAST} (measured, see OPS-123), so it is managed again" in finding[1]
 
 
-def test_what_is_only_looked_at_can_be_waived(tmp_path: Path, call: Call) -> None:
+def test_a_check_can_be_waived(tmp_path: Path, call: Call) -> None:
     old = {"/etc/os-release": 'ID=amzn\nVERSION_ID="2018.03"\n'}
     host = FakeKernel(tmp_path, files_of("nitro", old))
     arguments = {"concerns": {"kernel_check": {}}, "check": True}
@@ -102,7 +102,7 @@ def test_a_waived_refusal_does_not_fail_a_strict_run(tmp_path: Path, call: Call)
 
 
 @pytest.mark.parametrize("knob", ["kernel_check.distro", "kernel_check.maximum_steal_percent", "hugepages.transparent"])
-def test_a_waiver_that_means_nothing_is_told(knob: str, host: FakeKernel, call: Call) -> None:
+def test_a_waiver_without_effect_is_reported(knob: str, host: FakeKernel, call: Call) -> None:
     concern, name = knob.split(".")
     arguments = {"concerns": {"kernel_check": {}, "hugepages": {"thp": "never"}}, "check": True}
     assert statuses(call(tune.main, host, waivers=[waiver(knob)], **arguments), knob) == [
@@ -123,7 +123,7 @@ def test_a_waiver_of_what_this_host_lacks_gives_no_advice(name: str, tmp_path: P
     assert [finding for finding in result["findings"] if "a waiver names" in finding["reason"]] == []
 
 
-def test_the_unit_heeds_the_waiver(host: FakeKernel, call: Call, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_unit_obeys_the_waiver(host: FakeKernel, call: Call, capsys: pytest.CaptureFixture[str]) -> None:
     call(tune.main, host, concerns=WANTED, waivers=[waiver("network_stack.somaxconn"), waiver("hugepages.thp")])
     assert command.main(["reapply"], host) == 0
     assert value(host, SOMAXCONN) == "4096"
@@ -145,7 +145,7 @@ def test_an_excluded_knob_is_left_out_whoever_asks(host: FakeKernel, call: Call)
     assert "somaxconn" not in stored["concerns"]["network_stack"]["options"]
 
 
-def test_a_workload_without_what_it_excludes(host: FakeKernel, call: Call) -> None:
+def test_a_workload_without_its_excluded_knobs(host: FakeKernel, call: Call) -> None:
     result = call(tune.main, host, check=True, workload="cache", exclude=["network_irq.rps", "hugepages.thp"])
     knobs = {f"{finding['concern']}.{finding['knob']}" for finding in result["findings"]}
     assert {"network_irq.rps", "hugepages.thp"} & knobs == set()
@@ -153,7 +153,7 @@ def test_a_workload_without_what_it_excludes(host: FakeKernel, call: Call) -> No
 
 
 @pytest.mark.parametrize("name", ["nitro", "xen_hvm", "container"])
-def test_a_check_that_is_excluded_is_not_made(name: str, tmp_path: Path, call: Call) -> None:
+def test_an_excluded_check_is_not_run(name: str, tmp_path: Path, call: Call) -> None:
     host = fresh(tmp_path, name)
     checks = ["kernel_check.steal", "kernel_check.kernel", "blkfront_check.persistent_grants"]
     before = call(tune.main, host, check=True, workload="base")["findings"]
@@ -219,7 +219,9 @@ SENTENCES = [
 
 
 @pytest.mark.parametrize(("options", "sentence"), SENTENCES, ids=[sentence[:40] for _options, sentence in SENTENCES])
-def test_an_error_is_one_sentence(options: Dict[str, Any], sentence: str, host: FakeKernel, call: Call) -> None:
+def test_an_error_is_reported_in_one_sentence(
+    options: Dict[str, Any], sentence: str, host: FakeKernel, call: Call
+) -> None:
     result = call(tune.main, host, check=True, workload="cache", **options)
     assert result["failed"]
     assert result["msg"].startswith(sentence)

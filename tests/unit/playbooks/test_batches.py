@@ -71,7 +71,7 @@ def tuned(fleet: Path) -> str:
     return "".join(name for name in KINDS if (fleet / name / "root" / KEEPALIVE).read_text().strip() == "300")
 
 
-def test_a_sick_host_stops_the_fleet_until_it_is_well(fleet: Path) -> None:
+def test_an_unhealthy_host_stops_the_fleet_until_it_is_healthy(fleet: Path) -> None:
     (fleet / "sick-b").touch()
     health = {"tune_health_command": f"test ! -e {fleet}/sick-{{{{ inventory_hostname }}}}", "tune_health_timeout": 1}
     done = run(fleet, **health)
@@ -93,7 +93,7 @@ def test_another_strategy_in_ansible_cfg_stops_the_fleet_too(fleet: Path) -> Non
     assert tuned(fleet) == "a"
 
 
-def test_what_a_host_is_given_wins_over_the_playbook_of_a_workload(fleet: Path) -> None:
+def test_variables_of_a_host_win_over_the_playbook_of_a_workload(fleet: Path) -> None:
     hosts = json.loads((fleet / "hosts.json").read_text())
     hosts["all"]["hosts"]["b"]["tune_concerns"] = {"network_stack": {"somaxconn": 16384}}
     (fleet / "hosts.json").write_text(json.dumps(hosts))
@@ -139,7 +139,7 @@ def row(done: "subprocess.CompletedProcess[str]", host: str) -> str:
     return next(line for line in done.stdout.splitlines() if re.match(rf"{host} +:", line))
 
 
-def test_a_host_that_is_gone_stops_the_fleet(fleet: Path) -> None:
+def test_an_unreachable_host_stops_the_fleet(fleet: Path) -> None:
     hosts = json.loads((fleet / "hosts.json").read_text())
     hosts["all"]["hosts"]["b"] = {"ansible_host": "127.0.0.1", "ansible_port": 1, "ansible_ssh_retries": 0}
     (fleet / "hosts.json").write_text(json.dumps(hosts))

@@ -86,7 +86,7 @@ def load(host: FakeKernel, tuned: int, untuned: int = 100) -> str:
 
 
 @pytest.mark.parametrize("load_on", ["host", "controller"])
-def test_what_is_better_is_kept(load_on: str, host: FakeKernel, play: Play) -> None:
+def test_a_better_tuning_is_kept(load_on: str, host: FakeKernel, play: Play) -> None:
     result = play(command=load(host, 120), load_on=load_on)
     assert (result["verdict"]["verdict"], result["kept"], result["changed"]) == ("better", True, True), result
     assert current(host) == "tsc"
@@ -132,7 +132,7 @@ def test_each_concern_is_compared_with_the_rest_and_the_whole_is_kept(tmp_path: 
     assert (thp(host), read_ahead(host)) == ("never", {"64"})
 
 
-def test_what_is_written_untested_is_named(tmp_path: Path, play: Play) -> None:
+def test_settings_written_untested_are_named(tmp_path: Path, play: Play) -> None:
     play._fake = host = debian(tmp_path / "debian")
     somaxconn = f"{host.root}/proc/sys/net/core/somaxconn"
     Path(somaxconn).write_text("4096\n")
@@ -143,7 +143,7 @@ def test_what_is_written_untested_is_named(tmp_path: Path, play: Play) -> None:
     assert any(line.endswith("; needs a reboot") for line in play.said)
 
 
-def test_a_host_that_was_tuned_before_is_said_to_be_tuned(call: Call, host: FakeKernel, play: Play) -> None:
+def test_a_host_that_was_tuned_before_is_reported_as_tuned(call: Call, host: FakeKernel, play: Play) -> None:
     call(tune.main, host, **OPTIONS["tune"])
     result = play(command=load(host, 80))
     assert result["msg"].startswith(
@@ -153,14 +153,14 @@ def test_a_host_that_was_tuned_before_is_said_to_be_tuned(call: Call, host: Fake
 
 
 @pytest.mark.parametrize(("tuned", "verdict"), [(80, "worse"), (100, "same")])
-def test_whatever_is_not_better_is_taken_back(tuned: int, verdict: str, host: FakeKernel, play: Play) -> None:
+def test_a_tuning_that_is_not_better_is_taken_back(tuned: int, verdict: str, host: FakeKernel, play: Play) -> None:
     result = play(command=load(host, tuned))
     assert (result["verdict"]["verdict"], result["kept"], result["changed"]) == (verdict, False, False)
     assert current(host) == "xen"
     assert not (Path(host.root) / "var/lib/nearmetal").exists()
 
 
-def test_a_host_that_is_right_already_is_no_failure(host: FakeKernel, play: Play) -> None:
+def test_a_host_that_already_has_the_wanted_values_is_no_failure(host: FakeKernel, play: Play) -> None:
     result = play(command="true", tune={"concerns": {"clocksource": {"source": "xen"}}})
     assert (result.get("failed", False), result["changed"], result["kept"]) == (False, False, False)
     assert result["msg"].startswith("nothing differs: untuned and tuned are the same on this host")
@@ -229,7 +229,7 @@ def test_a_run_with_other_values_of_the_same_settings_does_not_go_on(host: FakeK
     assert current(host) == "xen"
 
 
-def test_a_host_that_is_lost_is_said_to_take_itself_back(host: FakeKernel, play: Play) -> None:
+def test_a_lost_host_is_reported_as_taking_itself_back(host: FakeKernel, play: Play) -> None:
     play.before_step = lambda number: {"unreachable": True, "msg": "no route to host"} if number > 8 else None
     result = play(command=load(host, 120))
     assert result["msg"] == (
@@ -237,7 +237,7 @@ def test_a_host_that_is_lost_is_said_to_take_itself_back(host: FakeKernel, play:
     )
 
 
-def test_a_host_that_ended_the_experiment_itself_is_left_alone(host: FakeKernel, play: Play) -> None:
+def test_a_host_that_ended_its_experiment_is_left_alone(host: FakeKernel, play: Play) -> None:
     def fire(number: int) -> None:
         if number == 9:
             assert command(["abandoned"], host) == 0
@@ -255,7 +255,7 @@ def test_ctrl_c_comes_too_late_while_the_tuning_is_kept(host: FakeKernel, play: 
     assert (result.get("failed", False), result["kept"], current(host)) == (False, True, "tsc")
 
 
-def test_a_tuning_of_which_nobody_knows_whether_it_was_kept_is_said(host: FakeKernel, play: Play) -> None:
+def test_a_tuning_that_may_or_may_not_have_been_kept_is_reported(host: FakeKernel, play: Play) -> None:
     def lost(_number: int) -> Optional[Dict[str, Any]]:
         if play.steps[-1] != "keep":
             return None
@@ -268,7 +268,7 @@ def test_a_tuning_of_which_nobody_knows_whether_it_was_kept_is_said(host: FakeKe
     assert current(host) == "tsc"
 
 
-def test_of_a_host_that_is_lost_while_the_tuning_is_kept_both_ends_are_said(host: FakeKernel, play: Play) -> None:
+def test_both_outcomes_are_reported_for_a_host_lost_while_the_tuning_is_kept(host: FakeKernel, play: Play) -> None:
     gone = {"unreachable": True, "msg": "connection reset"}
     play.before_step = lambda _number: gone if "keep" in play.steps else None
     result = play(command=load(host, 120))
@@ -295,7 +295,7 @@ FINE: Dict[str, Any] = {"load": {"code": 0, "output": "ops 1 1/s", "end": ""}, "
         (2, {**FINE, "switch_seconds": -1}),
     ],
 )
-def test_an_answer_that_is_none_ends_the_run_in_one_sentence(
+def test_a_malformed_answer_ends_the_run_in_one_sentence(
     number: int, answer: Dict[str, Any], host: FakeKernel, play: Play
 ) -> None:
     def strange(at: int) -> Optional[Dict[str, Any]]:
@@ -311,7 +311,7 @@ def test_an_answer_that_is_none_ends_the_run_in_one_sentence(
     assert current(host) == "xen"
 
 
-def test_a_reason_that_no_terminal_shows_is_recorded_all_the_same(host: FakeKernel, play: Play) -> None:
+def test_a_reason_with_unprintable_characters_is_recorded(host: FakeKernel, play: Play) -> None:
     def strange(at: int) -> Optional[Dict[str, Any]]:
         if at != 1:
             return None
@@ -326,7 +326,7 @@ def test_a_reason_that_no_terminal_shows_is_recorded_all_the_same(host: FakeKern
     assert len(result["untested"][0]) == 1000
 
 
-def test_what_somebody_sets_meanwhile_makes_a_measurement_void(host: FakeKernel, play: Play) -> None:
+def test_a_value_set_by_somebody_meanwhile_voids_a_measurement(host: FakeKernel, play: Play) -> None:
     path = f"{host.root}{CURRENT}"
     result = play(command=f"echo hpet > {path}; echo ops 100 1/s")
     assert result["verdict"]["verdict"] == "not_quiet"

@@ -84,7 +84,7 @@ def test_the_page_shows_the_map_of_several_hosts() -> None:
     assert shown == "".join(f"{line}\n" for line in several.lines(hosts, lambda line, _color: line))
 
 
-def test_the_page_shows_what_each_concern_is_said_to_do() -> None:
+def test_the_page_shows_the_lines_of_each_concern() -> None:
     effects = {"clocksource": 0.06, "network_stack": 0.0}
     record = start(seed=4711, host="redis-1", each=True)
     begun = record.start._replace(tested=("clocksource.source", "network_stack.somaxconn"))
@@ -93,7 +93,7 @@ def test_the_page_shows_what_each_concern_is_said_to_do() -> None:
     assert shown == "".join(f"  {line}\n" for line in words.parts(verdict(record)))
 
 
-def test_the_page_shows_what_a_run_says_at_its_end() -> None:
+def test_the_page_shows_the_closing_lines_of_a_run() -> None:
     def stolen(step: Step, measurement: Measurement) -> Measurement:
         if measurement.after is None or step[1:4] != ("pair", 3, 1):
             return measurement

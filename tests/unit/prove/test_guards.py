@@ -131,7 +131,7 @@ def test_a_pair_in_which_a_guard_fires_is_repeated_with_a_coin_of_its_own(guard:
 
 
 @pytest.mark.parametrize("guard", sorted(BEYOND))
-def test_a_guard_that_fires_always_ends_the_run_by_its_name(guard: str) -> None:
+def test_a_guard_that_always_fires_ends_the_run_and_is_named(guard: str) -> None:
     def disturb(step: Step, measurement: Measurement) -> Measurement:
         if step.phase != "pair":
             return measurement
@@ -188,7 +188,7 @@ def test_a_load_that_fails_only_when_tuned_is_no_disturbance(fails: "Dict[str, t
 
 
 @pytest.mark.parametrize(("effect", "looks"), [(0.025, "better"), (-0.025, "worse"), (0.0, "the same")])
-def test_pairs_that_are_a_selection_give_no_verdict(effect: float, looks: str) -> None:
+def test_biased_pairs_give_no_verdict(effect: float, looks: str) -> None:
     # Six attempts voided in the tuned state, none in the other: a fair coin does so in 1 of 32 runs.
     def often(step: Step, measurement: Measurement) -> Measurement:
         voided = step.switch_to == "tuned" and step.phase == "pair" and step.pair % 2 and step.attempt == 1
@@ -235,7 +235,7 @@ def test_a_clock_that_steps_and_a_host_that_reboots_cost_a_pair_each() -> None:
 
 
 @pytest.mark.parametrize("seed", range(10, 18))
-def test_no_result_has_a_say_in_what_counts(seed: int) -> None:
+def test_measured_values_do_not_decide_which_pairs_count(seed: int) -> None:
     # The same disturbances with all values different: the same attempts are voided, as long as both runs go on.
     generator = random.Random(seed)
     voided = {
@@ -261,7 +261,7 @@ def test_no_result_has_a_say_in_what_counts(seed: int) -> None:
     assert counts[0][:shorter] == counts[1][:shorter]
 
 
-def test_how_long_an_answer_takes_says_nothing_of_the_clock() -> None:
+def test_the_duration_of_an_answer_does_not_affect_the_clock_guard() -> None:
     def slow(measurement: Measurement) -> Measurement:
         return measurement._replace(began=measurement.began - 1.5, ended=measurement.ended + 7.0)
 
@@ -270,7 +270,7 @@ def test_how_long_an_answer_takes_says_nothing_of_the_clock() -> None:
 
 
 @pytest.mark.parametrize("states", [("untuned", "tuned"), ("tuned",)])
-def test_a_clock_that_runs_too_fast_is_noticed_in_time_behind_slow_answers(states: "tuple[str, ...]") -> None:
+def test_a_clock_that_runs_too_fast_is_noticed_despite_slow_answers(states: "tuple[str, ...]") -> None:
     # 5 % of 12 s are less than the 2 s by which each answer is late, so no two measurements beside each other show it.
     ahead = 0.0
 
@@ -284,7 +284,7 @@ def test_a_clock_that_runs_too_fast_is_noticed_in_time_behind_slow_answers(state
     assert set(found.repeated) == {"clock"}
 
 
-def test_a_load_that_the_controller_times_has_nothing_to_do_with_the_clock_of_the_host() -> None:
+def test_a_load_timed_by_the_controller_is_independent_of_the_hosts_clock() -> None:
     def stray(measurement: Measurement) -> Measurement:
         return later(host_seconds=30.0)(measurement)._replace(generator_busy=0.1)
 

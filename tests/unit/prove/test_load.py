@@ -42,7 +42,7 @@ def test_a_load_ends_with_the_process_that_runs_it(number: signal.Signals, tmp_p
                 os.killpg(group, signal.SIGKILL)
 
 
-def test_a_load_that_ended_is_not_ended_again() -> None:
+def test_a_load_that_has_ended_is_not_killed_again() -> None:
     ran = load.run("echo ops 3; echo oh >&2; exit 4", 60, lambda: True)
     assert (ran.code, ran.output, ran.message, ran.end) == (4, "ops 3\n", "oh\n", "")
 
@@ -54,7 +54,7 @@ def test_a_shell_leads_the_load_though_a_program_of_another_user_may_be_all_of_i
     assert parent == session
 
 
-def test_what_may_not_be_ended_does_not_hold_up_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_may_not_be_killed_does_not_delay_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     # What a controller meets whose load runs as root by sudo: the shell is its own, the rest is not.
     def refuses(group: int, number: int) -> None:
         os.kill(group, number)

@@ -77,7 +77,7 @@ def run_to_verdict(record: log.Log, host: Host) -> Verdict:
 
 
 @pytest.mark.parametrize(("gain", "verdict", "ended"), [(0.1, "better", "kept"), (-0.1, "worse", "back")])
-def test_what_is_better_is_kept_and_what_is_worse_is_taken_back(
+def test_a_better_tuning_is_kept_and_a_worse_one_is_taken_back(
     gain: float, verdict: str, ended: str, tmp_path: Path
 ) -> None:
     record, host = begin(tmp_path), Host(gain)
@@ -104,7 +104,7 @@ def test_without_a_difference_nothing_is_kept(tmp_path: Path) -> None:
     ), "what the figures say isn't what decided"
 
 
-def test_a_gain_that_something_else_outweighs_is_not_what_the_message_says(tmp_path: Path) -> None:
+def test_the_message_of_an_outweighed_gain_names_the_loss(tmp_path: Path) -> None:
     def change(number: int) -> Mapping[str, Any]:
         tuned = host.states[-1] == "tuned"
         return {"output": f"ops {(120 if tuned else 100) + number % 3} 1/s\np99 {9 if tuned else 3} ms smaller\n"}
@@ -116,7 +116,7 @@ def test_a_gain_that_something_else_outweighs_is_not_what_the_message_says(tmp_p
 
 
 @pytest.mark.parametrize("killed_at", [1, 4, 10, 11])
-def test_a_killed_run_goes_on_where_it_was(killed_at: int, tmp_path: Path) -> None:
+def test_a_killed_run_continues_where_it_was(killed_at: int, tmp_path: Path) -> None:
     whole = begin(tmp_path)
     run_to_verdict(whole, Host(0.1))
     (tmp_path / "other").mkdir()
@@ -199,7 +199,7 @@ def test_a_load_that_fails_now_and_then_costs_pairs_and_is_named(tmp_path: Path)
 
 
 @pytest.mark.parametrize("answer", [{"boot_id": 1, "host_seconds": 1.0}, {"boot_id": "1"}, {"boot_id": "1", "x": 2}])
-def test_an_answer_that_is_none_is_refused(answer: Mapping[str, Any], tmp_path: Path) -> None:
+def test_a_malformed_answer_is_refused(answer: Mapping[str, Any], tmp_path: Path) -> None:
     class Strange(Host):
         def measure(self, state: str, without: str) -> loop.Answer:
             return super().measure(state, without)._replace(after=answer)

@@ -100,7 +100,7 @@ def _paths(found: "numpy.ndarray") -> "tuple[numpy.ndarray, numpy.ndarray]":
         ("every_second", "alternating"),
     ],
 )
-def test_the_simulated_noises_fool_who_compares_without_a_coin(name: str, places: str) -> None:
+def test_the_simulated_noises_mislead_a_comparison_without_a_coin(name: str, places: str) -> None:
     runs = [
         list(itertools.islice(noises.NOISES[name](random.Random(f"{name} {seed}")), noises.SLOTS))
         for seed in range(200)
@@ -131,7 +131,7 @@ def test_on_a_busy_guest_random_pairs_are_right_where_before_and_after_is_wrong(
     assert sum(fooled) == 5
 
 
-def test_p_value_is_one_by_the_most_evidence() -> None:
+def test_p_value_is_one_divided_by_the_largest_evidence() -> None:
     found = differences(3, 15)
     most = max(max(exact(found[: index + 1], 0)) for index in range(len(found)))
     assert evidence.p_value(found) == pytest.approx(1 / most)

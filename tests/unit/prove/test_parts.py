@@ -28,7 +28,7 @@ def begun(effects: Mapping[str, float] = EFFECTS, **settings: object) -> Record:
     return record._replace(start=record.start._replace(tested=tested))
 
 
-def test_after_a_better_verdict_each_concern_is_asked_in_its_turn() -> None:
+def test_after_a_better_verdict_each_concern_is_tested_in_turn() -> None:
     record = run(shared(EFFECTS), record=begun())
     found = verdict(record)
     assert (found.verdict, found.keep, found.over) == ("better", True, True)
@@ -47,7 +47,7 @@ def test_after_a_better_verdict_each_concern_is_asked_in_its_turn() -> None:
     assert next_step(record).action == DECIDE
 
 
-def test_that_a_concern_does_nothing_is_said_with_the_evidence_that_it_takes() -> None:
+def test_a_concern_without_effect_is_reported_with_the_evidence_needed() -> None:
     found = verdict(run(shared(EFFECTS), record=begun()))
     same = {part.concern: part.comparison for part in found.parts}["hugepages"]
     assert same.needed == 60
@@ -58,7 +58,7 @@ def test_that_a_concern_does_nothing_is_said_with_the_evidence_that_it_takes() -
     assert "(60:1 is needed)" in line
 
 
-def test_what_each_concern_did_is_in_the_block_the_report_and_the_progress() -> None:
+def test_the_effect_of_each_concern_is_in_the_block_the_report_and_the_progress() -> None:
     record = run(shared(EFFECTS), record=begun())
     found = verdict(record)
     ending = words.Ending(True, record.start.tested)
@@ -159,7 +159,9 @@ def test_a_load_that_breaks_among_the_concerns_ends_the_run(states: Set[str], wo
     ],
     ids=["same", "not quiet", "better"],
 )
-def test_what_an_allowance_capped_is_not_said_to_do_nothing(effect: float, every: int, word: str, reason: str) -> None:
+def test_a_concern_capped_by_an_allowance_is_not_called_the_same(
+    effect: float, every: int, word: str, reason: str
+) -> None:
     def capped(step: Step, measurement: Measurement) -> Measurement:
         again = step.attempt > 1 and every > 1
         if measurement.after is None or step.concern != "hugepages" or step.pair % every or again:
@@ -175,7 +177,7 @@ def test_what_an_allowance_capped_is_not_said_to_do_nothing(effect: float, every
     assert part.repeated
 
 
-def test_pairs_that_a_state_voids_itself_are_a_selection() -> None:
+def test_pairs_voided_more_often_in_one_state_are_biased() -> None:
     def restless(step: Step, measurement: Measurement) -> Measurement:
         if (step.concern, step.state) != ("hugepages", "untuned") or step.attempt > 1 or step.pair % 3:
             return measurement

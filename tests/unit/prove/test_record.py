@@ -57,7 +57,7 @@ def test_the_coins_of_a_record_are_the_same_for_ever() -> None:
     assert shown == "utuutuuttutututuututtuttuttttutuuuuuttut"
 
 
-def test_what_is_written_is_read_again() -> None:
+def test_a_record_is_read_back_as_it_was_written() -> None:
     failed = RECORD.measurements[-1]._replace(metrics=(), error="exit status 1", before=None, after=None)
     for record in (
         RECORD,

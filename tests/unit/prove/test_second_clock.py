@@ -51,7 +51,7 @@ def test_a_load_takes_as_long_whatever_the_clock_under_test_says(rate: float, mo
     assert found == pytest.approx(2.47, abs=0.01)
 
 
-def test_a_clock_that_stands_still_is_no_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_clock_that_stands_still_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     host = Clocks(0.0)
     monkeypatch.setattr(second_clock, "time", SimpleNamespace(sleep=host.sleep, monotonic=host.monotonic))
     with pytest.raises(NearmetalError, match="the host's real-time clock stands still at 7"):

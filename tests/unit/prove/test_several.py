@@ -100,7 +100,7 @@ def test_ten_hosts_without_effect_are_wrong_together_in_at_most_one_of_twenty_pl
     ],
     ids=["one host", "one without pairs", "another unit", "another way"],
 )
-def test_what_is_not_the_same_question_has_no_common_answer(hosts: List[several.Host]) -> None:
+def test_hosts_that_compared_different_things_have_no_common_result(hosts: List[several.Host]) -> None:
     assert several.combine(hosts) is None
 
 
@@ -122,7 +122,7 @@ def test_hosts_that_compared_something_else_are_not_combined(other: Dict[str, An
     )
 
 
-def test_a_host_whose_pairs_are_a_selection_says_nothing_together_with_others() -> None:
+def test_a_host_with_biased_pairs_is_not_combined_with_others() -> None:
     def restless(step: Step, measurement: Measurement) -> Measurement:
         voided = step.switch_to == "tuned" and step.phase == "pair" and step.pair % 2 and step.attempt == 1
         return measurement._replace(state_lost="thp is always") if voided and step.pair < 12 else measurement

@@ -55,7 +55,7 @@ def test_an_effect_of_five_percent_is_found_in_nine_of_ten_runs() -> None:
     assert missed == 0
 
 
-def test_whole_runs_find_what_is_there() -> None:
+def test_whole_runs_find_a_difference_that_exists() -> None:
     # Through the record, as the caller goes: warm-up, sham pairs, pairs, verdict.
     words = {
         effect: [verdict(run(noisy(effect, 0.02, seed), seed=seed)) for seed in range(12)]
@@ -88,7 +88,7 @@ def test_swapped_labels_turn_every_sign() -> None:
     assert first.evidence == pytest.approx(second.evidence)
 
 
-def test_a_metric_of_which_less_is_better_has_the_same_verdict_and_its_own_sign() -> None:
+def test_a_metric_where_smaller_is_better_has_the_same_verdict_with_the_opposite_sign() -> None:
     def latency(step: Step) -> "tuple[Metric, ...]":
         (metric,) = noisy(0.04, 0.02, 9)(step)
         return (Metric("p99", 1e6 / metric.value, "ms", "smaller"),)
@@ -107,7 +107,7 @@ def test_no_difference_at_all_is_the_same() -> None:
     assert (found.metrics[0].change, found.noise, found.smallest_visible) == (0.0, 0.0, 0.0)
 
 
-def test_a_load_that_knows_its_label_in_sham_pairs_gets_no_verdict() -> None:
+def test_a_load_that_differs_between_sham_states_gets_no_verdict() -> None:
     def biased(step: Step) -> "tuple[Metric, ...]":
         (metric,) = noisy(0.0, 0.001, 4)(step)
         return (metric._replace(value=metric.value * (1.03 if step.state == "tuned" else 1)),)

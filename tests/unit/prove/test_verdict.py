@@ -118,9 +118,7 @@ def spread(changes: "Dict[str, List[float]]") -> Load:
         ([0.3, -0.4, -0.1], "unclear", False, "but others may have lost 2 % or more: 12 pairs don't decide that"),
     ],
 )
-def test_what_another_metric_says_when_all_pairs_are_measured(
-    others: "List[float]", word: str, kept: bool, words: str
-) -> None:
+def test_other_metrics_decide_after_the_last_pair(others: "List[float]", word: str, kept: bool, words: str) -> None:
     found = verdict(run(spread({"requests": [0.2], "others": others}), seed=2, pairs=12))
     assert (found.verdict, found.keep, found.over) == (word, kept, True)
     assert words in "; ".join(found.reasons)
@@ -169,7 +167,7 @@ def test_a_load_that_does_not_settle(values: "List[float]") -> None:
     assert "doesn't settle" in found.reasons[0]
 
 
-def test_a_run_that_was_interrupted_says_what_it_has() -> None:
+def test_an_interrupted_run_reports_its_results_so_far() -> None:
     nothing = verdict(start())
     assert (nothing.verdict, nothing.over, nothing.metrics) == ("unclear", False, ())
     assert nothing.reasons == ("the run ended before anything was measured",)
@@ -222,7 +220,7 @@ def test_no_difference_is_left_out_however_little_it_fits() -> None:
     assert found.noise > 30
 
 
-def test_noise_and_what_could_be_seen() -> None:
+def test_noise_and_the_smallest_effect_that_could_be_shown() -> None:
     found = verdict(run(noisy(0.0, 0.05, 8), seed=8))
     # Two measurements of 5 % each make a pair of 7 %; 40 pairs see 14 / 36 of its square.
     assert found.noise == pytest.approx(7.3, abs=1.5)

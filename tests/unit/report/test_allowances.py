@@ -60,7 +60,7 @@ def test_only_differences_count() -> None:
     assert set(found["deltas"].values()) == {0}
 
 
-def test_what_is_exceeded_is_ec2s_limit() -> None:
+def test_an_exceeded_allowance_is_a_limit_of_ec2() -> None:
     (found,) = allowances.verdicts([sample(QUIET, 1000.0), sample(BUSY, 1060.0)])
     assert found["deltas"] == {
         "bw_in_allowance_exceeded": 12,
@@ -77,7 +77,7 @@ def test_what_is_exceeded_is_ec2s_limit() -> None:
     assert "tracked connections" not in found["sentence"]
 
 
-def test_counters_that_began_again_are_counted_from_nothing() -> None:
+def test_counters_that_were_reset_are_counted_from_zero() -> None:
     (found,) = allowances.verdicts([sample(BUSY, 0.0), sample(BUSY.replace("98312", "5"), 60.0)])
     assert found["deltas"]["pps_allowance_exceeded"] == 5
     assert found["deltas"]["bw_in_allowance_exceeded"] == 12
@@ -88,7 +88,7 @@ def test_the_last_two_samples_decide_in_whatever_order_they_come() -> None:
     assert found["deltas"]["pps_allowance_exceeded"] == 98312
 
 
-def test_each_interface_by_itself() -> None:
+def test_each_interface_is_judged_separately() -> None:
     samples = [sample(QUIET, 0.0), sample(QUIET, 0.0, "ens6"), sample(BUSY, 9.0, "ens6"), sample(QUIET, 9.0)]
     assert [bool(found["sentence"]) for found in allowances.verdicts(samples)] == [False, True]
 
@@ -130,7 +130,7 @@ def test_a_baseline_brings_the_first_sample() -> None:
 
 
 @pytest.mark.parametrize("today", [[], [sample(QUIET, 9000.0)], [sample(QUIET, 9000.0, "ens6")]])
-def test_what_a_baseline_found_is_not_found_again(today: Any) -> None:
+def test_a_limit_of_the_baseline_is_not_reported_again(today: Any) -> None:
     found = reports.report(result_with(GOOD_CLOCK, allowances=[sample(QUIET, 1000.0), sample(BUSY, 1060.0)]))
     assert [finding.status for finding in found.hosts[0].findings] == ["ok", "advice"]
     later = reports.report(

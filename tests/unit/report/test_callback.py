@@ -84,7 +84,7 @@ def test_limit(fleet: Fleet) -> None:
     assert states(checked(fleet)) == {"db2": "reported", "gone": "unreachable"}
 
 
-def test_hosts_that_die_half_way_keep_what_they_told(fleet: Fleet) -> None:
+def test_hosts_that_die_half_way_keep_their_results(fleet: Fleet) -> None:
     fleet.inventory(
         {"h1": {"module_result": result_with(SLOW_CLOCK)}, "h2": {"module_result": result_with(GOOD_CLOCK)}}
     )
@@ -161,7 +161,7 @@ def test_one_host_shows_every_knob(fleet: Fleet) -> None:
         ),
     ],
 )
-def test_the_fix_does_what_was_looked_at(fleet: Fleet, started: str, fix: str) -> None:
+def test_the_fix_applies_what_the_audit_previewed(fleet: Fleet, started: str, fix: str) -> None:
     fleet.inventory({"db1": MIXED["db1"]})
     playbook, *arguments = started.split()
     shown = well(fleet.run(*arguments, playbook=f"nearmetal.ec2.{playbook}"))
@@ -204,7 +204,7 @@ def hosts_of(fleet: Fleet, command: str) -> List[str]:
     return sorted(re.findall(r"^      (\S+)$", listed.stdout, re.M))
 
 
-def test_an_audit_in_a_playbook_of_ones_own_is_not_fixed_by_ours(fleet: Fleet) -> None:
+def test_the_fix_of_an_audit_in_a_users_playbook_names_that_playbook(fleet: Fleet) -> None:
     fleet.inventory({"db1": MIXED["db1"]})
     play = fleet.folder / "site.yml"
     play.write_text("- hosts: all\n  gather_facts: false\n  roles: [nearmetal.ec2.audit]\n")
@@ -294,7 +294,7 @@ def test_the_reports_are_there_though_nobody_reads_the_terminal(fleet: Fleet) ->
     assert states(checked(fleet)) == {"h1": "reported"}
 
 
-def test_the_name_of_a_host_is_no_command_to_the_terminal(fleet: Fleet) -> None:
+def test_the_name_of_a_host_cannot_control_the_terminal(fleet: Fleet) -> None:
     bad = "\x1b]0;owned\x07\x9b31m"
     fleet.inventory(
         {
@@ -312,7 +312,7 @@ def test_the_name_of_a_host_is_no_command_to_the_terminal(fleet: Fleet) -> None:
 
 
 @pytest.mark.parametrize("options", [(), ("-v",)])
-def test_a_warning_of_a_host_is_no_command_to_the_terminal(fleet: Fleet, options: Tuple[str, ...]) -> None:
+def test_a_warning_of_a_host_cannot_control_the_terminal(fleet: Fleet, options: Tuple[str, ...]) -> None:
     bad = "\x1b]0;owned\x07\x1b[2J\x9b31m\r"
     aged = {"msg": f"an old{bad} option", "version": f"9{bad}", "collection_name": "nearmetal.ec2"}
     fleet.inventory(
@@ -325,7 +325,7 @@ def test_a_warning_of_a_host_is_no_command_to_the_terminal(fleet: Fleet, options
     assert not {"\x1b", "\x07", "\x9b", "\r"} & set(run.stdout + run.stderr)
 
 
-def test_tasks_of_others_look_as_ever(fleet: Fleet) -> None:
+def test_tasks_of_other_collections_look_as_usual(fleet: Fleet) -> None:
     fleet.inventory({"h1": {"module_result": result_with(GOOD_CLOCK)}})
     play = fleet.folder / "site.yml"
     play.write_text(

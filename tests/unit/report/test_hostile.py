@@ -302,7 +302,7 @@ def test_any_result_makes_a_valid_report(result: Dict[str, Any], findings: List[
     list(text_string_to_metric_families(prometheus.render(report)))
 
 
-def test_a_host_that_reports_without_end_is_cut_and_that_is_said() -> None:
+def test_an_endless_report_of_a_host_is_cut_and_the_cut_is_reported() -> None:
     endless = result_with(*[finding(f"concern{number}", "ok", reason="r" * 1900) for number in range(5000)])
     report = reports.report(endless, result_with(GOOD_CLOCK))
     assert len(document.dump(report)) < 1_000_000

@@ -52,7 +52,7 @@ def test_a_rescued_host_did_not_fail(fleet: Fleet, task: str) -> None:
     assert 'nearmetal_host_reported{host="h1"} 1' in (fleet.reports / "report.prom").read_text()
 
 
-def test_a_module_of_ours_that_died_told_nothing_whoever_rescues_it(fleet: Fleet) -> None:
+def test_a_module_that_died_reports_nothing_even_if_it_is_rescued(fleet: Fleet) -> None:
     fleet.inventory({"h1": {"fate": "dies", "module_result": {"findings": []}}})
     assert played(fleet, RESCUED.format(task="nearmetal.ec2.tune:")).returncode == 0
     assert states(checked(fleet)) == {"h1": "failed"}
@@ -65,7 +65,7 @@ def test_a_module_of_ours_that_died_told_nothing_whoever_rescues_it(fleet: Fleet
         ("ansible.builtin.ping:", {"ansible_host": "127.0.0.1", "ansible_port": 1}),
     ],
 )
-def test_what_fails_in_a_play_of_others_is_theirs(fleet: Fleet, task: str, variables: "dict[str, object]") -> None:
+def test_a_failure_in_a_play_of_others_is_not_reported(fleet: Fleet, task: str, variables: "dict[str, object]") -> None:
     fleet.inventory(
         {
             "h0": {"module_result": result_with(GOOD_CLOCK)},
@@ -80,7 +80,7 @@ def test_what_fails_in_a_play_of_others_is_theirs(fleet: Fleet, task: str, varia
     assert "h2" in run.stdout
 
 
-def test_a_loop_of_ours_that_failed_is_no_silence(fleet: Fleet) -> None:
+def test_a_failed_loop_of_ours_is_reported(fleet: Fleet) -> None:
     fleet.inventory(
         {
             "h1": {"module_result": {"failed": True, "msg": "broken arguments"}},

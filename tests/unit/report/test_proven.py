@@ -107,14 +107,16 @@ def test_it_is_data_too(tmp_path: Path) -> None:
         {"wanted": {"clocksource.source": 7}},
     ],
 )
-def test_a_report_that_is_none_says_nothing(changed: Dict[str, Any], tmp_path: Path) -> None:
+def test_a_file_that_is_no_report_is_ignored(changed: Dict[str, Any], tmp_path: Path) -> None:
     wrote(tmp_path, 0.08, "20260921T100000Z", **changed)
     assert proven.last(str(tmp_path), ["db-1"]) == {}
 
 
 @pytest.mark.parametrize("figure", ["change", "low", "high", "evidence"])
 @pytest.mark.parametrize("damaged", ["1e999", "NaN"])
-def test_a_figure_that_is_no_number_costs_no_other_host_its_report(figure: str, damaged: str, tmp_path: Path) -> None:
+def test_a_figure_that_is_no_number_does_not_spoil_the_reports_of_other_hosts(
+    figure: str, damaged: str, tmp_path: Path
+) -> None:
     path = wrote(tmp_path, 0.08, "20260921T100000Z")
     content = json.loads(path.read_text("utf-8"))
     content["verdict"]["metrics"][0][figure] = "damaged"
@@ -128,7 +130,7 @@ def test_a_host_whose_name_looks_the_same_in_a_file_is_another(tmp_path: Path) -
     assert list(proven.last(str(tmp_path), ["db/1", "db_1"])) == ["db_1"]
 
 
-def test_a_damaged_report_leaves_the_one_before(tmp_path: Path) -> None:
+def test_a_damaged_report_leaves_the_previous_verdict(tmp_path: Path) -> None:
     wrote(tmp_path, -0.08, "20260920T100000Z")
     wrote(tmp_path, 0.08, "20260921T100000Z").write_text("{", "utf-8")
     assert proven.last(str(tmp_path), ["db-1", "db-2"])["db-1"].says().startswith("prove found worse on ")
@@ -152,7 +154,7 @@ def test_a_run_without_pairs_has_no_figure(tmp_path: Path) -> None:
     assert "change_percent" not in prometheus.render(report_of(tmp_path))
 
 
-def test_an_audit_says_it(fleet: Fleet) -> None:
+def test_an_audit_reports_it(fleet: Fleet) -> None:
     fleet.inventory({"db-1": {"module_result": result_with(SLOW_CLOCK)}})
     fleet.reports.mkdir()
     wrote(fleet.reports, 0.08, "20260921T100000Z")

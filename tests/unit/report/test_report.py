@@ -36,7 +36,7 @@ from tests.support.hosts import files_of
 Call = Callable[..., Dict[str, Any]]
 
 
-def test_a_later_result_replaces_what_was_said_about_its_concerns_only() -> None:
+def test_a_later_result_replaces_only_the_findings_of_its_concerns() -> None:
     collected = Collector()
     collected.add("h1", result_with(SLOW_CLOCK, finding("numa", "ok")))
     collected.add("h1", result_with(GOOD_CLOCK, finding("smt", "ok")))
@@ -48,14 +48,14 @@ def test_a_later_result_replaces_what_was_said_about_its_concerns_only() -> None
     ]
 
 
-def test_every_status_of_a_finding_has_a_look() -> None:
+def test_every_status_of_a_finding_has_a_style() -> None:
     result = result_with(*[finding("numa", status, knob=f"knob{number}") for number, status in enumerate(STATUSES)])
     totals = document.document(reports.report(result))["totals"]["findings"]
     assert totals == dict.fromkeys(reversed(totals), 1)
     assert set(totals) == set(STATUSES)
 
 
-def test_what_the_engine_returns_is_what_a_report_takes() -> None:
+def test_a_report_accepts_what_the_engine_returns() -> None:
     plan = Plan(
         (Action("numa", "balancing", "numa.balancing", 1, 0, "why", "AWS, 2017"),),
         (Finding("numa", "balancing", "would_change", "why", now=1, wanted=0, gain="much"),),
@@ -93,7 +93,7 @@ def test_every_concern_of_the_collection_has_a_heading() -> None:
     assert headings[9]["concerns"] == []
 
 
-def test_a_heading_that_nothing_answers_is_called_not_audited() -> None:
+def test_a_heading_without_a_concern_is_called_not_audited() -> None:
     report = reports.report(result_with(GOOD_CLOCK, finding("numa", "ok"), finding("ebs", "ok"), platform={}))
     missing = "; ".join(
         (
@@ -123,7 +123,7 @@ def test_no_drift() -> None:
 
 
 @pytest.mark.parametrize(("kind", "knob"), [("xen_hvm", "clocksource.source"), ("nitro_big", "smt.threads")])
-def test_what_a_run_set_is_no_drift_in_the_next_audit(tmp_path: Path, call: Call, kind: str, knob: str) -> None:
+def test_values_that_a_run_set_are_no_drift_in_the_next_audit(tmp_path: Path, call: Call, kind: str, knob: str) -> None:
     host = FakeKernel(tmp_path, files_of(kind))
     untouched, tuned = call(tune.main, host, check=True, workload="hpc"), call(tune.main, host, workload="hpc")
     assert knob in {
@@ -152,7 +152,7 @@ def test_a_measured_value_drifts_when_its_status_does(tmp_path: Path, call: Call
     assert "EC2 doesn't oversubscribe CPUs" in gained["after"]
 
 
-def test_what_runs_drifts_by_its_workload_and_not_by_its_processes(tmp_path: Path, call: Call) -> None:
+def test_another_workload_is_drift_and_another_count_of_processes_is_not(tmp_path: Path, call: Call) -> None:
     results = []
     for number, names in enumerate((["java"], ["java", "sh"], ["postgres"], ["postgres", "postgres"])):
         processes = [process(70 + pid, name, f"/usr/bin/{name}") for pid, name in enumerate(names)]
@@ -167,7 +167,7 @@ def test_what_runs_drifts_by_its_workload_and_not_by_its_processes(tmp_path: Pat
     ]
 
 
-def test_a_value_that_moved() -> None:
+def test_a_value_that_changed() -> None:
     assert changes(result_with(GOOD_CLOCK), result_with({**SLOW_CLOCK, "owner": "tuned"})) == [
         {
             "host": "h0",
@@ -180,13 +180,13 @@ def test_a_value_that_moved() -> None:
     ]
 
 
-def test_what_this_run_set_is_owned_by_us() -> None:
+def test_values_that_this_run_set_are_owned_by_nearmetal() -> None:
     (change,) = changes(result_with(SLOW_CLOCK), result_with({**SLOW_CLOCK, "status": "changed"}), "tune")
     assert change["after"] == "tsc (ok)"
     assert change["owner"] == "nearmetal.ec2"
 
 
-def test_a_device_that_came() -> None:
+def test_a_device_that_was_added() -> None:
     new = finding("network_irq", "ok", "affinity", where="ens6")
     old = finding("network_irq", "ok", "affinity", where="ens5")
     assert [change["what"] for change in changes(result_with(old), result_with(old, new))] == [
@@ -204,7 +204,7 @@ def test_a_host_that_was_resized() -> None:
     assert (change["what"], change["before"], change["after"]) == ("instance_type", "m4.large", "m4.10xlarge")
 
 
-def test_hosts_that_came_and_went() -> None:
+def test_hosts_that_were_added_and_removed() -> None:
     both, single = (
         reports.report(result_with(GOOD_CLOCK), result_with(GOOD_CLOCK)),
         reports.report(result_with(GOOD_CLOCK)),
@@ -257,7 +257,7 @@ def test_an_earlier_report_is_read_back_as_it_was(tmp_path: Path) -> None:
         b"[" * 100_000,
     ],
 )
-def test_an_earlier_report_that_is_none(tmp_path: Path, content: bytes) -> None:
+def test_an_earlier_report_of_another_form(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "other.json"
     path.write_bytes(content)
     with pytest.raises(NearmetalError, match=r"^audit_baseline: .*other\.json"):

@@ -46,7 +46,7 @@ def test_lines_fit(columns: int, hosts: int) -> None:
 
 
 @pytest.mark.parametrize("columns", [40, 60, 80])
-def test_a_path_is_told_whole_and_once(columns: int) -> None:
+def test_a_path_is_reported_in_full_and_once(columns: int) -> None:
     path = "/etc/tmpfiles.d/nearmetal-hugepages.conf"
     kept = finding("hugepages", "would_change", "persist", where=path, wanted=path, reason="kept")
     long = finding("network_irq", "would_change", "policy", now="a" * 30, wanted="b" * 30, where="0000:00:05.0")
@@ -56,14 +56,14 @@ def test_a_path_is_told_whole_and_once(columns: int) -> None:
     assert f"policy0000:00:05.0{'a' * 30}→{'b' * 30}" in text
 
 
-def test_what_is_taken_away_is_shown_as_a_change_to_nothing() -> None:
+def test_a_removed_value_is_shown_as_a_change_to_nothing() -> None:
     path = "/etc/tmpfiles.d/nearmetal-hugepages.conf"
     taken = finding("hugepages", "changed", "persist", where=path, now="written", reason="taken back")
     lines = [" ".join(line.split()) for line in shown(reports.report(result_with(taken)))]
     assert f"◆ hugepages persist {path} written → –" in lines
 
 
-def test_what_failed_is_not_to_be_run_again_as_it_is() -> None:
+def test_a_failed_concern_is_not_advised_again_unchanged() -> None:
     failed = {**result_with(finding("network_stack", "would_change")), "errors": {"network_stack": "refused"}}
     assert not [line for line in shown(reports.report(failed)) if line.startswith("To change it")]
     both = result_with(finding("network_stack", "would_change"), finding("clocksource", "would_change"))
@@ -107,7 +107,7 @@ def test_the_worst_status_speaks_for_a_cell() -> None:
 
 
 @pytest.mark.parametrize("check", [True, False])
-def test_what_keeps_a_value_neither_marks_a_good_concern_nor_comes_first(
+def test_a_persist_finding_neither_marks_a_good_concern_nor_comes_first(
     tmp_path: Path, call: Call, check: bool
 ) -> None:
     """The unit and what persists are to be set on every host: the slow clock of one is what matters."""
@@ -129,7 +129,7 @@ def test_what_keeps_a_value_neither_marks_a_good_concern_nor_comes_first(
     assert [line.split()[2] for line in single if line.startswith(("● c", "◆ c", "✓ c"))] == ["source", "persist"]
 
 
-def test_what_stands_in_the_way_of_keeping_a_value_marks_its_concern() -> None:
+def test_an_obstacle_to_persisting_a_value_marks_its_concern() -> None:
     result = result_with(GOOD_CLOCK, finding("clocksource", "refused", "persist"))
     assert ["h0", "!"] in [line.split() for line in shown(reports.report(result, result))]
 
@@ -142,14 +142,14 @@ def test_top_findings_come_by_number_of_hosts() -> None:
     assert lines == ["3 hosts  ● clocksource.source  xen → tsc", "1 host  ● smt.source  1 → 2"]
 
 
-def test_hosts_with_different_values_are_not_given_one() -> None:
+def test_hosts_with_different_values_are_not_shown_with_a_single_value() -> None:
     other = result_with({**SLOW_CLOCK, "now": "hpet"})
     assert "would change" in next(
         line for line in shown(reports.report(result_with(SLOW_CLOCK), other)) if "2 hosts  ●" in line
     )
 
 
-def test_what_is_good_as_it_is_points_nowhere() -> None:
+def test_a_good_finding_needs_no_remedy() -> None:
     newer = finding("kernel_check", "ok", knob="kernel", now="6.1.0", wanted="3.10", reason="3.10 or newer")
     lines = shown(reports.report(result_with(newer, SLOW_CLOCK)), 40)
     assert "✓ kernel_check kernel  6.1.0" in lines
@@ -164,7 +164,7 @@ def test_nothing_is_left_to_do_only_where_a_host_said_so(state: str) -> None:
     assert "Nothing is left to do on the hosts that reported." in shown(collected.report(reports.RUN))
 
 
-def test_a_failed_concern_hides_no_other_trouble_of_its_host() -> None:
+def test_a_failed_concern_hides_no_other_problem_of_its_host() -> None:
     collected = Collector()
     for name in ("a", "b", "c"):
         collected.add(
@@ -176,7 +176,7 @@ def test_a_failed_concern_hides_no_other_trouble_of_its_host() -> None:
     assert troubles == ["✗ b: failed: Restart the database: no such unit", "✗ c: unreachable: no route"]
 
 
-def test_what_the_aws_api_changes_is_fixed_by_its_own_role() -> None:
+def test_the_fix_of_a_cloud_finding_names_its_role() -> None:
     result = result_with(finding("ebs", "would_change", "type", now="gp2", wanted="gp3"))
     lines = shown(reports.report(result, result))
     assert "     fix   the role nearmetal.ec2.ebs: see docs/cloud.md" in lines
@@ -187,7 +187,7 @@ def test_reboots_are_named() -> None:
     assert "1 host needs a reboot: h1" in shown(reports.report(result_with(GOOD_CLOCK), result))
 
 
-def test_limits_of_ec2_are_told_with_numbers() -> None:
+def test_limits_of_ec2_are_reported_with_numbers() -> None:
     samples = [
         {"interface": "ens5", "seconds": at, "packets": packets, "counters": {"pps_allowance_exceeded": events}}
         for at, packets, events in ((100, 0, 500), (400, 600_000_000, 1704))

@@ -57,7 +57,7 @@ PLAY: list[dict[str, Any]] = [
 ]
 
 
-def test_variables_that_are_templates_reach_the_module_and_what_a_host_says_stays_text(tmp_path: Path) -> None:
+def test_templated_variables_reach_the_module_and_text_of_a_host_stays_text(tmp_path: Path) -> None:
     hosts = {"all": {"hosts": {"h": simulate(tmp_path / "h", "nitro")}}}
     (tmp_path / "hosts.json").write_text(json.dumps(hosts))
     (tmp_path / "play.json").write_text(json.dumps(PLAY))

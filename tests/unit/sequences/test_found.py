@@ -30,7 +30,7 @@ ARGUMENT = tune(block_storage={"io_timeout": "1200000", "method": "boot"})  # on
 
 
 @pytest.mark.parametrize("at", range(1, 41))
-def test_a_run_that_dies_while_it_writes_a_file_leaves_nothing_beside_it(at: int, tmp_path: Path) -> None:
+def test_a_run_that_dies_while_it_writes_a_file_leaves_no_copy(at: int, tmp_path: Path) -> None:
     persisted = tune(network_stack={"somaxconn": 8192}, clocksource={"source": "auto"})
     assert lived(tmp_path, "nitro_burstable", [failing(persisted, at)]) == ""
 
@@ -93,7 +93,7 @@ def test_steering_that_is_asked_for_when_a_policy_is_not_is_planned_for_where_th
     assert lived(tmp_path, name, [*life, tune(network_irq=more)]) == ""
 
 
-def test_a_value_that_somebody_set_over_one_whose_original_only_a_boot_shows_is_named(tmp_path: Path) -> None:
+def test_a_foreign_value_whose_original_only_a_boot_shows_is_named(tmp_path: Path) -> None:
     """Restore left it without a word: a file of ours had set the value that the host booted with."""
     world = World(tmp_path / "host", "nitro_burstable")
     thp = "/sys/kernel/mm/transparent_hugepage/enabled"
@@ -136,7 +136,7 @@ def test_a_number_of_requests_that_a_rule_of_ours_changed_at_boot_is_settled_by_
     assert lived(tmp_path, "metal", [failing(scheduled, at), Step("reboot", {"unit": False})]) == ""
 
 
-def test_a_number_of_requests_that_only_a_rule_of_ours_asked_for_goes_back_with_the_scheduler(tmp_path: Path) -> None:
+def test_a_number_of_requests_set_only_by_our_rule_goes_back_with_the_scheduler(tmp_path: Path) -> None:
     """The run that dropped the rule forgot what it had just remembered of the disk."""
     life = [tune(block_storage={"nr_requests": 64}), tune(block_storage={"scheduler": "none"})]
     assert lived(tmp_path, "xen_hvm", life) == ""
@@ -147,12 +147,12 @@ CONFIRMED_LATER = Step("tune", {"prune": False, "confirm_within": 120, "concerns
 
 
 @pytest.mark.parametrize("at", [9, 10, 12, 19])
-def test_a_run_that_dies_or_fails_while_it_arms_the_dead_man_leaves_no_file_of_it(at: int, tmp_path: Path) -> None:
+def test_a_run_that_fails_while_it_arms_the_dead_man_leaves_no_file_of_the_timer(at: int, tmp_path: Path) -> None:
     for fault in (failing(CONFIRMED_LATER, at), failing(CONFIRMED_LATER, at, "ENOSPC", length=1000, after=True)):
         assert lived(tmp_path, "nitro_big", [fault]) == ""
 
 
-def test_a_wanted_value_that_holds_only_when_ours_is_taken_back_is_set(tmp_path: Path) -> None:
+def test_a_wanted_value_that_holds_only_after_taking_ours_back_is_set(tmp_path: Path) -> None:
     """Nothing took the MTU of the earlier run back, and the run said that the one of before it held."""
     world = World(tmp_path / "host", "xen_pv")
     mtu = Path(world.host.root) / "sys/class/net/eth0/mtu"
@@ -166,7 +166,7 @@ def test_a_wanted_value_that_holds_only_when_ours_is_taken_back_is_set(tmp_path:
     assert world.journal() is None or "network.mtu" not in str(world.journal())
 
 
-def test_a_refused_value_is_said_beside_what_the_host_has_and_not_what_it_will_have(tmp_path: Path) -> None:
+def test_a_refused_value_is_reported_beside_the_hosts_current_value(tmp_path: Path) -> None:
     """It was said beside the value to which the same run took the place back."""
     world = World(tmp_path / "host", "xen_pv")
     shorter, refused = {"mtu": 1500, "allow_disruptive": True}, {"mtu": 1400}

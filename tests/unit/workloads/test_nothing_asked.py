@@ -64,7 +64,7 @@ def test_where_base_has_something_it_is_applied(name: str, tmp_path: Path, call:
     assert call(tune.main, host, concerns={"clocksource": {}}, check=True)["actions"] == alone["actions"]
 
 
-def test_what_an_earlier_run_set_stays(tmp_path: Path, call: Call) -> None:
+def test_a_value_of_an_earlier_run_stays(tmp_path: Path, call: Call) -> None:
     host = fresh_host.fresh(tmp_path, "metal")
     assert call(numa.main, host, balancing="disabled")["changed"]
     result = call(numa.main, host)
@@ -92,5 +92,5 @@ def test_no_role_decides_by_a_default_of_its_own(concern: Any) -> None:
 @pytest.mark.parametrize(
     "place", ["README.md", "docs/workloads.md", *(f"roles/{concern.name}/README.md" for concern in CONCERNS.values())]
 )
-def test_the_rule_stands_everywhere_in_the_same_words(place: str) -> None:
+def test_every_document_states_the_rule_in_the_same_words(place: str) -> None:
     assert RULE in (ROOT / place).read_text("utf-8")

@@ -61,9 +61,7 @@ def applied(call: Call, host: FakeKernel, **options: Any) -> Dict[str, Any]:
     return call(tune.main, host, workload="auto", workload_auto="apply", **options)
 
 
-def test_the_next_run_asks_for_what_was_recognized_before_although_the_program_is_down(
-    tmp_path: Path, call: Call
-) -> None:
+def test_the_next_run_applies_a_recognized_workload_although_its_program_is_down(tmp_path: Path, call: Call) -> None:
     host = running(tmp_path, NGINX)
     assert applied(call, host)["workload"] == ["web"]
     end(host, 70)
@@ -85,7 +83,7 @@ def test_the_next_run_asks_for_what_was_recognized_before_although_the_program_i
     assert value(host, "net.ipv4.tcp_max_syn_backlog") == "8192"
 
 
-def test_pruning_takes_back_what_was_recognized_and_runs_no_more(
+def test_pruning_takes_back_workloads_of_programs_that_no_longer_run(
     tmp_path: Path, call: Call, capsys: pytest.CaptureFixture[str]
 ) -> None:
     host = running(tmp_path, NGINX, REDIS)
@@ -135,7 +133,7 @@ def test_restore_forgets_what_was_recognized(tmp_path: Path, call: Call) -> None
     assert not data.exists()
 
 
-def test_what_is_no_program_is_not_asked_for(tmp_path: Path, call: Call) -> None:
+def test_an_unknown_program_in_the_wanted_file_is_refused(tmp_path: Path, call: Call) -> None:
     host = running(tmp_path, NGINX)
     applied(call, host)
     place = Path(host.root) / "var/lib/nearmetal/wanted.json"
@@ -147,7 +145,7 @@ def test_what_is_no_program_is_not_asked_for(tmp_path: Path, call: Call) -> None
 
 
 @pytest.mark.parametrize("remedy", [{"workload": "web"}, {"workload": "auto", "prune": True}], ids=["named", "prune"])
-def test_a_damaged_choice_is_healed_as_its_message_says(remedy: Dict[str, Any], tmp_path: Path, call: Call) -> None:
+def test_a_damaged_choice_is_repaired_as_its_message_says(remedy: Dict[str, Any], tmp_path: Path, call: Call) -> None:
     host = running(tmp_path, NGINX)
     applied(call, host)
     place = Path(host.root) / "var/lib/nearmetal/wanted.json"
@@ -179,7 +177,7 @@ def test_a_waiver_leaves_the_choice_of_auto_as_it_is(tmp_path: Path, call: Call)
     assert "its waiver expired on 2026-01-31 (a proxy, see OPS-7)" in said(result)[-1]["reason"]
 
 
-def test_an_excluded_choice_says_nothing_and_asks_for_base(tmp_path: Path, call: Call) -> None:
+def test_an_excluded_choice_reports_nothing_and_applies_base(tmp_path: Path, call: Call) -> None:
     host = running(tmp_path, NGINX)
     applied(call, host)
     result = applied(call, host, exclude=["tune.workload"])

@@ -116,7 +116,7 @@ def test_names_that_cannot_be_meant_are_refused_in_a_sentence(
     assert sentence in result["msg"]
 
 
-def test_auto_beside_a_workload_that_is_spelled_out_is_refused(tmp_path: Path, call: Call) -> None:
+def test_auto_beside_a_playbook_of_a_workload_is_refused(tmp_path: Path, call: Call) -> None:
     spelled_out = {"hugepages": {"thp": "never"}}
     result = call(tune.main, running(tmp_path), workload="auto", workload_concerns=spelled_out)
     assert "workload_concerns spells one out: use one of the two" in result["msg"]
@@ -131,7 +131,7 @@ BESIDE = [
 
 
 @pytest.mark.parametrize(("given", "begins", "ends"), BESIDE)
-def test_others_beside_a_workload_that_is_spelled_out_are_refused(
+def test_other_workloads_beside_a_playbook_of_a_workload_are_refused(
     given: List[str], begins: str, ends: str, tmp_path: Path, call: Call
 ) -> None:
     spelled_out = {"workload_concerns": {"hugepages": {"thp": "never"}}, "workload_concerns_of": "in_memory_database"}
@@ -144,9 +144,7 @@ def test_others_beside_a_workload_that_is_spelled_out_are_refused(
     assert call(tune.main, running(tmp_path), check=True, workload=["in_memory_database"], **spelled_out)["changed"]
 
 
-def test_beside_concerns_that_name_no_workload_one_name_is_a_label_and_several_are_refused(
-    tmp_path: Path, call: Call
-) -> None:
+def test_with_spelled_out_concerns_one_workload_is_a_label_and_several_are_refused(tmp_path: Path, call: Call) -> None:
     spelled_out = {"hugepages": {"thp": "never"}}
     result = call(tune.main, running(tmp_path), workload=["web", "cache"], workload_concerns=spelled_out)
     assert result["msg"].startswith(
@@ -155,7 +153,7 @@ def test_beside_concerns_that_name_no_workload_one_name_is_a_label_and_several_a
     assert call(tune.main, running(tmp_path), check=True, workload=["web"], workload_concerns=spelled_out)["changed"]
 
 
-def test_auto_tells_what_it_saw_and_asks_for_base_alone(tmp_path: Path, call: Call) -> None:
+def test_auto_reports_the_recognized_workloads_and_applies_only_base(tmp_path: Path, call: Call) -> None:
     host = running(tmp_path, NGINX, REDIS, TOOL)
     result = call(tune.main, host, workload="auto")
     assert result["workload"] == ["base"]
@@ -172,7 +170,7 @@ def test_auto_tells_what_it_saw_and_asks_for_base_alone(tmp_path: Path, call: Ca
     assert wanted(host)["clocksource"]["run"] == "tune, auto: workload base"
 
 
-def test_auto_applies_what_it_saw_when_told_to(tmp_path: Path, call: Call) -> None:
+def test_auto_with_apply_uses_the_recognized_workloads(tmp_path: Path, call: Call) -> None:
     host = running(tmp_path, NGINX, REDIS, TOOL)
     result = call(tune.main, host, workload="auto", workload_auto="apply")
     assert result["workload"] == ["web", "in_memory_database"]
@@ -181,7 +179,7 @@ def test_auto_applies_what_it_saw_when_told_to(tmp_path: Path, call: Call) -> No
     assert wanted(host)["network_stack"]["run"] == "tune, auto: workloads web, in_memory_database"
 
 
-def test_what_auto_applied_holds_when_a_program_is_down(tmp_path: Path, call: Call) -> None:
+def test_applied_workloads_hold_when_a_program_is_down(tmp_path: Path, call: Call) -> None:
     host = running(tmp_path, NGINX)
     call(tune.main, host, workload="auto", workload_auto="apply")
     kept = (Path(host.root) / "var/lib/nearmetal/wanted.json").read_bytes()
@@ -193,13 +191,13 @@ def test_what_auto_applied_holds_when_a_program_is_down(tmp_path: Path, call: Ca
     assert value(host, "net.ipv4.tcp_max_syn_backlog") == "8192"
 
 
-def test_a_program_of_a_container_is_said_to_be_one(tmp_path: Path, call: Call) -> None:
+def test_a_program_in_a_container_is_reported_as_such(tmp_path: Path, call: Call) -> None:
     inside = process(812, "redis-server", "/usr/local/bin/redis-server", ports=[6379], pids=7, net=8)
     (finding,) = said(call(tune.main, running(tmp_path, inside), check=True, workload="auto"))
     assert finding["reason"].startswith("redis-server runs on this host (1 process, in a container, port 6379): ")
 
 
-def test_where_nothing_is_recognized_it_says_so_and_base_applies(tmp_path: Path, call: Call) -> None:
+def test_if_nothing_is_recognized_the_run_says_so_and_base_applies(tmp_path: Path, call: Call) -> None:
     result = call(tune.main, running(tmp_path, TOOL), workload="auto", workload_auto="apply")
     assert result["workload"] == ["base"]
     (finding,) = said(result)
@@ -207,7 +205,9 @@ def test_where_nothing_is_recognized_it_says_so_and_base_applies(tmp_path: Path,
     assert finding["reason"].startswith("none of 2 processes is a program that auto recognizes: base applies; name")
 
 
-def test_a_capture_without_processes_is_not_said_to_run_nothing(tmp_path: Path, call: Call, capsys: Any) -> None:
+def test_a_capture_without_processes_is_not_reported_as_running_nothing(
+    tmp_path: Path, call: Call, capsys: Any
+) -> None:
     found = call(capture.main, running(tmp_path / "root", NGINX))["capture"]
     for part in ("files", "links"):
         found[part] = {path: text for path, text in found[part].items() if not path.startswith(("/proc/1", "/proc/7"))}
@@ -221,7 +221,7 @@ def test_a_capture_without_processes_is_not_said_to_run_nothing(tmp_path: Path, 
     )
 
 
-def test_a_capture_has_the_programs_and_nothing_else_of_the_processes(tmp_path: Path, call: Call, capsys: Any) -> None:
+def test_a_capture_contains_programs_and_nothing_else_of_processes(tmp_path: Path, call: Call, capsys: Any) -> None:
     shell = process(901, "hunter2", "/bin/bash", ["bash", "-c", "hunter2"], ports=[2222])
     host = running(tmp_path / "root", NGINX, REDIS, TOOL, shell)
     found = call(capture.main, host)["capture"]
@@ -285,7 +285,7 @@ def test_the_role_takes_lists_and_auto_and_the_report_names_all(tmp_path: Path) 
     assert polls == {"listed": "50", "tagged": "50", "seen": "0", "typed": "0", "typed_twice": "50"}
 
 
-def test_a_playbook_that_spells_its_workload_out_refuses_another(tmp_path: Path) -> None:
+def test_a_playbook_of_a_workload_refuses_another_workload(tmp_path: Path) -> None:
     hosts = {"host": simulate(tmp_path / "host", "nitro")}
     (tmp_path / "hosts.json").write_text(json.dumps({"all": {"hosts": hosts}}))
     done = play(tmp_path, "nearmetal.ec2.web", "-e", "tune_workload=cache")
@@ -294,7 +294,7 @@ def test_a_playbook_that_spells_its_workload_out_refuses_another(tmp_path: Path)
     assert f"{refusal} nearmetal.ec2.tune for cache" in " ".join(done.stdout.split())
 
 
-def test_after_its_reboot_a_run_asks_for_what_it_recognized_before(tmp_path: Path) -> None:
+def test_after_a_reboot_a_run_applies_the_workloads_recognized_before(tmp_path: Path) -> None:
     """The programs of the host may not be up yet when Ansible reaches it again."""
     host = {
         **simulate(tmp_path / "seen", "nitro"),

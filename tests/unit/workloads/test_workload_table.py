@@ -38,7 +38,7 @@ def test_the_table_follows_from_the_rules() -> None:
     assert workload_rules.TABLE.read_text("utf-8") == workload_rules.table(), "python -m tests.support.workload_rules"
 
 
-def test_every_rule_has_a_source_that_is_there() -> None:
+def test_every_rule_has_a_source_that_exists() -> None:
     groups = {**workload_rules.RULES["knobs"], **workload_rules.RULES["checks"]}
     assert {knob: trouble(group["source"]) for knob, group in groups.items() if trouble(group["source"])} == {}
     assert all(rule["because"] for group in groups.values() for rule in group.get("rules", ()))
@@ -64,7 +64,7 @@ def test_the_table_has_a_row_for_every_check() -> None:
 
 
 @pytest.mark.parametrize("kind", HOSTS)
-def test_a_host_is_told_the_checks_of_its_class(kind: str, tmp_path: Path) -> None:
+def test_a_host_gets_the_checks_of_its_class(kind: str, tmp_path: Path) -> None:
     facts = look(kind, tmp_path)
     expected = {knob: cells[kind] for knob, cells in CHECKS.items() if cells[kind]}
     for workload in WORKLOADS:

@@ -44,7 +44,7 @@ def test_playbook_spells_the_workload_out(name: str) -> None:
     assert spelled_out == tune_requests([name], {}, {})
 
 
-def test_what_is_deleted_from_a_copied_playbook_is_not_asked_for() -> None:
+def test_a_value_deleted_from_a_copied_playbook_is_not_set() -> None:
     copied = values(WORKLOADS["web"])
     del copied["network_stack"]["somaxconn"], copied["hugepages"], copied["clocksource"]["source"]
     requests = {request.name: request for request in tune_requests(["web"], {}, {}, spelled_out=copied)}
@@ -80,7 +80,7 @@ def test_the_guide_says_what_each_workload_rests_on() -> None:
     assert [name for name in OWN if f"| `{name}` |" not in section] == []
 
 
-def test_what_all_have_in_common_is_written_once() -> None:
+def test_values_that_all_workloads_share_are_written_once() -> None:
     """A workload that repeats an inherited value would keep it when the base changes."""
     base = values(WORKLOADS["base"])
     for name, own in OWN.items():
