@@ -264,5 +264,7 @@ def _work(actions: Sequence[Action], tag: Optional[str]) -> Work:
 def _failure(failed: Mapping[str, str], left: Sequence[str]) -> str:
     instance_id, reason = next(iter(failed.items()))
     more = f" and {len(left) - _NAMED} more" if len(left) > _NAMED else ""
-    stopped = f"; left stopped: {', '.join(left[:_NAMED])}{more}" if left else ""
+    pronoun = "it" if len(left) == 1 else "them"
+    names = f"{', '.join(left[:_NAMED])}{more}"
+    stopped = f"; left stopped: {names}; run again with allow_stop: true to start {pronoun}" if left else ""
     return f"{CONCERN}: {instance_id}: {reason}{stopped}"

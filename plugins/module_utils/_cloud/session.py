@@ -12,7 +12,7 @@ import time
 from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
 from email.utils import parsedate_to_datetime
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, Type
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple, Type
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 
@@ -32,6 +32,8 @@ _MEANINGS = {
     "OptInRequired": "the account has not enabled this region",
     "RequestExpired": "the credentials have expired, or this controller's clock is wrong",
     "RequestLimitExceeded": f"AWS throttles the account and {_ATTEMPTS} attempts did not get through: run again later",
+    # AWS's own words repeat the signed headers, the session token among them.
+    "SignatureDoesNotMatch": "the secret key is wrong, or this controller's clock is wrong",
     "RequestTimeTooSkewed": "this controller's clock is wrong: synchronise it",
     "Throttling": f"AWS throttles the account and {_ATTEMPTS} attempts did not get through: run again later",
     "ThrottlingException": f"AWS throttles the account and {_ATTEMPTS} attempts did not get through: run again later",
@@ -54,6 +56,9 @@ _PASSING = (
     "Unavailable",
 )
 _NOT_ALLOWED = ("AccessDenied", "AccessDeniedException", "UnauthorizedOperation")
+_EXPIRED = ("ExpiredToken", "ExpiredTokenException", "RequestExpired")
+_DENIED_BY = re.compile(r"with an explicit deny in an? ([a-z -]{1,60} policy)")
+_PASSWORD = re.compile(r"(?<=://)[^/@\s]*@")  # in the URL of an endpoint or a proxy
 _CLOCK_CODES = ("AuthFailure", "RequestExpired", "RequestTimeTooSkewed", "SignatureDoesNotMatch")
 
 
@@ -127,7 +132,11 @@ class Boto:
         code = error_code(error)
         if not code:
             return f"{where}: {_one_line(error)}"
-        meaning = _MEANINGS.get(code, _one_line(getattr(error, "response", {})["Error"].get("Message", "")))
+        message = str(getattr(error, "response", {})["Error"].get("Message", ""))
+        denied_by = _DENIED_BY.search(message) if code in _NOT_ALLOWED else None
+        meaning = _MEANINGS.get(code, _one_line(message))
+        if denied_by:
+            meaning = f"a {denied_by[1]} denies it, whatever the credentials may: ask whoever manages that policy"
         return f"{where}: {code}: {meaning}{_skew(error) if code in _CLOCK_CODES else ''}"
 
 
@@ -143,7 +152,7 @@ def not_allowed(error: BaseException) -> bool:
 
 
 def _one_line(error: object) -> str:
-    return " ".join(str(error).split())[:300]
+    return _PASSWORD.sub("", " ".join(str(error).split()))[:300]
 
 
 def _skew(error: BaseException) -> str:
@@ -162,8 +171,10 @@ def _skew(error: BaseException) -> str:
 class Target:
     """One account and region: its clients, made when first used."""
 
-    def __init__(self, boto: Boto, session: Any, account: str, region: str, read_seconds: int) -> None:
-        self.boto, self._session, self.account, self.region = boto, session, account, region
+    def __init__(
+        self, boto: Boto, session: Any, renew: Callable[[], Any], account: str, region: str, read_seconds: int
+    ) -> None:
+        self.boto, self._session, self._renew, self.account, self.region = boto, session, renew, account, region
         self._config = boto.config.Config(
             connect_timeout=_CONNECT_SECONDS,
             read_timeout=read_seconds,
@@ -179,13 +190,32 @@ class Target:
         return f"{self.account}/{self.region}" if self.account else self.region
 
     def call(self, service: str, operation: str, **request: Any) -> Dict[str, Any]:
-        """One call. boto's own errors pass, so that the caller can read their code."""
+        """One call, made again when the credentials have expired and new ones are to be had.
+
+        boto's own errors pass, so that the caller can read their code.
+        """
+        try:
+            answer = self._ask(service, operation, request)
+        except self.boto.errors as error:
+            if error_code(error) not in _EXPIRED:
+                raise
+            self._session = self._renew()
+            self._clients.clear()
+            answer = self._ask(service, operation, request)
+        self._set_clock(answer)
+        return answer
+
+    def _ask(self, service: str, operation: str, request: Mapping[str, Any]) -> Dict[str, Any]:
         client = self._clients.get(service)
         if client is None:
             client = self._session.client(service, region_name=self.region, config=self._config)
             self._clients[service] = client
-        answer: Dict[str, Any] = getattr(client, operation)(**request)
-        self._set_clock(answer)
+        try:
+            answer: Dict[str, Any] = getattr(client, operation)(**request)
+        except self.boto.errors:
+            raise
+        except (OverflowError, ValueError) as error:  # a time or a number in the answer that is none
+            raise self.boto.unreadable(str(error)) from error
         return answer
 
     def now(self) -> datetime:
@@ -210,45 +240,59 @@ class Target:
 def targets(options: Mapping[str, Any]) -> Tuple[List[Target], List[str]]:
     """The accounts and regions that the options name, in order, and why a role could not be assumed."""
     boto = Boto()
+
+    def log_in() -> Any:
+        return boto.boto3.Session(profile_name=options.get("profile"))
+
     try:
-        session = boto.boto3.Session(profile_name=options.get("profile"))
+        session = log_in()
     except boto.errors as error:
         raise NearmetalError(boto.explain(error, "profile")) from error
     regions = options.get("regions") or [session.region_name]
     if None in regions:
         raise NearmetalError("no region: set regions, AWS_DEFAULT_REGION, or region in the profile")
+    home = Target(boto, session, log_in, "", regions[0], _READ_SECONDS)
+    log_ins: Dict[str, Callable[[], Any]] = {"": log_in}
     sessions: Dict[str, Any] = {"": session}
     failed: List[str] = []
     if options.get("assume_roles"):
-        sessions, failed = _assumed(boto, session, regions[0], options["assume_roles"])
+        log_ins = {str(account): _role(home, account, role) for account, role in options["assume_roles"].items()}
+        sessions, failed = _assumed(boto, log_ins)
     read_seconds = min(_READ_SECONDS, options["timeout"])
     found = [
-        Target(boto, account_session, account, region, read_seconds)
+        Target(boto, account_session, log_ins[account], account, region, read_seconds)
         for account, account_session in sessions.items()
         for region in regions
     ]
     return found, failed
 
 
-def _assumed(boto: Boto, session: Any, region: str, roles: Mapping[str, Any]) -> Tuple[Dict[str, Any], List[str]]:
-    home = Target(boto, session, "", region, _READ_SECONDS)
+def _assumed(boto: Boto, log_ins: Mapping[str, Callable[[], Any]]) -> Tuple[Dict[str, Any], List[str]]:
     found, failed = {}, []
-    for account, role in roles.items():
-        request = {"RoleArn": _role_arn(account, role), "RoleSessionName": "nearmetal"}
-        external_id: Optional[str] = role.get("external_id") if isinstance(role, dict) else None
-        if external_id:
-            request["ExternalId"] = external_id
+    for account, log_in in log_ins.items():
         try:
-            given = home.call("sts", "assume_role", **request)["Credentials"]
+            found[account] = log_in()
         except boto.errors as error:
             failed.append(boto.explain(error, f"assume_roles: {account}"))
-            continue
-        found[str(account)] = boto.boto3.Session(
+    return found, failed
+
+
+def _role(home: Target, account: object, role: Any) -> Callable[[], Any]:
+    """What makes a session with a role's credentials; they live for an hour, and a run can take longer."""
+    request = {"RoleArn": _role_arn(account, role), "RoleSessionName": "nearmetal"}
+    external_id: Optional[str] = role.get("external_id") if isinstance(role, dict) else None
+    if external_id:
+        request["ExternalId"] = external_id
+
+    def log_in() -> Any:
+        given = home.call("sts", "assume_role", **request)["Credentials"]
+        return home.boto.boto3.Session(
             aws_access_key_id=given["AccessKeyId"],
             aws_secret_access_key=given["SecretAccessKey"],
             aws_session_token=given["SessionToken"],
         )
-    return found, failed
+
+    return log_in
 
 
 def _role_arn(account: object, role: object) -> str:

@@ -205,18 +205,10 @@ def test_a_canceled_run_starts_the_instance_that_it_stopped(
         return stop(request, caller)
 
     monkeypatch.setattr(aws, "StopInstances", told_to_end)
-    before = signal.signal(number, signal.default_int_handler)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            run(
-                "enhanced_networking",
-                instance_ids=ids,
-                ena="enabled",
-                allow_stop=True,
-                hosts=[host(instance_id) for instance_id in ids],
-            )
-    finally:
-        signal.signal(number, before)
+    hosts = [host(instance_id) for instance_id in ids]
+    result = run("enhanced_networking", instance_ids=ids, ena="enabled", allow_stop=True, hosts=hosts)
+    assert result["failed"]
+    assert result["failed_instances"] == {ids[1]: f"not begun, because the run was canceled by {number.name}"}
     assert calls(aws) == list(CHANGING), "the first one's, and nothing of the second"
     assert [aws.instances[instance_id]["State"]["Name"] for instance_id in ids] == ["running"] * 2
 
@@ -297,7 +289,7 @@ def test_an_instance_that_never_stops_is_named(run: Any, aws: FakeAws) -> None:
     assert result["left_stopped"] == [instance]
     assert result["msg"] == (
         f"enhanced_networking: {instance}: it did not stop within stop_timeout: 60 s; it ran before and is stopping "
-        f"after stop_timeout: 60 s; left stopped: {instance}"
+        f"after stop_timeout: 60 s; left stopped: {instance}; run again with allow_stop: true to start it"
     )
     assert "ModifyInstanceAttribute" not in calls(aws)
 

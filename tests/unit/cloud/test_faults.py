@@ -12,7 +12,7 @@ from typing import Any
 import botocore.endpoint
 import pytest
 
-from tests.unit.cloud.fake_aws import FakeAws
+from tests.unit.cloud.fake_aws import AwsError, FakeAws
 
 
 @pytest.fixture(autouse=True)
@@ -63,6 +63,42 @@ def test_a_wrong_clock_is_measured(run: Any, aws: FakeAws, seconds_off: int, dir
     message = run("instance_info", instance_ids=[aws.add(1)])["msg"]
     assert f"s {direction} AWS's" in message
     assert 895 <= int(message.split("(this clock is ")[1].split()[0]) <= 905
+
+
+SIGNED = (
+    "The request signature we calculated does not match the signature you provided. The Canonical String for this "
+    "request should have been 'POST / host:ec2 x-amz-security-token:SESSIONTOKEN'"
+)
+BY_POLICY = "User: arn:x is not authorized to perform: ec2:x with an explicit deny in a service control policy. Encoded"
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "sentence"),
+    [
+        ("SignatureDoesNotMatch", SIGNED, "the secret key is wrong, or this controller's clock is wrong"),
+        (
+            "UnauthorizedOperation",
+            BY_POLICY,
+            "a service control policy denies it, whatever the credentials may: ask whoever manages that policy",
+        ),
+    ],
+)
+def test_what_aws_says_is_reported_as_its_cause_without_secrets(
+    run: Any, aws: FakeAws, monkeypatch: pytest.MonkeyPatch, code: str, message: str, sentence: str
+) -> None:
+    def refuse(_request: Any, _caller: Any) -> Any:
+        raise AwsError(code, message, 403)
+
+    monkeypatch.setattr(aws, "DescribeInstances", refuse)
+    result = run("instance_info", instance_ids=[aws.add(1)])
+    assert result["msg"] == f"eu-west-1: DescribeInstances: {code}: {sentence}"
+
+
+def test_the_password_in_the_url_of_an_endpoint_is_not_shown(run: Any, environment: pytest.MonkeyPatch) -> None:
+    environment.setenv("AWS_ENDPOINT_URL", "http://operator:password@127.0.0.1:1")
+    message = run("instance_info", instance_ids=["i-00000000000000001"])["msg"]
+    assert "http://127.0.0.1:1" in message
+    assert "password" not in message
 
 
 def test_no_region_names_the_option(run: Any, aws: FakeAws, environment: pytest.MonkeyPatch) -> None:

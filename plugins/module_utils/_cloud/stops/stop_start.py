@@ -37,6 +37,7 @@ _BRIEF_SECONDS = 60
 # For so long an instance is watched that may stop although AWS answered with an error.
 _WATCH_SECONDS = 60
 _ENDED = ("shutting-down", "terminated")
+_UNWRITTEN = f"the tag {TAG} could not be written"
 
 
 @dataclass(frozen=True)
@@ -71,30 +72,32 @@ def change_stopped(found: Mapping[str, Located], works: Mapping[str, Work], at_o
     outcome = Outcome()
     left = [instance_id for instance_id, work in works.items() if work.start]
     others = [instance_id for instance_id in works if instance_id not in left]
-    for ids in itertools.chain(([instance_id] for instance_id in left), _batches(found, others, at_once)):
-        if outcome.failed and ids[0] in others:
-            break
-        with _to_its_end():
+    cause = "another instance failed before it"
+    with _signals_held() as received:
+        for ids in itertools.chain(([instance_id] for instance_id in left), _batches(found, others, at_once)):
+            if outcome.failed and ids[0] in others:
+                break
+            if received:
+                cause = f"the run was canceled by {signal.Signals(received[0]).name}"
+                break
             _Batch(found, {instance_id: works[instance_id] for instance_id in ids}, patience, outcome).run()
     for instance_id in works:
         if instance_id not in outcome.done:
-            outcome.failed.setdefault(instance_id, "not begun, because another instance failed before it")
+            outcome.failed.setdefault(instance_id, f"not begun, because {cause}")
     return outcome
 
 
 @contextmanager
-def _to_its_end() -> Iterator[None]:
-    """A signal to end takes effect after what has begun is done: a cancelled job leaves nothing stopped."""
-    heard: List[int] = []
+def _signals_held() -> Iterator[List[int]]:
+    """Signals to end are collected: a canceled job leaves nothing stopped, and still reports what it did."""
+    received: List[int] = []
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.signal(number, lambda received, _frame: heard.append(received)) for number in numbers}
+    before = {number: signal.signal(number, lambda number, _frame: received.append(number)) for number in numbers}
     try:
-        yield
+        yield received
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        if heard:
-            signal.raise_signal(heard[0])
 
 
 def _batches(found: Mapping[str, Located], ids: List[str], at_once: int) -> Iterator[List[str]]:
@@ -119,14 +122,15 @@ class _Batch:
 
     def run(self) -> None:
         """Nothing is stopped before AWS has said that all that follows is permitted, and the tag was seen."""
-        if not self._as_planned():
-            return
         stops = [
             instance_id
             for instance_id, work in self.works.items()
             if work.requests and self._planned_state(instance_id) == "running"
         ]
-        if stops and not (self._permitted(stops) and self._remembered(stops)):
+        if stops and not self._permitted(stops):
+            return
+        # This look comes last: between it and the tag another run has the least time to stop the instance.
+        if not self._as_planned() or (stops and not self._remembered(stops)):
             return
         try:
             if self._stop(stops):
@@ -140,6 +144,9 @@ class _Batch:
 
     def _planned_state(self, instance_id: str) -> str:
         return state_of(self.planned[instance_id])
+
+    def _launched(self, instance_id: str) -> Optional[str]:
+        return power_facts(self.planned[instance_id]).launched
 
     def _as_planned(self) -> bool:
         """Whether each instance is what the plan was made for: the batch may have waited for hours."""
@@ -180,22 +187,22 @@ class _Batch:
         begun = self.power.target.now()
         reason = ""
         for instance_id in stops:
-            launched = power_facts(self.planned[instance_id]).launched
+            launched = self._launched(instance_id)
             if launched is None:
-                reason = "AWS does not say since when it runs"
+                reason = f"{_UNWRITTEN}: AWS does not say since when it runs"
                 break
             written[instance_id] = StopMark(begun, launched, secrets.token_hex(8)).value()
             tag = {"Key": TAG, "Value": written[instance_id]}
             error = self.power.insist(self.brief, "create_tags", Resources=[instance_id], Tags=[tag])
             if error is not None:
-                reason = self.power.explain("create_tags", error)
+                reason = f"{_UNWRITTEN}: {self.power.explain('create_tags', error)}"
                 break
         reason = reason or self._unseen(written)
         if not reason and self.power.target.now() - begun > timedelta(seconds=LATEST_STOP_SECONDS):
-            reason = f"it took more than {LATEST_STOP_SECONDS} s"
+            reason = f"{_UNWRITTEN} within {LATEST_STOP_SECONDS} s: lower stop_at_once, or run again later"
         self.tags.update(written)
         if reason:
-            self.outcome.fail(stops, f"nothing was stopped, because the tag {TAG} could not be written: {reason}")
+            self.outcome.fail(stops, f"nothing was stopped, because {reason}")
             self._remove(list(written))
         return not reason
 
@@ -204,9 +211,13 @@ class _Batch:
         for _attempt in attempts(self.brief):
             facts = {instance_id: power_facts(answer) for instance_id, answer in self.power.look(list(written)).items()}
             if all(instance_id in facts and facts[instance_id].tag == tag for instance_id, tag in written.items()):
-                changed = [instance_id for instance_id in written if facts[instance_id].state != "running"]
-                return f"{changed[0]} is {facts[changed[0]].state} now" if changed else ""
-        return f"AWS did not show it within {self.brief} s"
+                for instance_id in written:
+                    if facts[instance_id].state != "running":
+                        return f"{instance_id} is {facts[instance_id].state} now: run again"
+                    if facts[instance_id].launched != self._launched(instance_id):
+                        return f"{instance_id} was stopped and started meanwhile: run again"
+                return ""
+        return f"{_UNWRITTEN}: AWS did not show it within {self.brief} s"
 
     def _stop(self, stops: List[str]) -> bool:
         """Whether the changes may be made: to those that are not in `failed`."""
@@ -219,12 +230,20 @@ class _Batch:
         late = [instance_id for instance_id, work in self.works.items() if work.requests]
         for _attempt in attempts(self.patience):
             seen = self.power.look(late)
+            self._restore(seen)
             late = [instance_id for instance_id in late if state_of(seen.get(instance_id)) != "stopped"]
             self.unsure.intersection_update(late)
             if not late:
                 break
         self.outcome.fail(late, f"it did not stop within stop_timeout: {self.patience} s")
         return True
+
+    def _restore(self, seen: Mapping[str, Raw]) -> None:
+        """Write a tag again that another run overwrote and removed: the next run goes by it."""
+        for instance_id, answer in seen.items():
+            if instance_id in self.tags and power_facts(answer).tag is None:
+                tag = {"Key": TAG, "Value": self.tags[instance_id]}
+                self.power.call("create_tags", Resources=[instance_id], Tags=[tag])
 
     def _modify(self, instance_id: str, requests: Sequence[Mapping[str, Any]]) -> None:
         for request in requests:
@@ -241,10 +260,12 @@ class _Batch:
             return
         taken: Set[str] = set()
         errors: Dict[str, str] = {}
+        seen: Dict[str, Raw] = {}
         states: Dict[str, str] = {}
         watched = time.monotonic() + min(self.patience, _WATCH_SECONDS)
         for _attempt in attempts(self.patience):
-            states = {instance_id: state_of(answer) for instance_id, answer in self.power.look(ids).items()}
+            seen = self.power.look(ids)
+            states = {instance_id: state_of(answer) for instance_id, answer in seen.items()}
             self.unsure.difference_update(instance_id for instance_id in ids if states.get(instance_id) == "stopped")
             # A look can be older than the stop: only who may never have stopped needs no start to run.
             idle = [
@@ -267,28 +288,52 @@ class _Batch:
         for _attempt in attempts(self.brief):
             if all(states.get(instance_id) in ("running", *_ENDED) for instance_id in taken):
                 break
-            states = {instance_id: state_of(answer) for instance_id, answer in self.power.look(ids).items()}
+            seen = self.power.look(ids)
+            states = {instance_id: state_of(answer) for instance_id, answer in seen.items()}
         for instance_id in ids:
-            if states.get(instance_id) != "running":
+            state = states.get(instance_id) or "in a state that AWS does not tell"
+            if state in _ENDED:
+                self.outcome.fail([instance_id], f"it ran before and is {state} now: nothing can start it")
+            elif state != "running":
                 self.outcome.left_stopped.append(instance_id)
-                state = states.get(instance_id) or "in a state that AWS does not tell"
-                explanation = f": {errors[instance_id]}" if instance_id in errors else ""
-                self.outcome.fail(
-                    [instance_id], f"it ran before and is {state} after stop_timeout: {self.patience} s{explanation}"
-                )
+                facts = power_facts(seen.get(instance_id, {}))
+                cause = f"AWS could not start it: {facts.reason}" if facts.failed_start else errors.get(instance_id)
+                after = f"after stop_timeout: {self.patience} s{f': {cause}' if cause else ''}"
+                self.outcome.fail([instance_id], f"it ran before and is {state} {after}")
             elif instance_id in self.unsure:
                 self.outcome.fail([instance_id], "it still runs; should it stop late, the next run starts it")
 
     def _look_again(self) -> Dict[str, Raw]:
+        """The instances as soon as AWS shows what was done: an answer can be older than the one before it."""
         seen: Dict[str, Raw] = {}
+        late = list(self.works)
         for _attempt in attempts(self.brief):
-            seen.update(self.power.look([instance_id for instance_id in self.works if instance_id not in seen]))
-            if len(seen) == len(self.works):
+            seen.update(self.power.look(late))
+            late = [instance_id for instance_id in late if not self._shown(instance_id, seen.get(instance_id))]
+            if not late:
                 break
         return seen
 
+    def _shown(self, instance_id: str, answer: Optional[Raw]) -> bool:
+        if answer is None:
+            return False
+        if instance_id in self.outcome.left_stopped:
+            return True
+        starts = self.works[instance_id].start or self._planned_state(instance_id) == "running"
+        if starts and state_of(answer) != "running":
+            return state_of(answer) in _ENDED
+        return instance_id in self.outcome.failed or not self._missing(instance_id, answer)
+
+    def _missing(self, instance_id: str, answer: Raw) -> List[str]:
+        """The attributes that AWS does not show as they were to be set."""
+        held = {"EnaSupport": answer.get("EnaSupport") is True, "SriovNetSupport": answer.get("SriovNetSupport")}
+        return [name for request in self.works[instance_id].requests for name in request if not held[name]]
+
     def _forget(self, seen: Mapping[str, Raw]) -> None:
         """Remove the tags of those that run again, and those of earlier runs that mean nothing any more."""
+        self._restore(
+            {instance_id: seen[instance_id] for instance_id in self.outcome.left_stopped if instance_id in seen}
+        )
         over = [
             instance_id
             for instance_id, work in self.works.items()
@@ -318,8 +363,7 @@ class _Batch:
             if answer is None:
                 self.outcome.fail([instance_id], "it was worked on and could not be looked at again: run again to see")
                 continue
-            held = {"EnaSupport": answer.get("EnaSupport") is True, "SriovNetSupport": answer.get("SriovNetSupport")}
-            missing = [name for request in work.requests for name in request if not held[name]]
+            missing = self._missing(instance_id, answer)
             if missing and instance_id in self.modified and instance_id not in self.outcome.failed:
                 reason = f"AWS took the change of {', '.join(missing)} and still shows the old value"
                 self.outcome.fail([instance_id], reason)

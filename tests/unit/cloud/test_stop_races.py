@@ -1,0 +1,179 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What changes around a stop: answers that are old, another run, credentials that end, an instance that ends."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, Dict, List
+
+import boto3
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stops.stop_mark import TAG
+
+from tests.unit.cloud.fake_aws import FakeAws
+from tests.unit.cloud.fake_session import FakeSession
+
+ROLE = "arn:aws:iam::111111111111:role/operator"
+
+
+@pytest.fixture
+def aws(monkeypatch: pytest.MonkeyPatch) -> FakeAws:
+    """The fake AWS, without HTTP between."""
+    fake = FakeAws()
+    monkeypatch.setattr(boto3, "Session", lambda **_options: FakeSession(fake))
+    return fake
+
+
+@pytest.fixture(autouse=True)
+def passing(clock: Any) -> Any:
+    """Waiting costs nothing."""
+    return clock
+
+
+@pytest.fixture
+def instance(aws: FakeAws) -> str:
+    """A running instance without ENA."""
+    return aws.add(1, "r4.large", EnaSupport=False)
+
+
+def turn_on(run: Any, instance_id: str, **more: Any) -> Dict[str, Any]:
+    """A run that may stop the instance."""
+    hosts = [{"instance_id": instance_id, "drivers_in_use": ["vif"], "drivers_available": ["ena"]}]
+    options = {"instance_ids": [instance_id], "ena": "enabled", "allow_stop": True, "hosts": hosts, **more}
+    result: Dict[str, Any] = run("enhanced_networking", **options)
+    return result
+
+
+def tags(aws: FakeAws, instance_id: str) -> List[str]:
+    """The values of our tag."""
+    return [tag["Value"] for tag in aws.instances[instance_id].get("Tags", ()) if tag["Key"] == TAG]
+
+
+def state(aws: FakeAws, instance_id: str) -> Any:
+    """The state's name."""
+    return aws.instances[instance_id]["State"]["Name"]
+
+
+def after(aws: FakeAws, monkeypatch: pytest.MonkeyPatch, operation: str, happens: Any) -> None:
+    """Let something happen each time after AWS has carried out an operation."""
+    carry_out = getattr(aws, operation)
+
+    def carry_out_and_more(request: Any, caller: Any) -> Any:
+        answer = carry_out(request, caller)
+        happens()
+        return answer
+
+    monkeypatch.setattr(aws, operation, carry_out_and_more)
+
+
+@pytest.mark.parametrize("older", range(1, 6))
+def test_an_answer_older_than_the_one_before_it_is_not_the_last_word(
+    run: Any, aws: FakeAws, instance: str, monkeypatch: pytest.MonkeyPatch, older: int
+) -> None:
+    """AWS's answers are consistent in the end only: a look after the start can show the instance stopped again."""
+    describe, looks, shown = aws.DescribeInstances, [0], []
+    after(aws, monkeypatch, "StartInstances", lambda: looks.append(0))
+    after(aws, monkeypatch, "StopInstances", lambda: shown.append(copy.deepcopy(aws.instances[instance])))
+
+    def describe_late(request: Any, caller: Any) -> Any:
+        looks[-1] += 1
+        answer = describe(request, caller)
+        if len(looks) > 1 and looks[-1] == older:
+            answer["Reservations"][0]["Instances"] = [shown[0]]
+        return answer
+
+    monkeypatch.setattr(aws, "DescribeInstances", describe_late)
+    result = turn_on(run, instance)
+    assert result["changed"]
+    assert (result["failed_instances"], result["left_stopped"]) == ({}, [])
+    assert (state(aws, instance), tags(aws, instance)) == ("running", [])
+
+
+def test_a_tag_that_another_run_removes_is_written_again(
+    run: Any, aws: FakeAws, instance: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two runs write the same tag; the one that comes too late removes its own, and with it the first one's."""
+    after(aws, monkeypatch, "StopInstances", lambda: aws.instances[instance].update(Tags=[]))
+    aws.fault("StartInstances", "UnauthorizedOperation")
+    assert turn_on(run, instance)["left_stopped"] == [instance]
+    assert len(tags(aws, instance)) == 1
+    aws.faults.clear()
+    turn_on(run, instance)
+    assert (state(aws, instance), tags(aws, instance)) == ("running", [])
+
+
+def test_an_instance_that_another_run_just_restarted_is_not_stopped_again(
+    run: Any, aws: FakeAws, instance: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    after(aws, monkeypatch, "CreateTags", lambda: aws.instances[instance].update(LaunchTime=aws.now()))
+    assert f"{instance} was stopped and started meanwhile: run again" in turn_on(run, instance)["msg"]
+    assert aws.calls["StopInstances"] == 0
+    assert tags(aws, instance) == []
+
+
+def test_the_last_look_before_the_tag_comes_after_the_questions(run: Any, aws: FakeAws, instance: str) -> None:
+    """Each call between the look and the tag is time for another run to stop the instance."""
+    turn_on(run, instance)
+    operations = [operation for operation, _request in aws.requests]
+    assert operations[operations.index("CreateTags") - 1] == "DescribeInstances"
+
+
+def test_a_role_whose_credentials_end_after_the_stop_is_assumed_again(
+    run: Any, aws: FakeAws, instance: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    aws.roles[ROLE] = "111111111111"
+    operations = ("DescribeInstances", "ModifyInstanceAttribute", "StartInstances", "DeleteTags")
+    after(
+        aws,
+        monkeypatch,
+        "StopInstances",
+        lambda: [aws.fault(operation, "RequestExpired") for operation in operations],
+    )
+    after(aws, monkeypatch, "AssumeRole", aws.faults.clear)
+    result = turn_on(run, instance, assume_roles={"production": ROLE}, regions=["eu-west-1"])
+    assert result["failed_instances"] == {}
+    assert (state(aws, instance), tags(aws, instance)) == ("running", [])
+    assert aws.calls["AssumeRole"] == 2
+
+
+def test_credentials_that_stay_expired_are_named_with_the_instance(run: Any, aws: FakeAws, instance: str) -> None:
+    aws.fault("StartInstances", "ExpiredToken")
+    result = turn_on(run, instance)
+    assert result["left_stopped"] == [instance]
+    assert "the credentials have expired: log in again" in result["msg"]
+    assert "run again with allow_stop: true to start" in result["msg"]
+
+
+def test_a_terminated_instance_is_not_one_that_a_run_can_start(
+    run: Any, aws: FakeAws, instance: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = {"Code": 48, "Name": "terminated"}
+    after(aws, monkeypatch, "ModifyInstanceAttribute", lambda: aws.instances[instance].update(State=ended))
+    result = turn_on(run, instance)
+    assert result["failed_instances"] == {instance: "it ran before and is terminated now: nothing can start it"}
+    assert result["left_stopped"] == []
+
+
+def test_a_start_that_aws_gives_up_is_reported_with_its_cause(run: Any, aws: FakeAws, instance: str) -> None:
+    aws.fault("StartInstances", "back")
+    assert "AWS could not start it: Client.InternalError" in turn_on(run, instance)["msg"]
+
+
+def test_an_answer_that_boto_can_not_read_leaves_nothing_stopped(
+    run: Any, aws: FakeAws, instance: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """botocore raises a bare ValueError for a time that is none."""
+    describe, unreadable = aws.DescribeInstances, [0]
+    after(aws, monkeypatch, "StopInstances", lambda: unreadable.append(4))
+
+    def describe_badly(request: Any, caller: Any) -> Any:
+        unreadable[-1] -= 1
+        if unreadable[-1] >= 0:
+            raise ValueError('Invalid timestamp "garbage"')
+        return describe(request, caller)
+
+    monkeypatch.setattr(aws, "DescribeInstances", describe_badly)
+    assert turn_on(run, instance)["changed"]
+    assert state(aws, instance) == "running"
