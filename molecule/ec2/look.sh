@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
-# look.sh DIR: what the workload turns, on whatever system and architecture, and the folders that are ours to write in.
+# look.sh DIR records the workload's knobs, on any system and architecture, and the folders that nearmetal writes to.
 set -eu
 mkdir -p "$1"
 find /etc/default /etc/modprobe.d /etc/sysctl.d /etc/systemd /etc/tmpfiles.d /etc/udev /usr/local -xdev -type f \

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
-# look.sh DIR: every file under /etc and its like, and every knob, as the host's own tools show them.
+# look.sh DIR records every file under /etc and similar folders, and every knob, with the host's own tools.
 set -eu
 mkdir -p "$1"
 find /etc /usr/local /boot /var/lib -xdev -type f -not -path '/var/lib/systemd/*' -not -path '/var/lib/dhcp/*' \

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A restored host: as it was, although a NIC that was tuned is gone and a disk that came is still there."""
+"""A restored host is as before, although a tuned NIC was removed and an added disk is still attached."""
 
 from __future__ import annotations
 
@@ -25,5 +25,5 @@ def test_nothing_of_ours_is_left(host: Host) -> None:
 
 
 def test_systemd_knows_no_unit_of_ours(host: Host) -> None:
-    # Where there is none, systemctl says so by its exit code.
+    # If there is none, only systemctl's exit code says so.
     assert host.run("systemctl list-unit-files 'nearmetal*' --no-legend").stdout == ""

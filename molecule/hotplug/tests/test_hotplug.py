@@ -21,11 +21,10 @@ LENGTH = "cat /sys/class/net/{}/tx_queue_len"
 DEVICE = "basename $(readlink /sys/class/net/{}/device)"
 # The CPUs that share the packets of its queue, as a mask: CPU 1.
 HELPERS = "cat /sys/class/net/{}/queues/rx-0/rps_cpus"
-# What udev made of a disk, as soon as it is through with it.
+# The settings of a disk once udev has finished.
 QUEUE = "udevadm settle && cat /sys/block/{0}/queue/scheduler /sys/block/{0}/queue/read_ahead_kb | xargs"
 WANTED = "[mq-deadline] none 512"
-# The timer's way, without its two minutes.
-# An empty value clears all of them, once.
+# The unit's timer without its two minutes. The empty value clears the earlier ones.
 HASTE = "[Timer]\nOnActiveSec=\nOnActiveSec=3\nOnUnitInactiveSec=3\nAccuracySec=1\n"
 DROP_IN = "/run/systemd/system/nearmetal.timer.d"
 LAST_TRIGGER = "systemctl show -p LastTriggerUSecMonotonic --value nearmetal.timer"
@@ -33,7 +32,7 @@ LAST_TRIGGER = "systemctl show -p LastTriggerUSecMonotonic --value nearmetal.tim
 
 @pytest.fixture(scope="module")
 def host() -> Iterator[Host]:
-    """The host that molecule tuned, planned by events alone until a test starts the timer again."""
+    """The host that molecule tuned, which plans only on events until a test starts the timer again."""
     found = instance.find(NAME)
     found.run(f"systemctl stop nearmetal.timer; mkdir -p {DROP_IN}")
     yield found
@@ -45,7 +44,7 @@ def log(host: Host) -> str:
 
 
 def becomes(host: Host, command: str, expected: str, seconds: float = 300.0) -> None:
-    """Wait for what a command shows; a command that fails meanwhile shows nothing."""
+    """Wait until a command prints the expected text; a command that fails prints nothing."""
     command = f"{command} 2>/dev/null || true"
     reached = host.wait(lambda: host.run(command).strip() == expected, seconds, 0.5)
     assert reached, f"{command}: {host.run(command)!r}, not {expected!r}\n{log(host)}"
@@ -138,7 +137,7 @@ def test_a_removed_nic_is_no_longer_reported(host: Host) -> None:
 def test_a_disk_that_is_added_is_tuned_at_once(host: Host) -> None:
     attach(host)
     becomes(host, "cd /sys/block && echo vd*", "vda vdb")
-    # By its rule alone: the unit needs longer.
+    # The udev rule alone sets this: the unit takes longer.
     assert host.run(QUEUE.format("vdb")).strip() == WANTED
 
 

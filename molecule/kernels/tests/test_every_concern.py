@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 from testinfra.host import Host
 
-# Of the shapes; the newest may be any.
+# The kernels of the shapes; the newest kernel may be any.
 KERNELS = {"molecule-kernel-5-10": "5.10.", "molecule-kernel-6-1": "6.1.", "molecule-kernel-6-12": "6.12."}
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What was taken over from tuned, after tuned was restarted: who has the last word, as the findings said."""
+"""Knobs taken over from tuned, after a restart of tuned: the values that the findings named win."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 from testinfra.host import Host
 
-# The numbers of the interrupts of ens6's two queues, each with one for what comes in and one for what goes out.
+# The numbers of the interrupts of ens6's two queues, each with one for receiving and one for sending.
 QUEUES = (
     'device=$(basename "$(readlink /sys/class/net/ens6/device)");'
     ' grep -lxE "$device-(input|output)\\.[01]" /sys/kernel/irq/*/actions | cut -d/ -f5'

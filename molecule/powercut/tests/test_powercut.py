@@ -34,13 +34,13 @@ NAME = "molecule-powercut"
 PROJECT = Path(__file__).resolve().parents[3]
 PACKAGE = "ansible_collections/nearmetal/ec2/plugins/module_utils"
 CALLS = "write,pwrite64,rename,renameat,renameat2,fsync,fdatasync,link,linkat,unlink,unlinkat,execve"
-# A call that began; strace splits a long one into two lines, of which the first counts.
+# A call that began. strace splits a long call into two lines; the first one counts.
 CALL = re.compile(rb"^\d+ +(" + CALLS.replace(",", "|").encode() + rb")\(", re.MULTILINE)
 HELD_US = 40_000
 BEGIN, END = b"power cuts: begin", b"power cuts: end"
 RUN_SECONDS = 900.0
 
-# What a run of the module does, without Ansible's own files around it.
+# The module's run, without Ansible's own files.
 RUN = """
 import sys
 sys.path.insert(0, "/root/nearmetal.zip")
@@ -67,13 +67,13 @@ FILES = (
     " -exec sha256sum {} + | sort -k2"
 )
 LINES = "sed -n '/BEGIN .*10_linux/,/END .*10_linux/ s/^[[:space:]]*linux[[:space:]]*//p' /boot/grub/grub.cfg"
-# Written by others while a host runs.
+# Files that other programs write while a host runs.
 OTHERS = ("lib/systemd/", "lib/dhcp/")
 # Where lab/make-disk.sh has put the file system.
 PARTITION = 1024 * 1024
 # e2fsck's exit status when it has replayed the journal.
 CORRECTED = 1
-# After the power cut, in one command: the next run, whether it left anything to do, and the way back.
+# After the power cut, in one command: the next run, whether it left anything to do, and restore.
 BETWEEN = "power cuts: next"
 CONVERGES = f"""set -e
 cat /proc/cmdline; echo '{BETWEEN}'
@@ -91,7 +91,7 @@ class Cut(NamedTuple):
 
 
 def code() -> bytes:
-    """Our code, as the module's own Python path has it."""
+    """nearmetal's code as a zip file for Python's path."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
         for number in range(PACKAGE.count("/") + 1):
@@ -121,11 +121,11 @@ class Run:
             return stream.read().partition(BEGIN)[2]
 
     def calls(self) -> "list[bytes]":
-        """The name of each call that was done."""
+        """The names of the completed calls."""
         return CALL.findall(self.said().rpartition(b"\n")[0] + b"\n")
 
     def frozen(self) -> "Iterator[list[bytes]]":
-        """The calls so far, when there are more of them or the disk was written; the host stands still meanwhile."""
+        """Freeze the host after each new call or write to its disk, and yield the calls so far."""
         disk = Path(self.host.folder, qemu.DISK)
         seen = (0, disk.stat().st_mtime_ns)
         end = time.monotonic() + RUN_SECONDS
@@ -168,8 +168,8 @@ def read_from(disk: Path) -> bytes:
     """A digest of all that the next boot, tune and restore read from a disk and a tune run can have changed.
 
     GRUB reads /boot without replaying the journal; then the kernel replays it. So this is /boot as it stands, and after
-    a replay every name, mode and content in the folders that a tune run writes to. Left out is what neither acts
-    on: times, the place of blocks, logs. A file system that a replay does not make clean is like no other.
+    a replay every name, mode and content in the folders that a tune run writes to. Times, places of blocks and logs are
+    left out, because neither reads them. A file system that isn't clean after a replay equals no other.
     """
     image = disk.with_name("image")
     options = f"driver=raw,offset={PARTITION},file.driver=qcow2,file.file.driver=file,file.file.filename={disk}"
@@ -185,7 +185,7 @@ def read_from(disk: Path) -> bytes:
 
 
 def _files(image: Path, *folders: str) -> bytes:
-    """The files in these folders of an ext4 file system as it stands, with what debugfs has to complain of."""
+    """The files in these folders of an ext4 file system as it stands, with debugfs's complaints."""
     out = image.with_name("files")
     out.mkdir()
     found = [_tool("debugfs", "-R", f"rdump {folder} {out}", str(image)).stderr for folder in folders]
@@ -207,7 +207,7 @@ def _tool(*argv: str) -> "subprocess.CompletedProcess[str]":
 
 
 def different(found: "list[Cut]") -> "list[Cut]":
-    """The first of those from which the same is read."""
+    """One disk for each different content that is read."""
     first: "dict[bytes, Cut]" = {}
     for cut in found:
         first.setdefault(read_from(cut.disk), cut)
@@ -216,21 +216,21 @@ def different(found: "list[Cut]") -> "list[Cut]":
 
 
 def sample(found: "list[Cut]") -> "list[Cut]":
-    """Those that are booted: all, or some of them, evenly spread."""
+    """The disks to boot: all, or some of them, evenly spread."""
     wanted = os.environ.get("NEARMETAL_POWER_CUTS", "3")
     count = len(found) if wanted == "all" else min(int(wanted), len(found))
     return [found[(2 * index + 1) * len(found) // (2 * count)] for index in range(count)]
 
 
 def lacking(lines: str) -> "list[str]":
-    """The entries of grub.cfg, but for recovery, that don't give ours to the kernel."""
+    """The entries of grub.cfg, except recovery, without nearmetal's argument."""
     entries = [line for line in lines.splitlines() if " single" not in line]
     assert entries, "grub.cfg has no entries"
     return [line for line in entries if not line.endswith("tsc=reliable")]
 
 
 def converges_and_goes_back(host: Host, before: str) -> str:
-    """The next run leaves nothing to do, and restore leaves nothing of ours; what the host was booted with."""
+    """Run tune and restore, check their results, and return the argument with which the host was booted."""
     arguments, lines, left, after = host.run(CONVERGES, seconds=RUN_SECONDS).split(f"{BETWEEN}\n")
     assert lacking(lines) == []
     assert left == "clocksource 0\n"
@@ -241,7 +241,7 @@ def converges_and_goes_back(host: Host, before: str) -> str:
 def booted(host: Host, disk: Path) -> Host:
     """The host, started on a copy of the disk.
 
-    A disk that doesn't boot never does. An emulated kernel sometimes hangs before it has read any: tried once more.
+    An emulated kernel sometimes hangs before it has read the disk, so a failed boot is tried once more.
     """
     shutil.copyfile(disk, Path(host.folder, qemu.DISK))
     try:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A host of which an image is made: what runs is untouched, and what its disk holds belongs to no instance."""
+"""A host from which an image is made: running values are untouched, and its disk belongs to no instance."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ def test_its_copies_will_tune_themselves(host: Host) -> None:
 
 
 def test_the_image_holds_nothing_of_the_baker(host: Host) -> None:
-    # 1: grep read every file, and found none of it.
+    # 1: grep read every file and found nothing.
     assert host.run("grep -r -i -F -f /root/baker /var/lib/nearmetal").rc == 1

@@ -22,14 +22,14 @@ INTERRUPTS = (
 
 @pytest.fixture(scope="module", autouse=True)
 def planned_for_this_type(host: Host) -> None:
-    """The unit plans beside the boot."""
+    """Wait for the unit, which plans while the boot goes on."""
     assert planned.wait(instance.find(host.backend.get_hostname())) == "inactive"
     assert host.run("nearmetal status").rc == 0, host.check_output("nearmetal status; journalctl -b -u nearmetal")
 
 
 @pytest.fixture(scope="module")
 def size(host: Host) -> "tuple[int, int, int]":
-    """What the type says."""
+    """CPUs, nodes and helping CPUs of the type."""
     return SIZES[host.check_output("cat /sys/class/dmi/id/product_name")]
 
 
@@ -60,7 +60,7 @@ def test_a_table_of_flows_is_there_if_they_are_shared(host: Host, size: "tuple[i
 
 
 def test_memory_stays_on_its_node(host: Host) -> None:
-    # On two nodes the kernel starts with 1, although the baker, with one, started with 0.
+    # On two nodes the kernel starts with 1, although the baked host, with one node, started with 0.
     assert host.check_output("cat /proc/sys/kernel/numa_balancing") == "0"
 
 

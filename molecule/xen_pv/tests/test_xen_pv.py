@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What only a paravirtual guest is, and what was refused to it."""
+"""Properties of a paravirtual guest, and the settings that were refused."""
 
 from __future__ import annotations
 

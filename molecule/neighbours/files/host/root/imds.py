@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The few answers of the instance metadata that amazon-ec2-net-utils needs for a second interface, ens6."""
+"""The few paths of the instance metadata that amazon-ec2-net-utils needs for a second interface, ens6."""
 
 import http.server
 import pathlib
@@ -17,7 +17,7 @@ ANSWERS = {
 
 
 class Answer(http.server.BaseHTTPRequestHandler):
-    """A token for every client, and the answers."""
+    """Gives every client a token, and the text of each path."""
 
     def do_PUT(self):
         self.answer("token")

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
-# neighbours.sh: what the neighbours say of themselves, and the knobs that we share with them.
+# neighbours.sh prints the neighbours' own status, and the knobs that nearmetal shares with them.
 set -eu
 tuned-adm active
 systemctl is-active tuned irqbalance systemd-networkd
