@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What N hosts cost the controller, against only pinging them: python -m tests.bench.fleet [N …]
+"""The controller's cost of N hosts, compared with only pinging them: python -m tests.bench.fleet [N …]
 
 The hosts are simulated: each has a warm connection of its own to an ssh server that is started for
 it, an interpreter of its own, and behind that its own fake kernel, of four classes in turn. Measured
@@ -22,7 +22,7 @@ from pathlib import Path
 from dev import ROOT, bench, sshd
 from tests.support.simulated import simulate
 
-# Pairs of runs, by the size of the fleet: what a run costs once wavers more than two hundred times what a host costs.
+# Pairs of runs, by the size of the fleet: the cost of a run as such varies by more than the cost of 200 hosts.
 MOST_PAIRS, FEWEST_PAIRS = 10, 1
 HOSTS_OF_ALL_PAIRS = 150
 ALLOWED = 2.0
@@ -33,7 +33,7 @@ SAMPLE_SECONDS = 0.2
 
 @dataclass(frozen=True)
 class Playbook:
-    """What is compared with a ping."""
+    """A playbook that is compared with a ping."""
 
     name: str
     words: "tuple[str, ...]"
@@ -59,7 +59,7 @@ def main(sizes: "list[int]") -> None:
             try:
                 bench.cost_of([_ping(inventory)], _plain(folder))  # opens the connections
                 for playbook in PLAYBOOKS:
-                    # A large fleet's run takes minutes: only those are made twice that must be.
+                    # A run of a large fleet takes minutes, so only the necessary ones are repeated.
                     warm = playbook.changes or size == sizes[0]
                     line, cpu = _measure(playbook, size, inventory, folder, warm)
                     each.setdefault(playbook.name, []).append(cpu / size)
@@ -107,7 +107,7 @@ def _measure(playbook: Playbook, size: int, inventory: Path, folder: Path, warm:
 
 
 class _Forks:
-    """Watches the workers of the ansible-playbook that is running: the most memory that one has for itself."""
+    """The largest private memory of a worker of the running ansible-playbook."""
 
     def __init__(self) -> None:
         self.most = 0  # KiB
@@ -140,7 +140,7 @@ def _children(process: str) -> "list[str]":
 
 
 def _private(process: str) -> int:
-    """Memory that is this process's alone, in KiB; 0 for one that has ended, or isn't Python."""
+    """Private memory of a process in KiB; 0 if it has ended or isn't Python."""
     try:
         if b"ansible-playbook" not in Path(f"/proc/{process}/cmdline").read_bytes():
             return 0

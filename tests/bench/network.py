@@ -36,7 +36,7 @@ cores = 4
 threads = 1
 nodes = 1
 """
-# Its interrupts go to CPU 0 alone in every setting but the last; the helpers are the other CPUs.
+# In every setting but the last, its interrupts go only to CPU 0; the other CPUs help.
 SETTINGS = {
     "one queue": f"ethtool -L {NIC} combined 1; echo 0 > /sys/class/net/{NIC}/queues/rx-0/rps_cpus",
     "one queue with RPS": f"ethtool -L {NIC} combined 1; echo e > /sys/class/net/{NIC}/queues/rx-0/rps_cpus",
@@ -112,7 +112,7 @@ def report(rounds: List[Dict[str, float]]) -> None:
 
 
 def connect(host: Host) -> str:
-    """Give the NIC and its tap device addresses; the tap's name."""
+    """Give the NIC and its tap device addresses; return the tap's name."""
     with host.monitor() as monitor:
         found = re.search(r"net1: index=0,type=tap,ifname=(\w+)", monitor.human("info network"))
     if found is None:

@@ -74,14 +74,14 @@ def plain(paths: List[str]) -> None:
 
 
 def cost(what: Callable[[], object]) -> float:
-    """Its CPU time in milliseconds."""
+    """CPU time of a function in milliseconds."""
     start = time.process_time()
     what()
     return (time.process_time() - start) * 1000
 
 
 def pairs(root: str, domains: Tuple[str, ...]) -> Tuple[List[float], List[float], int]:
-    """Interleaved costs of observing and of plain reading, and how many files that are."""
+    """Interleaved costs of observing and of plain reading, and the number of files."""
     recording = Recording(root)
     observe(recording, domains)
     host = Prefixed(root)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the unit's run costs a lab host: python -m tests.bench.unit [--pairs 10] [--than CHECKOUT]
+"""The cost of the unit's run on a lab host: python -m tests.bench.unit [--pairs 10] [--than CHECKOUT]
 
 The host is tuned for in_memory_database. Measured are the CPU seconds of a plan, as at each boot, and of a look that
 finds nothing changed, as every two minutes; with --than also those of another checkout's agent, in pairs. The guest's
@@ -27,7 +27,7 @@ OTHER = "/root/other/nearmetal.pyz"
 RUNS = {"plan": ["reapply"], "look": ["reapply", "--if-changed"]}
 ALLOWED = {"plan": 4.0, "look": 1.0}  # seconds of CPU
 
-# Runs on the host: the agents by turns, CPU seconds of each run.
+# Runs on the host: alternates between the agents and prints the CPU seconds of each run.
 MEASURE = """
 import json, resource, subprocess, sys
 agents, runs, count = json.loads(sys.argv[1])

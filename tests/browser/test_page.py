@@ -200,7 +200,7 @@ def test_hostile_host_is_only_shown(open_page: Open, text: str) -> None:
 
 
 def test_a_thousand_hosts_open_in_two_seconds(open_page: Open) -> None:
-    """The issue's own limit; a third of it was measured on two busy cores."""
+    """A third of this limit was measured on two busy cores."""
     page = open_page(reports.fleet(1000))
     assert page.run("document.querySelectorAll('tr.row').length") == 1000
     assert page.run("performance.getEntriesByType('navigation')[0].loadEventEnd") < 2000

@@ -68,7 +68,7 @@ def test_each_pair_is_a_dot_whose_shape_says_its_order(browser: Browser, tmp_pat
     assert browser.run(shapes.format("circle.first")) == [len(attempts) // 2 - second] * 2
     assert browser.run(shapes.format("polygon.band")) == [1, 1]
     assert browser.run(shapes.format("line.margin")) == [2, 2]
-    # A rise is above the line of nothing, also of a latency: there it is worse.
+    # A rise is drawn above the zero line, also for a latency, where it is worse.
     high = """[...document.querySelectorAll('svg.plot')].map((plot) => {
       const zero = +plot.querySelector('.zero').getAttribute('y1');
       return [...plot.querySelectorAll('title')].every((title) => {

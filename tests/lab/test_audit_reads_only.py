@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The audit writes nothing on a host: every system call of its module is looked at."""
+"""The audit writes nothing on a host: every system call of its module is checked."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TRACER = f"""#!/bin/sh
 exec strace -f -y -qq -s 300 -o {TRACE} \\
   -e trace=%file,%network,ioctl,fchmod,fchown,ftruncate,mount,bpf /usr/bin/python3 "$@"
 """
-# Where AnsiballZ unpacks itself, and the name by which Python tries whether it may write to /tmp.
+# The folder of AnsiballZ, and the file with which Python tests whether /tmp is writable.
 OWN = re.compile(r'["<](/root/\.ansible/tmp/|/tmp/ansible_|/dev/null|/tmp/[a-z0-9_]{8}[">])')
 WRITES = re.compile(r"O_WRONLY|O_RDWR|O_CREAT|O_TRUNC")
 CHANGES = (
@@ -52,7 +52,7 @@ CHANGES = (
     "utimensat",
     "bpf",
 )
-# Terminal and file-flag requests, which Python makes of its own accord; and questions to NIC drivers: strace doesn't
+# Terminal and file-flag requests, which Python sends by itself, and requests to NIC drivers: strace doesn't
 # show which, but Host.ethtool refuses every record that isn't one (test_network.py).
 HARMLESS_IOCTL = re.compile(r"TCGETS|TIOCGWINSZ|FIOCLEX|FIONREAD|SIOCETHTOOL")
 

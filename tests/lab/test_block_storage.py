@@ -4,8 +4,8 @@
 """block_storage on a real kernel and a real udev, with disks that are attached while the host runs.
 
 QEMU's NVMe controller can't be given a model, so the host's own kernel offers namespaces over TCP (nvmet) and
-attaches them itself: its NVMe driver asks the controller who it is, and hears what EC2's controllers say. virtio
-disks come by QEMU's monitor, and so does an NVMe disk that is nothing of EC2's.
+attaches them itself: its NVMe driver then reads the model that EC2's controllers have. virtio
+disks come by QEMU's monitor, and so does an NVMe disk that isn't one of EC2's.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
 
 
 def changes(host: Host, folder: Path, options: dict[str, object]) -> list[str]:
-    """Run the module on the host; what it changed."""
+    """Run the module on the host and return its changes."""
     hosts = folder / "hosts.ini"
     hosts.write_text(inventory.ansible([host]), encoding="utf-8")
     done = subprocess.run(
@@ -114,7 +114,7 @@ def test_each_kind_of_disk_gets_its_own_value_also_when_attached_later(host: Hos
     assert [now.get(f"nvme{number}n1/io_timeout") for number in (2, 3, 4)] == ["30000", LONGEST, "90000"]
     assert [now[f"nvme{number}n1/nomerges"] for number in (2, 3, 4)] == ["0", "0", "2"]
     assert [now[f"vdb/{name}"] for name in ("scheduler", "nr_requests")] == ["[mq-deadline] none", "64"]
-    # Only the unit knows what lies below a mount point: each disk that comes starts it.
+    # Only the unit knows the disks below a mount point: each disk that is added starts it.
     log = host.run("journalctl -b -u systemd-udevd -u nearmetal.service --no-pager")
     assert "Started nearmetal.service" in log
     assert not [line for line in log.splitlines() if "udevd" in line and "failed" in line.lower()]

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""smt, numa, hugepages and interrupts on a real kernel of two nodes, each looked at with the system's own tools."""
+"""smt, numa, hugepages and interrupts on a real kernel of two nodes, each checked with the system's own tools."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ WANTED = {
         ],
     },
 }
-# What the tools say, in one round trip: ssh to an emulated host costs a second.
+# The output of all tools in one round trip: ssh to an emulated host costs a second.
 LOOK = f"""
 lscpu -p=CPU | grep -cv '#'; lscpu | sed -n 's/^Thread(s) per core: *//p'
 cat {THP}/enabled {THP}/khugepaged/defrag
@@ -93,7 +93,7 @@ def look(host: Host) -> list[str]:
 
 
 def process_of(host: Host, unit: str) -> list[str]:
-    """Where the unit's main process may run, and its memory policy, as the kernel says."""
+    """The CPUs and the memory policy of the unit's main process, as the kernel shows them."""
     pid = f"$(systemctl show -P MainPID {unit})"
     return host.run(
         f"sed -n 's/^Cpus_allowed_list:\\t//p' /proc/{pid}/status; cut -d' ' -f2 /proc/{pid}/numa_maps | sort -u"
@@ -121,7 +121,7 @@ def test_every_cpu_and_memory_knob_and_back(host: Host, tmp_path: Path) -> None:
         "0.00           96.00           96.00",
         "hugetlbfs rw,relatime,gid=1,mode=1770,pagesize=2M",
     ]
-    # Nothing was restarted, and it says so; the first CPU of each core of node 1 is 4 and 6.
+    # Nothing was restarted, and the finding says so; the first CPU of each core of node 1 is 4 and 6.
     assert statuses(applied) == {"bound.service": "needs_restart", "spread.service": "needs_restart"}
     assert process_of(host, "bound")[1:] == ["default"]
     host.run("systemctl restart bound spread")
@@ -168,7 +168,7 @@ def test_services_and_interrupts_go_to_the_node_of_their_device(near: Host, tmp_
         "by-disk.service": "needs_restart",
         "by-neither.service": "not_applicable",
     }
-    # The first threads of node 1; those of node 0 are shared with ens5, which came first.
+    # The first threads of node 1; those of node 0 are shared with ens5, which was there first.
     assert sorted(near.run(PINS.format(named["1"])).split()) == ["4", "6"]
     assert sorted(near.run(PINS.format(named["0"])).split()) == ["1", "2"]
     near.run(f"systemctl restart {units}")

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A network change that really cuts a host off takes itself back.
 
-The host stands behind a path that loses every packet while its interface has an MTU of 9000.
+The host is behind a path that loses every packet while its interface has an MTU of 9000.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MTU = "cat /sys/class/net/ens5/mtu"
 FIRED = "systemctl is-active nearmetal-dead-man.timer nearmetal-dead-man.service; true"
 # A lost connection is noticed after 15 s.
 NOTICED = ("-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3", "-o", "ConnectTimeout=10")
-# Every answer to this machine is lost from the moment on in which the interface has the MTU that the path can't carry.
+# Every packet to this machine is lost as soon as the interface has the MTU that the path can't carry.
 PATH_OF_1500 = """\
 ip monitor link | while read -r line; do
   case "$line" in
@@ -69,11 +69,11 @@ def cut_off(host: Host, folder: Path, confirm_within: int) -> None:
 def test_a_host_that_is_cut_off_comes_back_with_its_old_values(host: Host, tmp_path: Path) -> None:
     begin = time.monotonic()
     cut_off(host, tmp_path, confirm_within=120)
-    # Nothing reaches it until its own timer fires.
+    # The host can't be reached until its own timer fires.
     assert host.wait(lambda: reachable(host), 300.0, 2.0), host.stuck("it stays cut off")
     took = time.monotonic() - begin
     print(f"reachable again {took:.0f} s after tune was started")
-    # It is reachable with the first value that is back; what is wanted, the timer and the log come after it.
+    # The first value that is put back makes it reachable; wanted values, timer and log follow.
     assert host.wait(lambda: set(host.run(FIRED).split()) == {"inactive"}, 300.0, 2.0), host.run(FIRED)
     log = host.run("journalctl -b --no-pager -o short-monotonic -u 'nearmetal*'")
     assert host.run(MTU).strip() == "1500", log
@@ -86,7 +86,7 @@ def test_a_host_that_is_cut_off_comes_back_with_its_old_values(host: Host, tmp_p
 
 
 def test_a_host_that_is_cut_off_and_reset_comes_back_for_good(host: Host, tmp_path: Path) -> None:
-    # A run ends with the unit, so the reset may come before a first run has brought it.
+    # A run installs the unit last, so the reset may come before a first run has installed it.
     done = tune(host, tmp_path, tune_concerns={"clocksource": {"source": "auto"}})
     assert done.returncode == 0, done.stdout
     cut_off(host, tmp_path, confirm_within=1200)

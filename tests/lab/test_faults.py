@@ -36,13 +36,13 @@ from tests.support.boot_trees import debian
 WANTED = {"source": "hpet", "persist": True, "tsc_reliable": "enabled", "allow_unverified": False}
 DONE, FAILED = 0, 3
 CLOCK = "sys/devices/system/clocksource/clocksource0/current_clocksource"
-# What a run that was killed may leave beside a file until the next run; nothing reads it.
+# A killed run may leave these beside a file until the next run; nothing reads them.
 LEFT_OVER = (".new", ".nearmetal-old", ".nearmetal-new")
 
 
 CPUS = "/sys/devices/system/cpu"
 QUEUES = "/sys/class/net/*/queues"
-# Shape → what is tuned there, the files of its tables, and how many writes that takes at least.
+# Shape → tuned concerns, files of their tables, and the minimum number of writes.
 TABLES: Dict[str, Tuple[Dict[str, Any], Tuple[str, ...], int]] = {
     "network": (
         {"network_irq": {"policy": "spread", "rps": "0-7", "xps": "auto", "owner_conflict": "take_over"}},
@@ -73,7 +73,7 @@ class Root(WritableHost):
 
 
 def apply(root: Path, back: bool = False) -> int:
-    """One run, as a module or `restore` does it."""
+    """A run as a module or `restore` does it."""
     request: Request = Tune(CONCERN.name, CONCERN, Wanted(WANTED))
     if back:
         request = Restore(CONCERN.name, CONCERN)

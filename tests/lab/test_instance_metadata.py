@@ -57,7 +57,7 @@ def host() -> Iterator[Host]:
 
 
 def facts(host: Host, folder: Path, interpreter: str = "/usr/bin/python3") -> dict[str, Any]:
-    """What instance_facts says on the host."""
+    """The facts that instance_facts returns on the host."""
     hosts = folder / "hosts.ini"
     hosts.write_text(inventory.ansible([host]).replace("/usr/bin/python3", interpreter))
     done = subprocess.run(

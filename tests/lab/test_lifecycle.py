@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Hosts come and go: apart from each other, and without a trace."""
+"""Hosts are brought up and ended, isolated from each other and without a trace."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def processes_that_mention(text: str) -> list[str]:
 
 
 def interrupted(arguments: list[str], when: Callable[[], bool], environment: dict[str, str]) -> str:
-    """What a lab command says that gets Ctrl-C at a moment."""
+    """The output of a lab command that gets Ctrl-C at a given moment."""
     command = subprocess.Popen(
         [sys.executable, "-m", "lab", *arguments],
         cwd=ROOT,

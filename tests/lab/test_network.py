@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The unit keeps placing interrupts while NICs come, go, change and are renamed, on a real kernel.
+"""The unit keeps interrupts placed while NICs are added, removed, changed and renamed, on a real kernel.
 
 ethtool says how many queues there are, /proc/irq where each interrupt may go.
 """

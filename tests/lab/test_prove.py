@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""On a real kernel: what helps is kept, what harms is taken back, and a host whose controller is killed comes back."""
+"""On a real kernel: a better tuning is kept, a worse one is taken back, and so is one whose controller is killed."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_a_slower_clock_is_worse_and_taken_back(host: Host, tmp_path: Path) -> N
 
 
 def kill_after(host: Host, line: str, log: Path, arguments: "list[str]") -> None:
-    """Run Ansible until it says this, then kill it, and the worker that would take the host back."""
+    """Run Ansible until it prints a text, then kill it and the worker that would take the host back."""
     with log.open("wb") as stream, subprocess.Popen(
         arguments,
         stdout=stream,
@@ -121,7 +121,7 @@ def test_a_run_whose_controller_is_killed_goes_on_and_a_host_that_is_left_comes_
     killed = time.monotonic()
     assert "warm-up 1" not in (tmp_path / "second").read_text("utf-8")
     assert "prove.json" in host.run(LEFT)
-    # The step that ran is completed.
+    # The running step is completed.
     assert host.wait(lambda: host.run(f"cat {CURRENT}").strip() == "hpet", 300.0, 0.5)
     assert host.wait(lambda: host.run(LEFT) == "", 600.0, 2.0), host.run("journalctl -b --no-pager -u 'nearmetal*'")
     print(f"back {time.monotonic() - killed:.0f} s after its controller was killed")

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""molecule/ec2 end to end: moto's server for the AWS API, a host of the lab where the instance's address would lead."""
+"""molecule/ec2 end to end: moto's server for the AWS API, a lab host in place of the instance."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def account() -> Iterator[Account]:
 
 
 def command(account: Account, given: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    """What `make test-ec2` runs."""
+    """The command that `make test-ec2` runs."""
     return subprocess.run(
         [sys.executable, "-m", "dev.real_amis", *arguments],
         cwd=ROOT,

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every shape is what its file says, by what the host's own tools show."""
+"""The host's own tools show every shape as its file describes it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from lab import instance, shape
 from lab.shape import Shape
 
-# The host classes. A shape of one scenario alone is looked at there.
+# The host classes. The shape of a single scenario is checked in that scenario.
 SHAPES = ("default", "metal", "burstable", "hvm")
 # Where the kernel shows a string that the firmware was given.
 DMI = {

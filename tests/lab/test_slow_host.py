@@ -1,11 +1,11 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A host whose unit has a twentieth of a core: its boot waits for nothing, and it is tuned some time later.
+"""A host whose unit has a twentieth of a core: its boot doesn't wait, and it is tuned some time later.
 
-It has so little for longer than systemd gives a start that lasts, and then a whole core: of a twentieth an emulated
-plan needs half an hour. systemd's own clock says what came first, its log how often the unit ran. The tests follow each
-other on one host.
+It has a twentieth for longer than systemd's start timeout, and then a whole core, because with a twentieth an
+emulated plan takes half an hour. systemd's own clock shows the order of events, its log how often the unit ran. The
+tests follow each other on one host.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def play(host: Host, folder: Path, playbook: str, **variables: object) -> None:
 
 
 def moment(host: Host, name: str, unit: str = "") -> int:
-    """A moment of this boot, in microseconds, as systemd noted it; 0 for what hasn't come yet."""
+    """The time of an event of this boot in microseconds, from systemd; 0 if it hasn't happened yet."""
     return int(host.run(f"systemctl show -p {name}TimestampMonotonic --value {unit}"))
 
 

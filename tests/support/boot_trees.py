@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Faithful trees of what each boot loader keeps on disk, with a stand-in for its tool, and hosts that boot from them.
 
-What the real tools do is shown on the lab, for Debian. Here stand-ins do it: they
-show what we do with a tool's answer, not that the tool gives it.
+The lab tests the real tools, for Debian. The stand-ins here test how nearmetal uses the
+output of a tool, not that the tool prints it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.support.hosts import files_of
 STAND_INS = Path(__file__).resolve().parent / "stand_ins"
 UUID = "d6ab2e6a-0001-4cd9-9f4f-1f0ac0ffee00"
 OLD, NEW = "6.1.0-28-cloud-amd64", "6.1.0-31-cloud-amd64"
-# What an AMI brings: a duplicate, values with "=", a quoted one with blanks.
+# The command line of an AMI: a duplicate, values with "=", a quoted value with blanks.
 FOREIGN = 'console=tty0 console=ttyS0,115200n8 nvme_core.io_timeout=4294967295 dyndbg="file drivers/usb/* +p"'
 _ROOT_DEVICE = {"/etc/stand-in-root-device": f"UUID={UUID}", f"/dev/disk/by-uuid/{UUID}": ""}
 DEBIAN_TOOLS = ("grub-mkconfig", "grub-script-check")
@@ -34,7 +34,7 @@ QUOTED = FOREIGN.replace('"', '\\"')
 
 
 class BootHost(FakeKernel):
-    """A host that boots what lies on its disk; its programs are the stand-ins."""
+    """A host that boots from the files on its disk; its programs are the stand-ins."""
 
     def __init__(self, root: Path, files: Dict[str, str], tools: Iterable[str]) -> None:
         super().__init__(root, files)
@@ -56,7 +56,7 @@ class BootHost(FakeKernel):
         return (self._entry() if bls else self._menu()) + "\n"
 
     def boot(self) -> str:
-        """Boot the newest kernel, all else as it is; the command line that it gets."""
+        """Boot the newest kernel and change nothing else; return its command line."""
         line = self.arguments()
         self._put("/proc/cmdline", line)
         return line[:-1]
@@ -90,7 +90,7 @@ def fill(monkeypatch: pytest.MonkeyPatch, folder: str) -> None:
 
 
 def everything(host: FakeKernel) -> Dict[str, bytes]:
-    """Every file of the host but the lock, what is stored as wanted or as failed, and what the kernel shows."""
+    """Every file of the host except the lock, the stored wanted and failed values, and the kernel's files."""
     root = Path(host.root)
     return {
         str(path.relative_to(root)): path.read_bytes()
@@ -147,7 +147,7 @@ def amazon_2_arm(root: Path) -> BootHost:
 
 
 def rhel_without_bls(root: Path) -> BootHost:
-    """RHEL 8 with GRUB_ENABLE_BLSCFG=false: the entries lie there, and GRUB doesn't read them."""
+    """RHEL 8 with GRUB_ENABLE_BLSCFG=false: the entries exist, but GRUB doesn't read them."""
     host = amazon_2(root)
     place = root / "boot/loader/entries/0123-4.18.0.conf"
     place.parent.mkdir(parents=True)

@@ -47,7 +47,7 @@ class Browser:
         self._buffer = b""
         self._calls = 0
         self._session = ""
-        self.complaints: List[str] = []  # what the page's console and its security policy said
+        self.complaints: List[str] = []  # messages of the page's console and its security policy
         self.requests: List[str] = []
         try:
             self._begin()
@@ -138,13 +138,13 @@ class Browser:
             )
 
     def view(self, width: int, height: int, dark: bool = False, media: str = "") -> None:
-        """The size of the page, and whether the user likes it dark or on paper."""
+        """Set the size of the page, its color scheme, and whether it is printed."""
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", media=media, features=[scheme])
 
     def picture(self, path: Path, whole: bool = False) -> None:
-        """A PNG of what is seen, or of the whole page."""
+        """A PNG of the visible part, or of the whole page."""
         shot = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
         path.write_bytes(base64.b64decode(shot["data"]))
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The steps of a run of prove on a host with a fake kernel, and what they leave there."""
+"""The steps of a run of prove on a host with a fake kernel, and the files that they leave there."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def thp(host: FakeKernel) -> str:
 
 
 def read_ahead(host: FakeKernel) -> Set[str]:
-    """Of all disks that a device carries."""
+    """The read-ahead values of all disks of the host."""
     return {place.read_text().strip() for place in Path(host.root).glob("sys/block/nvme*/queue/read_ahead_kb")}
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a boot does to the fake kernel: its files are new, its arguments hold, and systemd sets what lies in /etc.
+"""A boot of the fake kernel: its files are new, its arguments take effect, and systemd applies the files in /etc.
 
 After the kernel's admin-guide/kernel-parameters, sysctl.d(5), tmpfiles.d(5), modprobe.d(5) and systemd.mount(5);
 written apart from the engine.
@@ -35,14 +35,14 @@ def power_on(root: Path, hardware: Dict[str, str]) -> None:
 
 
 def clear(root: Path, files: Dict[str, str], tops: Sequence[str]) -> None:
-    """Remove what isn't among the files, and the folders in which nothing is."""
+    """Remove every other file, and empty folders."""
     for top in tops:
         if os.path.isdir(f"{root}{top}"):
             _clear(f"{root}{top}".rstrip("/"), len(str(root)), files)
 
 
 def _clear(folder: str, start: int, files: Dict[str, str]) -> bool:
-    """Whether something is left in the folder."""
+    """Clear a folder; whether anything is left in it."""
     left = False
     with os.scandir(folder) as entries:
         for entry in entries:
@@ -59,7 +59,7 @@ def _clear(folder: str, start: int, files: Dict[str, str]) -> bool:
 
 
 def exchange(root: Path, before: Dict[str, str], after: Dict[str, str]) -> None:
-    """Files that are only in `before` go, with all that came to their folders; those only in `after` come."""
+    """Remove files that are only in `before`, with everything else in their folders; add those only in `after`."""
     for path in before.keys() - after.keys():
         Path(f"{root}{path}").unlink(missing_ok=True)
     kept = {folder for path in after for folder in _above(path)}
@@ -104,7 +104,7 @@ def renumbered(hardware: Dict[str, str], by: int) -> Dict[str, str]:
 
 
 def obey(root: Path, arguments: Sequence[str], take: Take) -> None:
-    """The kernel arguments that an operator or a tuner sets, in their order; others do nothing."""
+    """Apply the kernel arguments that an operator or a tuner sets, in their order; others have no effect."""
     pages = "2M"
     for argument in arguments:
         name, _equals, value = argument.partition("=")
@@ -197,14 +197,14 @@ def modules(root: Path) -> None:
 
 
 def sysctl(root: Path, take: Take) -> None:
-    """systemd-sysctl: of all files the last one by name has the last word, whichever folder it is in."""
+    """systemd-sysctl: the last file by name wins, whichever folder it is in."""
     values: Dict[str, str] = {}
     for _path, lines in _configuration(root, "sysctl.d", ("etc", "run", "usr/local/lib", "usr/lib")):
         for line in lines:
             key, equals, value = line.partition("=")
             name = key.strip().lstrip("-")
             if equals:
-                # The first separator decides what the others mean.
+                # The first separator decides how the others are read.
                 slashes = "/" in name and ("." not in name or name.index("/") < name.index("."))
                 values[name if slashes else name.translate(str.maketrans("./", "/."))] = value.strip()
     for name, value in values.items():

@@ -20,7 +20,7 @@ NODE = "sys/devices/system/node"
 
 
 def numbers(text: str) -> List[int]:
-    """What a kernel list names."""
+    """The numbers of a kernel list."""
     found: List[int] = []
     for part in text.strip().split(","):
         first, _dash, last = part.partition("-")
@@ -29,7 +29,7 @@ def numbers(text: str) -> List[int]:
 
 
 def ranges(cpus: List[int]) -> str:
-    """As the kernel writes a list."""
+    """A kernel list of these numbers."""
     text = ""
     for cpu in cpus:
         if cpu - 1 not in cpus:
@@ -40,7 +40,7 @@ def ranges(cpus: List[int]) -> str:
 
 
 class Cpus:
-    """The CPUs of a host below `root`: who is online, and what /sys shows of it."""
+    """The CPUs of a host below `root`: which are online, and their files in /sys."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -53,7 +53,7 @@ class Cpus:
         self._lists = {file: file.read_text() for file in [root / CPU / "online", *(root / NODE).glob("node*/cpulist")]}
 
     def take(self, path: str, text: str) -> bool:
-        """Whether the file is one of ours; then the order was done, or OSError raised."""
+        """Carry out a write; whether the file belongs to this fake. Raises OSError as the kernel would."""
         match = re.fullmatch(rf"/{CPU}/cpu(\d+)/online", path)
         if match:
             if text.strip() not in ("0", "1"):
@@ -75,7 +75,7 @@ class Cpus:
         if now == "forceoff":
             raise OSError(errno.EPERM, "Operation not permitted", path)
         if now == order:
-            return  # kernel/cpu.c looks no further, whoever took single CPUs offline meanwhile
+            return  # kernel/cpu.c checks no more than this, even if single CPUs were taken offline meanwhile
         file.write_text(order + "\n")
         for cpu, known in self._topology.items():
             first = numbers(known["thread_siblings_list"])[0]
@@ -90,7 +90,7 @@ class Cpus:
         self.show()
 
     def show(self) -> None:
-        """Write what /sys shows of who is online."""
+        """Write the files of /sys for the online CPUs."""
         for file, text in self._lists.items():
             self._list(file, text)
         for cpu, known in self._topology.items():

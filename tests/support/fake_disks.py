@@ -99,7 +99,7 @@ class Disks:
         self.modules: Tuple[str, ...] = ("kyber", "bfq")
 
     def take(self, path: str, text: str) -> bool:
-        """Whether the file is one of ours; then the order was done, or OSError raised."""
+        """Carry out a write; whether the file belongs to this fake. Raises OSError as the kernel would."""
         match = _QUEUE.fullmatch(path)
         if not match:
             return False
@@ -154,12 +154,12 @@ class Disks:
         (file.parent / "nr_requests").write_text(f"{depth if word == 'none' else 2 * min(depth, 128)}\n")
 
     def boot(self) -> None:
-        """udev meets each disk."""
+        """Send udev an event for each disk."""
         for link in sorted((self._root / "sys/block").glob("*")):
             self.udev(link.name, "add")
 
     def attach(self, disk: Dict[str, Any]) -> None:
-        """A disk appears, and udev meets it."""
+        """Attach a disk and send udev its event."""
         from tests.support.hosts import lay_out
 
         files = disk_files([disk])
@@ -168,12 +168,12 @@ class Disks:
         self.udev(disk["name"], "add")
 
     def detach(self, name: str) -> None:
-        """A disk disappears."""
+        """Detach a disk."""
         link = self._root / "sys/block" / name
         shutil.rmtree(link.resolve())
         link.unlink()
         (self._root / "sys/class/block" / name).unlink()
 
     def udev(self, name: str, action: str) -> None:
-        """What the rules say of an event of a disk."""
+        """Apply the udev rules to an event of a disk."""
         Udev(self._root, self.take).event("block", name, action)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A small metadata service of our own: tokens, and ways to be wrong. `python fake_imds.py ADDRESS PORT [KIND]`.
+"""A small metadata service: tokens, and several kinds of misbehavior. `python fake_imds.py ADDRESS PORT [KIND]`.
 
 Standard library only and Python 3.8, because a lab host runs it too.
 """
@@ -74,7 +74,7 @@ class Handler(BaseHTTPRequestHandler):
             self.server.released.wait()
             return
         if self.server.kind == "drip":
-            # A byte now and then keeps each single read alive; only a limit over all ends it.
+            # An occasional byte keeps each single read alive; only a limit for all reads together ends it.
             while not self.server.released.wait(0.2):
                 self.wfile.write(b"H")
             return
@@ -111,7 +111,7 @@ class Handler(BaseHTTPRequestHandler):
             self.close_connection = True
 
     def log_message(self, *_what: Any) -> None:
-        """Tests look at `asked`."""
+        """Log nothing: tests read `asked`."""
 
 
 if __name__ == "__main__":

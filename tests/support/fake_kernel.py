@@ -3,10 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A kernel to tune in tests, written apart from the engine, that misbehaves as kernels do.
 
-It knows its files by what the kernel's own documentation says of them and takes
-orders only through write(2), like the real one. `moods` makes a file misbehave:
+Its files behave as the kernel's own documentation describes them, and it takes
+orders only through write(2), like a real kernel. `moods` makes a file misbehave:
 an errno name (the write fails so), `late` (once: taken, and then EIO), `ignores` (taken without effect), `half`
-(only a part of the bytes is taken).
+(only part of the bytes is taken).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CLOCK = "/sys/devices/system/clocksource/clocksource0"
 
 
 class FakeKernel(WritableHost):
-    """A host below a temporary root whose kernel files answer as a kernel does."""
+    """A host below a temporary root whose kernel files behave as those of a kernel."""
 
     def __init__(self, root: Path, files: Dict[str, str]) -> None:
         super().__init__(str(root))
@@ -40,7 +40,7 @@ class FakeKernel(WritableHost):
         lay_out(root, self.hardware)
         self.moods: Dict[str, str] = {}
         self.written: List[Tuple[str, str]] = []
-        self.commands: List[str] = []  # what was run, as a shell would show it
+        self.commands: List[str] = []  # the commands that were run, as a shell would show them
         self.read_only = False
         self.root_user = True
         self.cpus = Cpus(root)
@@ -56,7 +56,7 @@ class FakeKernel(WritableHost):
         return not (self.read_only and path.startswith("/sys/"))
 
     def arguments(self) -> str:
-        """What the boot loader hands to the kernel at the next boot; without one it is what it was."""
+        """The arguments for the next boot from the boot loader; without a boot loader, the current ones."""
         return self._get("/proc/cmdline")
 
     def reboot(self, boot_id: str, hardware: Optional[Dict[str, str]] = None) -> None:
@@ -89,7 +89,7 @@ class FakeKernel(WritableHost):
             self.memory.systemctl("start", unit)
 
     def replug(self, hardware: Dict[str, str]) -> None:
-        """Devices go and come while it runs: their files come and go too; what other files hold stays."""
+        """Detach and attach devices while the host runs; the contents of all other files stay."""
         root = Path(self.root)
         before, after = (boot.renumbered(files, by=self._boots) for files in (self.hardware, hardware))
         self.hardware = hardware

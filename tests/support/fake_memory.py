@@ -5,7 +5,7 @@
 
 A request for reserved pages is met as far as memory allows, without any error. `room`
 is how many pages a file can have, `compacted` how many after compact_memory. `free` is a node's free memory in kB,
-which pages of all sizes share; a node that isn't in it has always enough.
+which pages of all sizes share; a node that isn't in it always has enough.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Memory:
         self.asked: List[str] = []
 
     def take(self, path: str, text: str) -> bool:
-        """Whether the file is one of ours; then the order was done, or OSError raised."""
+        """Carry out a write; whether the file belongs to this fake. Raises OSError as the kernel would."""
         file, word = self._root / path.lstrip("/"), text.strip()
         if path == "/proc/sys/vm/compact_memory":
             self.asked.append("compact")
@@ -48,7 +48,7 @@ class Memory:
         return True
 
     def systemctl(self, order: str, unit: str) -> None:
-        """Start or stop a mount unit: systemd makes the folder, the kernel lists the mount."""
+        """Start or stop a mount unit: systemd creates the folder, and the kernel lists the mount."""
         table = self._root / "proc/1/mounts"
         text = (self._root / "etc/systemd/system" / unit).read_text()
         options = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)

@@ -4,7 +4,7 @@
 """NICs of the fake kernel: their files as /sys and /proc show them, and a driver that answers the ethtool ioctl.
 
 After the kernel's documentation (networking/scaling.rst, core-api/irq/irq-affinity.rst) and <linux/ethtool.h>,
-written apart from the engine. A change of the number of queues renews the vectors, as ENA does after a reset.
+written apart from the engine. A change of the number of queues creates new vectors, as ENA does after a reset.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def _of(cpus: int, index: int, nic: Dict[str, Any]) -> Iterator[Tuple[str, str]]
     yield f"{folder}/device", f"-> ../../../devices/pci0000:00/{nic['place']}"
     yield f"{device}/driver", f"-> ../../../bus/pci/drivers/{nic['driver']}"
     yield f"{device}/numa_node", f"{nic.get('node', -1)}\n"
-    # The directory is empty on Xen since Linux 5.17, and not there for xen-netfront.
+    # The directory is empty on Xen since Linux 5.17, and missing for xen-netfront.
     if nic["driver"] in ("ena", "virtio_net"):
         yield f"{device}/msi_irqs/{first}", "msix\n"
     plain = {"type": 1, "ifindex": index + 2, "mtu": 9001, "tx_queue_len": 1000, "flags": nic.get("flags", "0x1003")}
@@ -131,7 +131,7 @@ def queue_files(folder: str, queue: int, queues: int, cpus: int) -> Iterator[Tup
 
 
 class FakeNics:
-    """What the kernel and the drivers do with orders about the NICs of a host below `root`."""
+    """How the kernel and the drivers react to writes about the NICs of a host below `root`."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -147,7 +147,7 @@ class FakeNics:
         self._own: Dict[str, List[Any]] = {}  # interface → what its driver chose, by table
 
     def take(self, path: str, text: str) -> bool:
-        """Take a value written to a file of a NIC; False for a file that is none."""
+        """Carry out a write to a file of a NIC; False if it isn't one."""
         value = text.strip()
         if re.fullmatch(r"/proc/irq/\d+/smp_affinity_list", path):
             cpus = sorted(set(numbers(value)) & set(numbers(self._read("/sys/devices/system/cpu/online"))))
@@ -156,7 +156,9 @@ class FakeNics:
             self._write(path, ranges(numbers(value)))
             target = path.replace("smp_affinity", "effective_affinity")
             stays = set(cpus) & set(numbers(self._read(target))) and not (self.root / "sys/hypervisor/type").exists()
-            if not stays:  # assign_vector_locked() of x86 moves no interrupt that may stay; Xen takes the first CPU
+            if (
+                not stays
+            ):  # assign_vector_locked() of x86 doesn't move an interrupt that may stay; Xen uses the first CPU
                 self._write(target, str(cpus[0]))
         elif path.endswith(("/rps_cpus", "/xps_cpus")):
             bits = int(value.replace(",", ""), 16)
@@ -176,7 +178,7 @@ class FakeNics:
         return True
 
     def boot(self) -> None:
-        """Each driver finds its device again."""
+        """Each driver probes its device again."""
         for device, own in self._own.items():
             for table, value in zip(self._tables(), own):
                 if value is not None:
@@ -184,7 +186,7 @@ class FakeNics:
         self._own = {}
 
     def exchange(self, name: str, hardware: Dict[str, str]) -> None:
-        """The device leaves, and another one comes to its slot: all is as `hardware` and a driver have it at first."""
+        """Another device takes the slot: everything is as `hardware` and a newly loaded driver set it."""
         lines = [line for line in self._read("/proc/interrupts").splitlines() if f" {name}-" in line]
         interrupts = [f"/proc/irq/{line_number(line)}/" for line in lines]
         for path, text in hardware.items():
@@ -204,7 +206,7 @@ class FakeNics:
         return os.path.basename(os.readlink(self.root / f"{NET}/{name}/device".lstrip("/")))
 
     def rename(self, name: str, other: str) -> None:
-        """The device stays, and so does all that is set of it; it was down meanwhile, so its interrupts are renamed."""
+        """The device and its settings stay; it was down meanwhile, so its interrupts are renamed."""
         (self.root / f"{NET}/{name}".lstrip("/")).rename(self.root / f"{NET}/{other}".lstrip("/"))
         for path, pattern in (("/proc/interrupts", rf" {name}-(?=\w)"), ("/proc/net/route", rf"^{name}\b")):
             file = self.root / path.lstrip("/")
@@ -219,7 +221,7 @@ class FakeNics:
         return (self.channels, self.rings, self.coalesce, self.features)
 
     def _isolated(self) -> List[int]:
-        """Those that rps_cpumask_housekeeping() leaves out since Linux 5.9; without nohz_full= its file has no list."""
+        """CPUs that rps_cpumask_housekeeping() leaves out since Linux 5.9; without nohz_full= its file has no list."""
         paths = [self.root / f"sys/devices/system/cpu/{name}" for name in ("isolated", "nohz_full")]
         texts = [path.read_text().strip() for path in paths if path.exists()]
         return sorted({cpu for text in texts if text not in ("", "(null)") for cpu in numbers(text)})
@@ -297,7 +299,7 @@ class FakeNics:
         return record
 
     def _resize(self, device: str, now: int, queues: int) -> None:
-        """Queues come and go in /sys; a vector without a queue keeps its line and loses its name (amzn-drivers#316)."""
+        """Add or remove queues in /sys; a vector without a queue keeps its line, not its name (amzn-drivers#316)."""
         width = len(numbers(self._read("/sys/devices/system/cpu/possible")))
         folder = f"{NET}/{device}"
         for queue in range(queues, now):

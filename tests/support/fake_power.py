@@ -33,7 +33,7 @@ class Power:
         return not online.intersection(numbers((self._root / policy[0].lstrip("/") / "related_cpus").read_text()))
 
     def take(self, path: str, text: str) -> bool:
-        """Whether the file is one of ours; then the order was done, or OSError raised."""
+        """Carry out a write; whether the file belongs to this fake. Raises OSError as the kernel would."""
         file, word = self._root / path.lstrip("/"), text.strip()
         if re.fullmatch(rf"{CPU}/(cpu\d+/cpuidle/state\d+/disable|cpufreq/boost|intel_pstate/no_turbo)", path):
             self._demand(word in ("0", "1"), errno.EINVAL, path)

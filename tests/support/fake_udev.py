@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""As much of udev(7) and systemd.link(5) as rules of ours and of operators need, written apart from the engine."""
+"""The parts of udev(7) and systemd.link(5) that rules of nearmetal and operators need, apart from the engine."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _LINK = {"MTUBytes": "mtu", "TransmitQueueLength": "tx_queue_len"}
 
 
 class Udev:
-    """Follows the rules below `root` for one event after the other; `take` gives an order to the kernel."""
+    """Applies the rules below `root` to each event; `take` writes to the kernel."""
 
     def __init__(self, root: Path, take: Callable[[str, str], object]) -> None:
         self._root = root
         self._take = take
 
     def event(self, subsystem: str, name: str, action: str) -> None:
-        """What the files say of an event of a disk, an interface or a CPU; a hidden disk has none."""
+        """Apply the files to an event of a disk, an interface or a CPU; a hidden disk has no events."""
         if re.fullmatch(r"nvme\d+c\d+n\d+", name):
             return
         if subsystem == "net" and action == "add":
@@ -62,7 +62,7 @@ class Udev:
                 elif sign == "=" and key == "ENV":
                     known[f"ENV.{inner}"] = value
                 elif sign == "=" and key == "ATTR":
-                    with suppress(OSError):  # udev complains, and goes on
+                    with suppress(OSError):  # udev logs an error and goes on
                         self._take(f"/{folder}/{name}/{inner}", value)
 
     @staticmethod

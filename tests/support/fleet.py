@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A fleet of any size without hosts: what each reports is written in the inventory.
+"""A fleet of any size without hosts: each host's result is written in the inventory.
 
 The collection under test is used as it is, but for `tune`, `restore`, `prove` and `network_facts`: action plugins of a
 few lines that give back the host's variables `module_result` and `allowances`, or end as `fate` says.
@@ -137,7 +137,7 @@ class Fleet:
         return path
 
     def environment(self, callback: str = "nearmetal.ec2.fleet", **more: str) -> Dict[str, str]:
-        """The environment of a run: nothing of the caller's settings, and this callback."""
+        """The environment of a run: none of the caller's settings, but this callback."""
         clean = {name: value for name, value in os.environ.items() if not name.startswith(("ANSIBLE_", "NEARMETAL_"))}
         return {
             **clean,

@@ -1,9 +1,9 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The examples of docs/audit.md, run in their order: python -m tests.support.guide writes what they say now.
+"""The examples of docs/audit.md, run in their order: python -m tests.support.guide writes their current output.
 
-A block of `console` holds one command after `$ ` and what it prints. The hosts are made up.
+A block of `console` holds one command after `$ ` and what it prints. The hosts are simulated.
 """
 
 from __future__ import annotations
@@ -68,12 +68,12 @@ GROUPS = {"redis": ["redis-1", "redis-2", "redis-3"], "web": ["web-1", "web-2"]}
 
 
 def examples() -> List[Tuple[str, str]]:
-    """The commands of the guide and what they are said to print."""
+    """The commands of the guide and their documented output."""
     return BLOCK.findall(GUIDE.read_text("utf-8"))
 
 
 def outputs(folder: Path) -> List[str]:
-    """What the commands print here, with what differs in every run made equal."""
+    """The output of the commands, with fixed values in place of times."""
     fleet = Fleet(folder)
     environment = fleet.environment(NEARMETAL_REPORT_DIRECTORY="nearmetal-report")
     environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
@@ -101,7 +101,7 @@ def _output(command: str, folder: Path, environment: Dict[str, str]) -> str:
 
 
 def main() -> None:
-    """Write what the commands print now into the guide."""
+    """Write the commands' current output into the guide."""
     with tempfile.TemporaryDirectory() as folder:
         fresh = iter(outputs(Path(folder)))
     text = BLOCK.sub(lambda block: f"```console\n$ {block[1]}\n{next(fresh)}```", GUIDE.read_text("utf-8"))

@@ -36,7 +36,7 @@ BOOTED = {
 
 
 def names() -> Tuple[str, ...]:
-    """Every host there is."""
+    """The names of all hosts."""
     return tuple(sorted(path.stem for path in FOLDER.glob("*.json")))
 
 
@@ -77,7 +77,7 @@ def lay_out(root: Path, files: Dict[str, str]) -> None:
 
 
 def write(root: Path, files: Dict[str, str]) -> None:
-    """Make these files be there, and leave alone what is as it should be."""
+    """Write these files, except those that already have the right text."""
     made = set()
     for path, text in files.items():
         place = f"{root}/{path.lstrip('/')}"

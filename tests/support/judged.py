@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a run of a made-up fleet left behind, after its form was judged."""
+"""The report and output of a run of a simulated fleet, after a check of their form."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SCHEMA = json.loads((ROOT / "plugins/plugin_utils/_report/report.schema.json").r
 
 
 def checked(fleet: Fleet) -> Dict[str, Any]:
-    """The report, after the schema and the files' modes were judged."""
+    """The report, after a check of its schema and of the files' modes."""
     names = {path.name for path in fleet.reports.iterdir()}
     assert {name for name in names if not name.startswith("hosts-")} == FILES
     assert all(stat.S_IMODE(path.stat().st_mode) == 0o600 for path in fleet.reports.iterdir())
@@ -34,7 +34,7 @@ def states(report: Dict[str, Any]) -> Dict[str, str]:
 
 
 def well(run: "subprocess.CompletedProcess[str]") -> str:
-    """The output, when no callback stumbled: Ansible only warns of that and goes on."""
+    """The output, after a check that no callback failed: Ansible only warns of that."""
     assert "dispatch" not in run.stderr
     assert "Traceback" not in run.stdout + run.stderr
     return run.stdout

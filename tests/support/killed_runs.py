@@ -4,7 +4,7 @@
 """Runs on a host of the lab: tune killed after each of its writes to the kernel, and restored each time.
 
 Arguments: the agent's archive, concerns with their options as JSON, and the patterns of files to compare.
-Prints JSON: how many writes there are, after how many kills the files were a mixture, and what didn't come back.
+Prints JSON: the number of writes, after how many kills the files were a mixture, and what wasn't restored.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class DiesAfter(WritableHost):
 
 
 def tune(writes: int) -> int:
-    """A run that may be killed; how many writes it had left."""
+    """Do a run that may be killed; return how many writes it had left."""
     host = DiesAfter(writes)
     done = run(host, lambda known: tune_requests([], CONCERNS, {"persist": False}, known), check=False)
     errors = [outcome.error for outcome in done.outcomes if outcome.error]
@@ -59,7 +59,7 @@ def restore() -> int:
 
 
 def apart(function: Callable[[], int]) -> int:
-    """What the function returns in a process of its own; -9 when it was killed there."""
+    """The function's result in a process of its own; -9 if it was killed."""
     receiver, sender = os.pipe()
     child = os.fork()
     if child == 0:

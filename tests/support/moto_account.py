@@ -57,7 +57,7 @@ NEWEST: List[Tuple[str, str, str, str, int]] = [
     ("sles_15_x86_64", SUSE, "x86_64", "suse-sles-15-sp7-v20251001-hvm-ssd-x86_64", 1),
     ("sles_15_arm64", SUSE, "arm64", "suse-sles-15-sp7-v20251001-hvm-ssd-arm64", 1),
 ]
-# Newer than all of them, and none of them the image that is meant.
+# Newer than all of those, but not the wanted images.
 OTHERS: List[Tuple[str, str, str]] = [
     (AMAZON, "x86_64", "al2023-ami-minimal-2023.9.20251020.0-kernel-6.1-x86_64"),
     (AMAZON, "x86_64", "al2023-ami-ecs-hvm-2023.0.20251020-kernel-6.1-x86_64"),
@@ -102,7 +102,7 @@ class _Quiet(WSGIRequestHandler):
 
 
 class Account:
-    """moto's account behind a door that keeps count and can close."""
+    """moto's account behind a proxy that counts calls and can refuse them."""
 
     def __init__(self) -> None:
         self.calls: List[str] = []
@@ -139,7 +139,7 @@ class Account:
             thread.join()
 
     def environment(self) -> Dict[str, str]:
-        """What boto3 and Ansible need to work on this account and none other."""
+        """The variables with which boto3 and Ansible use only this account."""
         rest = {name: value for name, value in os.environ.items() if not name.startswith(("ANSIBLE_", "AWS_"))}
         return {
             **rest,
@@ -166,7 +166,7 @@ class Account:
         )
 
     def fresh(self) -> "Account":
-        """Forget everything that was created, and close no door."""
+        """Forget everything that was created, and refuse no call."""
         self.launches_left = 1000
         with urllib.request.urlopen(f"{self.address}/moto-api/reset", b""):
             self.calls.clear()
@@ -183,7 +183,7 @@ def _set_snapshot(volume: Any, value: Any) -> None:
 
 @contextmanager
 def account() -> Iterator[Account]:
-    """An account with our images; a volume that was made of no snapshot says so by an empty id, as EC2's do."""
+    """An account with our images; a volume without a snapshot has an empty id for it, as on EC2."""
     volume = moto.ec2.models.elastic_block_store.Volume
     with mock.patch.object(moto.ec2.models.amis, "AMIS", images()), mock.patch.object(
         volume, "snapshot_id", property(_snapshot_of, _set_snapshot), create=True

@@ -14,7 +14,7 @@ LINES = TEXT.splitlines()
 
 
 def example(folder: Path) -> Path:
-    """Write it as somebody would who added a shape of their own."""
+    """Write the example as a user who adds a shape would."""
     path = folder / "c5_large.toml"
     path.write_text(TEXT, encoding="utf-8")
     return path

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Noise of measurements, as logarithms of values, slot after slot: what hosts in a cloud do to whoever compares."""
+"""Noise of measurements, as logarithms of values, slot after slot, as hosts in a cloud produce it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SLOTS = 2 * PAIRS
 
 
 def white(generator: random.Random) -> "Iterator[float]":
-    """Each slot by itself."""
+    """Independent noise in each slot."""
     while True:
         yield generator.gauss(0, 0.05)
 

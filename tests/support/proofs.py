@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs of `prove` on hosts that are functions: a load per step, and what disturbs it."""
+"""Runs of `prove` on simulated hosts: a load per step, and its disturbances."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BOOT = "5c1b9d0e-0000-4000-8000-000000000001"
 
 
 def refusal(reader: Callable[[bytes], Any], data: bytes) -> str:
-    """The sentence with which a reader refuses the data; empty if it takes them. Any other error is one."""
+    """The sentence with which a reader refuses the data; empty if it accepts them. Other errors are raised."""
     try:
         reader(data)
     except NearmetalError as error:
@@ -48,8 +48,8 @@ def start(seed: int = 1, host: str = "db-1", **settings: Any) -> Record:
 def noisy(effect: float, deviation: float, seed: int = 1, name: str = "requests") -> Load:
     """A load with white noise that is `effect` faster when tuned; both as shares.
 
-    Each step has its own noise, whatever came before it, so that a run that is resumed meets the same host. The
-    warm-up has none, so that no run ends in it by chance.
+    Each step has its own noise, whatever came before it, so that a resumed run has the same host. The
+    warm-up has no noise, so that no run ends in it by chance.
     """
 
     def load(step: Step) -> Tuple[Metric, ...]:
@@ -76,7 +76,7 @@ def shared(effects: Mapping[str, float], deviation: float = 0.004) -> Load:
 
 
 def quiet(seconds: float) -> Sample:
-    """What a host that does nothing else counts after so many seconds of the run."""
+    """The counters of an otherwise idle host after so many seconds of the run."""
     return Sample(
         boot_id=BOOT,
         host_seconds=1_790_000_000.0 + seconds,
@@ -107,7 +107,7 @@ def measured(step: Step, index: int, metrics: Tuple[Metric, ...]) -> Measurement
 def run(
     load: Load, disturb: Optional[Disturb] = None, record: Optional[Record] = None, most: int = 1000, **settings: Any
 ) -> Record:
-    """A whole run, or the rest of one; at most so many further measurements."""
+    """Complete a run, or continue it by at most so many further measurements."""
     record = record or start(**settings)
     for _index in range(most):
         step = next_step(record)

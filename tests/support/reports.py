@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reports of made-up fleets, for tests and for the benchmark."""
+"""Reports of simulated fleets, for tests and for the benchmark."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ RUN = Run("audit", "2026-01-31T11:59:00Z", "2026-01-31T12:00:00Z", 60.0, "0.1.0"
 
 
 def collector(results: Dict[str, Dict[str, Any]]) -> Collector:
-    """A collector that has these results."""
+    """A collector with these results."""
     collected = Collector()
     for name, result in results.items():
         collected.add(name, result)

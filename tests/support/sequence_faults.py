@@ -25,11 +25,11 @@ _CHANGING = ("rename", "unlink", "link", "symlink", "mkdir", "rmdir", "fsync")
 
 
 class Killed(BaseException):
-    """SIGKILL, the OOM killer or a power cut: nothing of the run is done any more."""
+    """SIGKILL, the OOM killer or a power cut: the run does nothing after it."""
 
 
 class Writes:
-    """Counts what changes the host, and lets some of it fail."""
+    """Counts the writes to the host, and makes some of them fail."""
 
     def __init__(self, host: FakeKernel, fault: Optional[Mapping[str, Any]]) -> None:
         self._host = host
@@ -38,7 +38,7 @@ class Writes:
 
     @contextmanager
     def counted(self) -> Iterator[None]:
-        """All writes of the host go through here meanwhile."""
+        """While this runs, all writes of the host are counted."""
         host, kind = self._host, type(self._host)
         orders = ("write_value", "set_driver", "command", "output")
         for name in orders:
@@ -88,7 +88,7 @@ class Writes:
 
 
 class _Os:
-    """The module os, with what changes files counted."""
+    """The module os, with its file-changing calls counted."""
 
     def __init__(self, writes: Writes) -> None:
         self._writes = writes

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a way back leaves as somebody set it, and whether each place was named to the operator."""
+"""The foreign values that restore leaves, and whether each place was named to the operator."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import R
 
 from tests.support.fake_kernel import FakeKernel
 
-# A file of the kernel → what a sentence about it must hold, with the groups of the path.
+# A file of the kernel → words of a sentence about it, with the groups of the path.
 _NAMED: Mapping[str, Sequence[str]] = {
     r"/proc/sys/(.*)": (r"\b{0}\b",),
     r"/proc/irq/(\d+)/smp_affinity_list": (r"network_irq", r"\b{label}\b"),
@@ -35,7 +35,7 @@ _NAMED: Mapping[str, Sequence[str]] = {
 
 
 def said_by(done: Run) -> List[str]:
-    """What a run reports to the operator about what it left when it restored, a sentence for each finding."""
+    """The sentences in which a run names the values that its restore left, one per finding."""
     return [
         f"{finding['concern']}.{finding['knob']} {finding['where']}: {finding['reason']} {finding['now']}"
         for finding in contract(done.outcomes)["findings"]
@@ -44,14 +44,14 @@ def said_by(done: Run) -> List[str]:
 
 
 class Left:
-    """The kernel files that nearmetal wrote, each with what it read before."""
+    """The kernel files that nearmetal wrote, each with its text before."""
 
     def __init__(self, host: FakeKernel, twin: FakeKernel) -> None:
         self._host = host
-        self._twin = twin  # which lives without nearmetal
+        self._twin = twin  # the twin without nearmetal
         self._firsts: Dict[str, str] = {}
-        self._others: Set[str] = set()  # those of them that somebody wrote since
-        self.quiet = False  # a run died before it could say anything
+        self._others: Set[str] = set()  # the files that somebody wrote later
+        self.quiet = False  # a run died before it could report anything
 
     def writing(self, path: str) -> None:
         """nearmetal is about to write."""
@@ -69,7 +69,7 @@ class Left:
         return sorted(path for path, first in self._firsts.items() if self._text(path) != first)
 
     def booted(self) -> None:
-        """Nothing that anybody wrote is left."""
+        """A boot drops every written value."""
         self._firsts.clear()
 
     def renamed(self, name: str, other: str) -> None:
@@ -79,14 +79,14 @@ class Left:
         self._others = {path.replace(before, after) for path in self._others}
 
     def heard(self, said: Sequence[str]) -> None:
-        """A step is over: what is back, gone, or was named is no concern any more."""
+        """End a step: forget places that are restored, detached or named."""
         for path, first in list(self._firsts.items()):
             now = self._text(path)
             if now in (None, first, self._text(path, self._twin)) or any(self._names(text, path) for text in said):
                 del self._firsts[path]
 
     def unsaid(self) -> List[str]:
-        """The places that aren't as they were and that no run has reported."""
+        """The places that differ from before and that no run has reported."""
         others = {path: first for path, first in self._firsts.items() if path in self._others and not self.quiet}
         found = [f"{path}: {self._text(path)!r}, was {first!r}" for path, first in others.items()]
         self._firsts.clear()

@@ -45,7 +45,7 @@ PLACES: Mapping[str, str] = {
     "files": r"/etc/.*|/usr/local/.*",
     "unit": r"/etc/systemd/.*|/usr/local/.*|/run/nearmetal/.*",
 }
-# Also what a killed run left beside a file: the next one removes it.
+# Leftovers of a killed run too: the next run removes them.
 _ALWAYS = r"/var/lib/nearmetal/.*|/run/nearmetal/.*|.*/\.[^/]+\.new"
 _SOMEBODY = {
     r"/proc/sys/net/core/(somaxconn|netdev_max_backlog|rmem_max)": ("3333", "77777"),
@@ -70,16 +70,16 @@ _FILES = {
     "/etc/udev/rules.d/60-site.rules": 'ACTION=="add|change", SUBSYSTEM=="block", ATTR{queue/read_ahead_kb}="64"\n',
     "/etc/systemd/network/10-site.link": "[Match]\nOriginalName=ens* eth*\n\n[Link]\nMTUBytes=1450\n",
 }
-# What a run says of an original that nobody knows any more, and of what the running kernel was booted with.
+# Sentences about an original value that is no longer known, and about the arguments of the running kernel.
 _EARLIER = "belongs to an earlier boot"
 _WAITS = f"{_EARLIER}|the running kernel was booted with"
 _NEWER = {"knob": "fans", "what": "cooling.fans", "where": "left", "original": {"rpm": [1]}, "ours": [{"rpm": None}]}
 
-_MARKS = ("whole", "disturbed_by", "device")  # of an entry, which the first versions of the journal didn't have
+_MARKS = ("whole", "disturbed_by", "device")  # keys of an entry that the first versions of the journal didn't have
 
 
 class Life:
-    """Does the steps in a world."""
+    """Carries out the steps in a world."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -91,7 +91,7 @@ class Life:
         self.host.writing = self._writing
 
     def do(self, step: Step) -> None:
-        """One step, and what must hold whatever it was."""
+        """Do a step, and check what must hold after every step."""
         self._just_tuned = set()
         getattr(self, f"_{step.name}")(step)
         known = self.world.journal() is not None
@@ -101,7 +101,7 @@ class Life:
             self._status_tells_the_truth()
 
     def end(self) -> None:
-        """Everything is back: what nearmetal changed is as it was, and what others did is left."""
+        """Restore: nearmetal's changes are taken back, and foreign ones are left."""
         world = self.world
         world.replug([])
         self._quietly(["confirm"])
@@ -153,7 +153,7 @@ class Life:
             assert again is not None, f"a second run fails: {said}"
             left = [action for outcome in again.outcomes for action in outcome.plan.actions]
             assert not left, f"a second run has more to do: {left}"
-            # A concern that the run leaves as it is only says so.
+            # A concern that the run leaves as it is has only a finding about that.
             left_out = {outcome.name for outcome in done.outcomes if _left_out(outcome.plan.findings)}
             self._just_tuned = {outcome.name for outcome in done.outcomes} - left_out
 
@@ -250,7 +250,7 @@ class Life:
         self._quietly(["dead-man"])
 
     def _newer(self, step: Step) -> None:
-        """For a while the journal has what only a newer version knows: nothing is changed, and nothing is lost."""
+        """Put entries of a newer version into the journal for a while: nothing is changed, and nothing is lost."""
         journal = self.world.journal()
         if journal is not None:
             concern = journal["entries"][0]["concern"] if step.given["draw"] < 0.5 else "cooling"
@@ -298,7 +298,7 @@ class Life:
         except Killed:
             self._left.quiet = True
             if self.world.boots:
-                self.world.waits.add("killed")  # it may have died before it could say so
+                self.world.waits.add("killed")  # it may have died before it could report it
         except NearmetalError:
             return
 
@@ -324,7 +324,7 @@ class Life:
 
 
 def _left_out(findings: Sequence[Finding]) -> bool:
-    """Whether a run says of a concern that it isn't in it."""
+    """Whether a run reports that it leaves out a concern."""
     return any(finding.reason.startswith("not in this run") for finding in findings)
 
 
@@ -347,7 +347,7 @@ def _files(top: Path) -> List[Path]:
     return [path for path in top.rglob("*") if path.is_file()]
 
 
-# What a fault of ours may raise; Killed is none.
+# The errors that an injected fault may raise, except Killed.
 _FAILURES = (AssertionError, AttributeError, LookupError, NearmetalError, OSError, RuntimeError, TypeError, ValueError)
 
 
@@ -359,7 +359,7 @@ def drawn(seed: int) -> Tuple[str, List[Step]]:
 
 
 def lived(folder: Path, name: str, life: Sequence[Step]) -> str:
-    """Live it; what went wrong, in its last lines."""
+    """Live the life of a seed; return the last lines of its failure."""
     done = Life(World(folder / name, name))
     try:
         for step in life:
@@ -386,6 +386,6 @@ def failure(seed: int, folder: Path) -> str:
 
 
 def _kind(trouble: str) -> str:
-    """The last frame and the first words of what it says, so that a shorter life fails alike."""
+    """The last frame and the first words of a failure, to find a shorter life that fails alike."""
     places = re.findall(r"^  File .*$", trouble, re.MULTILINE)
     return places[-1] + trouble[trouble.rindex(places[-1]) :].split("Error")[-1][:40]

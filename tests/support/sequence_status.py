@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether what `nearmetal status` shows is what the files of the host say, read without the engine."""
+"""Compares `nearmetal status` with the files of the host, read without the engine."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _path(root: Path, name: str, where: str) -> Optional[str]:
 
 
 def _value(root: Path, path: str) -> Optional[str]:
-    """What a file of the kernel holds: the word that is chosen, where it lists several."""
+    """The value of a kernel file; of a list of words, the chosen one."""
     try:
         text = " ".join((root / path[1:]).read_text().split())
     except OSError:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Random steps of a life of a host: what is wanted of its concerns, what fails, and what others do meanwhile."""
+"""Random steps of a life of a host: the wanted values, the faults, and the changes of other programs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.registry 
 
 from tests.support.fake_processes import process
 
-# Words and numbers for options whose spec lists none; a host that can't have one says so.
+# Words and numbers for options whose spec lists none; a host refuses those that it can't have.
 VALUES: Mapping[str, List[Any]] = {
     "source": ["auto", "kernel", "tsc", "hpet", "acpi_pm"],
     "max_exit_latency_us": [0, 2, 10, 100],
@@ -80,7 +80,7 @@ FAULTS = ("kill", "kill", "kill", "EIO", "ENOSPC", "EROFS")
 
 @dataclass(frozen=True)
 class Step:
-    """One thing that happens, with all that was drawn for it."""
+    """An event, with everything that was drawn for it."""
 
     name: str
     given: Mapping[str, Any] = field(default_factory=dict)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A host that nearmetal tunes, and its twin, to which everything else happens too: after restore they are alike."""
+"""A host that nearmetal tunes, and its twin, which has every other event too: after restore they are alike."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ HOSTS = {
     "graviton_metal": 3,
     "xen_pv": 2,
 }
-# What boots each of them; the others keep no boot loader on their disk.
+# The boot loader of each; the others have none on their disk.
 BOOT_FILES: Mapping[str, Dict[str, str]] = {
     **dict.fromkeys(("metal", "metal_amd", "nitro_burstable", "nitro_big"), rhel_files(9)),
     **dict.fromkeys(("nitro", "graviton_metal"), debian_files()),
@@ -51,7 +51,7 @@ class Remembering(FakeKernel):
 
     def __init__(self, root: Path, files: Dict[str, str], *rest: Any) -> None:
         self._known: Dict[str, str] = {}
-        self.writing: Callable[[str], None] = lambda _path: None  # hears of each write to a file of the kernel
+        self.writing: Callable[[str], None] = lambda _path: None  # called at each write to a file of the kernel
         super().__init__(root, files, *rest)
 
     def reboot(self, boot_id: str, hardware: Optional[Dict[str, str]] = None) -> None:
@@ -102,7 +102,7 @@ def _grub_config(host: BootHost, program: str) -> bytes:
 
 
 class World:
-    """Both hosts, and what is known of who wrote where."""
+    """Both hosts, and a record of who wrote where."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self.name = name
@@ -113,8 +113,8 @@ class World:
         self.programs: Sequence[str] = ()  # that run until the next boot
         self.boots = 0
         self.host, self.twin = (self._made(folder / each) for each in ("tuned", "twin"))
-        self.strict: Dict[str, str] = {}  # path → what somebody wrote, and nearmetal didn't since
-        self.origins: Dict[str, Set[str]] = {}  # path → what it had from others
+        self.strict: Dict[str, str] = {}  # path → the text that somebody wrote, unless nearmetal wrote later
+        self.origins: Dict[str, Set[str]] = {}  # path → the foreign text that it had
         self.waits: Set[str] = set()  # concerns of which a run said that only the next boot brings them back
 
     def _made(self, folder: Path) -> Remembering:
@@ -155,7 +155,7 @@ class World:
         return self.host.real(path)[len(self.host.root) :]
 
     def somebody(self, path: str, text: str) -> bool:
-        """Somebody writes a kernel file, on both hosts; whether it could be done."""
+        """Write a kernel file on both hosts, as somebody else; whether the write succeeded."""
         before, other = (self._text(host, path) for host in self.both())
         if before is None or other is None:
             return False
@@ -194,7 +194,7 @@ class World:
             known.clear()
 
     def replug(self, removed: List[str]) -> None:
-        """Devices go or come on both hosts."""
+        """Detach or attach devices on both hosts."""
         if removed == self.away:
             return
         back = [name for name in self.away if name not in removed]
@@ -240,7 +240,7 @@ class World:
         return files_below(Path(self.host.root))
 
     def differences(self) -> List[str]:
-        """Where the tuned host isn't as it should be without nearmetal, and nobody said so."""
+        """The places where the tuned host differs from its twin and no run has said so."""
         files, twin_files = self.snapshot(), files_below(Path(self.twin.root))
         found = []
         for name in sorted(files.keys() | twin_files.keys()):
@@ -280,7 +280,7 @@ def _shown(data: Optional[bytes]) -> str:
 
 
 def files_below(root: Path) -> Dict[str, bytes]:
-    """Every file and link but what is of no importance."""
+    """Every file and link except the unimportant ones."""
     found: Dict[str, bytes] = {}
     start, folders = len(str(root)) + 1, [str(root)]
     while folders:
@@ -304,7 +304,7 @@ def _bytes(path: str) -> bytes:
 
 
 def removed(folder: Path) -> None:
-    """Nothing is left of a world."""
+    """Remove the files of a world."""
     shutil.rmtree(folder, ignore_errors=True)
 
 

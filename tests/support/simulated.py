@@ -13,7 +13,7 @@ from typing import Any, Dict
 from tests.support.hosts import files_of, lay_out
 from tests.support.payloads import COMPILED, ON_START, ROOT
 
-# Takes what Ansible hands to sudo (-H -S -n -u root COMMAND) and is nobody's way to become root.
+# Accepts Ansible's arguments to sudo (-H -S -n -u root COMMAND) but doesn't make anybody root.
 _SUDO = """#!/bin/sh
 while [ "$1" != "" ]; do
     case "$1" in
@@ -24,7 +24,7 @@ while [ "$1" != "" ]; do
 done
 NEARMETAL_BECAME=root exec "$@"
 """
-# Isolated as the agent is run, Python would find the machine that runs the test.
+# The agent runs an isolated Python, which would find the machine that runs the test.
 _PYTHON = """#!/bin/sh
 [ "$1" != -I ] || shift
 {given} exec {python} "$@"

@@ -25,9 +25,9 @@ from tests.support.memory_host import MemoryHost
 PRODUCT = "/sys/devices/virtual/dmi/id/product_name"
 EBS, STORE = "Amazon Elastic Block Store", "Amazon EC2 NVMe Instance Storage"
 IDLE = {"driver": "intel_idle", "states": [["POLL", 0], ["C1", 2], ["C1E", 10], ["C6", 133]]}
-# The first of them polls, whatever it is called.
+# The first state polls, whatever its name is.
 IDLE_OF_OLD_KERNELS = {"driver": "intel_idle", "states": [["C0", 0], ["C1-HSW", 2], ["C1E-HSW", 10], ["C6-HSW", 133]]}
-# What an operator may have raised, and how far: key → the most that the kernel takes, number by number.
+# Limits that an operator may have raised: key → the kernel's maximum, number by number.
 RAISED: Dict[str, Tuple[int, ...]] = {
     "net/core/somaxconn": (1 << 20,),
     "net/core/netdev_max_backlog": (1 << 20,),
@@ -137,7 +137,7 @@ def _store(number: int) -> Dict[str, Any]:
 
 
 def _tune_by_hand(files: Dict[str, str], rings: Dict[str, List[int]], chance: random.Random) -> None:
-    """Raise some of what an operator may raise, by some, and move interrupts."""
+    """Raise some of these limits, and move interrupts."""
     for key, most in RAISED.items():
         if chance.random() < 0.7:
             least = [int(word) for word in SYSCTLS[key].split()]

@@ -48,7 +48,7 @@ def statuses(workload: str, knob: str, name: str) -> str:
     goal = values(workload)[knob]
     rules = RULES["knobs"][knob]
     found = {_status(knob, {**view, "goal": goal}) for view in _views(rules.get("each", ""), workload, name)}
-    # A disk that isn't meant says nothing where another one is.
+    # A disk that the rule doesn't mean has no status if another disk has one.
     return "+".join(sorted(found - {"not_applicable"} or found))
 
 

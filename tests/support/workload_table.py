@@ -5,7 +5,7 @@
 
 Checks are the same for every workload: `base` has their rows, and an empty cell where
 nothing is said. The table follows from the rules in workload_rules.toml, not from the code;
-where they disagree, one of them is wrong and somebody has to find out which.
+if they disagree, one of them is wrong.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate impor
 PATH = Path(__file__).resolve().parents[2] / "docs" / "workload_status.csv"
 DOMAINS = tuple(sorted({"platform"}.union(*(concern.domains for concern in CONCERNS.values()))))
 
-# They change nothing, so nothing is refused to them; what they look at are checks.
+# They change nothing, so nothing is refused; their knobs are checks.
 LOOKS = ("kernel_check", "blkfront_check")
 # When the table was written: later another distribution may have lost its support.
 DAY = "2026-11-22"
@@ -40,7 +40,7 @@ def read() -> Table:
 
 
 def read_checks() -> Dict[str, Dict[str, FrozenSet[str]]]:
-    """What is only looked at, for every workload."""
+    """The checks, for every workload."""
     tables = _rows(LOOKS.__contains__)
     assert list(tables) == ["base"], "they are the same for every workload"
     return tables["base"]
@@ -59,7 +59,7 @@ def _rows(wanted: Callable[[str], bool]) -> Table:
 
 
 def look(host: Host) -> Facts:
-    """All that the concerns want to know of a host, on the day of the table."""
+    """The facts of a host that the concerns need, on the day of the table."""
     facts = observe(host, DOMAINS)
     return facts._replace(kernel=facts.kernel._replace(today=DAY)) if facts.kernel is not None else facts
 
@@ -77,7 +77,7 @@ def planned(facts: Facts, *workloads: str, **common: Any) -> Tuple[Tuple[Action,
 
 
 def statuses(findings: Iterable[Finding], knob: str) -> FrozenSet[str]:
-    """The statuses of a knob, without what is only advice."""
+    """The statuses of a knob, without advice."""
     return frozenset(
         finding.status
         for finding in findings

@@ -1,9 +1,9 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Most of what a module takes is to compile the sources of its payload, each time the same.
+"""Keeps compiled sources: most of a module's run time is compiling its payload, which is the same each time.
 
-What they compile to is kept in the folder PAYLOADS_COMPILED, under a name that follows from the source.
+The compiled code is in the folder PAYLOADS_COMPILED, under a name derived from the source.
 """
 
 from __future__ import annotations

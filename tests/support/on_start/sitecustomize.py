@@ -18,7 +18,7 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any, Iterable, Iterator, Optional, Sequence
 
-# All of a collection that decides what is in a payload.
+# The parts of a collection that decide the content of a payload.
 PACKED = ("plugins/modules", "plugins/module_utils", "meta")
 
 

@@ -77,7 +77,7 @@ def _fake(kind: Any, *arguments: Any) -> Any:
         return object.__new__(kind)
 
     class Simulated(FakeKernel):
-        """The host whose Python this is; its user is root, or has become so."""
+        """The simulated host of this Python; its user is root, or has become root."""
 
         def __init__(self) -> None:
             super().__init__(Path(ROOT), {})
