@@ -27,7 +27,7 @@ class Modules:
         # Tests for managed hosts share this file: they run where ansible-core isn't installed.
         from ansible.module_utils.testing import patch_module_args
 
-        self._capsys.readouterr()  # what a command of the host printed before
+        self._capsys.readouterr()  # earlier output of a command of the host
         with patch_module_args({**options, "_ansible_check_mode": check}), pytest.raises(SystemExit):
             main(host)
         result: Dict[str, Any] = json.loads(self._capsys.readouterr().out)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How a value reads in a line of the terminal, and how much of a foreign value gets into a message."""
+"""Values as words in a line of the terminal, and the length of foreign values in messages."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The agent, one zip application: what it is made of, and that it runs by itself."""
+"""The agent, one zip application: its content, and that it runs by itself."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_the_agent_runs_by_itself_and_is_made_of_what_it_holds(tmp_path: Path) -
     agent.write_bytes(bundle.build(VERSION))
     shown = subprocess.run([sys.executable, "-I", agent, "--version"], stdout=subprocess.PIPE, check=True, text=True)
     assert shown.stdout == f"nearmetal.ec2 {VERSION}\n"
-    # What it would install in its own place is itself, from its sources and from its cache.
+    # It would install itself unchanged, from its sources and from its cache.
     cache = tmp_path / installed.cache_name()
     cache.write_bytes(bundle.compiled(VERSION))
     for place in (agent, cache):
@@ -78,7 +78,7 @@ def test_the_cache_is_used_and_may_be_missing_or_of_another_python(tmp_path: Pat
 
 
 def _needs(path: Path, seen: Set[Path]) -> Set[Path]:
-    """A source and all of ours that it imports, as Ansible finds them for its payload."""
+    """A source and all of our modules that it imports, as Ansible finds them for its payload."""
     if path in seen or not path.is_file():
         return seen
     seen.add(path)

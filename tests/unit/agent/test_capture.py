@@ -74,7 +74,7 @@ SECRETS = {
         "/dev/disk/by-uuid/hunter2 / ext4 rw,relatime 0 0\n//nas/hunter2 /mnt cifs rw,password=hunter2 0 0\n"
     ),
 }
-# Stored options whose values are names of somebody's.
+# Stored options whose values are the user's own names.
 NAMES: Dict[str, Dict[str, Any]] = {
     "hugepages": {"thp": "never", "group": "hunter2", "mount": {"path": "/srv/hunter2"}},
     "numa": {"balancing": "disabled", "services": [{"unit": "hunter2.service", "nodes": "0", "policy": "bind"}]},
@@ -88,7 +88,7 @@ SAFE = ("hunter2", SERIAL, UUID[:12], MAC, INSTANCE, ADDRESS, "FE071F0A", "0A071
 
 @pytest.fixture
 def say(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run a command of the host; what it printed."""
+    """Run a command of the host and return its output."""
 
     def run(host: Any, *words: str, code: int = 0) -> str:
         capsys.readouterr()

@@ -26,7 +26,7 @@ KERNEL = "/proc/sys/kernel/osrelease"
 COUNT = record_key(ethtool.count_question(ethtool.STATISTICS))
 DEEP = "/".join(["", *["d"] * 39])
 
-# What is laid over a whole capture; VICTIM is an existing folder of the user who plans.
+# Changes to a complete capture; VICTIM is an existing folder of the user who plans.
 ESCAPES: Dict[str, Dict[str, Dict[str, str]]] = {
     "below a link": {"links": {"/aa": "VICTIM", "/aa/evil": "host.json"}},
     "folders below a link": {"links": {"/aa": "VICTIM", "/aa/new/sub/evil": "/x"}},
@@ -55,7 +55,7 @@ ESCAPES: Dict[str, Dict[str, Dict[str, str]]] = {
     "a link with a NUL": {"links": {"/aa": "VICTIM\0"}},
     "a link that is too long": {"links": {"/aa": "n" * 5000}},
 }
-# What no file system can help against, or has no name for.
+# Paths that no file system can have, or that only a check of the form refuses.
 REFUSED_BY_FORM = (
     "dots in a file's path",
     "dots in a link's path",
@@ -66,7 +66,7 @@ REFUSED_BY_FORM = (
 
 @pytest.fixture
 def victim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder that nothing may come into, or be read from; the plan is made in it."""
+    """A folder in which nothing may be written or read; the plan is made in it."""
     folder = tmp_path / "victim"
     folder.mkdir()
     (folder / "secret").write_text("hunter2\n")
@@ -133,7 +133,7 @@ def test_laying_out_a_capture_writes_nothing_through_a_link(
     assert not list(tmp_path.glob("*evil*"))
 
 
-# What is laid over a capture, and what is said of it.
+# Changes to a capture, and the sentence that refuses it.
 REFUSED: Dict[str, Tuple[Dict[str, Any], str]] = {
     "an answer of another form": ({"drivers": {"ens5": {"03": "zz"}}}, "the driver of 'ens5' to '03'"),
     "an answer of one byte": ({"drivers": {"ens5": {COUNT: "00"}}}, "isn't as long as its question"),
@@ -186,7 +186,7 @@ def test_a_too_large_capture_is_refused_without_reading_it(tmp_path: Path, capsy
     assert "it is larger than 16 MiB" in capsys.readouterr().err
 
 
-# Files as no kernel has them: each is planned all the same, or the concern says which file it was.
+# Files that no kernel has: each is planned, or the concern names the file.
 STRANGE: Dict[str, Tuple[str, str]] = {
     "a node that is none": (r"/proc/irq/\d+/node", "--1\n"),
     "a node of many digits": (r"/proc/irq/\d+/node", "9" * 4000),
@@ -229,7 +229,7 @@ def test_links_in_a_ring_are_a_place_that_does_not_exist(whole: Dict[str, Any], 
         {KERNEL: "../" * 40 + "VICTIM/secret"},
         {KERNEL: "/proc/self/cwd/secret"},
         {KERNEL: "/aa/secret", "/aa": "VICTIM"},
-        # What follows a chain that is too long is looked up nowhere.
+        # The path behind a too long chain is looked up nowhere.
         {
             KERNEL: "/l1",
             **{f"/l{number}": f"/l{number + 1}" for number in range(1, 39)},

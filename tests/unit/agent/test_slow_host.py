@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The unit on a slow host: no boot waits for it, a look is cheap, and no end comes between a write and its record."""
+"""The unit on a slow host: no boot waits for it, a comparison is cheap, and no stop separates a write and its record."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_the_unit_of_an_older_version_becomes_this_ones(host: FakeKernel, call: 
 
 
 class Shutdown(FakeKernel):
-    """A host that is shut down at a call of ours: what systemd sends comes to this process."""
+    """A host that is shut down at one of our calls: this process gets systemd's signal."""
 
     at = ""
 
@@ -118,7 +118,7 @@ def test_a_shutdown_while_it_plans_ends_it_at_once(tmp_path: Path, call: Call) -
 
 
 class Restored(FakeKernel):
-    """A host that a restore, which the unit waited for, has left without its unit."""
+    """A host whose unit was removed by a restore for which the unit waited."""
 
     def text(self, path: str, limit: int = 1024 * 1024) -> "str | None":
         if path == "/etc/os-release":

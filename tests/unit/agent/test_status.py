@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`nearmetal status`: what somebody reads at 3 a.m., and what a program reads."""
+"""`nearmetal status` for people and, with --json, for programs."""
 
 from __future__ import annotations
 
@@ -79,12 +79,12 @@ Undo    nearmetal restore clocksource, or all: nearmetal restore
 def test_a_failed_concern_is_reported_until_it_is_done_or_restored(
     host: FakeKernel, call: Call, status: Callable[..., str]
 ) -> None:
-    """It was taken back, so all that is still wanted holds."""
+    """The concern was taken back, so all values that are still wanted hold."""
     call(tune.main, host, concerns={"clocksource": {"source": "auto"}})
     host.moods["/proc/sys/net/core/somaxconn"] = "EIO"
     network = {"network_stack": {"somaxconn": 8192}}
     assert call(tune.main, host, concerns=network)["failed"]
-    command(["reapply"], host)  # which has nothing to do with what failed
+    command(["reapply"], host)  # a concern other than the failed one
     shown = status(code=1)
     assert "\nFailed in its last run: network_stack\n" in shown
     assert "Failed  network_stack at 2026-01-02 03:04 UTC (tune): the kernel refused" in shown
@@ -278,7 +278,7 @@ concerns = st.fixed_dictionaries(
 
 @given(st.lists(concerns, max_size=3), texts)
 def test_no_value_breaks_the_picture(found: Any, name: str) -> None:
-    """80 columns, and nothing that moves the cursor or paints, whatever a host says."""
+    """80 columns, and nothing that moves the cursor or sets colors, whatever a host reports."""
     shown = render(
         {
             "nearmetal": "0.1.0",

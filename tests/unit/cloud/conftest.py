@@ -61,7 +61,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
         monkeypatch.delenv(name, raising=False)
     for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
         monkeypatch.setenv(name, "/dev/null")
-    # Reading EC2's service model takes 0.4 s: once is enough.
+    # Reading EC2's service model takes 0.4 s, so it is read once.
     monkeypatch.setattr(botocore.session, "create_loader", lambda _path: LOADER)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIATEST")

@@ -32,11 +32,11 @@ class AwsError(Exception):
 
 
 class LostAnswer(Exception):
-    """AWS did what was asked, and nobody heard."""
+    """AWS carried the request out, but its response was lost."""
 
 
 class Killed(BaseException):
-    """The process that asks has ended: no code of it runs any more."""
+    """The requesting process has ended: none of its code runs any more."""
 
 
 # Seconds until a stop or a start takes effect; the lost ones have no answer.
@@ -53,7 +53,7 @@ _STATUS = {
 
 @dataclass(frozen=True)
 class Fault:
-    """What goes wrong with an operation.
+    """A fault of an operation.
 
     `kind` is an error's code, or lost (carried out, no answer), partial (an error, yet carried out in the zone of the
     first instance), a key of DELAYS (it takes effect so many seconds later), back (started, and stopped again), killed,
@@ -63,8 +63,8 @@ class Fault:
     operation: str  # "StopInstances DryRun" for the calls that only ask
     kind: str
     calls: range  # which calls of the operation, counted from 0
-    seconds_off: int = 0  # by how much the answer's Date is off this machine's clock
-    applied: bool = False  # the operation is carried out all the same
+    seconds_off: int = 0  # difference between the answer's Date and this machine's clock
+    applied: bool = False  # the operation is carried out nevertheless
 
 
 class FakeAws:
@@ -85,10 +85,10 @@ class FakeAws:
         self.requests: List[Tuple[str, Raw]] = []
         self.problems: List[str] = []
         self.faults: List[Fault] = []
-        self.forgotten: Dict[str, str] = {}  # operation → an instance that is gone after it
-        self.stuck: List[str] = []  # instances that never come to a stop
-        self.due: List[Tuple[datetime, str, str]] = []  # when an instance comes into a state, and what is said of it
-        self.elapsed: Callable[[], float] = lambda: 0.0  # seconds that a test's clock went on
+        self.forgotten: Dict[str, str] = {}  # operation → an instance that is terminated after it
+        self.stuck: List[str] = []  # instances that never stop
+        self.due: List[Tuple[datetime, str, str]] = []  # when an instance reaches a state, and the reason
+        self.elapsed: Callable[[], float] = lambda: 0.0  # seconds by which a test's clock advanced
         self.killed = False
         self.released = threading.Event()
         self._lock = threading.Lock()
@@ -104,7 +104,7 @@ class FakeAws:
             "State": {"Code": 16, "Name": "running"},
             "LaunchTime": datetime(2026, 1, 1, tzinfo=timezone.utc),
             "VirtualizationType": "hvm",
-            "Hypervisor": "xen",  # AWS says so for Nitro too
+            "Hypervisor": "xen",  # AWS reports xen for Nitro too
             "EnaSupport": True,
             "EbsOptimized": True,
             "RootDeviceType": "ebs",
@@ -123,7 +123,7 @@ class FakeAws:
         seconds_off: int = 0,
         applied: bool = False,
     ) -> None:
-        """Let calls of an operation go wrong."""
+        """Let calls of an operation fail."""
         self.faults.append(Fault(operation, kind, range(first, first + times), seconds_off, applied))
 
     def forget_after(self, operation: str, instance_id: str) -> None:
@@ -135,7 +135,7 @@ class FakeAws:
         return datetime.now(timezone.utc) + timedelta(seconds=self.elapsed())
 
     def count(self, operation: str, request: Raw) -> Optional[Fault]:
-        """Count a call; what goes wrong with it."""
+        """Count a call and return its fault."""
         name = f"{operation} DryRun" if request.get("DryRun") else operation
         number = self.calls[name]
         self.calls[name] += 1
@@ -195,7 +195,7 @@ class FakeAws:
             self.due.append((self.now() + timedelta(seconds=5), instance_id, "failed start"))
 
     def advance(self) -> None:
-        """Let happen what was to happen by now."""
+        """Carry out all changes that are due by now."""
         for when, instance_id, what in [change for change in self.due if change[0] <= self.now()]:
             self.due.remove((when, instance_id, what))
             if what == "failed start" and self.instances[instance_id]["State"]["Name"] == "pending":
@@ -332,7 +332,7 @@ class FakeAws:
         assert request["Tags"], "without a key, AWS deletes all tags"
         for raw in self._existing(request["Resources"], caller):
             for wanted in request["Tags"]:
-                # Without a value any value is meant.
+                # Without a value, any value matches.
                 raw["Tags"] = [
                     tag
                     for tag in raw.get("Tags", ())

@@ -72,7 +72,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, *_what: Any) -> None:
-        """Tests say what they need to say."""
+        """Log nothing: tests report what matters."""
 
 
 class Server(ThreadingHTTPServer):

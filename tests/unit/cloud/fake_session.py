@@ -58,7 +58,7 @@ class _Client:
 
 
 def _copy(value: Any) -> Any:
-    """A copy of plain data: what the fake does later must not change an answer."""
+    """A copy of plain data, so that later changes of the fake don't change an answer."""
     if isinstance(value, dict):
         return {name: _copy(element) for name, element in value.items()}
     return [_copy(element) for element in value] if isinstance(value, list) else value

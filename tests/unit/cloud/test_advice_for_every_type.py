@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What no workload may do to a host, on every type of the offline table, fresh and tuned by hand before.
+"""No workload harms a host, on every type of the offline table, fresh and tuned by hand before.
 
 The rules are written after docs/workloads.md and docs/host_classes.md and read a plan's actions alone.
 """
@@ -129,7 +129,7 @@ def _narrowed(action: Action) -> Iterator[str]:
 
 
 def _helpers(after: Facts, action: Action) -> Iterator[str]:
-    """Helpers lie on the nodes of the CPUs that answer their queue, and answer no interrupt themselves."""
+    """Helping CPUs are on the nodes of the CPUs that handle the queue, and handle no interrupt themselves."""
     assert after.network is not None
     assert after.topology is not None
     assert isinstance(action.after, dict)

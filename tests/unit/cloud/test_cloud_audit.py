@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The roles and the playbook cloud_audit by ansible-playbook, on our own fake endpoint.
 
-What hosts say of themselves is written in the inventory (tests/support/fleet.py); the cloud side is as it is.
+The hosts' own results are in the inventory (tests/support/fleet.py); the cloud side is the real code.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def test_a_role_alone_registers_each_hosts_part(fleet: Fleet, aws: FakeAws) -> N
     play = {
         "hosts": "all",
         "gather_facts": False,
-        "become": True,  # the roles ask AWS as the user who runs Ansible all the same
+        "become": True,  # the roles still use AWS as the user who runs Ansible
         "module_defaults": {"group/nearmetal.ec2.cloud": {"regions": ["eu-west-1"]}},
         "pre_tasks": [
             {

@@ -101,7 +101,7 @@ def test_credits_are_never_lost_nor_made(name: str, load: Any, unlimited: bool) 
     spent = sum(minutes * percent / 100 for minutes, percent in load) * rules.vcpus
     assert 0 <= result.balance <= rules.cap
     assert 0 <= result.surplus <= rules.cap
-    # The cap swallows credits and the limit refuses CPU, so what is left is at least what the books say.
+    # The cap drops credits and the limit refuses CPU, so the balance is at least the computed one.
     books = earned - spent
     assert result.balance - result.surplus - result.charged >= books - 0.01
     assert not (unlimited and result.limited_minutes)
@@ -148,7 +148,7 @@ def status_of(result: Dict[str, Any], instance_id: str) -> Dict[str, Any]:
 def fill(
     aws: FakeAws, instance_id: str, balance: float, used: List[float], surplus: float = 0, charged: float = 0
 ) -> None:
-    """What CloudWatch knows of an instance."""
+    """Set CloudWatch's values of an instance."""
     values = {"CPUCreditBalance": [balance], "CPUCreditUsage": used}
     values.update({"CPUSurplusCreditBalance": [surplus], "CPUSurplusCreditsCharged": [charged]})
     aws.metrics.update({(name, instance_id): series for name, series in values.items()})

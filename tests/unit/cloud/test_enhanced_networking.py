@@ -323,7 +323,7 @@ def test_a_stop_without_a_response_is_taken_back(run: Any, aws: FakeAws) -> None
 
 
 def test_a_stop_that_aws_took_before_it_throttled_is_taken_back(run: Any, aws: FakeAws) -> None:
-    """The answer is lost, and boto's own repetitions are throttled: the error that comes in the end is of those."""
+    """The response is lost and boto's own retries are throttled, so the final error is about throttling."""
     instance = aws.add(1, "r4.large", EnaSupport=False)
     aws.fault("StopInstances", "lost", times=1)
     aws.fault("StopInstances", "RequestLimitExceeded", first=1)

@@ -25,7 +25,7 @@ CLASSES = ("xen_pv", "xen_hvm", "nitro", "metal")
 
 
 def plans(name: str, virtualization: str) -> Dict[str, Plan]:
-    """What every concern of the cloud side plans for an instance of this type, when everything is asked for."""
+    """The plans of every cloud concern for an instance of this type, with every option set."""
     kind = offline_types()[name]
     raw: Dict[str, Any] = {
         "InstanceId": "i-1",

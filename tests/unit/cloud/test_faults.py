@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What an operator reads when AWS does not answer as it should. All on our own fake endpoint, over HTTP."""
+"""The messages for an operator when AWS does not respond as it should, on our own fake endpoint over HTTP."""
 
 from __future__ import annotations
 

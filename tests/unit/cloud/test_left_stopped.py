@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a run left stopped is started by the next, and nothing that somebody else stopped is."""
+"""The next run starts instances that a run left stopped, and none that somebody else stopped."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ASKED = datetime(2026, 11, 22, 12, 0, tzinfo=timezone.utc)
 LAUNCHED, LATER = "2026-11-01T08:00:00Z", "2026-11-22T12:01:00Z"
 MARK = StopMark(ASKED, LAUNCHED, "0123456789abcdef").value()
 OURS = "Client.UserInitiatedShutdown"
-# state, launched, stopped, reason, tag, seconds from the stop's request to now → what the tag means.
+# state, launched, stopped, reason, tag, seconds since the stop's request → the meaning of the tag.
 MEANINGS: Dict[str, Any] = {
     "no tag": (("stopped", LAUNCHED, LATER, OURS, None), 600, stop_mark.NONE),
     "our stop": (("stopped", LAUNCHED, LATER, OURS, MARK), 10**6, stop_mark.LEFT),

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The modules and the dynamic inventory against moto's server: an AWS that others wrote, over HTTP.
+"""The modules and the dynamic inventory against moto's server: an AWS that we didn't write, over HTTP.
 
 What moto lacks (EnaSupport, CpuOptions, credit specifications, placement groups, faults) is tested on our
 own fake endpoint in the other files.
@@ -132,7 +132,7 @@ def test_the_modules_that_only_read_run_over_moto(run: Any, moto: Any) -> None:
 
 
 def inventory(server: str, *arguments: str) -> Any:
-    """What ansible-inventory makes of the documented example with the real plugin."""
+    """The output of ansible-inventory for the documented example with the real plugin."""
     paths = [ROOT / ".ansible" / "collections", amazon_aws.HOME]
     places = os.pathsep.join(map(str, paths))
     environment = {**os.environ, "ANSIBLE_COLLECTIONS_PATH": places, "AWS_ENDPOINT_URL": server}

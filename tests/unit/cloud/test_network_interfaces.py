@@ -55,7 +55,7 @@ def findings(facts: InstanceFacts) -> Dict[str, Finding]:
         (instance("m5.24xlarge", [{"DeviceIndex": 0}] * 15), "ok", "120 queues for 96 CPUs"),
         (instance("c4.8xlarge", EnaSupport=False, SriovNetSupport="simple"), "advice", "brings 2, up to 16"),
         (instance("c4.8xlarge", EnaSupport=False), "advice", "enhanced networking first"),
-        # The API says 8 queues for c4: without ENA they mean nothing.
+        # The API reports 8 queues for c4, which have no meaning without ENA.
         (instance("c4.8xlarge"), "advice", "enhanced networking first"),
         (instance("f1.16xlarge"), "unknown", "not known"),
         (instance("m6i.32xlarge", CpuOptions={"CoreCount": 4, "ThreadsPerCore": 2}), "ok", "8 queues for 8 CPUs"),

@@ -38,7 +38,7 @@ def account(server: Account) -> Account:
 
 
 def reach(*names: str) -> Dict[str, Any]:
-    """The variable by which an instance of moto's, which is no host, is taken for one."""
+    """The variable that puts a host in place of moto's instance, which isn't one."""
     reach = {"address": "127.0.0.1", "port": 2222, "user": "root", "identity_file": "key"}
     return dict.fromkeys(names, reach)
 
@@ -53,7 +53,7 @@ def instances(client: Any) -> List[Dict[str, Any]]:
 
 
 def left(client: Any) -> List[str]:
-    """All that is there and costs money or opens a door, whatever its tags, but what every account has."""
+    """Every resource that costs money or allows access, whatever its tags, except those of every account."""
     alive = [instance["InstanceId"] for instance in instances(client) if instance["State"]["Name"] != "terminated"]
     volumes = [volume["VolumeId"] for volume in client.describe_volumes()["Volumes"]]
     groups = [group["GroupName"] for group in client.describe_security_groups()["SecurityGroups"]]
@@ -114,7 +114,7 @@ def test_a_run_from_create_to_destroy(account: Account, tmp_path: Path) -> None:
         (name, "127.0.0.1", 2222) for name in PLATFORMS
     ]
 
-    # What a run that was killed may have left, and what is somebody else's.
+    # Leftovers of a killed run, and resources of somebody else.
     zone = {"AvailabilityZone": "us-east-1a", "Size": 1}
     for run in ("a-run", "of-another"):
         of_run = [{"ResourceType": "volume", "Tags": [{"Key": TAG, "Value": run}]}]

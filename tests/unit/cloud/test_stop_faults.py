@@ -1,10 +1,10 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whatever goes wrong around a stop: no instance stays stopped without a word, and a second run heals.
+"""Whatever fails around a stop, no instance stays stopped unreported, and a second run repairs it.
 
 Every fault and every pair of faults at every call, and the death of the process at every call, on two instances in two
-zones. What the fake AWS has at the end counts, not what the modules saw.
+zones. The state of the fake AWS at the end counts, not the modules' view.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ KINDS = {
     "DeleteTags DryRun": (THROTTLED, REFUSED),
     "StopInstances DryRun": (THROTTLED, REFUSED),
 }
-# How often an operation is called when nothing goes wrong.
+# How often an operation is called without a fault.
 OFTEN = {
     "DescribeInstances": 7,
     "CreateTags": 2,
@@ -72,7 +72,7 @@ def faults() -> Iterator[Fault]:
 
 
 def kills() -> Iterator[Fault]:
-    """The end of the process at each call."""
+    """A kill of the process at each call."""
     for operation in KINDS:
         for number in range(OFTEN.get(operation, 1)):
             yield Fault(operation, "killed", range(number, number + 1))
@@ -104,7 +104,7 @@ class World:
         self.seconds += seconds
 
     def run(self) -> Optional[Dict[str, Any]]:
-        """The module's result; None when the process was killed or could not look at all."""
+        """The module's result; None if the process was killed or could not look anything up."""
         hosts = [
             {"instance_id": instance_id, "drivers_in_use": ["vif"], "drivers_available": ["ena"]}
             for instance_id in self.ids
@@ -128,14 +128,14 @@ class World:
             self.aws.killed = False
 
     def stopped(self) -> List[str]:
-        """Who does not run."""
+        """The instances that don't run."""
         self.aws.advance()
         return [
             instance_id for instance_id in self.ids if self.aws.instances[instance_id]["State"]["Name"] != "running"
         ]
 
     def tagged(self) -> List[str]:
-        """Who has our tag."""
+        """The instances with our tag."""
         return [
             instance_id
             for instance_id in self.ids
@@ -200,7 +200,7 @@ def test_after_each_pair_of_faults_an_instance_that_ran_runs_or_is_named(
 
 
 def test_the_tag_of_a_late_stop_stays_where_an_earlier_run_left_one_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second run wrote its own over it, and removed that as if it were the first one's."""
+    """The second run overwrote the first run's tag, and then removed it."""
     world = World(monkeypatch, Fault("CreateTags", "killed", range(1, 2)))
     assert world.run() is None
     assert len(world.tagged()) == 1

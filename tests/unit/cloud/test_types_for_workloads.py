@@ -1,9 +1,9 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The types that a host calls wrong for a workload, and those that it names instead, against the offline table.
+"""The types that a host reports as wrong for a workload, and its suggestions, against the offline table.
 
-The host has rules on names alone; what is right is decided by what the API says of each type.
+The host's rules use names alone; the test decides by the API's data of each type.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ TYPES = {name: kind for name, kind in offline_types().items() if kind.cores and 
 
 
 def wrong(workload: str, kind: TypeFacts) -> bool:
-    """Whether the documents speak against the type: by what the API says of it, not by its name where there is more."""
+    """Whether the documents advise against the type, by the API's data if possible, else by its name."""
     if kind.burstable or kind.instance_type.startswith("t"):
-        # Of t1 and t8i the table doesn't say that they earn credits.
+        # The table doesn't list t1 and t8i as burstable.
         return not kind.instance_type.startswith("trn")
     if workload == "sap_hana":
         return "arm64" in kind.architectures
@@ -60,7 +60,7 @@ def test_an_unknown_type_and_a_host_without_cores_have_no_finding() -> None:
 
 
 def test_a_type_larger_than_all_that_could_be_named_gets_the_largest_of_them() -> None:
-    """The name may be of tomorrow, or an operator's mistake: a run doesn't end for it."""
+    """The name may be a future type or a mistake of the operator: it doesn't end a run."""
     for name, largest in (("p6e-gb200.36xlarge", "r6i.32xlarge"), ("r9g.192xlarge", "r8i.96xlarge")):
         found = unsuited("sap_hana", name, 72)
         assert found is not None

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""No host can have another's instance changed: which host an instance is, the inventory says, or nothing changes."""
+"""No host can have another host's instance changed: only the inventory assigns instances to hosts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def says(named: str, **more: Any) -> Dict[str, Any]:
 
 
 def unconfirmed(hosts: Dict[str, Any]) -> Any:
-    """What the filter of that name gives for all hosts."""
+    """The result of the filter of that name for all hosts."""
     return unconfirmed_ids.FilterModule().filters()["unconfirmed_ids"](list(hosts), hosts)
 
 
@@ -36,7 +36,7 @@ def test_only_an_id_that_one_host_has_from_the_inventory_is_confirmed() -> None:
     assert unconfirmed({"a": says(ONE), "b": says(TWO, instance_id=TWO)}) == [ONE]
     assert unconfirmed({"a": says(ONE), "b": says(ONE, instance_id=ONE)}) == []
     assert unconfirmed({"a": {"instance_id": ONE}, "b": {"instance_id": ONE}}) == [ONE]
-    # A fact can shadow what the inventory says.
+    # A fact can shadow a variable of the inventory.
     assert unconfirmed({"a": {"ansible_facts": {"instance_id": ONE}, "instance_id": ONE}}) == [ONE]
     assert unconfirmed({"a": {}, "b": {"instance_id": "localhost"}}) == []
 

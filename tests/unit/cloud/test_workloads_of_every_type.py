@@ -65,7 +65,7 @@ def test_every_workload_plans_on_every_type(stand_in: str, tmp_path: Path) -> No
                 key: statuses_of_key for key, statuses_of_key in statuses.items() if len(statuses_of_key) > 1
             } == {}, f"{workload} on {name}"
             assert {finding.status for finding in findings} <= set(STATUSES)
-            # What the unit keeps is planned with the unit, after all concerns.
+            # Findings about the unit come with the unit's plan, after all concerns.
             changing = {
                 (finding.concern, finding.knob)
                 for finding in findings

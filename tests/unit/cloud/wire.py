@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How AWS's services speak: requests to Python, Python to answers, both by botocore's service model.
+"""The protocols of AWS's services: requests to Python, Python to answers, both by botocore's service model.
 
 An answer with a member that the model does not know, or a value of another type, is an error of the
 test, so the fake endpoint can't invent an API.

@@ -100,11 +100,11 @@ def test_a_disk_that_is_attached_later_gets_the_same_from_udev(host: FakeKernel,
     assert [read(host, disk, "scheduler") for disk in ("nvme3n1", "nvme4n1")] == ["none", "mq-deadline"]
     assert [read(host, disk, "nr_requests") for disk in ("nvme3n1", "nvme4n1")] == ["1023", "512"]
     assert not call(block_storage.main, host, **EVERYTHING)["changed"]
-    # What somebody sets afterwards isn't undone by the event of a write.
+    # The event of a write doesn't undo a value that somebody sets later.
     put(host, "nvme3n1", "nomerges", "0")
     host.disks.udev("nvme3n1", "change")
     assert read(host, "nvme3n1", "nomerges") == "0"
-    # On the way back they lose what udev gave them, though no run of ours wrote it.
+    # Restore takes back the values that udev set, although no run wrote them.
     restored = call(restore.main, host)
     assert not restored.get("failed"), restored["msg"]
     assert [read(host, disk, "io_timeout") for disk in ("nvme3n1", "nvme4n1")] == ["30000", "30000"]
@@ -141,7 +141,7 @@ def test_a_reboot_keeps_the_value_and_restore_takes_it_back(
         each.reboot(NEW_BOOT)
     assert read(host, "nvme1n1", "nomerges") == "2"
     assert not call(block_storage.main, host, **EVERYTHING)["changed"]
-    # The originals belong to an earlier boot; what the kernel gives a disk by itself needs no reboot.
+    # The originals belong to an earlier boot; the kernel's own values of a disk need no reboot.
     restored = call(restore.main, host)
     assert not restored["reboot_required"]
     assert not host.exists(RULES)
@@ -161,7 +161,7 @@ def test_the_disks_below_a_mount_point(host: FakeKernel, call: Call) -> None:
 
 
 def test_more_requests_than_the_original_scheduler_allows_and_back(host: FakeKernel, call: Call) -> None:
-    """On the way back the scheduler comes first too: without one there is no room for so many requests."""
+    """Restore sets the scheduler first too, because so many requests need a scheduler."""
     put(host, "nvme0n1", "scheduler", "mq-deadline")
     put(host, "nvme0n1", "nr_requests", "2048")
     before = everything(host)

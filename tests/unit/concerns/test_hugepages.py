@@ -86,7 +86,7 @@ def test_pages_move_between_nodes_without_needing_both(host: FakeKernel, call: C
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_sizes_that_give_memory_back_come_first(host: FakeKernel, call: Call, order: int) -> None:
-    """5 GiB of node 0 are pages of 1 GiB and 1 GiB is free, so 4 GiB of smaller pages need theirs; there and back."""
+    """5 GiB of node 0 are pages of 1 GiB and 1 GiB is free, so 4 GiB of smaller pages need their memory; and back."""
     large = NODE.format(0).replace("2048kB", "1048576kB")
     host.write_value(large, "5\n")
     host.memory.free["node0"] = 1024 * 1024
@@ -142,7 +142,7 @@ def test_at_boot_and_back(tmp_path: Path, call: Call) -> None:
 
 
 def test_pages_of_our_argument_do_not_count_against_the_next_one(tmp_path: Path, call: Call) -> None:
-    """10 of 16 GiB in pages of 1 GiB; asked for as pages of 2 MiB instead, they aren't beside those."""
+    """10 of 16 GiB are pages of 1 GiB; pages of 2 MiB that replace them don't count in addition."""
     host = debian(tmp_path)
     call(hugepages.main, host, pages=[{"size": "1G", "count": 10}], method="boot")
     host.boot()

@@ -145,7 +145,7 @@ def test_a_tampered_journal_brings_no_foreign_word_to_a_daemon_of_root(host: Wit
 
 
 def ban(host: WithIrqbalance, device: str) -> str:
-    """What the script says of a device, asked as irqbalance does."""
+    """The script's output for a device, called as irqbalance calls it."""
     command = f"exec {shlex.quote(host.real(SCRIPT))} {shlex.quote(host.real(device))} 25"
     return subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True).stdout
 

@@ -33,7 +33,7 @@ FLOWS = "/proc/sys/net/core/rps_sock_flow_entries"
 
 
 def everything(host: FakeKernel) -> Dict[str, str]:
-    """Every file but the note of what failed, and an interrupt's delivery, which only the next interrupt moves."""
+    """Every file except the record of failures, and an interrupt's delivery, which only the next interrupt moves."""
     root = Path(host.root)
     files = [path for path in root.rglob("*") if path.is_file() and path.name not in ("lock", "failed.json")]
     return {str(path): path.read_text() for path in files if not path.name.startswith("effective")}
@@ -56,7 +56,7 @@ def read(host: FakeKernel, path: str) -> str:
 
 @pytest.fixture
 def xen(tmp_path: Path) -> FakeKernel:
-    """Four sockets on Xen, ixgbevf with two queues on node 2: the host that wants help most."""
+    """Four sockets on Xen, ixgbevf with two queues on node 2: the host that needs helping CPUs most."""
     return FakeKernel(tmp_path, files_of("xen_hvm_4_sockets"))
 
 
@@ -231,7 +231,7 @@ def test_the_compute_cpus_are_rewritten_for_another_size_and_removed_with_the_po
 
 
 def drop_ins(root: Path, cpus: str, online: str, units: str) -> "Dict[str, str]":
-    """What the generator makes, run as systemd does, on files of a folder in place of the host's."""
+    """The generator's drop-ins, run as systemd runs it, on files of a folder in place of the host's."""
     (root / "cpus").write_text(f"# a comment\nCOMPUTE_CPUS={cpus}\n")
     (root / "online").write_text(online + "\n")
     text = compute.SCRIPT.format(units).replace(native_files.COMPUTE_CPUS, str(root / "cpus"))

@@ -32,7 +32,7 @@ ROUTE = "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\nens5\t00
 
 
 def everything(host: FakeKernel) -> Dict[str, str]:
-    """Every file but the note of what failed."""
+    """Every file except the record of failures."""
     root = Path(host.root)
     return {
         str(path): path.read_text()
@@ -42,7 +42,7 @@ def everything(host: FakeKernel) -> Dict[str, str]:
 
 
 def drivers(host: FakeKernel) -> Dict[str, Dict[str, Any]]:
-    """What the drivers hold, which is in no file."""
+    """The drivers' state, which is in no file."""
     nics = host.nics
     return {"channels": dict(nics.channels), "rings": {name: list(rings) for name, rings in nics.rings.items()}}
 
@@ -106,7 +106,7 @@ def test_memory_kept_free_fits_the_type_that_the_disk_is_started_as(
     host.reboot("99999999-0000-0000-0000-000000000000")
     memory.write_text(f"MemTotal:       {kilobytes} kB\n")
     number.write_text("67584\n")
-    # What systemd-sysctl does.
+    # systemd-sysctl does this.
     for line in (tmp_path / "etc/sysctl.d/99-nearmetal-network_stack.conf").read_text().splitlines()[1:]:
         key, _equals, value = line.partition(" = ")
         (tmp_path / "proc/sys" / key.replace(".", "/")).write_text(f"{value}\n")

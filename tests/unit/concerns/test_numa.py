@@ -123,7 +123,7 @@ def drop_ins(host: FakeKernel, services: List[Dict[str, str]], call: Call) -> Di
 
 
 def generated(host: FakeKernel) -> Dict[str, str]:
-    """The drop-ins of the generator that lies on the host."""
+    """The drop-ins of the generator on the host."""
     root, out = Path(host.root), Path(host.root) / "run/generated"
     script = (root / GENERATOR).read_text().replace("/sys/", f"{root}/sys/")
     subprocess.run(["/bin/sh", "-eu", "-c", script, "generator", str(out)], check=True, capture_output=True)
@@ -167,7 +167,7 @@ def test_a_node_without_memory_keeps_no_service_from_starting(tmp_path: Path, ca
 
 
 def test_a_node_without_cpus_binds_memory_alone(tmp_path: Path, call: Call) -> None:
-    """An empty CPUAffinity= would take back what the unit itself says."""
+    """An empty CPUAffinity= would override the unit's own setting."""
     host = FakeKernel(tmp_path, files_of("metal"))
     (tmp_path / "sys/devices/system/node/node1/cpulist").write_text("\n")
     assert drop_ins(host, SERVICES, call) == {"db.service": "[Service]\nNUMAPolicy=bind\nNUMAMask=1\n"}

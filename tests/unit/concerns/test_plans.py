@@ -6,10 +6,10 @@
 host      a file of tests/hosts
 changes   path → text of the host's files that differ; null removes one
 wanted    the concern's options; `by` names those that a workload or `auto` wants instead of a user
-about     the knobs that the case is about; without it the case is about all of the concern
+about     the knobs of the case; without it the case is about all knobs of the concern
 plan      each action and finding about these knobs, in order, with the keys that matter: `says` is a part of the
           reason that a reader must find, the others are fields of an action or a finding
-error     instead of a plan: parts of the sentence with which planning ends
+error     instead of a plan: parts of the error message
 """
 
 from __future__ import annotations

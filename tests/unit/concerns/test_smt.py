@@ -95,7 +95,7 @@ def test_restore_leaves_what_nosmt_asks_for(tmp_path: Path, call: Call) -> None:
 
 
 def test_threads_that_were_taken_offline_one_by_one_come_back(tmp_path: Path, call: Call) -> None:
-    """smt/control says on all the while, and to write on once more does nothing."""
+    """smt/control stays `on`, and writing `on` once more does nothing."""
     host = FakeKernel(tmp_path, files_of("nitro"))
     for cpu in (5, 6):
         host.write_value(f"{CPU}/cpu{cpu}/online", "0\n")

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""SMT off and the words of frequency domains: a policy whose CPUs are all offline answers EBUSY, and keeps its word."""
+"""SMT off and frequency policies: a policy whose CPUs are all offline returns EBUSY, and keeps its governor."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_restore_in_any_order(host: FakeKernel, call: Call, threads_first: bool,
         assert restored["diff"] == promised["diff"]
     assert not any("somebody" in finding["reason"] for finding in restored["findings"])
     if order == ("cpu_power", "smt") and not threads_first:
-        # The second threads were parked with our word when cpu_power went back.
+        # The second threads were offline with our governor when cpu_power was restored.
         assert governors(host) == "po" * 8 + "pe" * 8
         assert call(restore.main, host)["changed"]
     assert everything(host) == before

@@ -27,7 +27,7 @@ NONE = "—"
 
 
 def rows() -> "dict[str, list[str]]":
-    """Id → what it says, what answers it, what shows that."""
+    """Id → technique, what answers it, how it is shown."""
     found = {}
     for line in PAGE.splitlines():
         cells = [cell.strip() for cell in line.strip("|").split(" | ")]

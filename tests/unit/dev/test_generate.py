@@ -60,7 +60,7 @@ BY_HAND = {
 GROUP = "  - nearmetal.ec2.common.group\n"
 NAMES = ("generated-is-fresh", "role-variables-arrive", "concerns-share-their-options")
 
-# gate, file, what is there, what breaks the rule, what the gate says
+# gate, file, original text, text that breaks the rule, message of the gate
 CASES = [
     ("generated-is-fresh", "plugins/modules/c.py", "[x, y]", "[x, y, z]", "roles/c/meta/argument_specs.yml: differs"),
     ("generated-is-fresh", "plugins/modules/c.py", "Do c", "Do more", "roles/c/tasks/main.yml: differs"),

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A host that was tuned already becomes an image: nothing of it goes along, and it can itself be taken back."""
+"""A tuned host becomes an image: the image has none of its values, and the host can still be restored."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_a_copy_has_no_original_values_of_the_baked_host(host: FakeKernel, call:
 
 
 def baked_copy(host: FakeKernel, call: Call) -> None:
-    """Another instance, at whose boot files of the image set what its kernel chooses otherwise."""
+    """Another instance, on which files of the image override the kernel's choices at boot."""
     call(tune.main, host, bake=True, concerns={"network_stack": {"somaxconn": 8192}, "hugepages": {"thp": "never"}})
     copy_of(host)
     assert command(["reapply", "--if-changed"], host) == 0
@@ -137,7 +137,7 @@ def test_another_value_on_a_copy_has_no_original_either(host: FakeKernel, call: 
 
 @pytest.mark.parametrize("bakes", [0, 1])
 def test_a_value_that_the_host_had_before_needs_no_boot(host: FakeKernel, call: Call, bakes: int) -> None:
-    """The file says what the host had anyway: nothing that runs was changed, on the baker neither."""
+    """The file has the value that the host had anyway, so no running value changed, not even on the baked host."""
     call(tune.main, host, concerns={"network_stack": {"somaxconn": 4096}})
     for _bake in range(bakes):
         call(tune.main, host, bake=True, concerns={"network_stack": {"somaxconn": 4096}})
@@ -160,7 +160,7 @@ METAL: Dict[str, Dict[str, Any]] = {
 
 
 def test_a_copy_of_every_kind_of_file(tmp_path: Path, call: Call) -> None:
-    """All that files set at the boot of a copy is taken back, or said to wait for the next boot."""
+    """Every value that files set at the boot of a copy is taken back, or reported as waiting for the next boot."""
     host = FakeKernel(tmp_path, files_of("metal"))
     before = disk(host)
     call(tune.main, host, concerns=METAL)
@@ -185,7 +185,7 @@ def test_a_copy_of_every_kind_of_file(tmp_path: Path, call: Call) -> None:
     assert text(host, CURRENT) == "tsc"
 
 
-# All that files of ours set under another name than the option has, and some more.
+# All values that our files set under another name than the option's, and some more.
 RENAMED: Dict[str, Dict[str, Any]] = {
     **METAL,
     "hugepages": {**METAL["hugepages"], "group": "99"},
@@ -210,7 +210,7 @@ def test_every_option_with_another_name_than_its_place_is_tried() -> None:
         if knob.lever == "sysctl" or (knob.lever and isinstance(lever_of(knob.lever), NamedByPath))
         if knob.name != (knob.place or knob.lever).rpartition(".")[2]
     }
-    planned_at_boot = {("network_irq", "rfs")}  # from the host's size: it stands in no file
+    planned_at_boot = {("network_irq", "rfs")}  # derived from the host's size, so it is in no file
     assert renamed - planned_at_boot <= {(concern, knob) for concern, knobs in RENAMED.items() for knob in knobs}
 
 

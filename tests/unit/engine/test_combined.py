@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Several workloads on one host: what is asked for, and what is said where they contradict each other."""
+"""Several workloads on one host: the combined options, and the findings about contradictions."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_a_decided_knob_is_no_contradiction(decided: Dict[str, Any]) -> None:
 
 
 def test_values_of_several_workloads_are_no_users() -> None:
-    """So they stay at least values, and give way to the host's own."""
+    """So they stay *at least* values, and the host's larger values win."""
     (request,) = [request for request in tune_requests(["web", "cache"], {}, {}) if request.name == "network_stack"]
     assert isinstance(request, Tune)
     assert {request.wanted.by[option] for option in ("somaxconn", "busy_poll", "port_range")} == {"workload"}

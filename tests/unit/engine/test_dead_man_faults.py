@@ -31,15 +31,15 @@ WANTED = "var/lib/nearmetal/wanted.json"
 
 
 class Killed(BaseException):
-    """The end of a run that gets no chance to say anything."""
+    """The end of a run that can't report anything."""
 
 
 class Systemd(FakeKernel):
     """A host whose systemd answers for our timer as systemctl(1) and systemd-run(1) say."""
 
     timer = False
-    order: "list[str]"  # what was written and started, in this order
-    broken = ""  # what systemd-run fails with
+    order: "list[str]"  # files written and commands started, in this order
+    broken = ""  # the error of systemd-run
     killed_after = ""  # the call, or the file, after which the run is killed
     hangs_up = False  # the terminal of the run goes with the connection, as soon as a value is written
 
@@ -152,7 +152,7 @@ def test_damaged_files_do_not_keep_a_host_cut_off(host: Systemd, call: Call, pat
 
 
 @pytest.mark.usefixtures("cutting")
-@pytest.mark.parametrize("source", ["hpet", "xen"])  # the second is the original: the run forgets what it was
+@pytest.mark.parametrize("source", ["hpet", "xen"])  # the second value is the original: the run forgets the earlier one
 @pytest.mark.parametrize("calls", [["replace_file"], ["replace_file", "remove_file"]], ids=["full", "read-only"])
 def test_a_full_disk_does_not_keep_a_host_cut_off(
     host: Systemd, call: Call, calls: "list[str]", source: str, monkeypatch: pytest.MonkeyPatch

@@ -1,9 +1,9 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A write of ours may change another knob: the scheduler does it with nr_requests, a governor with the preference.
+"""Some writes change another knob: the scheduler changes nr_requests, a governor the preference.
 
-The original of that knob is what was there before.
+The original of that knob is its value before the write.
 """
 
 from __future__ import annotations

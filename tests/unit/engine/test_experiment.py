@@ -47,7 +47,7 @@ def big(tmp_path: Path) -> FakeKernel:
 
 
 def detach(host: FakeKernel) -> None:
-    """The last disk leaves."""
+    """Detach the last disk."""
     host.replug({path: text for path, text in host.hardware.items() if "nvme2n1" not in path and "00:1f.0" not in path})
 
 
@@ -124,7 +124,7 @@ def test_the_timer_is_wound_up_by_each_step_and_takes_the_host_back(
 
 
 class WithoutTimers(FakeKernel):
-    """A host whose systemd says of each timer what it says of one that it doesn't know."""
+    """A host whose systemd knows no timer."""
 
     def command(self, argv: Sequence[str], timeout: float = 60) -> str:
         super().command(argv, timeout)
@@ -225,7 +225,7 @@ def test_restore_goes_on_where_the_experiment_cannot_be_taken_back(big: FakeKern
 
 
 class Recorder(FakeKernel):
-    """A host that says of each file of the kernel that is read or written whether the lock is held then."""
+    """A host that records for each kernel file read or written whether the lock is held."""
 
     free: List[str]
 

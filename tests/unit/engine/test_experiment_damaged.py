@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A file of a run of prove that nobody can read hinders no restore, and tells whoever tunes what to do."""
+"""An unreadable file of a run of prove doesn't prevent restore, and tune says what to do."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STATE = "/run/nearmetal/prove.json"
 
 
 def older(text: str) -> str:
-    """What a version of prove wrote that compared no two tunings."""
+    """The file of a version of prove that couldn't compare two tunings."""
     return json.dumps({name: value for name, value in json.loads(text).items() if name not in ("shared", "against")})
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What prove keeps is what `tune` would do, and nothing that was never compared."""
+"""prove keeps what `tune` would set, and nothing that was never compared."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def steps(call: Call, host: FakeKernel) -> Steps:
 
 
 def settled(found: Dict[str, str]) -> Dict[str, Any]:
-    """The files, with the journal as places and what is known of them, in whatever order they were set."""
+    """The files, with the entries of the journal in any order."""
     entries = json.loads(found[JOURNAL])["entries"]
     return {**found, JOURNAL: {(entry["what"], entry["where"]): entry for entry in entries}}
 
@@ -104,16 +104,16 @@ def test_a_tuning_whose_file_finds_no_space_is_taken_back_though_its_unit_is_in_
 
 
 def without_journal(found: Dict[str, str]) -> Dict[str, str]:
-    """The files; the journal remembers each value that was ever ours."""
+    """The files without the journal, which keeps each value that was ever ours."""
     return {path: text for path, text in found.items() if path != JOURNAL}
 
 
 class Killed(BaseException):
-    """The process isn't there any more."""
+    """The process is dead."""
 
 
 class Mortal(FakeKernel):
-    """A host whose process is killed at its write number `left`; what is dead writes nothing more."""
+    """A host whose process is killed at its write number `left`; a dead process writes nothing more."""
 
     left = 0
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A host that has the unit, and whose process is killed when all of a tuning is kept but for the end of prove."""
+"""A host with the unit, whose process is killed after a tuning was kept but before prove ended."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ STATE = "run/nearmetal/prove.json"
 
 
 class Killed(BaseException):
-    """The process isn't there any more."""
+    """The process is dead."""
 
 
 @pytest.fixture

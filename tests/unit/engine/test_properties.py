@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What holds on every host: nothing is left to do after an apply, and restore is the way back."""
+"""On every host, nothing is left to do after an apply, and restore brings everything back."""
 
 from __future__ import annotations
 

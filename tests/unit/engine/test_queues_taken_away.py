@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A run that takes queues of a NIC away loses what was set of them: the way back makes them, and sets it again."""
+"""A run that removes queues of a NIC loses their settings: restore creates the queues and sets them again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Call = Callable[..., Dict[str, Any]]
 JOURNAL = "var/lib/nearmetal/journal.json"
 FEWER = {"interfaces": [{"name": "ens6", "queues": "2"}], "persist": False}
 QUEUE = "sys/class/net/ens6/queues"
-# A place of a queue that goes, and what somebody sets there.
+# A setting of a removed queue, and the value that somebody sets there.
 SET = {
     "rps": (f"{QUEUE}/rx-3/rps_cpus", "00000002\n"),
     "rfs": (f"{QUEUE}/rx-2/rps_flow_cnt", "128\n"),
@@ -42,7 +42,7 @@ def tuned(call: Call, host: FakeKernel, **options: Any) -> None:
 
 
 def restored(call: Call, host: FakeKernel) -> Dict[str, Any]:
-    """What restore says; nothing is left in the journal."""
+    """The result of restore, after a check that nothing is left in the journal."""
     done = call(restore.main, host)
     assert not done.get("failed"), done["msg"]
     assert not (Path(host.root) / JOURNAL).exists()

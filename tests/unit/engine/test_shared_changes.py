@@ -44,7 +44,7 @@ def asked(host: BootHost, *concerns: Concern, roll_back_all: bool = False) -> Ru
 
 
 def ours(host: BootHost) -> List[str]:
-    """What the image didn't bring, on the line that will be booted."""
+    """The arguments on the next boot's command line that the image didn't bring."""
     line = re.search(r"^\tlinux\t.*\+p\"(.*)$", (Path(host.root) / "boot/grub/grub.cfg").read_text(), re.MULTILINE)
     assert line is not None
     return line.group(1).split()

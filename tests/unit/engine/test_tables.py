@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tables are judged element by element: a run may end inside one, and somebody may set one of its elements."""
+"""Tables are compared element by element: a run may end inside a table, and somebody may set an element."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def host_of(root: Path, name: str) -> FakeKernel:
 
 
 def tune_killed(host: FakeKernel, concerns: Dict[str, Any], after: int) -> bool:
-    """A tune run that is killed after so many writes to kernel files; whether it came so far."""
+    """Kill a tune run after so many writes to kernel files; return whether it got that far."""
     written: List[str] = []
     take = type(host).write_value
 
@@ -85,7 +85,7 @@ def tune_killed(host: FakeKernel, concerns: Dict[str, Any], after: int) -> bool:
 
 
 def state(host: FakeKernel) -> Dict[str, str]:
-    """Every file of the kernel and of nearmetal, but where the kernel delivers an interrupt that may go to several."""
+    """Every file of the kernel and of nearmetal, except the delivery of interrupts that may go to several CPUs."""
     root = Path(host.root)
     kept = (".kept", "lock")  # what the fake kernel remembers, and the lock, which stays
     return {
@@ -274,7 +274,7 @@ def test_an_element_that_cannot_be_read_now_is_not_forgotten(tmp_path: Path, cal
 
 
 def test_an_interface_that_is_down_keeps_where_its_interrupts_were_to_go(tmp_path: Path, call: Call) -> None:
-    """It has given them back, so /proc/interrupts names no queue; the kernel keeps their affinity."""
+    """The driver has released them, so /proc/interrupts names no queue; the kernel keeps their affinity."""
     host = host_of(tmp_path, "affinity")
     before = state(host)
     call(tune.main, host, concerns=TABLES["affinity"][1])
@@ -289,7 +289,7 @@ def test_an_interface_that_is_down_keeps_where_its_interrupts_were_to_go(tmp_pat
 
 
 def test_a_foreign_part_of_our_value_is_left_alone_and_the_journal_forgets_it(tmp_path: Path, call: Call) -> None:
-    """The way back took it for its own write of another element, cut off halfway."""
+    """Restore took it for its own write of another element, cut off halfway."""
     host = host_of(tmp_path, "rps")
     call(tune.main, host, concerns=TABLES["rps"][1])
     first, *others = sorted(tmp_path.glob(TABLES["rps"][2]))

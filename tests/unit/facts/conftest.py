@@ -22,12 +22,12 @@ WORKLOADS = "test_recorded_workloads.py"
 
 
 def pytest_ignore_collect(collection_path: Path) -> Optional[bool]:
-    """A clone without the recordings has nothing to compare with; the closing line says so."""
+    """Without the recordings there is nothing to compare; the closing line says so."""
     return True if collection_path.name in (RECORDED, INTERRUPTS, WORKLOADS) and not machines.names() else None
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """How many of the recorded machines were judged right."""
+    """Print how many recorded machines were compared."""
     total = len(machines.names())
     if not total:
         terminalreporter.write_line("recorded machines absent: set NEARMETAL_SHARED to the folder that holds data/")

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The recorded machines: where they are, how they are laid out, what their answers are."""
+"""The recorded machines: their folder, their layout, and the answers of other tools."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PROJECT = Path(__file__).resolve().parents[3]
 SHARED = Path(os.environ.get("NEARMETAL_SHARED", str(PROJECT.parent / "shared")))
 MACHINES = SHARED / "data" / "machines"
 
-# What facts may read; the rest of a recording, nine files of ten, is never laid out: it would take minutes.
+# The files that facts may read; the others, nine of ten, are never laid out, because that would take minutes.
 _CPU = r"sys/devices/system/cpu/cpu[0-9]+/"
 _CACHE = r"cache/index[0-9]+/(?:level|type|id|shared_cpu_list|shared_cpu_map)"
 _TOPOLOGY = (
@@ -43,7 +43,7 @@ def with_answer(name: str) -> List[str]:
 
 
 def answer(key: str) -> Dict[str, Any]:
-    """What hwloc and lscpu say about the machine."""
+    """The output of hwloc and lscpu about the machine."""
     found: Dict[str, Any] = json.loads((MACHINES / key / "expected.json").read_text(encoding="utf-8"))
     return found
 

@@ -16,7 +16,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import ethtoo
 
 
 class Kernel:
-    """What net/ethtool/ioctl.c does with strings and counters: it writes to the address, and knows no length."""
+    """As net/ethtool/ioctl.c handles strings and counters: it writes to the address without knowing the length."""
 
     def __init__(self, names: List[str], compares: bool) -> None:
         self.names = names

@@ -23,7 +23,7 @@ Build = Callable[[Mapping[str, str]], Host]
 
 
 class LyingHost(Host):
-    """Answers every question with one of its texts; has the names that make an observer look further."""
+    """Returns one of its texts for every file; has the names that make an observer read on."""
 
     def __init__(self, texts: List[Optional[str]]) -> None:
         super().__init__("/nowhere")
@@ -134,7 +134,7 @@ def test_a_projection_shows_the_fact_as_it_will_be(host_of: Build) -> None:
 def test_a_projection_shows_where_an_interrupt_is_delivered_then(
     name: str, affinity: str, effective: Optional[str], host_of: Build
 ) -> None:
-    """x86 moves no interrupt that may stay, Xen moves it to the first CPU, and of another choice nobody knows."""
+    """x86 doesn't move an interrupt that may stay, Xen moves it to the first CPU, and other choices are unknown."""
     present = "5" if name == "nitro_big" else "1"
     files = {path: f"{present}\n" if "/effective" in path else text for path, text in files_of(name).items()}
     before = observe(host_of(files), ["network", "topology", "platform"])

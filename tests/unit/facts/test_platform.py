@@ -111,7 +111,7 @@ CASES: Dict[str, Any] = {
     ),
     "graviton": (amazon(ARM64, "m7g.large"), "nitro", "nitro", "hvm", "m7g.large", False),
     "graviton burstable": (amazon(ARM64, "t4g.small"), "nitro", "nitro", "hvm", "t4g.small", True),
-    # Trap 2: Amazon's firmware does not make a guest.
+    # Amazon's firmware does not mean that the host is a guest.
     "metal by its type": (amazon(REAL_X86, "m5.metal"), "metal", "none", "none", "m5.metal", False),
     "metal by type and size": (amazon(REAL_X86, "i7ie.metal-48xl"), "metal", "none", "none", "i7ie.metal-48xl", False),
     "metal by the missing flag": (amazon(REAL_X86, "u-6tb1.56xl"), "metal", "none", "none", "u-6tb1.56xl", False),

@@ -99,7 +99,7 @@ def test_topology(key: str, root: Path) -> None:
     facts = observed(root)
     counts = expected.get("counts")
     if counts is None:
-        # A recording of memory blocks alone: nothing may be invented.
+        # A recording with only memory blocks: no fact may be invented.
         assert facts["cpus_online"] is None
         assert facts["sockets"] is None
         assert facts["cores_smt_sibling_sets"] is None
@@ -123,7 +123,7 @@ def test_every_ec2_host_is_known_as_what_it_is(key: str, root: Path) -> None:
     name = key.split("/")[1]
     facts = platform.observe(Host(str(root)))
     if expected["hypervisor"] == "Xen":
-        # Xen says "HVM domU", never the type, so whether it is burstable stays open too.
+        # Xen reports "HVM domU", never the type, so `burstable` is unknown too.
         assert (facts.host_class, facts.instance_type, facts.burstable) == ("xen_hvm", None, None)
     else:
         assert facts.host_class == ("metal" if ".metal" in name else "nitro")

@@ -48,7 +48,7 @@ def kind(name: str, expected: Dict[str, Any]) -> str:
 
 
 def complete(root: Path, expected: Dict[str, Any]) -> None:
-    """What the recording lacks of what every kernel has."""
+    """Files of every kernel that the recording lacks."""
     cpus, nodes = expected["counts"]["cpus_online"], expected["counts"]["numa_nodes"]
     clock = CLOCKS.get(expected["hypervisor"] or "", CLOCKS[expected["arch"]])
     nic = {"name": "eth9", "driver": "ena", "place": "0000:00:05.0", "queues": min(8, cpus), "node": -1}
@@ -100,7 +100,7 @@ def test_on_ec2(key: str, root: Path) -> None:
 
 @pytest.mark.parametrize("key", OTHERS)
 def test_a_plan_on_a_machine_outside_ec2_is_refused(key: str, root: Path) -> None:
-    """Nothing is planned; and who insists gets a plan, not a traceback."""
+    """Nothing is planned, and with allow_not_ec2 there is a plan and no traceback."""
     machines.lay_out(key, root, PARTS)
     facts = workload_table.look(Host(str(root)))
     for workload in TABLE:

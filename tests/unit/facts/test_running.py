@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What runs on a host: recorded shapes of /proc, and this machine's own kernel."""
+"""Programs on a host: recorded forms of /proc, and this machine's own kernel."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class Counted(Host):
 
 
 def test_a_host_of_many_processes_costs_a_short_read_for_each() -> None:
-    """Of known programs the file and namespace are read beside, and of the first of these a few descriptors."""
+    """For known programs the file and namespace are read too, and for the first of them a few descriptors."""
     host = Counted()
     (found,) = running.observe(host).programs
     assert (found.processes, found.ports) == (1500, (5432,))
@@ -145,7 +145,7 @@ LISTEN = (
 
 
 def test_this_machines_kernel_shows_a_program_that_listens(tmp_path: Path) -> None:
-    """A copy of Python under the name: what the kernel says of it is what it says of every server."""
+    """A copy of Python under that name: the kernel shows it as it shows every server."""
     place = tmp_path / "slurmd"
     shutil.copy(os.path.realpath(sys.executable), place)
     home = sys.base_prefix

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What hostile inputs are fed to. NEARMETAL_FUZZ says how many of them, NEARMETAL_FUZZ_SEED which."""
+"""The targets of hostile inputs. NEARMETAL_FUZZ says how many of them, NEARMETAL_FUZZ_SEED which."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def random_of(number: int) -> Random:
 
 
 def parse(parser: Callable[[str], Any], text: str) -> None:
-    """Parse; the error of ours has one line."""
+    """Parse; our own error has one line."""
     try:
         parser(text)
     except NearmetalError as error:
@@ -116,7 +116,7 @@ def plan(place: Path, capture: str) -> None:
 
 
 class Finds:
-    """What is wrong with the inputs of a test: `with finds.of(…)` keeps an error and goes on."""
+    """The failures of a test's inputs: `with finds.of(…)` keeps an error and goes on."""
 
     def __init__(self) -> None:
         self.texts: List[str] = []

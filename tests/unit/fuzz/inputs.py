@@ -13,7 +13,7 @@ from tests.support import hosts
 from tests.unit.facts import machines
 
 LONGEST = 20_000  # characters of a text
-# What formats are made of, and what numbers, names and encodings go wrong with.
+# Elements of formats, and values that numbers, names and encodings often get wrong.
 PIECES = (
     *"0123456789abcdef,-:=.\"'\\ \t\n\r\0[]{}()<>#;/%$*?!|&~^@",
     "-1",
@@ -103,7 +103,7 @@ def _swap(random: Random, text: str) -> str:
 
 
 def _number(random: Random, text: str) -> str:
-    """Another number in the place of one that is there."""
+    """Replace a number by another one."""
     digits = [place for place, character in enumerate(text) if character.isdigit()]
     if not digits:
         return _put(random, text)

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Recorded inputs, changed at random: a parser answers or raises our error, and a capture is planned or refused.
 
-What was found is a plain test elsewhere; see CONTRIBUTING.md for the long campaign.
+Each failure that was found is a plain test elsewhere; CONTRIBUTING.md describes the long campaign.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SHARES = 10
 SHOWN = 20  # finds of a test
 TEXTS = (campaign.INPUTS - campaign.CAPTURES) // SHARES
 HOSTS = [name for name in hosts.names() if name != "container"]
-# What is wanted on a host that is captured, of every kind of value.
+# Wanted values of every kind on the captured host.
 WANTED: Dict[str, Any] = {
     "clocksource": {"source": "auto", "persist": True},
     "hugepages": {"thp": "madvise", "pages": [{"size": "2M", "count": 16}]},

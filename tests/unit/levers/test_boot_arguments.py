@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Kernel arguments by the modules' real main(): Debian, RHEL, Amazon Linux 2, with stand-ins for tools.
 
-That GRUB itself does as its stand-in here is shown on the lab, for Debian.
+The lab tests GRUB itself, for Debian.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ HOSTS: Dict[str, Callable[[Path], BootHost]] = {
 
 
 def changes(result: Dict[str, Any]) -> list[str]:
-    """What was changed on the host, beside the memory of what is wanted."""
+    """The changes on the host, except stored wanted."""
     return [action["what"] for action in result["actions"] if action["what"] != "wanted"]
 
 
@@ -280,7 +280,7 @@ def _large(path: Path) -> None:
 def test_a_configuration_that_is_a_link_or_large_is_written_again(
     change: Callable[[Path], None], tmp_path: Path, call: Call
 ) -> None:
-    """It was taken for a file of ours, and the operator told to move it away: that host would not have booted."""
+    """It was mistaken for our file, and the operator was advised to move it away: the host would not have booted."""
     host = debian(tmp_path)
     change(tmp_path / "boot/grub/grub.cfg")
     assert not call(clocksource.main, host, tsc_reliable="enabled").get("failed")

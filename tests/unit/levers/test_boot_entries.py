@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Kernel arguments where entries of the Boot Loader Specification hold them: what is ours there, and what isn't."""
+"""Kernel arguments where entries of the Boot Loader Specification hold them: which arguments are ours."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_a_run_that_dies_again_and_again_forgets_nothing_of_ours(tmp_path: Path,
 
 
 def test_a_missing_file_is_not_created(tmp_path: Path, call: Call) -> None:
-    """As grubby of RHEL 9 would: out of its last entry, which may be the one for rescue."""
+    """grubby of RHEL 9 would create it from its last entry, which may be the rescue entry."""
     host = two_kernels(tmp_path, 9)
     (tmp_path / CMDLINE).unlink()
     before = everything(host)

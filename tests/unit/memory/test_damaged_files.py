@@ -26,7 +26,7 @@ RECORD, ARMED = "/var/lib/nearmetal/boot_arguments.json", "/var/lib/nearmetal/de
 AGENT, BAKED = "/usr/local/lib/nearmetal/nearmetal.pyz", "/run/nearmetal/baked"
 PLANNED = {"clocksource": {"source": "auto"}, "hugepages": {"thp": "never"}}
 ARGUMENTS = {"clocksource": {"tsc_reliable": "enabled"}, "hugepages": {"thp": "never"}}
-# Without these nobody knows what to bring back.
+# Without these files, restore doesn't know the original values.
 ORIGINALS = (JOURNAL, ASIDE)
 MEMORY = (*ORIGINALS, WANTED, RECORD)
 OTHERS = (ARMED, FINGERPRINT, BAKED, AGENT)
@@ -88,7 +88,7 @@ DAMAGE = (empty, cut, binary, other_json, a_list, wrong_types, deep, of_the_futu
 
 
 def tuned(root: Path, path: str, call: Call) -> FakeKernel:
-    """A host that was tuned, and has the file if it has it at all."""
+    """A tuned host with the file, if it can have the file."""
     host: FakeKernel = debian(root) if path == RECORD else fresh(root, "xen_hvm")
     result = call(tune.main, host, concerns=concerns(path))
     assert "failed" not in result, result["msg"]
@@ -120,7 +120,7 @@ def damaged(host: FakeKernel, path: str) -> Iterator[str]:
 
 
 def commanded(host: FakeKernel, word: str, capsys: pytest.CaptureFixture[str]) -> str:
-    """What a command on the host that fails says; empty when it does what it is for."""
+    """The message of a failing command on the host; empty if it succeeds."""
     capsys.readouterr()
     failed = command.main([word], host)
     said = capsys.readouterr()

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Another NIC or disk comes to the place of one that was tuned: the originals of the old one aren't the new one's."""
+"""Another NIC or disk takes the place of a tuned one: the originals of the old device aren't those of the new one."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_a_volume_at_the_place_of_another_is_left_alone(host: FakeKernel, call: 
     tuned(call, host, block_storage={"disks": [{"kind": "ebs", "nomerges": 2}], "persist": False})
     host.disks.detach("nvme9n1")
     attach(host, serial)
-    host.write_value("/sys/block/nvme9n1/queue/nomerges", "2\n")  # by somebody who likes it so, or by ours
+    host.write_value("/sys/block/nvme9n1/queue/nomerges", "2\n")  # set by somebody else, or by nearmetal
     done = call(restore.main, host)
     assert not done.get("failed"), done["msg"]
     assert read(host, "sys/block/nvme9n1/queue/nomerges") == ("0" if serial == "vol0aaa" else "2")
@@ -132,7 +132,7 @@ def test_a_volume_at_the_place_of_another_is_left_alone(host: FakeKernel, call: 
 
 
 def test_a_volume_whose_name_can_no_longer_be_read_is_the_same_one(host: FakeKernel, call: Call) -> None:
-    """Its serial or number of this boot says nothing of the name that the journal has."""
+    """Its serial or its number in this boot can't be compared with the name in the journal."""
     folder = Path(host.root) / "sys/block/nvme9n1"
     (folder / "diskseq").write_text("9\n")
     tuned(call, host, block_storage={"disks": [{"kind": "ebs", "nomerges": 2}], "persist": False})
@@ -154,7 +154,7 @@ def test_a_volume_that_our_rules_set_is_never_reported_as_left_alone(host: FakeK
 
 
 def of_another(result: Dict[str, Any]) -> "set[str]":
-    """The concerns that say of which place another device has."""
+    """The concerns with a finding about a place that another device has taken."""
     return {finding["concern"] for finding in result["findings"] if "ens6 is not the device" in finding["reason"]}
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The journal on disk: whatever was written, by whichever lever and over however many boots, is read again."""
+"""The journal on disk: every entry of any lever, over any number of boots, can be read back."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PER_RX, PER_TX = [{"rx-0": "0", "rx-1": "1"}, {"rx-0": "0-1"}, {}], [{"tx-0": "0
 CHOICES, SWITCH = ["always", "madvise", "never"], ["enabled", "disabled"]
 NUMBERS, TEXT_NUMBERS = [0, 64, 1024], ["0", "64", "1024", "999999999"]
 
-# Lever → a place of its kind, and values that are asked for there.
+# Lever → a place of its kind, and values that may be wanted there.
 KINDS: Dict[str, Tuple[str, List[Any]]] = {
     "clock.current": ("", ["tsc", "kvm-clock", "hpet"]),
     "smt.control": ("", ["on", "off"]),
@@ -66,7 +66,7 @@ KINDS: Dict[str, Tuple[str, List[Any]]] = {
     "unit.enabled": ("", [None, True]),
     "unit.agent": ("", [None, "0.1.0 " + "a" * 64, "0.2.0 " + "b" * 64]),
 }
-# What a kernel or a file may answer that no lever can put back.
+# Texts of a kernel or a file that no lever can put back.
 STRANGE = (None, "", "\udcff", "x.y", "a" * 300, -1, 1 << 70, {}, {"rx-0": None}, {"a": {"b": [1]}})
 
 
@@ -163,7 +163,7 @@ def test_more_bytes_than_are_read_are_not_written(tmp_path: Path) -> None:
 
 
 def test_many_killed_runs_with_as_many_values(tmp_path: Path) -> None:
-    """Each was killed before it wrote, but for the first; what is there is known as ours, and so is what was wanted."""
+    """Every run but the first was killed before its write; the current and the wanted values are known as ours."""
     host = on_boot(tmp_path, BOOTS[0])
     present, where = "4096", "net.core.somaxconn"
     for number in range(20):

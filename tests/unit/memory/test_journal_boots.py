@@ -26,7 +26,7 @@ CPU = "/sys/devices/system/cpu"
 SOMAXCONN = "/proc/sys/net/core/somaxconn"
 THP = "/sys/kernel/mm/transparent_hugepage/enabled"
 
-# Concern, option → file, the kernel's own text, and two texts with the values that they stand for.
+# Concern, option → file, the kernel's own text, and two texts with their values.
 PERSISTED = {
     ("network_stack", "somaxconn"): (SOMAXCONN, "4096\n", {8192: "8192\n", 16384: "16384\n"}),
     ("hugepages", "thp"): (
@@ -142,7 +142,7 @@ def test_a_restore_after_a_reboot_heeds_the_clock_source_that_the_kernel_was_tol
 
 
 def test_a_restore_after_a_reboot_heeds_maxcpus(tmp_path: Path, call: Call) -> None:
-    """The operator went over to an argument that leaves out the same CPUs."""
+    """The operator replaced it by an argument that leaves out the same CPUs."""
     host = FakeKernel(tmp_path, files_of("nitro", {f"{CPU}/smt/control": None}))
     call(smt.main, host, threads="disabled")
     assert text(host, f"{CPU}/online") == "0-3\n"
@@ -167,7 +167,7 @@ def become_unreadable(host: FakeKernel, path: str, how: str) -> None:
 def test_originals_are_kept_while_the_boot_is_unknown(
     host: FakeKernel, call: Call, capsys: "pytest.CaptureFixture[str]", how: str
 ) -> None:
-    """They passed for those of an earlier boot, and were forgotten."""
+    """They were mistaken for originals of an earlier boot and forgotten."""
     call(tune.main, host, concerns={"network_stack": {"somaxconn": 8192}})
     written = (Path(host.root) / JOURNAL).read_bytes()
     become_unreadable(host, BOOT_ID, how)
@@ -206,7 +206,7 @@ def test_nothing_is_recorded_while_the_boot_is_unknown(host: FakeKernel, call: C
 def test_the_boot_id_identifies_the_instance_whose_id_cannot_be_read(
     host: FakeKernel, call: Call, unreadable_first: bool
 ) -> None:
-    """The originals passed for those of the instance that an image was made of."""
+    """The originals were mistaken for those of the baked instance."""
     name = "/sys/devices/virtual/dmi/id/board_asset_tag"
     known = text(host, name)
     if unreadable_first:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What stays of a run on the host: stored wanted, over runs, modules and versions."""
+"""Stored wanted on the host, over runs, modules and versions."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def host(tmp_path: Path) -> FakeKernel:
 
 @pytest.fixture
 def second(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A second concern, which finds everything in order."""
+    """A second concern, for which everything is as wanted."""
     concern = Concern("second", {"level": {"type": "int"}}, ("platform",), _second)
     monkeypatch.setattr(registry, "CONCERNS", {**registry.CONCERNS, concern.name: concern})
     monkeypatch.setattr(
@@ -218,7 +218,7 @@ def test_a_hostile_file_stops_the_run_in_one_sentence(host: FakeKernel, call: Ca
 
 
 def test_an_image_plans_settings_that_the_baked_host_lacked(tmp_path: Path, call: Call) -> None:
-    # No cpufreq on the baker: nothing to do there, and everything on the metal type that the image is started on.
+    # No cpufreq on the baked host, so nothing to do there, but everything on the metal type of the copy.
     host = FakeKernel(tmp_path, files_of("nitro"))
     call(tune.main, host, bake=True, concerns={"cpu_power": {"governor": "performance"}})
     assert (tmp_path / "etc/systemd/system/nearmetal.service").exists()

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The task `tune` runs the agent that a host has only when that is the very code that Ansible would send."""
+"""The task `tune` runs the agent of a host only if it is exactly the code that Ansible would send."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Call = Callable[..., Dict[str, Any]]
 MARK = bundle.mark(VERSION)
 NONE = {"changed": False, "answered": False}
 WANTED = {"workload": ["web"], "concerns": {"smt": {"state": "kernel"}}}
-# Stands in for the agent: says what it was asked.
+# Stands in for the agent: returns its arguments.
 ECHO = "import json, sys; print(json.dumps({'changed': True, 'asked': json.load(sys.stdin), 'words': sys.argv[1:]}))"
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The sentence that an operator reads for an option that makes no sense; nothing is written and nothing is guessed."""
+"""The error message for an invalid option; nothing is written and nothing is guessed."""
 
 from __future__ import annotations
 
@@ -282,7 +282,7 @@ ARGUMENTS: List[Tuple[Dict[str, Any], str]] = [
     ({"tune_workload": "web"}, "tune.tune_workload is no option; tune has allow_not_ec2, bake,"),
 ]
 
-# A module by itself says the same, before Ansible has made another value of it.
+# A single module reports the same, before Ansible converts the value.
 ALONE: List[Tuple[Any, Dict[str, Any], str]] = [
     (network_stack, {"somaxconn": "4_096"}, f"network_stack.somaxconn is a whole number from 1 to {_INT}, not '4_096'"),
     (network_stack, {"somaxconn": True}, f"network_stack.somaxconn is a whole number from 1 to {_INT}, not true"),
@@ -322,7 +322,7 @@ def test_options_of_a_concern(name: str, tmp_path: Path, call: Call) -> None:
     host = fresh_host.fresh(tmp_path, name)
     before = written(tmp_path)
     for concern, options, sentence in OPTIONS:
-        # The workload would apply a value of its own, if what the user said were ignored.
+        # If the user's value were ignored, the workload would apply its own.
         demand_sentence(call(tune.main, host, check=True, workload="base", concerns={concern: options}), sentence)
     assert written(tmp_path) == before
 

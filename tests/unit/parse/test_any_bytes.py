@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whatever a host reports, a parser answers or raises our one error class. Nothing else, and not for long."""
+"""Whatever a host reports, a parser returns quickly, with a value or our one error class."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ PARSERS: Tuple[Callable[[str], Any], ...] = (
     os_release.parse,
 )
 
-# Texts made of what these formats are made of reach further than random ones.
+# Texts made of the formats' own elements get further than random texts.
 PIECES = st.sampled_from(
     [
         *"0123456789abcdef,-:=.\"'\\ \t\n\0",

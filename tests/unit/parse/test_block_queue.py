@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What queue files say, and what the kernel makes of what is written there; mounts. The oracle is the kernel's C."""
+"""Queue files, the kernel's conversion of written values, and mounts. The oracle is the kernel's C code."""
 
 from __future__ import annotations
 

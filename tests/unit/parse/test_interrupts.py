@@ -33,7 +33,7 @@ def interrupt_of(line: str, head: str = HEAD) -> interrupts.Interrupt:
         (" 30:  1  1  1  1  PCI-MSIX-0000:00:05.0   1-edge      eth0-Tx-Rx-0", ("eth0-Tx-Rx-0",)),
         (" 38:  1  2  3  4  ITS-MSI   2 Edge      ens5-Tx-Rx-0", ("ens5-Tx-Rx-0",)),
         (" 11:  1  2  3  4   IO-APIC  11-fasteoi   uhci_hcd:usb1, ens3", ("uhci_hcd:usb1", "ens3")),
-        # ethtool -L with fewer queues leaves the vector, and nobody's name on it.
+        # ethtool -L with fewer queues leaves the vector without a name.
         (" 31:  9  0  0  0   PCI-MSIX-0000:00:05.0   2-edge", ()),
         (" 31:  9  0  0  0   PCI-MSI 81922-edge", ()),
         (" 39:  9  0  0  0   ITS-MSI   3 Edge", ()),
@@ -103,7 +103,7 @@ def test_the_hardware_number_is_no_counter() -> None:
         ("nvme0q1", None),
         ("blkif", None),
         ("eth0-Tx-Rx-99999999", None),
-        # An interface may bear any name.
+        # An interface may have any name.
         ("my-TxRx-0-Tx-Rx-1", ("my-TxRx-0", "both", 1)),
     ],
 )

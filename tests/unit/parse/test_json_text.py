@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""JSON of strangers: what is nested too deep is refused before the decoder is at its recursion limit."""
+"""Foreign JSON: text that is nested too deep is refused before the decoder reaches its recursion limit."""
 
 from __future__ import annotations
 

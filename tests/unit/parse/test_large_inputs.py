@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""No parser needs more than its share of time for a large text, whatever is in it.
+"""No parser needs more than linear time for a large text, whatever is in it.
 
 Nothing is timed: a parser whose cost grows with the square of its text isn't through with these before the suite is
 ended.
@@ -24,7 +24,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import (
 from tests.unit.parse.test_any_bytes import PARSERS
 
 SIZE = 100_000
-# What a text may be made of, over and over: each is the beginning of something that a parser looks for the end of.
+# Repeated elements of a text: each begins something whose end a parser searches.
 PIECES = (
     "1",
     "1,",

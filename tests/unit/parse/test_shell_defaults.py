@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Forms of /etc/default/grub: bash says what an edit does to every variable; what isn't edited is named by its line."""
+"""Forms of /etc/default/grub: bash shows the effect of an edit on every variable; a line that isn't edited is named."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ UNFINISHED = {
 
 
 def sourced(place: Path, text: str) -> Dict[str, str]:
-    """What bash makes of the file."""
+    """The variables that bash reads from the file."""
     place.write_bytes(text.encode("utf-8", "surrogateescape"))
     script = "".join(f"{name}=; " for name in VARIABLES) + f". {place} >/dev/null 2>&1; "
     script += "".join(f'printf "%s\\0" "${name}"; ' for name in VARIABLES)

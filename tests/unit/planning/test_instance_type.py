@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A host on Xen doesn't know its type: what happens when somebody names it, and when nobody does."""
+"""A host on Xen doesn't know its type: plans with a named type, and without one."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def service() -> Iterator[FakeImds]:
 
 
 def says(server: FakeImds, instance_type: str) -> None:
-    """What its document has as the type."""
+    """Set the type in the service's document."""
     server.tree["dynamic/instance-identity/document"] = json.dumps({"instanceType": instance_type})
 
 
@@ -78,7 +78,7 @@ def asked_host(root: Path, server: FakeImds) -> FakeKernel:
 
 
 def status(result: Dict[str, Any]) -> str:
-    """That of the finding on the interrupts."""
+    """The status of the finding about the interrupts."""
     return str(next(finding["status"] for finding in result["findings"] if finding["knob"] == "policy"))
 
 

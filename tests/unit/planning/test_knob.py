@@ -58,14 +58,14 @@ def test_checks_and_bounds_follow_from_the_declarations() -> None:
 
 
 def test_rings_are_set_before_interrupts_are_placed() -> None:
-    """New rings make a driver request its interrupts again, so what was placed before would be lost."""
+    """New rings make a driver request its interrupts again, so an earlier placement would be lost."""
     order = list(CONCERNS)
     assert order.index("smt") < order.index("network_stack") < order.index("network_irq")
 
 
 @pytest.mark.parametrize("name", CONCERNS)
 def test_the_knobs_of_a_lever_have_the_same_owners(name: str) -> None:
-    """Who owns what an action changes is looked up by its lever."""
+    """The owner of an action's knob is looked up by its lever."""
     owners: Dict[str, Tuple[object, ...]] = {}
     for knob in CONCERNS[name].knobs:
         found = (knob.tuned, knob.tuned_words, knob.kubelet)

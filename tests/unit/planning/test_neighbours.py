@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What Debian's packages of other tuners say, without what matters to nobody here, and what follows for our knobs.
+"""The relevant lines of Debian's packages of other tuners, and their effect on our knobs.
 
 Lines of tuned 2.20.0-1 and amazon-ec2-net-utils 2.3.0-3 of Debian 12; folders of tuned 2.25.1-1 of Debian 13.
 """
@@ -108,7 +108,7 @@ def action(what: str, after: Value, where: str = "") -> Action:
 
 
 def refused(found: OwnersFacts, step: Action) -> str:
-    """The reason for which a step isn't taken; empty when it is."""
+    """The reason for which an action is refused; empty if it isn't."""
     plan = guarded(every_knob(), found, lambda _wanted: Plan((step,)), Wanted())
     assert plan.actions == (() if plan.findings else (step,))
     return "".join(finding.reason for finding in plan.findings)

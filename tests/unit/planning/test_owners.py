@@ -28,7 +28,7 @@ TUNED = {
 
 
 def statuses(result: Dict[str, Any], knob: str) -> List[Tuple[str, str]]:
-    """Status and owner of what is said of a knob."""
+    """Status and owner of a knob's findings."""
     return [(finding["status"], finding["owner"]) for finding in result["findings"] if finding["knob"] == knob]
 
 

@@ -20,7 +20,7 @@ from tests.support.simulated import simulate
 PROJECT = Path(__file__).resolve().parents[3]
 KINDS = {"a": "xen_hvm", "b": "nitro", "c": "graviton"}
 KEEPALIVE = "proc/sys/net/ipv4/tcp_keepalive_time"
-# The Python of a host that goes away when a run is about to write a kernel value, which its journal has already.
+# The Python of a host that dies just before a run writes a kernel value that is already in its journal.
 DIES = '#!/bin/sh\nNEARMETAL_DIES_AT=1 exec "{python}" "$@"\n'
 
 
@@ -35,7 +35,7 @@ def fleet(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def silent(tmp_path: Path) -> Iterator[Path]:
-    """A pipe that says nothing until the test is over, so that its reader doesn't outlive the test."""
+    """A pipe without data until the test is over, so that its reader doesn't outlive the test."""
     pipe = tmp_path / "silent"
     os.mkfifo(pipe)
     yield pipe

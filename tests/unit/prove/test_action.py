@@ -71,7 +71,7 @@ def host(tmp_path: Path) -> FakeKernel:
 @pytest.fixture
 def play(call: Call, host: FakeKernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Play:
     monkeypatch.setattr(action, "report_directory", lambda: str(tmp_path / "report"))
-    # What else this machine does is no part of a test: a controller whose CPUs tell nothing.
+    # Other load of this machine must not affect a test, so the controller's CPU counters stay at zero.
     monkeypatch.setattr(action.load_sample, "ticks", lambda _host: {})
     return Play(call, host)
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The load of a measurement: it ends with whoever runs it, whatever ends that."""
+"""The load of a measurement ends with the process that runs it, whatever ends that process."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_shell_leads_the_load_though_a_program_of_another_user_may_be_all_of_i
 
 
 def test_a_process_that_may_not_be_killed_does_not_delay_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    # What a controller meets whose load runs as root by sudo: the shell is its own, the rest is not.
+    # A controller's load that runs as root by sudo: only the shell belongs to the controller's user.
     def refuses(group: int, number: int) -> None:
         os.kill(group, number)
         raise PermissionError(1, "Operation not permitted")

@@ -56,7 +56,7 @@ class Host(loop.HostControl):
 
 
 class Killed(BaseException):
-    """The controller is gone."""
+    """The controller was killed."""
 
 
 def begin(folder: Path, **settings: Any) -> log.Log:

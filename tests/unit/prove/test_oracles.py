@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Each statistic against one that isn't ours: scipy, numpy, fractions, or all cases counted."""
+"""Each statistic against an independent one: scipy, numpy, fractions, or a count of all cases."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_evidence_has_the_mean_one_over_all_coins() -> None:
 
 
 def test_evidence_reaches_twenty_in_at_most_one_of_twenty_series_of_coins() -> None:
-    # Ville's inequality, counted over all 2^12 series of coins, looked at after each pair.
+    # Ville's inequality, counted over all 2^12 series of coins, checked after each pair.
     for sizes in ([0.05] * 12, [0.01 * (1 + index) for index in range(12)], [1.0] * 6 + [0.02] * 6):
         signs = numpy.array(list(itertools.product((1, -1), repeat=len(sizes))))
         above, below = _paths(signs * numpy.array(sizes))
@@ -112,7 +112,7 @@ def test_the_simulated_noises_mislead_a_comparison_without_a_coin(name: str, pla
 
 
 def test_on_a_busy_guest_random_pairs_are_right_where_before_and_after_is_wrong() -> None:
-    # Seconds that the same program took, 480 times after each other, on a KVM guest of two CPUs that others kept busy.
+    # Seconds of the same program, run 480 times, on a KVM guest with two CPUs that other programs kept busy.
     seconds = json.loads(Path(__file__).with_name("busy_guest.json").read_text("utf-8"))
     runs = [seconds[first : first + noises.SLOTS] for first in range(0, len(seconds), noises.SLOTS)]
     assert len(runs) == 6

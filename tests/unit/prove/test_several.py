@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Several hosts: each has its own verdict, and what they say together is no surer than it may be."""
+"""Several hosts: each has its own verdict, and their combined result is wrong no more often than promised."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_ten_hosts_without_effect_are_wrong_together_in_at_most_one_of_twenty_pl
         for _host in range(10):
             differences = [generator.gauss(0, 0.03) for _pair in range(12)]
             steps = path(differences)
-            # Each stops where its own evidence decides.
+            # Each host stops when its own evidence decides.
             ends.append(next((step for step in steps if max(step) >= 20), steps[-1]))
         for how in wrong:
             above = several._combined_side([step.above for step in ends], how)

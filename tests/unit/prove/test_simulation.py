@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What prove promises, over thousands of simulated runs: it is wrong in at most one of twenty, whatever the noise."""
+"""Over thousands of simulated runs, prove is wrong in at most one of twenty, whatever the noise."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Verdicts: which word, for which reason, and whether the tuning stays."""
+"""Verdicts, their reasons, and whether the tuning is kept."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def several(**effects: float) -> Load:
 
 
 def failing(error: str) -> "Callable[[Step, Measurement], Measurement]":
-    """Each load fails."""
+    """A load that always fails."""
     return lambda step, measurement: measurement._replace(metrics=(), error=error)
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""An audit as a user runs it: what the terminal shows and which files are there, whatever happens to the hosts."""
+"""An audit as a user runs it: the terminal's output and the files, whatever happens to the hosts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_mixed_fleet(fleet: Fleet) -> None:
     fleet.inventory(MIXED)
     run = fleet.run()
     shown = well(run)
-    assert run.returncode == 4  # Ansible's own for unreachable hosts
+    assert run.returncode == 4  # Ansible's own exit code for unreachable hosts
     assert states(checked(fleet)) == {"db1": "reported", "db2": "reported", "dead": "failed", "gone": "unreachable"}
     assert re.search(r"^AUDIT  4 hosts", shown, re.M)
     assert re.search(r"^db1 +●  !$", shown, re.M)
@@ -190,7 +190,7 @@ def test_the_fix_of_many_hosts_is_for_those_hosts(fleet: Fleet, callback: str, f
 
 
 def hosts_of(fleet: Fleet, command: str) -> List[str]:
-    """The hosts that a pasted command is for; none when it is refused."""
+    """The hosts of a pasted command; none if it is refused."""
     environment = {**fleet.environment(), "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     listed = subprocess.run(
         ["/bin/bash", "-c", f"{command} --list-hosts"],
@@ -349,7 +349,7 @@ def test_progress_of_a_fleet_in_a_terminal(fleet: Fleet) -> None:
     drawn = re.findall("\r\x1b\\[K([^\r\n]+)\r", shown)
     assert drawn
     assert all("/30 hosts" in line and len(line) < 80 for line in drawn)
-    # What stays on the screen has no trace of the line that was redrawn.
+    # The redrawn line leaves no trace on the screen.
     assert "━" not in re.sub("\r\x1b\\[K[^\r\n]*\r(?=\r\x1b\\[K)", "", shown).partition("AUDIT")[2]
     assert "\x1b[1m" in shown
 
@@ -360,7 +360,7 @@ def test_no_color_in_a_terminal(fleet: Fleet) -> None:
 
 
 def in_a_terminal(fleet: Fleet, *arguments: str, **more: str) -> str:
-    """What a terminal of 80 columns gets to see."""
+    """The output on a terminal of 80 columns."""
     test_end, terminal_end = pty.openpty()
     process = subprocess.Popen(
         fleet.command(*arguments),

@@ -1,9 +1,9 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A host that was taken over reports what it likes: no form of the report may do more than show it.
+"""A compromised host reports anything: no form of the report may do more than show it.
 
-The judges are others' parsers: CommonMark's, Python's HTML parser, Prometheus's client.
+The oracles are independent parsers: CommonMark's, Python's HTML parser, Prometheus's client.
 """
 
 from __future__ import annotations
@@ -232,7 +232,7 @@ def test_identity_of_a_host_stays_on_it() -> None:
     assert report.hosts[0].platform == {"kernel": "6"}
 
 
-# What a clock, a counter or a driver could never tell, or only once.
+# Values that a clock, a counter or a driver never returns, or only once.
 NUMBERS = (-1e308, 1e308, 5e-324, float("inf"), float("nan"), 10**400, -(10**400), 2**63, -5, 0, 10**10, 1.5)
 SAMPLES = st.fixed_dictionaries(
     {

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Plays and tasks of others beside ours: what becomes of a host there, and which of it is in the report."""
+"""Plays and tasks of other collections beside ours: which of their results are in the report."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.judged import checked, states, well
 
 
 def played(fleet: Fleet, text: str) -> "subprocess.CompletedProcess[str]":
-    """A run of a playbook of one's own, with this text."""
+    """Run a user's own playbook with this text."""
     (fleet.folder / "site.yml").write_text(text)
     run = fleet.run(playbook="site.yml")
     well(run)

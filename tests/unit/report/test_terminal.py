@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a reader sees in the terminal: it fits, and the marks stand where their names hang."""
+"""The report in the terminal: it fits, and the marks are below their names."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_the_worst_status_speaks_for_a_cell() -> None:
 def test_a_persist_finding_neither_marks_a_good_concern_nor_comes_first(
     tmp_path: Path, call: Call, check: bool
 ) -> None:
-    """The unit and what persists are to be set on every host: the slow clock of one is what matters."""
+    """The unit and persisted values are due on every host; the slow clock of one host matters more."""
     kinds = {"n1": "nitro", "n2": "nitro", "xen": "xen_hvm"}
     results = {
         name: call(tune.main, FakeKernel(tmp_path / name, files_of(kind)), check=check, workload="base")

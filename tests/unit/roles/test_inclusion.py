@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Somebody's repository (tests/inclusion) with the tarball installed, run on simulated hosts of several classes."""
+"""A user's repository (tests/inclusion) with the tarball installed, run on simulated hosts of several classes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.support.simulated import simulate
 REPOSITORY = Path(__file__).resolve().parents[2] / "inclusion"
 BIN = Path(sys.executable).parent
 NOBODY = 65534
-# Not root, but one who may read everything: the interpreter and this checkout may lie below /root.
+# Not root, but able to read everything: the interpreter and this checkout may be below /root.
 AS_NOBODY = (
     *("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"),
     *("--inh-caps=-all,+dac_read_search", "--ambient-caps=+dac_read_search"),
@@ -45,7 +45,7 @@ class Repository:
     def __init__(self, folder: Path, collections: Path) -> None:
         shutil.copytree(REPOSITORY, folder, dirs_exist_ok=True)
         self.folder, self.collections = folder, collections
-        self.command: Sequence[str] = ()  # what runs ansible-playbook
+        self.command: Sequence[str] = ()  # the command that runs ansible-playbook
 
     def hosts(self, kinds: Mapping[str, str]) -> None:
         """Simulate these hosts, and write the inventory."""
@@ -57,7 +57,7 @@ class Repository:
         (self.folder / "hosts.json").write_text(json.dumps(plain))
 
     def run(self, *words: str, code: int = 0) -> str:
-        """ansible-playbook; what it said."""
+        """Run ansible-playbook and return its output."""
         environment = {
             **somebodys(),
             "ANSIBLE_COLLECTIONS_PATH": str(self.collections),
@@ -80,7 +80,7 @@ class Repository:
         return done.stdout
 
     def value(self, host: str, path: str) -> str:
-        """A file of a simulated host."""
+        """The text of a file of a simulated host."""
         return (self.folder / host / "root" / path.lstrip("/")).read_text().strip()
 
     def snapshot(self) -> Dict[str, bytes]:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the role tune hands to the module: templates are resolved, and what a host says stays text."""
+"""The variables that the role tune passes to the module: templates are resolved, and text of a host stays text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 from tests.support.simulated import simulate
 
 PROJECT = Path(__file__).resolve().parents[3]
-# What a host says is text: it never becomes a template, whichever variable it is in.
+# Text of a host never becomes a template, whichever variable it is in.
 PLAY: list[dict[str, Any]] = [
     {
         "hosts": "all",

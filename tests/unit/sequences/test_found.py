@@ -58,7 +58,7 @@ def test_a_run_that_fails_on_a_mount_which_an_earlier_run_left_half_made_says_so
 def test_a_value_that_the_operators_own_rule_sets_at_boot_waits_for_the_boot_that_follows_it_alone(
     tmp_path: Path,
 ) -> None:
-    """Restore took the kernel's choice for what the disk has without nearmetal."""
+    """Restore assumed that the disk has the kernel's choice without nearmetal."""
     their_rule = Step("their_file", {"draw": 0.99, "other": 0.0})
     life = [their_rule, tune(block_storage={"read_ahead_kb": 256}), Step("reboot", {"unit": False})]
     assert lived(tmp_path, "metal_amd", life) == ""
@@ -67,13 +67,13 @@ def test_a_value_that_the_operators_own_rule_sets_at_boot_waits_for_the_boot_tha
 def test_a_disk_with_a_value_of_its_own_goes_back_where_the_rule_for_its_kind_set_another_at_boot(
     tmp_path: Path,
 ) -> None:
-    """Restore took what our rule had set for somebody's: the run before the boot had set another value."""
+    """Restore took our rule's value for a foreign one: the run before the boot had set another value."""
     life = [tune(block_storage={"nomerges": 2, "disks": [{"mount": "/", "nomerges": 1}]})]
     assert lived(tmp_path, "graviton_metal", [*life, Step("reboot", {"unit": False})]) == ""
 
 
 def test_a_preference_that_the_governor_does_not_take_is_refused_before_anything_is_changed(tmp_path: Path) -> None:
-    """The first run took it for what was there, and then the governor changed it: a second run would have failed."""
+    """The first run found the preference as wanted, then the governor changed it: a second run would have failed."""
     wanted = tune(cpu_power={"governor": "performance", "energy_performance_preference": "balance_performance"})
     assert lived(tmp_path, "metal", [wanted]) == ""
     world = World(tmp_path / "other", "metal")
@@ -88,13 +88,13 @@ def test_a_preference_that_the_governor_does_not_take_is_refused_before_anything
 def test_steering_that_is_asked_for_when_a_policy_is_not_is_planned_for_where_the_interrupts_go_then(
     name: str, more: Any, tmp_path: Path
 ) -> None:
-    """It was planned for the CPUs that the same run took the interrupts away from."""
+    """It was planned for the CPUs from which the same run moved the interrupts away."""
     life = [tune(network_irq={"policy": "dedicated", "irq_cpus": "0-1"}), Step("confirm", {})]
     assert lived(tmp_path, name, [*life, tune(network_irq=more)]) == ""
 
 
 def test_a_foreign_value_whose_original_only_a_boot_shows_is_named(tmp_path: Path) -> None:
-    """Restore left it without a word: a file of ours had set the value that the host booted with."""
+    """Restore left it silently: our file had set the value with which the host booted."""
     world = World(tmp_path / "host", "nitro_burstable")
     thp = "/sys/kernel/mm/transparent_hugepage/enabled"
 
@@ -118,7 +118,7 @@ WAYS_BACK = [*((at, False) for at in range(29, 47, 3)), *((at, True) for at in r
 def test_kernel_arguments_whose_way_back_failed_too_are_not_forgotten(
     name: str, at: int, reads: bool, tmp_path: Path
 ) -> None:
-    """The record was put back although the boot loader's files weren't, so the argument stayed for ever."""
+    """The record was put back although the boot loader's files weren't, so the argument stayed forever."""
     assert lived(tmp_path, name, [failing(ARGUMENT, at, "EIO", length=3, reads=reads)]) == ""
 
 
@@ -131,13 +131,13 @@ def test_kernel_arguments_beside_which_an_old_file_stays_are_not_forgotten(at: i
 def test_a_number_of_requests_that_a_rule_of_ours_changed_at_boot_is_settled_by_restore(
     at: int, tmp_path: Path
 ) -> None:
-    """The run that wrote the rule was killed, so restore took what the rule had set for what was there before."""
+    """The run that wrote the rule was killed, so restore took the rule's value for the original one."""
     scheduled = tune(block_storage={"scheduler": "mq-deadline"})
     assert lived(tmp_path, "metal", [failing(scheduled, at), Step("reboot", {"unit": False})]) == ""
 
 
 def test_a_number_of_requests_set_only_by_our_rule_goes_back_with_the_scheduler(tmp_path: Path) -> None:
-    """The run that dropped the rule forgot what it had just remembered of the disk."""
+    """The run that dropped the rule forgot the value of the disk that it had just stored."""
     life = [tune(block_storage={"nr_requests": 64}), tune(block_storage={"scheduler": "none"})]
     assert lived(tmp_path, "xen_hvm", life) == ""
 
@@ -153,7 +153,7 @@ def test_a_run_that_fails_while_it_arms_the_dead_man_leaves_no_file_of_the_timer
 
 
 def test_a_wanted_value_that_holds_only_after_taking_ours_back_is_set(tmp_path: Path) -> None:
-    """Nothing took the MTU of the earlier run back, and the run said that the one of before it held."""
+    """The earlier run's MTU wasn't taken back, but the run reported the original MTU as set."""
     world = World(tmp_path / "host", "xen_pv")
     mtu = Path(world.host.root) / "sys/class/net/eth0/mtu"
     for options in ({"mtu": 1500, "allow_disruptive": True}, {"mtu": 9001}):
@@ -167,7 +167,7 @@ def test_a_wanted_value_that_holds_only_after_taking_ours_back_is_set(tmp_path: 
 
 
 def test_a_refused_value_is_reported_beside_the_hosts_current_value(tmp_path: Path) -> None:
-    """It was said beside the value to which the same run took the place back."""
+    """It was reported beside the value to which the same run restored the place."""
     world = World(tmp_path / "host", "xen_pv")
     shorter, refused = {"mtu": 1500, "allow_disruptive": True}, {"mtu": 1400}
     run(world.host, lambda _known: tune_requests([], {"network_stack": shorter}, {}), check=False)

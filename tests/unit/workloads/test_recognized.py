@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What auto applied when its programs are down, and the choice of auto as something to waive: main() on a fake host."""
+"""auto while its programs are down, and a waiver of its choice: main() on a fake host."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def test_the_variables_are_what_tune_takes(tmp_path: Path) -> None:
 
 
 def test_the_programs_are_those_that_are_recognized() -> None:
-    """In the order in which their workloads are combined."""
+    """The rows are in the order in which their workloads are combined."""
     section = GUIDE.split("## What runs on the host")[1].split("\n## ")[0]
     rows = dict(re.findall(r"^\| `([a-z_]+)` \| (.*) \|$", section, re.M))
     assert list(rows) == list(dict.fromkeys(sign.workload for sign in SIGNS.values()))

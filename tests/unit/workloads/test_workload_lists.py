@@ -122,7 +122,7 @@ def test_auto_beside_a_playbook_of_a_workload_is_refused(tmp_path: Path, call: C
     assert "workload_concerns spells one out: use one of the two" in result["msg"]
 
 
-# names beside a playbook that spells in_memory_database out, what the refusal begins and ends with
+# names beside the playbook in_memory_database, beginning and end of the refusal
 BESIDE = [
     (["web", "cache"], "workloads web, cache are named", "run the playbook nearmetal.ec2.tune for web, cache"),
     (["cache"], "workload cache is named", "run the playbook nearmetal.ec2.tune for cache"),
@@ -281,7 +281,7 @@ def test_the_role_takes_lists_and_auto_and_the_report_names_all(tmp_path: Path) 
     roots = [tmp_path / name / "root/proc/sys/net" for name in hosts]
     assert [(root / "ipv4/tcp_max_syn_backlog").read_text().strip() for root in roots] == ["8192"] * 5
     polls = {name: (root / "core/busy_poll").read_text().strip() for name, root in zip(hosts, roots)}
-    # The inventory's type is burstable; tune_instance_type is believed before it.
+    # The inventory's type is burstable; tune_instance_type wins over it.
     assert polls == {"listed": "50", "tagged": "50", "seen": "0", "typed": "0", "typed_twice": "50"}
 
 

@@ -57,7 +57,7 @@ def named_type(kind: str) -> Dict[str, str]:
 
 def test_the_table_has_a_row_for_every_check() -> None:
     looks = [concern for concern in CONCERNS.values() if concern.name in workload_table.LOOKS]
-    # A check that an option asks for is another one for each workload: tests/unit/cloud/test_types_for_workloads.py.
+    # A check that depends on an option differs for each workload: tests/unit/cloud/test_types_for_workloads.py.
     checks = {f"{concern.name}.{check}" for concern in looks for check in set(concern.checks) - set(concern.options)}
     assert set(CHECKS) == checks
     assert all(set(cells) == set(HOSTS) for cells in CHECKS.values())
@@ -118,7 +118,7 @@ def test_a_fresh_host_has_the_statuses_of_its_class(kind: str, tmp_path: Path) -
 
 
 def lab_files(host_shape: Shape) -> Dict[str, str]:
-    """What a host of the lab shows when it is planned: QEMU gives it DMI, topology, virtio NICs and a clock."""
+    """The files of a lab host when it is planned: QEMU gives it DMI, topology, virtio NICs and a clock."""
     nics = [
         {
             "name": f"ens{5 + number}",
@@ -177,7 +177,7 @@ def on_the_lab(table: FrozenSet[str], knob: str, host_shape: Shape) -> FrozenSet
     if knob == "block_storage.io_timeout":
         return frozenset(("not_applicable",))  # virtio_blk has none, and AWS names one for its own disks alone
     if knob in ("block_storage.scheduler", "block_storage.nomerges"):
-        table |= {"not_applicable"}  # a workload may mean instance store, which no lab has
+        table |= {"not_applicable"}  # a workload's setting may be for instance store, which no lab has
     if knob.startswith("cpu_power.") and "refused" not in table:
         return frozenset(("not_applicable",))
     if knob.startswith("numa."):
@@ -191,7 +191,7 @@ def on_the_lab(table: FrozenSet[str], knob: str, host_shape: Shape) -> FrozenSet
     if knob == "network_irq.policy" and host_shape.sockets * host_shape.cores * host_shape.threads == 1:
         table |= {"not_applicable"}
     if knob == "clocksource.source" and "tsc=reliable" not in host_shape.kernel_args:
-        return frozenset(("not_applicable",))  # this is what tsc=reliable on its command line is for
+        return frozenset(("not_applicable",))  # the reason for tsc=reliable on its command line
     return table | APPLIES if table & APPLIES else table
 
 
