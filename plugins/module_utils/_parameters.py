@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The kernel parameters that options of network_stack set, each declared once. Data only. PRIVATE to the collection.
 
-They stand below facts and levers, which read and write no other key than a declared one.
+They are below facts and levers, which read and write only declared keys.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class Parameter(NamedTuple):
     key: str
     reason: str  # what it does, in words
     reference: str
-    spec: Mapping[str, Any]  # of the option: ascending numbers within a `range`, a choice, or else a name
+    spec: Mapping[str, Any]  # of the option: ascending numbers within a `range`, a choice, or a name
     bound: str = ""  # least, most or widest: a workload's value is a bound, not exact
 
 
@@ -29,17 +29,17 @@ def _number(least: int, most: int = 2147483647) -> Mapping[str, Any]:
 _NAME = {"type": "str"}
 _WINDOW = {"type": "str", "numbers": 3, "range": (1, 2147483647)}
 _SOCKETS = "Netflix, 2014–2017; Linux kernel, sysctl/net"
-_POLL = "microseconds of polling in poll() and read(), latency for CPU"
+_POLL = "how many microseconds poll() and read() poll: less latency for more CPU time"
 _POLL_SOURCE = "ENA driver guide; tuned, network-latency"
 
 NETWORK_STACK = (
     Parameter(
-        "somaxconn", "net.core.somaxconn", "how many connections wait to be accepted", _SOCKETS, _number(1), "least"
+        "somaxconn", "net.core.somaxconn", "how many connections may wait to be accepted", _SOCKETS, _number(1), "least"
     ),
     Parameter(
         "max_syn_backlog",
         "net.ipv4.tcp_max_syn_backlog",
-        "how many connections are half open",
+        "how many connections may be half open",
         "SAP note 2382421; Linux kernel, ip-sysctl",
         _number(1),
         "least",
@@ -47,7 +47,7 @@ NETWORK_STACK = (
     Parameter(
         "netdev_max_backlog",
         "net.core.netdev_max_backlog",
-        "packets that wait for a CPU when RPS is on",
+        "how many packets may wait for a CPU when RPS is on",
         _SOCKETS,
         _number(1),
         "least",
@@ -71,8 +71,12 @@ NETWORK_STACK = (
         _number(4608),
         "least",
     ),
-    Parameter("tcp_rmem", "net.ipv4.tcp_rmem", "the receive window, least first and most", _SOCKETS, _WINDOW, "least"),
-    Parameter("tcp_wmem", "net.ipv4.tcp_wmem", "the send buffer, least first and most", _SOCKETS, _WINDOW, "least"),
+    Parameter(
+        "tcp_rmem", "net.ipv4.tcp_rmem", "the receive window: least, initial and most bytes", _SOCKETS, _WINDOW, "least"
+    ),
+    Parameter(
+        "tcp_wmem", "net.ipv4.tcp_wmem", "the send buffer: least, initial and most bytes", _SOCKETS, _WINDOW, "least"
+    ),
     Parameter(
         "slow_start_after_idle",
         "net.ipv4.tcp_slow_start_after_idle",
@@ -98,7 +102,7 @@ NETWORK_STACK = (
     Parameter(
         "port_range",
         "net.ipv4.ip_local_port_range",
-        "ports for connections to elsewhere",
+        "the ports for outgoing connections",
         "Linux kernel, ip-sysctl; unmeasured",
         {"type": "str", "numbers": 2, "range": (1024, 65535)},
         "widest",
@@ -122,7 +126,7 @@ NETWORK_STACK = (
     Parameter(
         "min_free_kbytes",
         "vm.min_free_kbytes",
-        "memory kept free so that packets find a page",
+        "memory that is kept free so that packets find a page",
         "ENA driver guide",
         _number(1024),
         "least",

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """blkfront_check: how Xen's block front end shares memory with its back end. Pure. PRIVATE to the collection.
 
-It only looks. Whether grants persist is what both ends agreed on when the disk was
-attached; on EC2 the back end is Amazon's, so that they are off is nothing to fail for.
+It changes nothing. Both ends agree on persistent grants when the disk is attached; on
+EC2 the back end is Amazon's, so disabled grants are advice and no error.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ def _look(facts: Facts, _wanted: Wanted) -> Plan:
     """Findings only: there is nothing to set on a running host."""
     disks = facts.blkfront
     if disks is None or not disks.disks:
-        reason = "no disk of this host goes through Xen's block front end: Nitro and metal attach disks as NVMe"
+        reason = "no disk of this host uses Xen's block front end: Nitro and metal attach disks as NVMe"
         return _GRANTS.says("not_applicable", reason)
     version = facts.platform.kernel_version if facts.platform is not None else None
     return joined(_kernel(version), _grants(disks, version), _indirect(disks), _segments(disks), _queues(disks))
 
 
-_BLANK = "the kernel's line leaves out whether grants persist; AWS's talk of 2017 reads that as not enabled"
+_BLANK = "the kernel log doesn't say whether grants persist; AWS's talk of 2017 takes that as not enabled"
 
 
 def _kernel(version: Optional[Tuple[int, int, int]]) -> Plan:
     if version is None or version >= (3, 10, 0):
         return Plan()
     reason = (
-        "AWS's talk of 2017 asks for Linux 3.10 or newer on Xen; Amazon Linux 2013.09, Ubuntu 14.04 and RHEL or"
-        " CentOS 7 were the first with one"
+        "AWS's talk of 2017 recommends Linux 3.10 or newer on Xen; Amazon Linux 2013.09, Ubuntu 14.04"
+        " and RHEL or CentOS 7 were the first to ship it"
     )
     return _KERNEL.says("advice", reason, ".".join(map(str, version)))
 
@@ -66,13 +66,16 @@ def _grants(disks: BlkfrontFacts, version: Optional[Tuple[int, int, int]]) -> Pl
         )
         return _GRANTS.says("advice", reason, dict.fromkeys(disks.disks, "disabled"))
     if disks.agreements is None:
-        reason = f"the kernel log can't be read; with kernel.dmesg_restrict only root may: set become: true; {_JOURNAL}"
+        reason = (
+            "the kernel log can't be read; with kernel.dmesg_restrict only root may read it: set become:"
+            f" true; {_JOURNAL}"
+        )
         return _GRANTS.says("unknown", reason, None)
     groups: Dict[str, List[str]] = {}
     for disk in disks.disks:
         groups.setdefault(_answer(disks, disk), []).append(disk)
     reasons = {
-        "enabled": ("ok", "the grants of a request stay mapped for the next one"),
+        "enabled": ("ok", "the grants of a request stay mapped for later requests"),
         "disabled": ("advice", _why_disabled(disks)),
         "blank": ("unknown", _BLANK),
         "missing": ("unknown", _why_missing(disks)),
@@ -95,28 +98,34 @@ def _answer(disks: BlkfrontFacts, disk: str) -> str:
 def _why_missing(disks: BlkfrontFacts) -> str:
     if disks.log_cut:
         return f"the kernel log is longer than 8 MiB and only its beginning was read; {_JOURNAL}"
-    return f"the kernel log forgot what it said of these disks; {_JOURNAL}"
+    return f"the kernel log no longer has the lines about these disks; {_JOURNAL}"
 
 
 def _why_disabled(disks: BlkfrontFacts) -> str:
     if disks.parameters.get("feature_persistent") in ("N", "0"):
-        return "this kernel doesn't ask for them: remove xen_blkfront.feature_persistent=0 and reboot"
+        return (
+            "this kernel doesn't ask for persistent grants: remove xen_blkfront.feature_persistent=0 from"
+            " its command line and reboot"
+        )
     return (
-        "the back end decides, and many of EC2's Xen hosts don't offer them: nothing to set on the host; a type"
-        " on Nitro needs no grants"
+        "the back end decides, and many of EC2's Xen hosts don't offer persistent grants: nothing can"
+        " be set on this host; Nitro types need no grants"
     )
 
 
 def _indirect(disks: BlkfrontFacts) -> Plan:
     lines = [line for disk, line in (disks.agreements or {}).items() if disk in disks.disks]
-    without = {line.disk: "disabled" for line in lines if line.indirect_descriptors is False}
-    having = {line.disk: "enabled" for line in lines if line.indirect_descriptors}
+    disabled = {line.disk: "disabled" for line in lines if line.indirect_descriptors is False}
+    enabled = {line.disk: "enabled" for line in lines if line.indirect_descriptors}
     plans = []
-    if having:
-        plans.append(_INDIRECT.says("ok", "a request may be larger than 44 KiB", having))
-    if without:
-        reason = "without them a request carries 11 pages, 44 KiB: large sequential ones are cut; the back end decides"
-        plans.append(_INDIRECT.says("advice", reason, without))
+    if enabled:
+        plans.append(_INDIRECT.says("ok", "a request may be larger than 44 KiB", enabled))
+    if disabled:
+        reason = (
+            "without indirect descriptors a request carries at most 11 pages (44 KiB), so large"
+            " sequential requests are split; the back end decides"
+        )
+        plans.append(_INDIRECT.says("advice", reason, disabled))
     return joined(*plans)
 
 
@@ -126,7 +135,7 @@ def _segments(disks: BlkfrontFacts) -> Plan:
     if not (value.isascii() and value.isdigit()):
         return Plan()
     if len(value) > 9 or int(value) >= _SEGMENTS_OF_HDD:
-        reason = "large enough for st1 and sc1; the back end may agree on less"
+        reason = "large enough for st1 and sc1; the back end may accept less"
         return _SEGMENTS.says("ok", reason, value)
     reason = (
         f"requests carry at most {int(value) * 4} KiB, which is right for gp and io volumes; if this host has st1 or"
@@ -139,7 +148,7 @@ def _queues(disks: BlkfrontFacts) -> Plan:
     if disks.refused_queues is None:
         return Plan()
     requested, taken = disks.refused_queues
-    reason = f"max_queues={requested} is more than there are CPUs; the driver took {taken}: nothing to do"
+    reason = f"max_queues={requested} exceeds the number of CPUs; the driver uses {taken}: nothing to do"
     return _QUEUES.says("advice", reason, str(taken))
 
 

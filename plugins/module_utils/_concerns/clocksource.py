@@ -25,7 +25,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._words import plain
 
 NAME = "clocksource"
 
-# AWS's talk of 2017 has the directory wrong (clock/clock0); this is the kernel's.
+# AWS's talk of 2017 names a wrong directory (clock/clock0); this is the kernel's.
 CURRENT = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 
 _SOURCE = Knob(
@@ -63,14 +63,14 @@ class _Target(NamedTuple):
 
 def _decide(facts: Facts, wanted: Wanted) -> Decision:
     """Raises NearmetalError when a source is forced that the kernel doesn't offer."""
-    source, lasting = _source(facts, wanted)
-    return joined(source, _reliable(facts, wanted)), {tmpfiles: lasting}
+    source, at_boot = _source(facts, wanted)
+    return joined(source, _reliable(facts, wanted)), {tmpfiles: at_boot}
 
 
 def _source(facts: Facts, wanted: Wanted) -> Tuple[Plan, Mapping[str, str]]:
-    """The plan for the source, and the kernel's file that has it at boot. A source that is left to us is planned again.
+    """The plan for the source, and what sets it at boot: kernel path → value.
 
-    The same disk may start as another type. Only arm64 has no choice.
+    `auto` is planned again at each boot, as the same disk may start as another type; arm64 has only one source.
     """
     requested, clock = _SOURCE.value(wanted), facts.clock
     if requested is None:
@@ -79,17 +79,17 @@ def _source(facts: Facts, wanted: Wanted) -> Tuple[Plan, Mapping[str, str]]:
         reason = "the kernel doesn't say which clock sources it has"
         return _SOURCE.says("unknown", reason, None, requested), {}
     target = _target(facts, clock, wanted)
-    again = Plan(replan=requested == "auto" and not facts.is_arm)
+    replan = Plan(replan=requested == "auto" and not facts.is_arm)
     if target.refusal is not None:
-        return joined(Plan(findings=(target.refusal,)), again), {}
+        return joined(Plan(findings=(target.refusal,)), replan), {}
     gain = GAIN if target.source == "tsc" else ""
     change = _SOURCE.change(wanted, clock.current, target.source, target.reason, gain)
-    lasting = {CURRENT: target.source} if requested not in ("auto", "kernel") else {}
-    return joined(change, _warnings(facts, clock, target), again), lasting
+    at_boot = {CURRENT: target.source} if requested not in ("auto", "kernel") else {}
+    return joined(change, _warnings(facts, clock, target), replan), at_boot
 
 
 def _reliable(facts: Facts, wanted: Wanted) -> Plan:
-    """tsc=reliable. The source itself needs no kernel argument: a file in /sys sets it as well, without a reboot."""
+    """The plan for tsc=reliable. The source needs no kernel argument: a file in /sys sets it without a reboot."""
     requested = _RELIABLE.value(wanted)
     if requested is None:
         return Plan()
@@ -97,13 +97,16 @@ def _reliable(facts: Facts, wanted: Wanted) -> Plan:
     if facts.is_arm:
         return _RELIABLE.at("").says("not_applicable", "arm64 has no tsc", None, text)
     if requested == "enabled" and host_class(facts, wanted) != "metal":
-        reason = "a virtual host can be moved to other hardware: without the watchdog nobody would notice"
+        reason = (
+            "a virtual host can be moved to other hardware: without the watchdog nobody would notice a"
+            " tsc that goes wrong"
+        )
         return _RELIABLE.at("").says("refused", reason, None, text)
-    reason = "while it boots the kernel decides whether its watchdog checks tsc: no file in /sys changes it"
+    reason = "the kernel decides at boot whether its watchdog checks tsc: no file in /sys changes that"
     change = plan_argument(facts, wanted, _RELIABLE, text, reason)
     if requested == "kernel":
         return change
-    warning = "without the watchdog a tsc that goes wrong is used all the same: watch the time offset in chrony"
+    warning = "without the watchdog the kernel keeps using a tsc that goes wrong: watch the time offset in chrony"
     return joined(change, _RELIABLE.at("").says("advice", warning))
 
 
@@ -111,7 +114,9 @@ def _target(facts: Facts, clock: ClockFacts, wanted: Wanted) -> _Target:
     requested = _SOURCE.value(wanted)
     if requested == "kernel":
         named = clock.kernel_choice == clock.source_argument
-        reason = "the kernel's command line names it" if named else "the kernel lists its own choice first"
+        reason = (
+            "the kernel command line names this source" if named else "the kernel's own choice, which it lists first"
+        )
         return _Target(clock.kernel_choice or "", reason)
     if requested != "auto":
         return _named(facts, clock, wanted, requested)
@@ -122,7 +127,7 @@ def _target(facts: Facts, clock: ClockFacts, wanted: Wanted) -> _Target:
     if kind == "xen_pv":
         return _refused_on_pv(clock, "tsc")
     if kind == "nitro" and clock.current in NITRO_GOOD:
-        return _Target(clock.current, "on Nitro the vDSO reads tsc and kvm-clock alike: it stays as it is")
+        return _Target(clock.current, "on Nitro the vDSO reads both tsc and kvm-clock: the current source stays")
     if kind == "nitro" and "kvm-clock" in offered and not ("tsc" in offered and _constant(clock)):
         return _Target("kvm-clock", "tsc isn't usable on this host, and the vDSO reads kvm-clock too")
     if "tsc" not in offered:
@@ -146,18 +151,18 @@ def _named(facts: Facts, clock: ClockFacts, wanted: Wanted, source: str) -> _Tar
 
 
 def _verified(facts: Facts, clock: ClockFacts, wanted: Wanted, source: str) -> _Target:
-    """tsc needs a counter of constant rate; where nothing promises it only the named opt-in helps."""
+    """tsc needs a counter of constant rate; where nothing promises it, only the opt-in allows it."""
     if not _constant(clock) and not wanted.get("allow_unverified"):
         reason = (
-            "the CPU doesn't promise constant_tsc, so time could run at another rate when the frequency changes;"
-            " allow_unverified: true takes it all the same"
+            "the CPU doesn't promise constant_tsc, so time could run at another rate when the frequency"
+            " changes; allow_unverified: true uses it anyway"
         )
         return _refused("refused", reason, clock, source)
     reason = "tsc is read in user space by the vDSO, without a system call"
     if not clock.constant_tsc and clock.constant_by_model:
-        reason += "; constant_tsc isn't listed, since Linux 6.15 no longer deduces it from the CPU's model, but holds"
+        reason += "; this CPU has constant_tsc, although Linux 6.15 and newer don't list it for its model"
     if not clock.nonstop_tsc and host_class(facts, wanted) == "xen_hvm":
-        reason += "; nonstop_tsc is missing, as on 52 recorded Xen types: normal there"
+        reason += "; nonstop_tsc is missing, which is normal on Xen (52 recorded types lack it)"
     return _Target(source, reason)
 
 
@@ -184,7 +189,7 @@ def _warnings(facts: Facts, clock: ClockFacts, target: _Target) -> Plan:
         if clock.log_cut:
             warnings.append(
                 "the kernel log is longer than 8 MiB and only its beginning was read: look for later messages"
-                " against tsc with `journalctl -k -b -g unstable`"
+                " about tsc with `journalctl -k -b -g unstable`"
             )
     if clock.reliable_argument and kind in ("nitro", "xen_hvm", "xen_pv"):
         warnings.append(

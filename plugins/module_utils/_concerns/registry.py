@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The concerns, in the order in which they are planned and done. PRIVATE to the collection."""
+"""The concerns, in the order in which they are planned and applied. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Iterator, Mapping
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
 
 if TYPE_CHECKING:
-    # Never run: this makes Ansible send all of them, of which a run loads those that it is asked for.
+    # Never run: these imports make Ansible send every concern, of which a run loads the wanted ones.
     from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns import (
         blkfront_check,
         block_storage,
@@ -45,7 +45,7 @@ _NAMES = (
     "hugepages",
     "numa",
     "kernel_check",
-    "network_stack",  # before network_irq: new rings make a driver request its interrupts again, elsewhere
+    "network_stack",  # before network_irq: after new rings a driver requests its interrupts again, on other CPUs
     "network_irq",
     "block_storage",
     "blkfront_check",
@@ -53,7 +53,7 @@ _NAMES = (
 
 
 class _Concerns(Mapping[str, Concern]):
-    """Name → concern. Loading one costs a small host milliseconds, so that is done when it is asked for."""
+    """Name → concern, each loaded on first use: loading all of them costs a small host milliseconds."""
 
     def __getitem__(self, name: str) -> Concern:
         if name not in _NAMES:

@@ -4,8 +4,8 @@
 """smt: one or two threads per core. Pure. PRIVATE to the collection.
 
 Two threads share one core's execution units. Floating-point heavy code fills
-them alone, and a neighbour on the core makes latency vary (AWS, 2017). Which CPUs
-are second threads is what the kernel lists; nothing is computed from numbers.
+them alone, and a neighbor on the core makes latency vary (AWS, 2017). The
+kernel lists which CPUs are second threads; nothing is computed from CPU numbers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton i
 NAME = "smt"
 REFERENCE = "AWS, 2017"
 
-# nosmt among the kernel arguments that tuned sets, in the words of smt/control.
+# tuned's kernel argument nosmt in the words of smt/control.
 _NOSMT_WORDS = {"cmdline.nosmt": {"nosmt": "off", "nosmt=force": "forceoff"}}
 _THREADS = Knob(
     NAME,
@@ -51,7 +51,7 @@ _CPUS = Knob(
     tuned_words=_NOSMT_WORDS,
     kubelet=True,
 )
-# Under a knob of its own: a run with another method then takes it back.
+# A knob of its own, so that a run with another method takes it back.
 _NOSMT = boot_argument(NAME, "method", "nosmt", REFERENCE, option="threads")
 KNOBS = (_THREADS, _CPUS, _NOSMT)
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
@@ -61,38 +61,38 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "allow_unverified": CONSENT,
 }
 
-# The words of smt/control in those of the option; the others, such as forceoff, are no choice of it.
+# Word of smt/control → of the option; its other words, such as forceoff, are no choices of the option.
 _SHOWN = {"on": "enabled", "off": "disabled"}
-_SWITCHES = ("on", "off", "forceoff")  # the words of a kernel whose smt/control has a say
+_SWITCHES = ("on", "off", "forceoff")  # words of smt/control on a kernel that can switch SMT
 
 
 def _decide(facts: Facts, wanted: Wanted) -> Decision:
-    """The plan, and what makes `disabled` last: a file that names no CPU, or the unit where the kernel has CPUs named.
+    """The plan, and what makes `disabled` last: a file for smt/control, or the unit where CPUs go offline by number.
 
-    The unit also serves a host without SMT: the same disk may start as another type, but neither leaves arm64 nor PV.
+    The unit also serves a host without SMT, as the same disk may start as another type; arm64 and PV stay such.
     Raises NearmetalError when threads are forced that the host can't switch.
     """
     requested = _THREADS.value(wanted)
     threads, cpus = facts.smt, facts.topology
     if threads is None or cpus is None or cpus.cores is None or threads.offline is None:
         return _THREADS.says("unknown", "the kernel doesn't say which CPUs share a core", None, requested), {}
-    off = requested == "disabled" or (requested == "kernel" and bool(threads.arguments))
-    refusal = (_on_pv(facts, wanted) if off else None) or _single(facts, threads, cpus)
-    refusal = refusal or (_harmful(facts, wanted) if off else None) or _locked(threads, off)
-    refusal = refusal or _unswitchable(threads, cpus, wanted, off)
+    switch_off = requested == "disabled" or (requested == "kernel" and bool(threads.arguments))
+    refusal = (_on_pv(facts, wanted) if switch_off else None) or _single(facts, threads, cpus)
+    refusal = refusal or (_harmful(facts, wanted) if switch_off else None) or _locked(threads, switch_off)
+    refusal = refusal or _unswitchable(threads, cpus, wanted, switch_off)
     method, advice = wanted.get("method"), Plan(findings=_advice(facts, threads))
     if refusal is not None and refusal.status != "not_applicable":
         return joined(Plan(findings=(refusal,)), advice), {}
-    simple = threads.control in _SWITCHES
+    switchable = threads.control in _SWITCHES
     lasting = requested == "disabled" and method == "runtime"
-    stays = host_class(facts, wanted) == "xen_pv" or facts.is_arm
-    again = Plan(replan=lasting and not simple and not stays)
-    at_each_boot = {CONTROL: "off"} if lasting and simple else {}
+    type_without_smt = host_class(facts, wanted) == "xen_pv" or facts.is_arm
+    replan = Plan(replan=lasting and not switchable and not type_without_smt)
+    at_each_boot = {CONTROL: "off"} if lasting and switchable else {}
     if refusal is not None:
-        return joined(Plan(findings=(refusal,)), advice, again), {tmpfiles: at_each_boot}
-    runtime = _runtime(threads, cpus, requested, off, wanted) if method != "boot" else Plan()
+        return joined(Plan(findings=(refusal,)), advice, replan), {tmpfiles: at_each_boot}
+    runtime = _runtime(threads, cpus, requested, switch_off, wanted) if method != "boot" else Plan()
     at_boot = _at_boot(facts, threads, requested, wanted) if method != "runtime" else Plan()
-    return joined(runtime, at_boot, advice, again), {tmpfiles: at_each_boot}
+    return joined(runtime, at_boot, advice, replan), {tmpfiles: at_each_boot}
 
 
 def _single(facts: Facts, threads: SmtFacts, cpus: TopologyFacts) -> Optional[Finding]:
@@ -101,12 +101,12 @@ def _single(facts: Facts, threads: SmtFacts, cpus: TopologyFacts) -> Optional[Fi
         return None
     if threads.control is None and (threads.offline or seconds(cpus)):
         return None
-    why = "no Graviton has SMT" if facts.is_arm else "each vCPU of this host is a core of its own"
-    return _finding("not_applicable", f"one thread per core already: {why}", threads)
+    cause = "no Graviton has SMT" if facts.is_arm else "each vCPU of this host is a core of its own"
+    return _finding("not_applicable", f"one thread per core already: {cause}", threads)
 
 
 def _on_pv(facts: Facts, wanted: Wanted) -> Optional[Finding]:
-    """Asked first: that a PV guest sees no second threads doesn't mean that its CPUs aren't such."""
+    """Checked first: a PV guest sees no second threads, but its CPUs may be such."""
     if host_class(facts, wanted) == "xen_pv":
         return _finding("refused", "Xen PV shows no real sibling lists: move to an HVM type", facts.smt)
     return None
@@ -115,7 +115,9 @@ def _on_pv(facts: Facts, wanted: Wanted) -> Optional[Finding]:
 def _harmful(facts: Facts, wanted: Wanted) -> Optional[Finding]:
     """The finding for a host on which SMT must not be switched off."""
     if facts.burstable:
-        reason = "a burstable type earns its credits with all vCPUs; half of them would spend what all earn"
+        reason = (
+            "a burstable type earns CPU credits with all of its vCPUs, and half of them would have to spend the credits"
+        )
         return _finding("refused", reason, facts.smt)
     cores = facts.topology.cores if facts.topology is not None else None
     if wanted.wanted_by("threads") == "workload" and cores is not None and len(cores) < 2:
@@ -134,49 +136,53 @@ def _harmful(facts: Facts, wanted: Wanted) -> Optional[Finding]:
     return None
 
 
-def _locked(threads: SmtFacts, off: bool) -> Optional[Finding]:
-    if threads.control == "forceoff" and not off:
+def _locked(threads: SmtFacts, switch_off: bool) -> Optional[Finding]:
+    if threads.control == "forceoff" and not switch_off:
         argument = " ".join(threads.arguments) or "nosmt=force"
-        return _finding("unchangeable", f"{argument} locks it until a boot without that argument", threads, "enabled")
+        return _finding(
+            "unchangeable", f"{argument} locks SMT off until a boot without that argument", threads, "enabled"
+        )
     return None
 
 
-def _runtime(threads: SmtFacts, cpus: TopologyFacts, requested: str, off: bool, wanted: Wanted) -> Plan:
-    knob, goal = _THREADS, "disabled" if off else "enabled"
-    if threads.control is not None and (off or not _lacks_siblings(threads, cpus)):
-        before, after = threads.control, "off" if off else "on"
-        done = before == after or (off and before == "forceoff")
+def _runtime(threads: SmtFacts, cpus: TopologyFacts, requested: str, switch_off: bool, wanted: Wanted) -> Plan:
+    knob, goal = _THREADS, "disabled" if switch_off else "enabled"
+    if threads.control is not None and (switch_off or not _lacks_siblings(threads, cpus)):
+        before, after = threads.control, "off" if switch_off else "on"
+        as_wanted = before == after or (switch_off and before == "forceoff")
     else:
-        threads = threads._replace(control=None)  # it has no say on this host
+        threads = threads._replace(control=None)  # it can't switch the threads of this host
         knob, before = _CPUS, threads.offline or ""
-        after = together(before, *map(str, seconds(cpus) or ())) if off else ""
+        after = together(before, *map(str, seconds(cpus) or ())) if switch_off else ""
         if requested == "kernel":
             after = threads.kernel_offline
-        done = before == after
-    reason = "as the kernel booted" if requested == "kernel" else "one thread has the core for itself" if off else ""
+        as_wanted = before == after
+    reason = (
+        "as the kernel booted" if requested == "kernel" else "one thread has the core for itself" if switch_off else ""
+    )
     reason = reason or "both threads of each core work: more throughput, less even latency"
-    if done:
+    if as_wanted:
         return Plan(findings=(_finding("ok", reason, threads, goal),))
     action = knob.action(knob.wanted_by(wanted), before, after, reason)
     return Plan((action,), (_finding("would_change", reason, threads, goal),))
 
 
 def _lacks_siblings(threads: SmtFacts, cpus: TopologyFacts) -> bool:
-    """Whether cores lack a thread while smt/control says on, so that to write on does nothing.
+    """Whether cores lack a thread while smt/control says on, so that writing `on` does nothing.
 
-    A core whose threads are all offline is somebody's choice of cores, and not of threads.
+    A core whose threads are all offline is somebody's choice of cores, not of threads.
     """
     widths = [len(core) for core in cpus.cores or ()]
     return threads.control == "on" and bool(threads.offline) and min(widths, default=2) < max([2, *widths])
 
 
-def _unswitchable(threads: SmtFacts, cpus: TopologyFacts, wanted: Wanted, off: bool) -> Optional[Finding]:
+def _unswitchable(threads: SmtFacts, cpus: TopologyFacts, wanted: Wanted, switch_off: bool) -> Optional[Finding]:
     """The finding for a kernel without smt/control that can't take a second thread offline by itself.
 
-    Raises NearmetalError when it was the user who asked.
+    Raises NearmetalError when the user wants it.
     """
     second = together(*map(str, seconds(cpus) or ()))
-    if threads.control is not None or not off or together(second, threads.removable) == threads.removable:
+    if threads.control is not None or not switch_off or together(second, threads.removable) == threads.removable:
         return None
     sentence = (
         f"smt.threads: disabled needs CPUs {second} offline, but this kernel can take only"
@@ -200,8 +206,8 @@ def _advice(facts: Facts, threads: SmtFacts) -> Tuple[Finding, ...]:
     kind = facts.platform.host_class if facts.platform else None
     if kind == "nitro" and threads.control in _SWITCHES and not facts.burstable:
         sentences.append(
-            "CpuOptions ThreadsPerCore=1, at launch or by ModifyInstanceCpuOptions on a stopped instance, does the same"
-            " before the kernel boots; a change of the instance type takes it back"
+            "CpuOptions ThreadsPerCore=1, at launch or by ModifyInstanceCpuOptions on a stopped instance,"
+            " does the same before the kernel boots; a change of the instance type resets it"
         )
     if threads.maxcpus is not None:
         sentences.append(_about_maxcpus(facts, threads.maxcpus))
@@ -212,13 +218,13 @@ def _about_maxcpus(facts: Facts, maxcpus: str) -> str:
     """AWS's talk of 2017 says maxcpus=63 for 128 vCPUs: the last number of the first half. maxcpus counts."""
     present = len(facts.topology.cpus_present or ()) if facts.topology is not None else 0
     sentence = (
-        f"maxcpus={maxcpus} is on the kernel command line: it counts CPUs, relies on their numbering, and udev may"
-        " bring the rest back"
+        f"maxcpus={maxcpus} is on the kernel command line: it counts CPUs, relies on their numbering,"
+        " and udev may bring the other CPUs online again"
     )
     if maxcpus.isdigit() and present == 2 * (int(maxcpus) + 1):
         sentence += (
-            f"; {maxcpus} is the number of the last CPU of the first half, one short of half of {present}, so a"
-            f" core is idle: the half is {int(maxcpus) + 1}"
+            f"; {maxcpus} is the number of the last CPU of the first half, one less than half of"
+            f" {present}, so a core stays unused: half is {int(maxcpus) + 1}"
         )
     return sentence + "; remove it and use threads: disabled"
 

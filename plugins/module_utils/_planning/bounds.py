@@ -14,16 +14,16 @@ from typing import Any, Tuple
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
 
-LEAST = "least"  # at least this much: the larger number wins, number by number
-MOST = "most"  # at most this much: the smaller one
+LEAST = "least"  # at least this much: of each pair of numbers the larger wins
+MOST = "most"  # at most this much: the smaller number wins
 WIDEST = "widest"  # a range that is at least as wide: the lower begin and the higher end
-EVERY = "every"  # of a list: all of its elements
+EVERY = "every"  # a list: all elements of both
 
-MAX = "max"  # of a ring: as much as its driver takes
+MAX = "max"  # the size of a ring: as large as its driver allows
 
 
 def widened(knob: Knob, wanted: Wanted, value: str, previous: str, reason: str) -> Tuple[str, str]:
-    """The value to set, and why: a user's is exact, a workload's only widens what the host has without nearmetal."""
+    """The value to set, and the reason: a user's value is exact, a workload's only widens what the untuned host has."""
     if not knob.bound or knob.wanted_by(wanted) != "workload":
         return value, reason
     goal = bounded(knob.bound, value, previous)
@@ -31,9 +31,9 @@ def widened(knob: Knob, wanted: Wanted, value: str, previous: str, reason: str) 
 
 
 def bounded(bound: str, requested: str, previous: str) -> str:
-    """The value between a workload's and the one that the host has without nearmetal; both are numbers with spaces.
+    """The value that satisfies a workload and keeps what the untuned host has; both are numbers separated by spaces.
 
-    The workload's own where the host's is no list of as many numbers.
+    The workload's value where the host's isn't a list of as many numbers.
     """
     numbers, present = requested.split(), previous.split()
     if len(numbers) != len(present) or not all(_is_number(word) for word in (*numbers, *present)):
@@ -53,7 +53,7 @@ def satisfying(bound: str, first: Any, second: Any) -> Any:
 
 
 def kept_reason(bound: str, requested: str, previous: str, goal: str, reason: str) -> str:
-    """Why the goal isn't the workload's value: the host's own stays, or each side widens the other."""
+    """Why the goal isn't the workload's value: the host's value stays, or both are combined."""
     least = "at most" if bound == MOST else "at least"
     if goal != previous:
         return f"the host has {previous}, the workload wants {least} {requested}; this value satisfies both: {reason}"

@@ -20,17 +20,17 @@ class Concern(NamedTuple):
     domains: Tuple[str, ...]  # of _facts.facts.DOMAINS
     plan: Callable[[Facts, Wanted], Plan]
     after: Tuple[str, ...] = ()  # concerns without which this plan is worth nothing
-    # Its findings say which places they are about, as keys of `now` or by `where`: a place that none of them names any
-    # more is taken back by itself, although its knob is still managed elsewhere.
+    # Its findings name their places, as keys of `now` or by `where`: a place that no finding names any more is taken
+    # back, although the knob is still managed at other places.
     by_place: bool = False
     knobs: Tuple[Knob, ...] = ()
-    heading: int = 10  # of a report: one of the nine of AWS's talk of 2017; 10 is the last, for all others
+    heading: int = 10  # number of its heading in a report: 1 to 9 as in AWS's talk of 2017, 10 for all other concerns
 
     @property
     def checks(self) -> Tuple[str, ...]:
-        """The knobs that are no options of its own, on any host: what it looks at, or what a suboption moves.
+        """The knobs without an option of their own, on any host: what the concern checks, or what a suboption sets.
 
-        So a waiver of a check that doesn't apply to this host is known from a misspelt one.
+        They tell a waiver of a check that doesn't apply to this host from a misspelt waiver.
         """
         checks = (knob for knob in self.knobs if knob.name not in self.options or "default" in (knob.spec or ()))
         return tuple(dict.fromkeys(knob.name for knob in checks))

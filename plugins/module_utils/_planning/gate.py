@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What every concern asks first: may this host be tuned at all? Pure. PRIVATE to the collection."""
+"""Whether a host may be tuned at all, which every concern checks first. Pure. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
 
 def host_class(facts: Facts, wanted: Wanted) -> Optional[str]:
-    """The host's class; with `allow_not_ec2` a host outside EC2 counts as what its hypervisor flag says.
+    """The host's class; with `allow_not_ec2` a host outside EC2 counts as nitro or metal by its hypervisor flag.
 
     None when nothing is known of the platform.
     """
@@ -28,7 +28,7 @@ def host_class(facts: Facts, wanted: Wanted) -> Optional[str]:
 
 
 def with_type(facts: Facts, wanted: Wanted) -> Facts:
-    """The facts with the type that `instance_type` names, where the host itself says none, as on Xen.
+    """The facts with the type that `instance_type` names, where the host doesn't know its type, as on Xen.
 
     Raises NearmetalError for a text that is no type.
     """
@@ -45,11 +45,11 @@ def with_type(facts: Facts, wanted: Wanted) -> Facts:
 # What a T2 has on Xen: vCPUs, each a core of its own, and MiB of memory.
 _T2 = ((1, 512), (1, 1024), (1, 2048), (2, 4096), (2, 8192), (4, 16384), (8, 32768))
 _MOST_STOLEN = 10  # of 1,000: EC2 doesn't oversubscribe the CPUs of other types
-_SAY = "say which type it is: instance_type, or tune_instance_type of the role tune"
+_NAME_THE_TYPE = "name its type with instance_type, or with tune_instance_type of the role tune"
 
 
 def may_be_burstable(facts: Facts) -> str:
-    """Why a Xen host whose type nobody named may be a T2, in a sentence that asks for the type; empty elsewhere.
+    """Why a Xen host of unknown type may be a T2, in a sentence that asks for the type; empty for other hosts.
 
     Needs the domains `topology` and `kernel`.
     """
@@ -58,36 +58,36 @@ def may_be_burstable(facts: Facts) -> str:
         return ""
     stolen = (kernel.stolen or 0) if kernel is not None else 0
     if stolen > _MOST_STOLEN:
-        return f"{stolen / 10:.1f} % of its CPU time went to others, as on a T2 without credits; {_SAY}"
+        return f"{stolen / 10:.1f} % of its CPU time went to other guests, as on a T2 without credits; {_NAME_THE_TYPE}"
     if topology is None or kernel is None or not topology.memory or set(kernel.drivers.values()) - {"vif"}:
         return ""
     cpus, mib = len(topology.cpus_online or ()), topology.memory / 2**20
     one_thread = len(topology.cores or ()) == cpus
     if one_thread and any(cpus == count and 0.8 * size < mib <= size for count, size in _T2):
-        return f"{cpus} vCPUs, {mib / 1024:.1f} GiB and no network driver but Xen's own, as a T2 has; {_SAY}"
+        return f"{cpus} vCPUs, {mib / 1024:.1f} GiB and no network driver but Xen's own, as a T2 has; {_NAME_THE_TYPE}"
     return ""
 
 
 def closed(concern: str, knob: str, facts: Facts, wanted: Wanted) -> Tuple[Finding, ...]:
-    """The finding that ends planning on a host that isn't ours to tune; empty elsewhere."""
+    """The finding that ends planning on a host that may not be tuned; empty on other hosts."""
     reason = _outside(facts, wanted, "tunes it")
     return (Finding(concern, knob, "refused", reason, reference="docs/host_classes.md"),) if reason else ()
 
 
 def beside_the_point(concern: str, knob: str, facts: Facts, wanted: Wanted) -> Tuple[Finding, ...]:
-    """The same for a concern that only looks: that does no harm, so nothing is refused."""
-    reason = _outside(facts, wanted, "looks")
+    """The same for a concern that only checks: checks do no harm, so nothing is refused."""
+    reason = _outside(facts, wanted, "checks it")
     status = "unknown" if host_class(facts, wanted) is None else "not_applicable"
     return (Finding(concern, knob, status, reason, reference="docs/host_classes.md"),) if reason else ()
 
 
 def _outside(facts: Facts, wanted: Wanted, does: str) -> str:
-    """Why this host isn't ours, and what a concern `does` with `allow_not_ec2`; empty when it is ours."""
+    """Why this host may not be tuned, and what a concern `does` with `allow_not_ec2`; empty when it may."""
     kind = host_class(facts, wanted)
     if kind == "container":
-        return "this is a container: its kernel belongs to the host; run on the host"
+        return "this is a container: its kernel belongs to the host; run nearmetal on the host"
     if kind == "not_ec2":
-        return f"this host doesn't look like EC2; allow_not_ec2: true {does} all the same"
+        return f"this host doesn't look like EC2; allow_not_ec2: true {does} anyway"
     if kind is None:
         return "the platform could not be observed: /sys or /proc is missing"
     return ""

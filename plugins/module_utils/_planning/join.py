@@ -9,7 +9,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan
 
 
 def joined(*plans: Plan) -> Plan:
-    """Their actions and findings, one plan after the other."""
+    """The plan with the actions and findings of all, in the order of the plans."""
     return Plan(
         tuple(action for plan in plans for action in plan.actions),
         tuple(finding for plan in plans for finding in plan.findings),

@@ -1,10 +1,10 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A knob: all that is known of it in one declaration, and how a plan speaks of it. Pure. PRIVATE to the collection.
+"""A knob: one declaration of all that is known of it, and what a plan says of it. Pure. PRIVATE to the collection.
 
-The options of a concern, the names that a waiver may have, what a workload may not lower and who else
-may own a knob follow from the declarations, which stand at the top of each concern.
+The declarations stand at the top of each concern. From them follow its options, the names that a waiver may
+have, what a workload may not lower, and who else may own a knob.
 """
 
 from __future__ import annotations
@@ -19,34 +19,34 @@ Spec = Mapping[str, Any]
 
 
 class Knob(NamedTuple):
-    """What an option moves by one lever. An option that two levers move has two declarations of one name."""
+    """What an option changes by one lever. An option that uses two levers has two declarations with one name."""
 
     concern: str
-    name: str  # in actions and findings; mostly that of its option
-    lever: str = ""  # how the engine reads and writes it: clock.current; empty where nothing is written
-    reference: str = ""  # what its reasons rest on
-    spec: Optional[Spec] = None  # of its option, as an Ansible argument spec has it; None: no option of its own
-    option: str = ""  # where its value stands, if not under its name: tx_queue.length
-    within: str = ""  # a list option whose entries give it to single devices: interfaces
+    name: str  # in actions and findings; usually that of its option
+    lever: str = ""  # how the engine reads and writes it: clock.current; empty if it is only checked
+    reference: str = ""  # the source of its reasons
+    spec: Optional[Spec] = None  # of its option, in the form of an Ansible argument spec; None: no option of its own
+    option: str = ""  # the option with its value, if not its name: tx_queue.length
+    within: str = ""  # a list option whose entries set it for single devices: interfaces
     place: str = ""  # what the lever changes, in the vocabulary of the lever: net.core.somaxconn
-    subject: str = ""  # the device that its sentences begin with
+    subject: str = ""  # the device that its reasons begin with: ens5
     reason: str = ""  # what it does, in words
     bound: str = ""  # a workload's value is a bound: LEAST, MOST … of _planning/bounds.py
     disruptive: bool = False
     scope: str = "runtime"  # runtime | boot
     reversible: str = "now"  # now | by_reboot | no
-    # Who else may own it: tuned by these settings (tuned-profiles(7)), some of whose words mean a value of ours.
+    # tuned's settings of the same thing (tuned-profiles(7)), and setting → tuned's word → our value.
     tuned: Tuple[str, ...] = ()
     tuned_words: Mapping[str, Mapping[str, str]] = {}
-    comparable: bool = False  # its findings show the values that the lever writes, so they can be held against tuned's
-    kubelet: bool = False  # kubelet counts, checks or sets it
+    comparable: bool = False  # its findings show values as the lever writes them, so tuned's can be compared
+    kubelet: bool = False  # kubelet counts, checks or sets it too
 
     def at(self, place: str, subject: str = "") -> Knob:
         """The same knob of one device or place."""
         return self._replace(place=place, subject=subject)
 
     def value(self, options: Any) -> Any:
-        """What the options (or the entry of a list of them) say; None when they leave it out."""
+        """The value in these options, or in this entry of a list option; None when it was left out."""
         option, _dot, part = (self.option or self.name).partition(".")
         value = options.get(option)
         return value.get(part) if part and value is not None else value
@@ -92,16 +92,16 @@ class Knob(NamedTuple):
         )
 
     def change(self, wanted: Wanted, now: Value, goal: Value, reason: str, gain: str = "") -> Plan:
-        """The plan that brings the knob from `now` to `goal`; where they are the same it says only that."""
+        """The plan that brings the knob from `now` to `goal`, or only a finding `ok` when they are equal."""
         if now == goal:
             return self.says("ok", reason, now, goal)
         action = self.action(self.wanted_by(wanted), now, goal, reason)
         return Plan((action,), (self.finding("would_change", reason, now, goal, gain),))
 
     def impossible(self, wanted: Wanted, sentence: str, now: Value = None, goal: Value = None) -> Finding:
-        """A value that this host can't take: not applicable when a workload wants it, an error when the user does.
+        """The finding `not_applicable` for a value that this host can't take and that a workload wants.
 
-        Raises NearmetalError with the sentence, which names the option and what would be possible.
+        Raises NearmetalError when the user wants it. `sentence` names the option and what would be possible.
         """
         if self.wanted_by(wanted) != "workload":
             raise NearmetalError(sentence)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How values survive a reboot: literal ones in our files, all others by the unit. Pure. PRIVATE to the collection."""
+"""How values survive a reboot: literal values in our files, all others by the unit. Pure. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning import unit
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
 
-# Folder → its reader, and what the reader does with our file.
+# Folder → its manual page, and who writes the values of our file.
 _READERS: Mapping[str, Tuple[str, str]] = {
     "/etc/tmpfiles.d": ("tmpfiles.d(5)", "systemd-tmpfiles writes it"),
     "/etc/sysctl.d": ("sysctl.d(5)", "systemd-sysctl writes it"),
-    "/etc/udev/rules.d": ("udev(7)", "udev writes it for each disk that appears, and for all of them"),
+    "/etc/udev/rules.d": ("udev(7)", "udev writes it for each disk that appears, and for all disks"),
 }
 
 
 def tmpfiles(concern: str, values: Mapping[str, str]) -> Tuple[str, str]:
     """Path and text of a tmpfiles.d file that writes kernel path → value at each boot.
 
-    `w!` is written at boot only: a package's `systemd-tmpfiles --create` in
-    between doesn't undo what somebody sets at run time.
+    `w!` writes only at boot, so that a package's `systemd-tmpfiles --create` doesn't
+    undo what somebody set at run time.
     """
     lines = [f"{MARK} (concern {concern}): restore with state: restored, don't edit"]
     lines += [f"w! {path} - - - - {value}" for path, value in values.items()]
@@ -47,7 +47,7 @@ def udev_rules(concern: str, rules: Sequence[str]) -> Tuple[str, str]:
 
 
 def plan_file(concern: str, facts: Facts, path: str, text: Optional[str], wanted_by: str) -> Plan:
-    """Make the file `path` hold `text`, or (None) not exist. Its findings show the path instead of the text."""
+    """The plan by which a file has `text`, or (None) doesn't exist. Its finding shows the path, not the text."""
     present = (facts.files or {}).get(path)
     reference, tool = _READERS.get(posixpath.dirname(path), _READERS["/etc/tmpfiles.d"])
     knob = Knob(concern, "persist", "files", reference, place=path, scope="boot")
@@ -55,24 +55,25 @@ def plan_file(concern: str, facts: Facts, path: str, text: Optional[str], wanted
         return Plan() if text is None else knob.says("ok", "persisted", path, path)
     reason = f"the kernel forgets it at a reboot; {tool} at each boot"
     if text is None:
-        reason = "not wanted at boot any more"
+        reason = "no longer wanted at boot"
     now, goal = (path if content is not None else None for content in (present, text))
     finding = knob.finding("would_change", reason, now, goal)
     return Plan((knob.action(wanted_by, present, text, reason),), (finding,))
 
 
 def by_unit(concern: str, facts: Facts) -> Plan:
-    """A value that is left to us is planned again at each boot by the unit; refused where the unit can't live.
+    """The finding that the unit plans the concern again at each boot, or `refused` where the unit can't run.
 
-    Needs the domain `unit`. Call it when something is left to us and is to be persisted.
+    Needs the domain `unit`. For plans with `replan` that are to last.
     """
     knob = Knob(concern, "persist", reference=unit.REFERENCE)
-    obstacle = "it could not be observed whether this host runs systemd"
+    obstacle = "nearmetal couldn't find out whether this host runs systemd"
     if facts.unit is not None:
         obstacle = unit.obstacle(facts.unit)
     if facts.unit is None or obstacle:
         return knob.says(
-            "refused", f"{obstacle}; so it lasts until the next boot: name the value, or set persist: false"
+            "refused",
+            f"{obstacle}; so the value lasts only until the next boot: give a fixed value, or set persist: false",
         )
     installed = facts.unit.enabled and facts.unit.agent is not None
     status, now = ("ok", unit.SERVICE_NAME) if installed else ("would_change", None)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is wanted of each NIC: an option for all of them, unless one is named. Pure. PRIVATE to the collection."""
+"""What is wanted of each NIC, by options for all NICs and by `interfaces`. Pure. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Choice(NamedTuple):
 
     nic: Nic
     options: Mapping[str, Any]
-    wanted: Wanted  # that of the concern, with who wants the options of this NIC
+    wanted: Wanted  # what is wanted of the concern, with who wants the options of this NIC
 
     def get(self, option: str) -> Any:
         """The option's value; None when it was left out."""
@@ -31,10 +31,10 @@ class Choice(NamedTuple):
 
 
 def choices(concern: str, network: NetworkFacts, wanted: Wanted, knobs: Sequence[str]) -> Tuple[Choice, ...]:
-    """Per NIC the value of each knob: that of `interfaces` for its name (or a bond or VLAN above it), else the common.
+    """Per NIC the value of each knob: that of `interfaces` for it (or a bond or VLAN above it), else that for all NICs.
 
     Raises NearmetalError for an interface that the host doesn't have, or that has no hardware below it, and for two
-    entries about one NIC; an interface that was lost since an earlier run is left out (`lost` says so).
+    entries that differ about one NIC. An interface that was lost since an earlier run is left out; see `lost`.
     """
     named: Dict[str, Dict[str, Any]] = {}
     claims = Claims()
@@ -42,32 +42,32 @@ def choices(concern: str, network: NetworkFacts, wanted: Wanted, knobs: Sequence
         given = {knob: entry[knob] for knob in knobs if entry.get(knob) is not None}
         where = f"{concern}.interfaces[{position}]"
         claims.claim(where, entry["name"], {} if wanted.stored else {"options": where})
-        below = network.below(entry["name"])
-        if not below and not wanted.stored:
+        nic_names = network.below(entry["name"])
+        if not nic_names and not wanted.stored:
             present = ", ".join(nic.name for nic in network.nics) or "none"
             raise NearmetalError(
                 f"{concern}.interfaces: no hardware is behind an interface {shown(entry['name'])};"
                 f" this host has {present}"
             )
-        for name in below:
+        for name in nic_names:
             claims.claim(where, name, {} if wanted.stored else given)
             named.setdefault(name, {}).update(given)
     common = {knob: wanted.get(knob) for knob in knobs if wanted.get(knob) is not None}
     return tuple(
-        Choice(nic, {**common, **own}, wanted.of_entry("interfaces", own))
-        for nic, own in ((nic, named.get(nic.name, {})) for nic in network.nics)
+        Choice(nic, {**common, **of_entry}, wanted.of_entry("interfaces", of_entry))
+        for nic, of_entry in ((nic, named.get(nic.name, {})) for nic in network.nics)
     )
 
 
 def lost(concern: str, network: NetworkFacts, wanted: Wanted) -> Plan:
-    """The findings for interfaces that an earlier run named, and that this host doesn't have any more."""
+    """The findings for interfaces that an earlier run named and that this host no longer has."""
     names = [entry["name"] for entry in wanted.get("interfaces") or () if not network.below(entry["name"])]
-    reason = "{} isn't on this host any more: left out"
+    reason = "{} is no longer on this host: it is left out"
     return joined(*(interfaces(concern).says("not_applicable", reason.format(name)) for name in names))
 
 
 def interfaces(concern: str, place: str = "") -> Knob:
-    """What is said of a NIC as such, or of none."""
+    """The knob of findings about a NIC itself, or about no NIC."""
     return Knob(concern, "interfaces", reference="/sys/class/net of this host", place=place)
 
 
@@ -84,14 +84,14 @@ def of_nic(knob: Knob, nic: Nic, field: str = "") -> Knob:
 
 
 def driver_of(nic: Nic) -> str:
-    """A NIC's driver in a sentence, also where the host doesn't name it."""
+    """A NIC's driver as a sentence names it, also where it isn't known."""
     return nic.driver or "its driver"
 
 
 def cpu_list(name: str, text: str, topology: TopologyFacts, stored: bool = False) -> Tuple[int, ...]:
-    """The online CPUs that an option lists; NearmetalError names the option and what would be allowed.
+    """The online CPUs that an option lists; of a list that an earlier run was given (`stored`), those still online.
 
-    Of a list that an earlier run was given (`stored`), those that are left; maybe none.
+    Raises NearmetalError, which names the option and what would be allowed.
     """
     online = topology.cpus_online or ()
     try:
@@ -102,8 +102,11 @@ def cpu_list(name: str, text: str, topology: TopologyFacts, stored: bool = False
         return tuple(cpu for cpu in found if cpu in online)
     missing = [str(cpu) for cpu in found if cpu not in online]
     if missing or not found:
-        what = f"CPU {', '.join(missing)} isn't online" if missing else "it names no CPU"
+        obstacle = "it names no CPU"
+        if missing:
+            cpus_offline = f"CPU {missing[0]} isn't" if len(missing) == 1 else f"CPUs {', '.join(missing)} aren't"
+            obstacle = f"{cpus_offline} online"
         raise NearmetalError(
-            f"{name}: {shown(text)} can't be used, {what}; online are {topology.as_dict()['cpus_online']}"
+            f"{name}: {shown(text)} can't be used: {obstacle}; the online CPUs are {topology.as_dict()['cpus_online']}"
         )
     return found

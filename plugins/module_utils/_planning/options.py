@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Checking the options of a concern against its own spec, without Ansible. PRIVATE to the collection.
 
-The spec has the form of an Ansible argument spec, with a `range` for each number, and how many `numbers` a text has;
-`for_ansible` takes these out. It
-serves the modules, which validate before Ansible makes 1 of true, `tune`, and on the host what is stored as wanted.
+A spec has the form of an Ansible argument spec, with the `range` of a number and how many `numbers` a text has, which
+`for_ansible` removes. The modules validate by it before Ansible turns true into 1, and so do `tune` and, on the host,
+what is stored as wanted.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ METHOD: Mapping[str, Any] = {"type": "str", "choices": ["runtime", "boot", "both
 PERSIST: Mapping[str, Any] = {"type": "bool", "default": True}
 CONSENT: Mapping[str, Any] = {"type": "bool", "default": False}
 
-# Longer ones are a mistake: a list of 1,000 CPUs has 4,000 characters, and no host has 1,000 disks.
+# Longer values are a mistake: a list of 1,000 CPUs has 4,000 characters, and no host has 1,000 disks.
 LONGEST_TEXT, LONGEST_LIST = 4096, 1000
 
 _TRUE = ("yes", "true", "1", "y", "t", "on")
@@ -39,12 +39,12 @@ _FALSE = ("no", "false", "0", "n", "f", "off")
 _WHOLE = re.compile(r"-?[0-9]{1,40}", re.ASCII)
 _DECIMAL = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?", re.ASCII)
 _LARGEST = 1e15
-_SURROGATE = re.compile("[\ud800-\udfff]")  # what Python makes of such bytes
+_SURROGATE = re.compile("[\ud800-\udfff]")  # what Python makes of bytes that aren't UTF-8
 _NAME = re.compile(r"\w{1,64}", re.ASCII)
 
 
 def validate(name: str, spec: Spec, given: Any) -> Dict[str, Any]:
-    """The options with their defaults filled in; null is an option left out. NearmetalError names the wrong one."""
+    """The options with their defaults filled in; null is an option left out. Raises NearmetalError for a wrong one."""
     if not isinstance(given, Mapping):
         raise NearmetalError(f"{name} is a mapping of options, not {shown(given)}")
     for option in given:
@@ -65,13 +65,13 @@ def validate(name: str, spec: Spec, given: Any) -> Dict[str, Any]:
 
 
 class Claims:
-    """What the entries of a list give to which place: two that differ are a mistake, and both are named."""
+    """What the entries of a list option set at which place: two that differ are an error that names both."""
 
     def __init__(self) -> None:
         self._given: Dict[Tuple[str, str], Tuple[str, Any]] = {}
 
     def claim(self, entry: str, place: str, given: Mapping[str, Any]) -> None:
-        """Note what `entry`, such as disks[1], gives to a place. Raises NearmetalError if an earlier one differs."""
+        """Note what `entry`, such as disks[1], sets at a place. Raises NearmetalError if an earlier entry differs."""
         for option, value in given.items():
             earlier, other = self._given.setdefault((place, option), (entry, value))
             if other != value:
@@ -100,7 +100,7 @@ def _value(name: str, rule: Mapping[str, Any], value: Any) -> Any:
         if not isinstance(value, Mapping):
             raise NearmetalError(f"{name} is a mapping, not {shown(value)}")
         return dict(value)
-    # YAML makes a boolean of on and off; which words there are helps more then than quotes.
+    # YAML turns on and off into booleans: a list of the choices helps more than advice about quotes.
     converted = None if "choices" in rule and isinstance(value, bool) else _scalar(name, kind, rule, value)
     if "choices" in rule and converted not in rule["choices"]:
         raise NearmetalError(f"{name} can't be {shown(value)}; choose one of {', '.join(map(str, rule['choices']))}")
@@ -164,10 +164,10 @@ def _number(name: str, rule: Mapping[str, Any], value: Any) -> int:
 
 
 def _decimal(name: str, value: Any) -> float:
-    """A number as people write it; who takes it says how large it may be."""
+    """A number as people write it; its caller checks how large it may be."""
     if isinstance(value, str) and _DECIMAL.fullmatch(value.strip()):
         return float(value)
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not number or not -_LARGEST <= value <= _LARGEST:  # not a number is within nothing
+    if not number or not -_LARGEST <= value <= _LARGEST:  # NaN is within no range
         raise NearmetalError(f"{name} is a number, such as 2.5, not {shown(value)}")
     return float(value)

@@ -1,9 +1,9 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One owner per knob: what somebody else is configured to set isn't set by us. Pure. PRIVATE to the collection.
+"""One owner per knob: nearmetal doesn't set what somebody else is configured to set. Pure. PRIVATE to the collection.
 
-Asked by the engine of every plan, so that no concern has to think of it.
+The engine applies it to every plan, so that no concern has to.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ REFERENCE = "docs/ownership.md"
 
 # Levers whose places are the names of settings of tuned.
 _BY_PLACE: Mapping[str, str] = {"sysctl": "sysctl.", "boot.arguments": "cmdline."}
-# Settings of tuned that give several fields of an interface's table, as ethtool takes them.
+# Settings of tuned with several fields of an interface's table, in ethtool's words.
 _TABLES = ("net.ring", "net.coalesce", "net.channels")
 _FIELDS = {"on": "1", "off": "0"}
 # amazon-ec2-net-utils links 80-ec2.network for each interface.
@@ -34,32 +34,32 @@ _WAYS_OUT = "change it there, or set owner_conflict: take_over"
 
 
 class Owner(NamedTuple):
-    """Somebody who sets a knob, and a sentence that says so."""
+    """Somebody else who sets a knob, and a sentence about it."""
 
     name: str
     says: str
 
 
 def guarded(knobs: Sequence[Knob], owners: OwnersFacts, plan_of: Callable[[Wanted], Plan], wanted: Wanted) -> Plan:
-    """The plan without what somebody else owns, each such knob refused by its owner's name.
+    """The plan without the knobs that somebody else owns; a finding refuses each of them and names its owner.
 
-    The declarations of the concern's knobs say who may own them. The other knobs are planned as if the owned ones had
-    not been wanted, so that the file for the next boot holds the others alone. A knob that has our value, but not the
-    owner's, is owned as well: when the owner starts again it sets its own value. With `owner_conflict: take_over` the
+    The declarations of the concern's knobs say who may own them. The other knobs are planned as if the owned
+    knobs weren't wanted, so that the file for the next boot has only the others. A knob that has our value, but not the
+    owner's, is owned as well: the owner sets its own value when it starts again. With `owner_conflict: take_over` the
     plan stays, and the owner is named as advice.
     """
     plan = plan_of(wanted)
     if owners.immutable is not None:
-        return _nothing(owners.immutable, plan)
+        return _immutable(owners.immutable, plan)
     owned: Dict[Tuple[str, str], Tuple[Action, Owner]] = {}
     for action in plan.actions:
         owner = _owner(knobs, owners, action) if action.after is not None else None
         if owner is not None:
             owned.setdefault(_key(action), (action, owner))
-    for held in _held(knobs, owners, plan):
-        owner = _setter(knobs, owners, held)
+    for present in _as_wanted(knobs, owners, plan):
+        owner = _setter(knobs, owners, present)
         if owner is not None:
-            owned.setdefault(_key(held), (held, owner))
+            owned.setdefault(_key(present), (present, owner))
     if not owned:
         return plan
     if wanted.get("owner_conflict") == "take_over":
@@ -68,27 +68,29 @@ def guarded(knobs: Sequence[Knob], owners: OwnersFacts, plan_of: Callable[[Wante
             for action, owner in owned.values()
         )
         return Plan(plan.actions, plan.findings + advice, plan.replan)
-    everywhere = {knob for knob, place in owned if not place}
-    rest = plan_of(
-        replace(wanted, options={name: value for name, value in wanted.options.items() if name not in everywhere})
+    owned_knobs = {knob for knob, place in owned if not place}
+    other_plan = plan_of(
+        replace(wanted, options={name: value for name, value in wanted.options.items() if name not in owned_knobs})
     )
-    actions = tuple(action for action in rest.actions if not _taken(owned, action))
-    files = not any((action.knob, "") in owned for action in rest.actions)  # else one holds what isn't to be set
+    actions = tuple(action for action in other_plan.actions if not _taken(owned, action))
+    files = not any(
+        (action.knob, "") in owned for action in other_plan.actions
+    )  # else a file has a value that must not be set
     refused = tuple(
         _finding(action, "refused", f"{owner.says}; {_WAYS_OUT}", owner.name) for action, owner in owned.values()
     )
     advice = tuple(finding for finding in plan.findings if finding.status == "advice" and _taken(owned, finding))
     findings = tuple(
         finding
-        for finding in rest.findings
-        if not _taken(owned, finding) and (files or not _unpersisted(finding, rest))
+        for finding in other_plan.findings
+        if not _taken(owned, finding) and (files or not _unpersisted(finding, other_plan))
     )
     actions = tuple(action for action in actions if files or action.what != "files")
     return Plan(actions, refused + advice + findings, plan.replan)
 
 
 def _key(action: Action) -> Tuple[str, str]:
-    """A knob, or the knob of an interface where each interface has an owner of its own."""
+    """A knob, or for an MTU the knob of one interface, as each interface has its own owner."""
     return action.knob, action.where if action.what == "network.mtu" else ""
 
 
@@ -96,28 +98,28 @@ def _taken(owned: Container[Tuple[str, str]], part: Union[Action, Finding]) -> b
     return (part.knob, "") in owned or (part.knob, part.where) in owned
 
 
-def _nothing(immutable: str, plan: Plan) -> Plan:
-    """A system that its image owns as a whole."""
+def _immutable(immutable: str, plan: Plan) -> Plan:
+    """The plan for a system whose image owns every setting."""
     reason = f"this system is immutable ({immutable}): change its image, or its own settings"
     changed = {action.knob: action for action in plan.actions if action.after is not None}
     refused = tuple(_finding(action, "refused", reason, immutable) for action in changed.values())
-    rest = tuple(
+    other_findings = tuple(
         replace(finding, status="refused", reason=reason, owner=immutable)
         if finding.status == "would_change"
         else finding
         for finding in plan.findings
         if finding.knob not in changed
     )
-    return Plan((), refused + rest)
+    return Plan((), refused + other_findings)
 
 
 def _unpersisted(finding: Finding, plan: Plan) -> bool:
-    """Whether the finding is about a file that isn't written now: one file holds all values of a concern."""
+    """Whether the finding is about a file that isn't written now, as one file has all values of a concern."""
     return any(action.what == "files" and action.where == finding.where for action in plan.actions)
 
 
-def _held(knobs: Sequence[Knob], owners: OwnersFacts, plan: Plan) -> Iterator[Action]:
-    """What the plan finds as wanted already, as the action that would have brought it."""
+def _as_wanted(knobs: Sequence[Knob], owners: OwnersFacts, plan: Plan) -> Iterator[Action]:
+    """For each knob that is already as wanted, the action that would have set it."""
     for finding in plan.findings:
         if finding.status != "ok" or finding.wanted is None:
             continue
@@ -138,7 +140,7 @@ def _owner(knobs: Sequence[Knob], owners: OwnersFacts, action: Action) -> Option
 
 
 def _setter(knobs: Sequence[Knob], owners: OwnersFacts, action: Action) -> Optional[Owner]:
-    """Who is configured to set what the action changes to another value; None for nobody."""
+    """Who else is configured to set what the action changes, to another value; None for nobody."""
     knob = next((knob for knob in knobs if knob.lever == action.what), Knob(action.concern, action.knob))
     settings = knob.tuned
     if action.what in _BY_PLACE:
@@ -151,7 +153,7 @@ def _setter(knobs: Sequence[Knob], owners: OwnersFacts, action: Action) -> Optio
     if action.what == "sysctl" and action.where in owners.sysctl:
         path, value = owners.sysctl[action.where]
         if value.split() != str(action.after).split():
-            return Owner(path, f"{path} sets {action.where} = {value} and is read after our file")
+            return Owner(path, f"{path} sets {action.where} = {value} and is read after nearmetal's file")
     if action.what == "network.mtu" and action.where in owners.mtu:
         path, value = owners.mtu[action.where]
         if value != str(action.after):
@@ -160,7 +162,7 @@ def _setter(knobs: Sequence[Knob], owners: OwnersFacts, action: Action) -> Optio
 
 
 def _of_tuned(settings: Mapping[str, str], name: str) -> Optional[str]:
-    """What the active profile gives a setting; it may name files in /sys by a pattern."""
+    """The active profile's value of a setting, None without one; a profile may name files in /sys by a pattern."""
     if not name.startswith("sysfs."):
         return settings.get(name)
     found = [value for pattern, value in settings.items() if fnmatchcase(name, pattern)]
@@ -168,7 +170,7 @@ def _of_tuned(settings: Mapping[str, str], name: str) -> Optional[str]:
 
 
 def _meaning(knob: Knob, name: str, text: str, action: Action) -> Optional[str]:
-    """The value of ours that tuned's means; None when it leaves this field of a table alone."""
+    """tuned's value in our words; None when tuned leaves this field of a table alone."""
     if name in _TABLES:
         words = re.split(r"[:;,\s]+", text)
         field = action.where.rpartition("/")[2].replace("_", "-") if name != "net.channels" else "combined"
@@ -183,21 +185,21 @@ def _meaning(knob: Knob, name: str, text: str, action: Action) -> Optional[str]:
 
 
 def _afterwards(owners: OwnersFacts, action: Action, owner: Owner, wanted: Wanted) -> str:
-    """Who wins in the end, when the value of an owner's knob was set all the same."""
+    """Who has the last word when the value of an owned knob is set anyway."""
     if owner.name == "tuned" and action.what == "sysctl" and owners.tuned_reapplies and wanted.get("persist"):
-        return "then reads /etc/sysctl.d, where our file has the last word (reapply_sysctl)"
+        return "then reads /etc/sysctl.d, where nearmetal's file has the last word (reapply_sysctl)"
     return "and will set it again: change it there"
 
 
 def _writer(path: str) -> str:
-    """Who wrote a file of network settings, as far as its name tells; else the file."""
+    """Who wrote a file of network settings, as far as its name tells; else its path."""
     return next((owner for pattern, owner in _WRITERS.items() if re.search(pattern, path)), path)
 
 
 def _same(tuned_value: str, ours: Value) -> bool:
-    """Whether both want the same value; a table of ours has it for each CPU or device.
+    """Whether tuned and we want the same value; a table of ours must have it for each CPU or device.
 
-    tuned's `>2048` is satisfied by anything from there on, `<2048` by anything up to there.
+    Values from 2048 on satisfy tuned's `>2048`, values up to 2048 satisfy `<2048`.
     """
     values = {" ".join(str(value).split()) for value in (ours.values() if isinstance(ours, Mapping) else (ours,))}
     bound = tuned_value[1:].strip()

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a program that runs tells of the workload: program → workload, with the reason. Data only. PRIVATE."""
+"""Running programs that are signs of a workload: program → workload, with the reason. Data only. PRIVATE."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ class Sign(NamedTuple):
 
     workload: str
     reason: str
-    listens: bool = False  # a sign only where it listens: else it may be a tool that somebody started
+    listens: bool = False  # a sign only if it listens on a port: else it may be a tool that somebody started
 
 
-# In the order in which several workloads of one host are combined: the later one wins, so the one that asks for more
-# comes later.
+# In the order in which several workloads of one host are combined: the later workload wins, so those that ask for more
+# come later.
 SIGNS: Mapping[str, Sign] = {
     "java": Sign("jvm", "a Java virtual machine that serves others", listens=True),
     "apache2": Sign("web", "it answers many connections"),

@@ -18,7 +18,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native imp
 
 # Path and text of the file of a concern that sets these values at boot: tmpfiles, sysctl_d, udev_rules.
 Writer = Callable[[str, Any], Tuple[str, str]]
-# What is planned, with `replan` where the unit is to plan it again at boot, and the values for each file.
+# The plan, with `replan` where the unit must plan it again at boot, and the values for each file.
 Decision = Tuple[Plan, Mapping[Writer, Any]]
 
 Options = Mapping[str, Mapping[str, Any]]
@@ -38,11 +38,11 @@ def tuning(
     after: Tuple[str, ...] = (),
     by_place: bool = False,
 ) -> Concern:
-    """A concern whose plan takes the usual steps and no others.
+    """A concern whose plan takes exactly the usual steps.
 
     Without one of the options `managed` (by default all) there is nothing to plan; `demand` raises
-    NearmetalError for options that contradict each other, on whatever host; `also` is planned where nothing
-    is decided too, such as what an earlier run left.
+    NearmetalError for options that contradict each other, on whatever host; `also` is
+    planned even where `decide` isn't called, for what an earlier run left.
     """
 
     def plan(facts: Facts, wanted: Wanted) -> Plan:
@@ -74,7 +74,7 @@ def checking(
 
 
 def unobserved(knobs: Iterable[Knob], options: Options, wanted: Wanted, reason: str) -> Decision:
-    """The decision on a host that doesn't show what the concern needs to know."""
+    """The decision on a host that doesn't show the facts that the concern needs."""
     plans = []
     for option in _managed(options, wanted):
         knob = next(knob for knob in knobs if option in (knob.name, knob.option.partition(".")[0], knob.within))
@@ -113,5 +113,5 @@ def _planned(
 
 
 def _managed(options: Options, wanted: Wanted) -> List[str]:
-    """The options that this run manages; those with a default only say how."""
+    """The options that this run manages; options with a default only say how."""
     return [option for option, rule in options.items() if "default" not in rule and wanted.get(option) is not None]

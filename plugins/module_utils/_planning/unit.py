@@ -1,10 +1,10 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The unit: what must lie on a host so that it plans for itself at boot. Pure. PRIVATE to the collection.
+"""The unit: the files that a host needs to plan for itself at boot. Pure. PRIVATE to the collection.
 
-It is installed by the engine when a concern's plan asks for it, and taken back
-when none does any more.
+The engine installs it when a concern's plan asks for it, and takes it back when no
+concern does any more.
 """
 
 from __future__ import annotations
@@ -111,11 +111,11 @@ _LAUNCHER = 'exec {python} -I {agent} "$@"\n'
 
 
 def obstacle(unit: UnitFacts) -> str:
-    """Why the unit can't live on this host; empty when it can."""
+    """Why the unit can't run on this host; empty when it can."""
     if unit.systemd != "booted":
         return "this host doesn't run systemd, which would start the unit"
     if unit.python is None:
-        return "there is no Python 3.8 or newer below /usr or /opt, which the unit would run on"
+        return "there is no Python 3.8 or newer below /usr or /opt, which the unit needs"
     return ""
 
 
@@ -126,13 +126,16 @@ def plan(unit: UnitFacts, files: Mapping[str, str], agent: str) -> Plan:
     """
     installed, shipped = (numbers((identity or "").split(" ")[0]) for identity in (unit.agent, agent))
     if installed is not None and shipped is not None and installed > shipped:
-        reason = f"the installed agent is of nearmetal {_version(unit.agent)}, newer than {_version(agent)}: left alone"
+        reason = (
+            f"the installed agent is from nearmetal {_version(unit.agent)}, newer than {_version(agent)}:"
+            " it is left alone"
+        )
         return _AGENT.says("advice", reason, unit.agent)
     changes: List[Tuple[Knob, Value, Value]] = [
         (_FILE.at(path), files.get(path), text) for path, text in texts(unit.python or "").items()
     ]
     changes.append((_ENABLED, unit.enabled, True))
-    # Last: an agent that is upgraded can't be put back, so nothing after it may fail.
+    # Last: an upgraded agent can't be put back, so no later change may fail.
     changes.append((_AGENT, unit.agent, agent))
     purpose = "what is left to nearmetal is planned again at each boot and for new devices"
     actions = tuple(knob.action("auto", now, goal, purpose) for knob, now, goal in changes if now != goal)

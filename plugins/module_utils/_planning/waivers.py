@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a run leaves alone: knobs that are excluded, and knobs that somebody waived. Pure. PRIVATE to the collection.
 
-An excluded knob is an option left out: what an earlier run had set is taken back. A
-waived one is left as it is, with a reason and a last day, and is reported.
+An excluded knob counts as an option left out, so what an earlier run set is taken back.
+A waived knob is left as it is, with a reason and a last day, and is reported.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _WAIVER: Mapping[str, Mapping[str, Any]] = {
     "reason": {"type": "str", "required": True},
     "expires": {"type": "str", "required": True},
 }
-# In the options of each concern as they are stored; there `knob` is without its concern.
+# In the stored options of each concern, where `knob` is the name without the concern.
 OPTIONS: Mapping[str, Mapping[str, Any]] = {"waivers": {"type": "list", "elements": "dict", "options": _WAIVER}}
 
 Concerns = Mapping[str, Concern]
@@ -36,7 +36,7 @@ Concerns = Mapping[str, Concern]
 def excluded(given: Sequence[Any], concerns: Concerns) -> Dict[str, Set[str]]:
     """Concern → the options to leave out, or the checks of a concern that only looks.
 
-    Raises NearmetalError for what is no `concern.knob`.
+    Raises NearmetalError for a name that isn't `concern.knob`.
     """
     found: Dict[str, Set[str]] = {}
     for position, name in enumerate(given):
@@ -49,7 +49,7 @@ def excluded(given: Sequence[Any], concerns: Concerns) -> Dict[str, Set[str]]:
 
 
 def by_concern(given: Sequence[Any], concerns: Concerns, left_out: Mapping[str, Set[str]]) -> Dict[str, List[Any]]:
-    """Concern → its waivers in the form of OPTIONS. Raises NearmetalError for a waiver that says too little."""
+    """Concern → its waivers in the form of OPTIONS. Raises NearmetalError for an incomplete or wrong waiver."""
     found: Dict[str, List[Any]] = {}
     for position, raw in enumerate(given):
         where = f"waivers[{position}]"
@@ -71,7 +71,7 @@ def by_concern(given: Sequence[Any], concerns: Concerns, left_out: Mapping[str, 
 
 
 def demand_day(name: str, text: str) -> None:
-    """NearmetalError unless it is a day of the calendar such as 2027-01-31."""
+    """Raise NearmetalError unless the text is a day of the calendar, such as 2027-01-31."""
     try:
         fits = time.strftime("%Y-%m-%d", time.strptime(text, "%Y-%m-%d")) == text
     except ValueError:
@@ -89,15 +89,15 @@ def plan_waived(concern: Concern, wanted: Wanted, plan_of: Callable[[Wanted], Pl
     for knob, waiver in waivers.items():
         demand_day(f"{concern.name}: the waiver of {knob}", waiver["expires"])
     holding = {knob: waivers[knob] for knob in held(wanted, today)}
-    about = [finding for waiver in waivers.values() for finding in _about(concern, waiver, plan, today)]
+    advice = [finding for waiver in waivers.values() for finding in _advice(concern, waiver, plan, today)]
     if not holding:
-        return Plan(plan.actions, (*plan.findings, *about), plan.replan)
-    rest_of_options = {option: value for option, value in wanted.options.items() if option not in holding}
-    rest = plan_of(replace(wanted, options=rest_of_options))
-    actions = tuple(action for action in rest.actions if action.knob not in holding)
-    left = tuple(_waived(finding, holding[finding.knob]) for finding in plan.findings if finding.knob in holding)
-    findings = tuple(finding for finding in rest.findings if finding.knob not in holding)
-    return Plan(actions, (*left, *findings, *about), rest.replan)
+        return Plan(plan.actions, (*plan.findings, *advice), plan.replan)
+    other_options = {option: value for option, value in wanted.options.items() if option not in holding}
+    other_plan = plan_of(replace(wanted, options=other_options))
+    actions = tuple(action for action in other_plan.actions if action.knob not in holding)
+    waived = tuple(_waived(finding, holding[finding.knob]) for finding in plan.findings if finding.knob in holding)
+    findings = tuple(finding for finding in other_plan.findings if finding.knob not in holding)
+    return Plan(actions, (*waived, *findings, *advice), other_plan.replan)
 
 
 def held(wanted: Wanted, today: str) -> List[str]:
@@ -112,17 +112,18 @@ def _waived(finding: Finding, waiver: Mapping[str, str]) -> Finding:
     return replace(finding, status="waived", reason=reason)
 
 
-def _about(concern: Concern, waiver: Mapping[str, str], plan: Plan, today: str) -> Tuple[Finding, ...]:
+def _advice(concern: Concern, waiver: Mapping[str, str], plan: Plan, today: str) -> Tuple[Finding, ...]:
     """The finding for a waiver that has expired, or that names no knob of the concern."""
     knob = waiver["knob"]
     if knob not in knobs_of(concern):
         reason = (
-            f"a waiver names {concern.name}.{knob}, but {concern.name} has no knob {shown(knob)}: look at its spelling,"
-            " or remove it"
+            f"a waiver names {concern.name}.{knob}, but {concern.name} has no knob {shown(knob)}: check"
+            " its spelling, or remove the waiver"
         )
     elif waiver["expires"] < today and any(finding.knob == knob for finding in plan.findings):
-        reason = "its waiver expired on {expires} ({reason}), so it is managed again: renew it or remove it".format(
-            **waiver
+        reason = (
+            "its waiver expired on {expires} ({reason}), so the knob is managed again: renew or remove"
+            " the waiver".format(**waiver)
         )
     else:
         return ()
@@ -140,10 +141,10 @@ def _split(where: str, name: Any, concerns: Concerns) -> Tuple[str, str]:
 
 def knobs_of(concern: Concern) -> List[str]:
     """Everything that a finding of the concern may be about, on any host."""
-    how = [option for option in ("method", "persist") if option in concern.options]
-    return [*managed(concern), *concern.checks, *how]
+    manner = [option for option in ("method", "persist") if option in concern.options]
+    return [*managed(concern), *concern.checks, *manner]
 
 
 def managed(concern: Concern) -> List[str]:
-    """The options that can be managed or left out; the others say how."""
+    """The options that can be managed or left out; the other options say how."""
     return [option for option, rule in concern.options.items() if "default" not in rule]

@@ -15,7 +15,7 @@ OWN: Workload = {
             "AWS, 2017; kernel 7539b174aef4",
         )
     },
-    # What no tuning makes good. They only look, so they have nothing to choose.
+    # These concerns only check, so there is nothing to choose.
     "kernel_check": {},
     "blkfront_check": {},
 }

@@ -18,7 +18,7 @@ OWN: Workload = {
     "cpu_power": {
         "turbo": Choice(
             "disabled",
-            "the slowest rank sets the pace, and AVX heats some cores out of their turbo; left alone since Ice Lake",
+            "the slowest rank sets the pace, and AVX code costs some cores their turbo; left alone since Ice Lake",
             "AWS, 2017",
         )
     },

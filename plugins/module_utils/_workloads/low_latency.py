@@ -13,7 +13,7 @@ OWN: Workload = {
             "auto", "every message is stamped: on Xen each stamp is a system call until tsc takes over", "AWS, 2017"
         )
     },
-    "smt": {"threads": Choice("disabled", "a neighbour on the core makes latency uneven", "AWS, 2017")},
+    "smt": {"threads": Choice("disabled", "a neighbor on the core makes latency uneven", "AWS, 2017")},
     "cpu_power": {
         "idle": Choice(
             "c1",
@@ -34,7 +34,7 @@ OWN: Workload = {
     },
     "network_irq": {
         "policy": Choice(
-            "auto", "each queue interrupts one known CPU, so that yours can be another one", "Netflix, 2014–2017"
+            "auto", "each queue interrupts one known CPU, so that your threads can run on others", "Netflix, 2014–2017"
         )
     },
     "network_stack": {

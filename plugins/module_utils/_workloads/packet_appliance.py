@@ -34,7 +34,7 @@ OWN: Workload = {
         ),
         "min_free_kbytes": Choice(
             131072,
-            "128 MiB, 1 % of 12 GiB, so that a burst finds pages; refused where it is above 5 %",
+            "128 MiB, 1 % of 12 GiB, so that a burst finds pages; refused above 5 % of the memory",
             "ENA driver guide",
         ),
     },

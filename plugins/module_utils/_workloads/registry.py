@@ -24,7 +24,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads import (
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.workload import Workload, inherited
 
-# What each named workload says itself; the rest it inherits.
+# What each named workload chooses itself; it inherits the other options.
 OWN: Dict[str, Workload] = {
     module.__name__.rpartition(".")[2]: module.OWN
     for module in (

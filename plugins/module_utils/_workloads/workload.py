@@ -21,7 +21,7 @@ Workload = Mapping[str, Mapping[str, Choice]]
 
 
 def inherited(*layers: Workload) -> Workload:
-    """One workload of several layers, the later one winning option by option."""
+    """One workload made of several layers; for each option the later layer wins."""
     found: Dict[str, Dict[str, Choice]] = {}
     for layer in layers:
         for concern, choices in layer.items():

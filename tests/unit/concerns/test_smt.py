@@ -130,5 +130,5 @@ def test_maxcpus_of_exactly_half_is_no_mistake(tmp_path: Path) -> None:
         facts = observe(Host(str(root)), CONCERN.domains)
         findings = CONCERN.plan(facts, Wanted({"threads": "disabled"})).findings
         (says[count],) = [finding.reason for finding in findings if finding.status == "advice"]
-    assert "one short of half of 16" in says[7]
+    assert "one less than half of 16" in says[7]
     assert "one short" not in says[8]

@@ -76,10 +76,14 @@ OPTIONS: List[Tuple[str, Any, str]] = [
     (
         "network_stack",
         {"congestion_control": "cubic\nkernel.core_pattern = |/tmp/x"},
-        r"network_stack.congestion_control: 'cubic\nkernel.core_pattern = |/tmp/x' is no name",
+        r"network_stack.congestion_control is a name of letters, digits and _, not 'cubic\nkernel.core_pattern = |",
     ),
-    ("network_stack", {"qdisc": "fq; reboot"}, "network_stack.qdisc: 'fq; reboot' is no name"),
-    ("network_stack", {"qdisc": "../../x"}, "network_stack.qdisc: '../../x' is no name"),
+    (
+        "network_stack",
+        {"qdisc": "fq; reboot"},
+        "network_stack.qdisc is a name of letters, digits and _, not 'fq; reboot'",
+    ),
+    ("network_stack", {"qdisc": "../../x"}, "network_stack.qdisc is a name of letters, digits and _, not '../../x'"),
     (
         "network_stack",
         {"interfaces": {"name": "ens5"}},
@@ -131,7 +135,7 @@ OPTIONS: List[Tuple[str, Any, str]] = [
     (
         "hugepages",
         {"pages": [{"size": "2M", "count": 1, "nodes": "0-99999999"}]},
-        "hugepages.pages[0].nodes: there is no node0-99999999; there are node0",
+        "hugepages.pages[0].nodes: this host has no node0-99999999; it has node0",
     ),
     (
         "hugepages",
@@ -140,12 +144,16 @@ OPTIONS: List[Tuple[str, Any, str]] = [
     ),
     ("hugepages", {"mount": "/mnt/huge"}, "hugepages.mount is a mapping of options, not '/mnt/huge'"),
     *(
-        ("hugepages", {"mount": {"path": path}}, f"hugepages.mount.path is a folder of its own, {rest}, not {path!r}")
+        (
+            "hugepages",
+            {"mount": {"path": path}},
+            f"hugepages.mount.path is a directory that nothing else uses, {rest}, not {path!r}",
+        )
         for path in ("/mnt/../etc", "/mnt/a\nb", "/etc", "/proc", "/")
         for rest in ("of letters, digits and _.-, such as /mnt/huge-1G",)
     ),
-    ("hugepages", {"group": "root\nevil"}, "hugepages.group: /etc/group has no root evil; make it first"),
-    ("hugepages", {"group": "-x"}, "hugepages.group: /etc/group has no -x; make it first"),
+    ("hugepages", {"group": "root\nevil"}, "hugepages.group: /etc/group has no root evil; create it first"),
+    ("hugepages", {"group": "-x"}, "hugepages.group: /etc/group has no -x; create it first"),
     (
         "numa",
         {"services": [{"unit": "a\n[Service]\nExecStart=/bin/sh.service", "nodes": "0"}]},

@@ -35,7 +35,7 @@ def xen_without_a_named_type(root: Path) -> FakeKernel:
     [
         ("", "refused", "tune_instance_type"),
         ("t2.xlarge", "refused", "a burstable type has few vCPUs"),
-        ("m4.xlarge", "would_change", "a CPU for each queue"),
+        ("m4.xlarge", "would_change", "each queue gets a CPU"),
     ],
 )
 def test_a_xen_host_that_may_be_a_t2_is_asked_about(

@@ -206,8 +206,8 @@ def test_tuned_of_debian_13_keeps_its_profiles_in_a_folder_of_their_own(tmp_path
 @pytest.mark.parametrize(
     ("main", "persist", "last"),
     [
-        ("reapply_sysctl = 1\n", True, "our file has the last word"),
-        ("", True, "our file has the last word"),
+        ("reapply_sysctl = 1\n", True, "nearmetal's file has the last word"),
+        ("", True, "nearmetal's file has the last word"),
         ("# 1 is the default\nreapply_sysctl = 0\n", True, "will set it again"),
         ("", False, "will set it again"),
     ],

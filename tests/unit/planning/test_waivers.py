@@ -80,7 +80,7 @@ def test_an_expired_waiver_is_reported_and_its_knob_managed_again(host: FakeKern
     (changed, finding) = statuses(result, "network_stack.somaxconn")
     assert changed[0] == "changed"
     assert finding[0] == "advice"
-    assert f"its waiver expired on {PAST} (measured, see OPS-123), so it is managed again" in finding[1]
+    assert f"its waiver expired on {PAST} (measured, see OPS-123), so the knob is managed again" in finding[1]
 
 
 def test_a_check_can_be_waived(tmp_path: Path, call: Call) -> None:
@@ -106,7 +106,10 @@ def test_a_waiver_without_effect_is_reported(knob: str, host: FakeKernel, call: 
     concern, name = knob.split(".")
     arguments = {"concerns": {"kernel_check": {}, "hugepages": {"thp": "never"}}, "check": True}
     assert statuses(call(tune.main, host, waivers=[waiver(knob)], **arguments), knob) == [
-        ("advice", f"a waiver names {knob}, but {concern} has no knob {name!r}: look at its spelling, or remove it")
+        (
+            "advice",
+            f"a waiver names {knob}, but {concern} has no knob {name!r}: check its spelling, or remove the waiver",
+        )
     ]
 
 

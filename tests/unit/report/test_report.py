@@ -149,7 +149,7 @@ def test_a_measured_value_drifts_when_its_status_does(tmp_path: Path, call: Call
     assert changes(results[0], results[1]) == []
     (lost, gained) = changes(results[1], results[2])
     assert (lost["what"], lost["before"]) == ("kernel_check.steal", "0.2 % (ok)")
-    assert "EC2 doesn't oversubscribe CPUs" in gained["after"]
+    assert "EC2 oversubscribes CPUs only on T types" in gained["after"]
 
 
 def test_another_workload_is_drift_and_another_count_of_processes_is_not(tmp_path: Path, call: Call) -> None:

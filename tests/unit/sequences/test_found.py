@@ -78,7 +78,9 @@ def test_a_preference_that_the_governor_does_not_take_is_refused_before_anything
     assert lived(tmp_path, "metal", [wanted]) == ""
     world = World(tmp_path / "other", "metal")
     before = world.snapshot()
-    with pytest.raises(NearmetalError, match="under the governor performance the kernel takes no other preference"):
+    with pytest.raises(
+        NearmetalError, match="under the governor performance the kernel takes no preference but performance"
+    ):
         run(world.host, lambda _known: tune_requests([], wanted.given["concerns"], {}), check=False)
     assert world.snapshot() == before
 

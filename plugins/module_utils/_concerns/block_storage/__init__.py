@@ -56,35 +56,35 @@ def _decide(facts: Facts, wanted: Wanted) -> Decision:
     chosen = wishes(block, wanted)
     at_boot = driver.plan_timeout(facts, block, chosen, wanted)
     chosen = _of_method(chosen, wanted)
-    ruled = _ruled(facts, block, chosen)
+    for_rules = _for_rules(facts, block, chosen)
     plan = joined(
         queue.plan(facts, block, chosen),
         at_boot,
         driver.plan_polling(facts, block, wanted),
-        Plan(replan=ruled.derived),
+        Plan(replan=for_rules.derived),
     )
-    return plan, {udev_rules: rules(ruled)}
+    return plan, {udev_rules: rules(for_rules)}
 
 
 def _of_method(chosen: Wishes, wanted: Wanted) -> Wishes:
-    """With method: boot the timeout is the driver's alone."""
+    """With method: boot only the driver's argument sets the timeout."""
     if wanted.get("method") != "boot":
         return chosen
     return chosen._replace(kinds=_without_timeout(chosen.kinds), disks=_without_timeout(chosen.disks))
 
 
-def _ruled(facts: Facts, block: BlockFacts, chosen: Wishes) -> Wishes:
-    """What a rule may set: not the read-ahead of a kind with a disk that has more; the unit plans that at each boot."""
+def _for_rules(facts: Facts, block: BlockFacts, chosen: Wishes) -> Wishes:
+    """What udev rules may set: not the read-ahead of a kind with a disk that has more, which the unit plans."""
     requested = {disk: chosen.disks[disk.name].get("read_ahead_kb") for disk in block.disks}
-    more = {
+    kinds_with_more = {
         disk.kind
         for disk, text in requested.items()
         if text and queue.has_more(facts, block, disk, text, chosen.wanted[disk.name])
     }
-    if not more:
+    if not kinds_with_more:
         return chosen
     kinds = {
-        kind: {knob: value for knob, value in knobs.items() if knob != "read_ahead_kb" or kind not in more}
+        kind: {knob: value for knob, value in knobs.items() if knob != "read_ahead_kb" or kind not in kinds_with_more}
         for kind, knobs in chosen.kinds.items()
     }
     return chosen._replace(kinds=kinds, derived=True)

@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """block_storage: what is wanted of each disk. Pure. PRIVATE to the collection.
 
-An option counts for every disk; an entry of `disks` says it for one kind, and one for a
-device or a mount point has the last word. What is wanted of a kind holds for disks that
-are attached later too.
+An option applies to every disk. In `disks` an entry for a kind overrides it, and an entry
+for a device or a mount point overrides both. What is wanted of a kind also applies to
+disks that are attached later.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _of_queue(
 
 READ_AHEAD = _of_queue(
     "read_ahead_kb",
-    "how far files that are read in order are read ahead",
+    "how far the kernel reads ahead in files that are read in order",
     {"type": "int", "range": (0, 1 << 20)},
     "EC2 User Guide, EBS volume performance",
     tuned=("disk.readahead",),
@@ -57,7 +57,7 @@ OF_QUEUE = (
         comparable=True,
     ),
     READ_AHEAD,
-    _of_queue("nr_requests", "how many requests wait in the kernel", {"type": "int", "range": (0, 1 << 16)}),
+    _of_queue("nr_requests", "how many requests may wait in the kernel", {"type": "int", "range": (0, 1 << 16)}),
     _of_queue(
         "nomerges",
         "how hard the kernel looks for requests to merge: 2 means not at all",
@@ -74,7 +74,7 @@ SELECTORS = ("kind", "device", "mount")
 
 
 class Wishes(NamedTuple):
-    """Knob → value, per kind and per disk (by name), and who wants that of a disk.
+    """Knob → value, per kind and per disk (by name), and per disk the options with who wants them.
 
     `derived`: disks whose wishes no udev rule can express.
     """
@@ -93,18 +93,20 @@ class Wishes(NamedTuple):
 def wishes(block: BlockFacts, wanted: Wanted) -> Wishes:
     """What is wanted of each kind and each disk.
 
-    Raises NearmetalError for an entry that names no disk of this host, for two about one disk, and for a value that no
-    kernel takes.
+    Raises NearmetalError for an entry that names no disk of this host, for two entries that differ about one disk, and
+    for a value that no kernel takes.
     """
     common = _texts("", wanted.options)
     of_kind: Dict[str, Dict[str, Any]] = {}
-    own: Dict[str, Dict[str, Any]] = {}
+    of_disk: Dict[str, Dict[str, Any]] = {}
     claims = Claims()
     for position, entry in enumerate(wanted.get("disks") or ()):
         where = f"disks[{position}]"
         given = [name for name in SELECTORS if entry.get(name) is not None]
         if len(given) != 1:
-            raise NearmetalError(f"{NAME}.{where} names one of kind, device and mount, not {given or 'none'}")
+            raise NearmetalError(
+                f"{NAME}.{where}: give exactly one of kind, device and mount, not {' and '.join(given) or 'none'}"
+            )
         texts = _texts(f"{where}.", entry)
         claims.claim(f"{NAME}.{where}", entry[given[0]], {} if wanted.stored else {"options": where})
         if given == ["kind"]:
@@ -112,18 +114,18 @@ def wishes(block: BlockFacts, wanted: Wanted) -> Wishes:
             continue
         for name in _selected(block, where, given[0], entry[given[0]]):
             claims.claim(f"{NAME}.{where}", name, {} if wanted.stored else texts)
-            own.setdefault(name, {}).update(texts)
+            of_disk.setdefault(name, {}).update(texts)
     kinds = {kind: {**common, **of_kind.get(kind, {})} for kind in KINDS}
     found: Dict[str, Dict[str, Any]] = {}
     for disk in block.disks:
-        texts = {**(kinds[disk.kind] if disk.layer != STACKED else {}), **own.get(disk.name, {})}
+        texts = {**(kinds[disk.kind] if disk.layer != STACKED else {}), **of_disk.get(disk.name, {})}
         found[disk.name] = {name: text for name, text in texts.items() if _belongs(disk, name)}
     by_disk = {
-        disk.name: wanted.of_entry("disks", {**of_kind.get(disk.kind, {}), **own.get(disk.name, {})})
+        disk.name: wanted.of_entry("disks", {**of_kind.get(disk.kind, {}), **of_disk.get(disk.name, {})})
         for disk in block.disks
     }
     hidden = any(disk.layer == PATH and found[disk.name] for disk in block.disks)
-    return Wishes(kinds, found, by_disk, hidden or any(own.values()))
+    return Wishes(kinds, found, by_disk, hidden or any(of_disk.values()))
 
 
 def _belongs(disk: Disk, name: str) -> bool:
@@ -148,7 +150,7 @@ def _texts(where: str, options: Mapping[str, Any]) -> Dict[str, str]:
 
 
 def _selected(block: BlockFacts, where: str, how: str, selector: str) -> Tuple[str, ...]:
-    """Names of the disks that an entry is about, with all that lies below them."""
+    """Names of the disks that an entry selects, and of all disks below them."""
     if how == "mount":
         point = selector.rstrip("/") or "/"
         if point not in block.mounts:

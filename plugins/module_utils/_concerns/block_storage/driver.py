@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""block_storage: what the NVMe driver takes when it is loaded: kernel arguments. Pure. PRIVATE to the collection."""
+"""block_storage: kernel arguments that the NVMe driver reads when it is loaded. Pure. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.boot_argum
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import boot_argument
 
-# Under a knob of its own: a run with another method then takes the driver's own timeout back.
+# A knob of its own, so that a run with another method takes the driver's timeout back.
 _TIMEOUT = boot_argument(NAME, "method", "nvme_core.io_timeout", "amazon-ec2-utils", option="io_timeout")
 _POLL = boot_argument(
     NAME, "poll_queues", "nvme.poll_queues", "Linux kernel, nvme; unmeasured", spec={"type": "int", "range": (0, 8192)}
@@ -47,7 +47,10 @@ def plan_timeout(facts: Facts, block: BlockFacts, wishes: Wishes, wanted: Wanted
     change = plan_argument(facts, wanted, knob, f"{knob.place}={seconds}", reason)
     store = [disk.name for disk in block.disks if disk.kind == INSTANCE_STORE]
     if store and wanted.get("method") == "boot":
-        warning = f"it counts for every NVMe disk, so for {', '.join(store)} too: method: both gives each kind its own"
+        warning = (
+            f"the argument applies to every NVMe disk, so to {', '.join(store)} too: method: both gives"
+            " each kind its own timeout"
+        )
         return joined(change, _TIMEOUT.at("").says("advice", warning))
     return change
 
@@ -74,16 +77,18 @@ def plan_polling(facts: Facts, block: BlockFacts, wanted: Wanted) -> Plan:
         return Plan(findings=(refusal,))
     cpus = len(facts.online)
     if not 0 < queues <= cpus:
-        sentence = f"{NAME}.poll_queues: {queues} queues can't be polled by {cpus} CPUs; name 0 to {cpus}"
+        sentence = f"{NAME}.poll_queues: {queues} queues can't be polled by {cpus} CPUs; give 0 to {cpus}"
         return Plan(findings=(knob.impossible(wanted, sentence),))
-    advice = "only io_uring with IOPOLL and preadv2 with RWF_HIPRI use them, and burn a CPU each"
+    advice = (
+        "only io_uring with IOPOLL and preadv2 with RWF_HIPRI use polled queues, and each thread that polls burns a CPU"
+    )
     plan = joined(plan_argument(facts, wanted, _POLL, f"{_POLL.place}={queues}", reason), knob.says("advice", advice))
     if queues == 1:
         return plan
     # io_queue_count_set() of drivers/nvme/host/pci.c: -EINVAL for more than there are possible CPUs.
     warning = (
-        f"before this disk starts as a type with fewer than {queues} vCPUs, set it to 0: the driver would refuse"
-        " the argument, and as a module not load at all"
+        f"before this disk starts as a type with fewer than {queues} vCPUs, set poll_queues to 0: the"
+        " driver would refuse the argument, and as a module it wouldn't load at all"
     )
     return joined(plan, knob.says("advice", warning))
 
@@ -91,11 +96,14 @@ def plan_polling(facts: Facts, block: BlockFacts, wanted: Wanted) -> Plan:
 def _no_polling(facts: Facts, block: BlockFacts) -> Optional[Finding]:
     knob = _POLL.at("")
     if block.poll_queues is None:
-        reason = "no NVMe driver with polled queues is loaded; Linux 5.0 brought them"
+        reason = "no NVMe driver with polled queues is loaded; they came with Linux 5.0"
         return knob.finding("not_applicable", reason)
     if facts.burstable:
-        return knob.finding("refused", "a burstable type pays with credits for CPUs that poll")
+        return knob.finding("refused", "on a burstable type, CPUs that poll spend its credits")
     if not any(disk.kind == INSTANCE_STORE for disk in block.disks):
-        reason = "an EBS volume answers after hundreds of microseconds: polling it only burns CPUs; for instance store"
+        reason = (
+            "an EBS volume answers after hundreds of microseconds: polling it only burns CPUs; use"
+            " poll_queues with instance store"
+        )
         return knob.finding("refused", reason)
     return None

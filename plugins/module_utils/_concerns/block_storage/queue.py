@@ -21,7 +21,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.bounds imp
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
-# What AWS's own udev rules set (amazon-ec2-utils): EBS may answer late, a disk in the host that is silent is broken.
+# What AWS's own udev rules set (amazon-ec2-utils): an EBS volume may answer late, a silent disk in the host is broken.
 AWS, MAX = "aws", "max"
 AWS_TIMEOUT_MS: Mapping[str, int] = {EBS: LONGEST_MS, INSTANCE_STORE: 90000}
 _NONE = "none"
@@ -30,7 +30,7 @@ _SHOWN = 4  # names of disks in a sentence
 
 
 class Goal(NamedTuple):
-    """What a file is to read; with a status, why it isn't touched."""
+    """The value that a file should have; with a status, why the file is left alone."""
 
     value: str = ""
     status: str = ""
@@ -62,22 +62,22 @@ def plan(facts: Facts, block: BlockFacts, wishes: Wishes) -> Plan:
             now = block.now(knob.name).get(disk.place)
             goal = _goal(facts, block, disk, knob, requested, wishes, wanted)
             if not goal.status:
-                # With another scheduler the kernel forgets the number, so it is written although it is right now.
-                forgotten = knob.name == "nr_requests" and disk.place in switched
-                due = forgotten or not holds(knob.name, now, goal.value)
-                if due:
+                # Another scheduler resets the number, so it is written even if it is right now.
+                reset = knob.name == "nr_requests" and disk.place in switched
+                to_write = reset or not holds(knob.name, now, goal.value)
+                if to_write:
                     knob_of_disk = knob.at(disk.place, disk.name)
                     actions.append(knob_of_disk.action(knob.wanted_by(wanted), now, goal.value, knob.reason))
-                if due and knob.name == "scheduler":
+                if to_write and knob.name == "scheduler":
                     switched.add(disk.place)
-                goal = Goal(goal.value, "would_change" if due else "ok", goal.reason or knob.reason)
+                goal = Goal(goal.value, "would_change" if to_write else "ok", goal.reason or knob.reason)
             group = groups.setdefault((goal.status, goal.reason), _Group({}, {}, []))
             group.now[disk.place] = now
             group.wanted[disk.place] = goal.value or requested
             group.names.append(disk.name)
         findings += [_finding(knob, status, reason, group) for (status, reason), group in groups.items()]
         if not groups:
-            reason = "no disk of this host matches; disks that are attached later get it"
+            reason = "no disk of this host matches; matching disks that are attached later get it"
             findings.append(knob.finding("not_applicable", reason))
     return Plan(tuple(actions), tuple(findings))
 
@@ -94,10 +94,10 @@ def timeout(kind: str, requested: str) -> Goal:
     if kind == XVD:
         return Goal(status="not_applicable", reason="Xen's block front end waits for its back end without a limit")
     if requested == MAX and kind == INSTANCE_STORE:
-        reason = "an instance store disk that breaks would block its readers forever: use aws, or name milliseconds"
+        reason = "an instance store disk that breaks would block its readers forever: use aws, or give milliseconds"
         return Goal(status="refused", reason=reason)
     if requested == AWS and kind not in AWS_TIMEOUT_MS:
-        return Goal(status="not_applicable", reason="AWS names a timeout for EBS and instance store only")
+        return Goal(status="not_applicable", reason="AWS gives a timeout for EBS and instance store only")
     return Goal(str(AWS_TIMEOUT_MS[kind] if requested == AWS else LONGEST_MS if requested == MAX else int(requested)))
 
 
@@ -105,7 +105,7 @@ def _goal(
     facts: Facts, block: BlockFacts, disk: Disk, knob: Knob, requested: str, wishes: Wishes, wanted: Wanted
 ) -> Goal:
     if disk.zoned:
-        return Goal(status="not_applicable", reason="a zoned device has rules of its own: left alone")
+        return Goal(status="not_applicable", reason="a zoned device has rules of its own, so it is left alone")
     goal = timeout(disk.kind, requested) if knob.name == "io_timeout" else Goal(requested)
     if knob.name == "scheduler":
         goal = scheduler(disk, requested)
@@ -118,22 +118,22 @@ def _goal(
         return Goal(status="not_applicable", reason=_absent(disk, knob.name))
     if knob.name in disk.fixed:
         status = "ok" if holds(knob.name, now, goal.value) else "unchangeable"
-        return Goal(goal.value, status, "the kernel shows it read-only")
-    trouble = ""
+        return Goal(goal.value, status, "this kernel makes the setting read-only")
+    obstacle = ""
     if knob.name == "scheduler" and goal.value not in (*disk.offered, *block.loadable):
-        trouble = f"doesn't offer {requested}; it offers {' '.join(disk.offered) or 'none'}"
+        obstacle = f"doesn't offer {requested}; it offers {' '.join(disk.offered) or 'none'}"
     if knob.name == "nr_requests":
-        trouble = _too_many(block, disk, int(requested), wishes)
-    if not trouble:
+        obstacle = _too_many(block, disk, int(requested), wishes)
+    if not obstacle:
         return goal
-    impossible = knob.impossible(wanted, f"{NAME}.{knob.name}: {disk.name} {trouble}")
-    return Goal(status=impossible.status, reason=trouble)
+    impossible = knob.impossible(wanted, f"{NAME}.{knob.name}: {disk.name} {obstacle}")
+    return Goal(status=impossible.status, reason=obstacle)
 
 
 def _read_ahead(facts: Facts, block: BlockFacts, disk: Disk, requested: str, wanted: Wanted) -> Goal:
-    """A workload asks for at least so much."""
-    own = facts.own(READ_AHEAD.lever, disk.place, block.read_ahead_kb.get(disk.place))
-    goal, reason = widened(READ_AHEAD, wanted, requested, str(own), READ_AHEAD.reason)
+    """The read-ahead in KiB; a workload's value only raises it."""
+    previous = facts.own(READ_AHEAD.lever, disk.place, block.read_ahead_kb.get(disk.place))
+    goal, reason = widened(READ_AHEAD, wanted, requested, str(previous), READ_AHEAD.reason)
     return Goal(goal, reason="" if goal == requested else reason)
 
 
@@ -162,14 +162,14 @@ def _too_many(block: BlockFacts, disk: Disk, requested: int, wishes: Wishes) -> 
 def _absent(disk: Disk, name: str) -> str:
     if name == "io_timeout" and disk.kind in (EBS, INSTANCE_STORE):
         return (
-            "this kernel has no queue/io_timeout, which came with Linux 5.0; method: boot asks for the driver's"
-            " argument, which counts for all NVMe disks"
+            "this kernel has no queue/io_timeout, which came with Linux 5.0; method: boot sets the"
+            " driver's kernel argument instead, which applies to all NVMe disks"
         )
     return f"the kernel has no queue/{name} for {disk.driver or disk.name}"
 
 
 def _finding(knob: Knob, status: str, reason: str, group: _Group) -> Finding:
     """One finding for all disks that share it, by place; its sentence names them."""
-    rest = len(group.names) - _SHOWN
-    names = ", ".join(group.names[:_SHOWN]) + (f" and {rest} more" if rest > 0 else "")
+    unnamed = len(group.names) - _SHOWN
+    names = ", ".join(group.names[:_SHOWN]) + (f" and {unnamed} more" if unnamed > 0 else "")
     return knob.finding(status, f"{names}: {reason}", group.now, group.wanted)

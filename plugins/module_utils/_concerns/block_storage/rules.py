@@ -19,7 +19,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.disk import (
 )
 
 _END = "nearmetal_block_storage_end"
-# Only when a disk appears: `change` comes whenever somebody has written to it, and would undo what they set since.
+# Only when a disk appears: `change` comes after each write by somebody, and would undo what was set since.
 _HEAD = (
     f'ACTION!="add", GOTO="{_END}"',
     f'SUBSYSTEM!="block", GOTO="{_END}"',
@@ -37,7 +37,7 @@ _MATCH: Mapping[str, Tuple[str, ...]] = {
 
 
 def rules(wishes: Wishes) -> List[str]:
-    """The rules for what is wanted of kinds; none when nothing is.
+    """The rules for what is wanted of kinds of disks; none when nothing is wanted.
 
     Raises NearmetalError for a value that no disk takes.
     """
@@ -59,7 +59,7 @@ def _settings(kind: str, wanted: Mapping[str, str]) -> List[str]:
     for knob, value in values.items():
         names = (value, "noop") if (knob, value) == ("scheduler", "none") else (value,)
         for name in names:
-            # What isn't there can't be written, and udev would complain of it at each boot.
+            # udev would complain at each boot about a file that is missing.
             present = f'ATTR{{queue/scheduler}}=="*{name}*"' if len(names) > 1 else f'TEST=="queue/{knob}"'
             found.append(f'{present}, ATTR{{queue/{knob}}}="{name}"')
     return found

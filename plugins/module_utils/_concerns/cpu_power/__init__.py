@@ -41,27 +41,27 @@ def _demand_one_depth(wanted: Wanted) -> None:
 
 def _decide(facts: Facts, wanted: Wanted) -> Decision:
     """Idle states are chosen again at each boot: the same disk may start as a type that has others."""
-    elsewhere = _decided_elsewhere(facts, wanted)
-    if elsewhere is not None:
-        status, reason = elsewhere
+    decision = _decided_by_type(facts, wanted)
+    if decision is not None:
+        status, reason = decision
         managed = [knob for knob in KNOBS if knob.spec is not None and knob.value(wanted) is not None]
         return joined(*(knob.says(status, reason, None, knob.value(wanted)) for knob in managed)), {}
-    idling = idle.plan(facts, wanted)
-    clocked, lasting = frequency.plan(facts, wanted)
+    idle_plan = idle.plan(facts, wanted)
+    frequency_plan, at_boot = frequency.plan(facts, wanted)
     chosen = wanted.get("idle") in ("c1", "poll") or wanted.get("max_exit_latency_us") is not None
-    refused = any(finding.status == "refused" for finding in idling.findings)
-    again = Plan(replan=chosen and not refused and wanted.get("method") == "runtime")
-    return joined(idling, clocked, again), {tmpfiles: lasting}
+    refused = any(finding.status == "refused" for finding in idle_plan.findings)
+    replan = Plan(replan=chosen and not refused and wanted.get("method") == "runtime")
+    return joined(idle_plan, frequency_plan, replan), {tmpfiles: at_boot}
 
 
-def _decided_elsewhere(facts: Facts, wanted: Wanted) -> Optional[Tuple[str, str]]:
-    """Status and reason on a host class that has no say over its CPUs' power."""
+def _decided_by_type(facts: Facts, wanted: Wanted) -> Optional[Tuple[str, str]]:
+    """Status and reason on a host class that can't control the power of its CPUs; None elsewhere."""
     if facts.burstable:
-        return "refused", "a burstable type shares its core: its host alone decides over power"
+        return "refused", "a burstable type shares its cores: the hypervisor alone controls their power"
     if facts.is_arm:
         return "not_applicable", "Graviton has one frequency and shows no C-states (Graviton guide)"
     if host_class(facts, wanted) == "xen_pv":
-        return "not_applicable", "a Xen PV guest idles by a hypercall: the hypervisor decides over power"
+        return "not_applicable", "a Xen PV guest idles by a hypercall: the hypervisor controls the CPUs' power"
     return None
 
 

@@ -18,7 +18,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._words import plain
 NAME = "cpu_power"
 # Xeons of the E5 and E7 lines, then Skylake (x1xx) and Cascade Lake (x2xx) of the scalable line.
 _BEFORE_ICE_LAKE = re.compile(r"\bE[57]-|\b(?:Platinum|Gold) [5-9][12][0-9]{2}", re.ASCII)
-_FIXING = "performance"  # the governor under which intel_pstate and amd-pstate fix the preference, to the same word
+_FIXING = "performance"  # under this governor intel_pstate and amd-pstate fix the preference to the same word
 NO_FREQUENCIES = "this host has no {0}: its type runs at the frequency that the hypervisor gives it"
 
 
@@ -56,65 +56,66 @@ _FILES = {
 
 
 def plan(facts: Facts, wanted: Wanted) -> Tuple[Plan, Dict[str, str]]:
-    """The plan for what is wanted of frequencies, and what makes it last: kernel path → value.
+    """The plan for what is wanted of frequencies, and what sets it at boot: kernel path → value.
 
     Raises NearmetalError when a word is forced that the host doesn't offer.
     """
-    plans, lasting = [], {}
+    plans, at_boot = [], {}
     for knob in _in_order(facts.power):
         requested = knob.value(wanted)
         if requested is not None:
             plans.append(_table(facts.power, wanted, knob, requested))
-            if _holds(plans[-1]):
-                lasting[_FILES[knob.name]] = requested
+            if _possible(plans[-1]):
+                at_boot[_FILES[knob.name]] = requested
     requested = _TURBO.value(wanted)
     if requested is not None:
         plans.append(_turbo(facts, wanted, requested))
-        if _holds(plans[-1]) and requested != "kernel":
-            off = requested == "disabled"
-            # Both: of two drivers each has its own file, and a missing one is passed over.
-            lasting.update({NO_TURBO: "1" if off else "0", BOOST: "0" if off else "1"})
-    # At boot the governor comes first: no boot begins with one that fixes the preference to another word.
-    return joined(*plans), dict(sorted(lasting.items(), key=lambda line: line[0] != _FILES[_GOVERNOR.name]))
+        if _possible(plans[-1]) and requested != "kernel":
+            switch_off = requested == "disabled"
+            # Both files, as each driver has its own: systemd-tmpfiles skips a missing one.
+            at_boot.update({NO_TURBO: "1" if switch_off else "0", BOOST: "0" if switch_off else "1"})
+    # At boot the governor comes first: no boot begins with a governor that fixes the preference to another word.
+    return joined(*plans), dict(sorted(at_boot.items(), key=lambda line: line[0] != _FILES[_GOVERNOR.name]))
 
 
-def _holds(plan_of_knob: Plan) -> bool:
+def _possible(plan_of_knob: Plan) -> bool:
     return plan_of_knob.findings[0].status in ("ok", "would_change")
 
 
 def _in_order(power: Optional[PowerFacts]) -> Tuple[Knob, Knob]:
-    """Governor and preference in the order in which the kernel takes both.
+    """Governor and preference in the order in which the kernel takes both of them.
 
-    Under the governor performance intel_pstate takes no other preference than
-    performance, so what leaves that governor comes first.
+    Under the governor performance intel_pstate takes no preference but
+    performance, so the governor comes first where it leaves performance.
     """
     governors = (power.governors if power is not None else None) or {}
     return (_GOVERNOR, _PREFERENCE) if _FIXING in governors.values() else (_PREFERENCE, _GOVERNOR)
 
 
-def _fixed(power: PowerFacts, wanted: Wanted, requested: str) -> str:
-    """Why the governor, as it will be, doesn't take the preference; empty where it takes it."""
+def _governor_obstacle(power: PowerFacts, wanted: Wanted, requested: str) -> str:
+    """Why the governor that is planned doesn't allow the preference; empty where it does."""
     governors = set((power.governors or {}).values())
-    coming = _GOVERNOR.value(wanted)
-    if coming in power.governors_offered:
-        governors = {coming}
+    wanted_governor = _GOVERNOR.value(wanted)
+    if wanted_governor in power.governors_offered:
+        governors = {wanted_governor}
     if requested == _FIXING or _FIXING not in governors:
         return ""
     return (
-        f"cpu_power.energy_performance_preference: under the governor {_FIXING} the kernel takes no other preference"
-        f" than {_FIXING}, so not {plain(requested)}: set another governor too, or leave the preference out"
+        f"cpu_power.energy_performance_preference: under the governor {_FIXING} the kernel takes no"
+        f" preference but {_FIXING}, so it can't take {plain(requested)}: set another governor too, or"
+        " leave the preference out"
     )
 
 
 def _table(power: Optional[PowerFacts], wanted: Wanted, knob: Knob, requested: str) -> Plan:
-    """The plan for the word that each frequency domain has of the governor, or of the preference."""
+    """The plan for the governor, or the energy preference, of each frequency domain."""
     is_governor = knob is _GOVERNOR
     present = None if power is None else power.governors if is_governor else power.preferences
     if power is None or present is None:
         thing = "cpufreq" if is_governor else "energy preference (intel_pstate or amd-pstate has one)"
         return knob.says("not_applicable", NO_FREQUENCIES.format(thing), None, requested)
     offered = power.governors_offered if is_governor else power.preferences_offered
-    sentence = "" if is_governor or not present else _fixed(power, wanted, requested)
+    sentence = "" if is_governor or not present else _governor_obstacle(power, wanted, requested)
     if not sentence and requested not in offered:
         sentence = (
             f"cpu_power.{knob.name}: this host doesn't offer {plain(requested)};"
@@ -139,10 +140,10 @@ def _turbo(facts: Facts, wanted: Wanted, requested: str) -> Plan:
     model = (facts.cpu.model if facts.cpu is not None else None) or "its processor"
     by_workload = _TURBO.wanted_by(wanted) == "workload"
     if requested == "disabled" and by_workload and not _BEFORE_ICE_LAKE.search(model):
-        reason = f"AVX slows {model} little, like all CPUs since Intel's Ice Lake: turbo stays"
+        reason = f"AVX slows {model} only a little, like all CPUs since Intel's Ice Lake: turbo stays as it is"
         return _TURBO.says("not_applicable", reason, now, now)
     goal = "enabled" if requested == "kernel" else requested
-    reason = "the frequency stays the same, even beside AVX" if goal == "disabled" else "busy cores run faster"
+    reason = "the frequency stays the same, even while AVX code runs" if goal == "disabled" else "busy cores run faster"
     return _TURBO.change(wanted, now, goal, reason)
 
 

@@ -17,7 +17,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob impor
 
 NAME = "cpu_power"
 
-# processor.max_cstate is for acpi_idle, which AMD has; AWS calls both safe together:
+# processor.max_cstate is for acpi_idle, which AMD uses; AWS calls both safe together:
 # docs/ec2.md#idle-states-and-frequency.
 # Never 0: that doesn't mean C0, it switches intel_idle off, and acpi_idle may sleep deeper then.
 ARGUMENTS = {
@@ -32,7 +32,7 @@ PRICE = "busy cores lose turbo headroom: 3.44 → 3.20 GHz on c4.8xlarge (AWS)"
 _LEVER, _TUNED = "power.idle_disabled", ("cpu.force_latency",)
 _IDLE = Knob(NAME, "idle", _LEVER, REFERENCE, {"type": "str", "choices": ["kernel", "c1", "poll"]}, tuned=_TUNED)
 _LATENCY = Knob(NAME, "max_exit_latency_us", _LEVER, REFERENCE, {"type": "int", "range": (0, 1000000)}, tuned=_TUNED)
-# Under a knob of their own: a run with another method then takes them back.
+# A knob of their own, so that a run with another method takes them back.
 _AT_BOOT = {
     name: boot_argument(NAME, "method", name, REFERENCE, option="idle")
     for names in ARGUMENTS.values()
@@ -73,7 +73,7 @@ def _runtime(
 
 
 def _at_boot(facts: Facts, requested: str, wanted: Wanted) -> Plan:
-    reason = "from the start of the boot on, no CPU sleeps deeper"
+    reason = "no CPU sleeps deeper, from the start of the boot on"
     texts = ARGUMENTS.get(requested, {})
     names = _names(facts, requested)
     return joined(*(plan_argument(facts, wanted, _AT_BOOT[name], texts.get(name), reason) for name in names))
@@ -93,7 +93,7 @@ def _limit(states: Tuple[IdleState, ...], requested: "str | int") -> Optional[in
     if requested == "poll":
         return -1
     if requested == "c1":
-        # C1 by what it is, the quickest state that halts: its name varies (C1, C1-HSW, C1_ACPI).
+        # C1 is the quickest state that halts; its name varies (C1, C1-HSW, C1_ACPI).
         halting = [state.latency for state in states if not state.polls]
         return min(halting) if halting else None
     return int(requested)
@@ -123,7 +123,7 @@ def _poll_refused(facts: Facts, wanted: Wanted, knob: Knob, power: PowerFacts) -
             cause + "polling takes the other thread's and the neighbors' share of the core; use c1, or poll on metal"
         )
     elif not wanted.get("allow_poll"):
-        reason = cause + "polling burns full power, costs turbo and slows the other thread; allow_poll: true does it"
+        reason = cause + "polling burns full power, costs turbo and slows the other thread; allow_poll: true allows it"
     else:
         return None
     return knob.finding("refused", reason, _used(power.idle_states or (), power.idle_disabled or {}), requested)
@@ -131,9 +131,9 @@ def _poll_refused(facts: Facts, wanted: Wanted, knob: Knob, power: PowerFacts) -
 
 def _reason(states: Tuple[IdleState, ...], limit: Optional[int], requested: "str | int") -> str:
     if limit is None:
-        return "the kernel uses every state that it would by itself"
-    left = [state.name for state in states if _allowed(state, limit)]
-    sentence = f"only {' and '.join(left)} are left" if requested != "poll" else "CPUs never idle"
+        return "the kernel uses all the idle states that it would choose by itself"
+    allowed = [state.name for state in states if _allowed(state, limit)]
+    sentence = f"CPUs use only {' and '.join(allowed)}" if requested != "poll" else "CPUs never idle"
     return sentence if all(_allowed(state, limit) for state in states) else f"{sentence}; {PRICE}"
 
 
@@ -154,9 +154,11 @@ def _advice(power: Optional[PowerFacts]) -> Tuple[Finding, ...]:
     arguments = power.idle_arguments if power is not None else ()
     if "intel_idle.max_cstate=0" in arguments:
         sentences.append(
-            "intel_idle.max_cstate=0 is on the kernel command line: it doesn't mean C0, it switches intel_idle off, and"
-            " acpi_idle may sleep deeper; use intel_idle.max_cstate=1"
+            "intel_idle.max_cstate=0 is on the kernel command line: it doesn't mean C0 but switches"
+            " intel_idle off, and acpi_idle may sleep deeper; use intel_idle.max_cstate=1"
         )
     if "idle=poll" in arguments:
-        sentences.append("idle=poll is on the kernel command line: no CPU ever idles, turbo has no headroom; remove it")
+        sentences.append(
+            "idle=poll is on the kernel command line: no CPU ever idles, so turbo has no headroom; remove it"
+        )
     return tuple(_IDLE.finding("advice", sentence) for sentence in sentences)

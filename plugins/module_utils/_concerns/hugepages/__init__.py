@@ -28,20 +28,21 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
 
 def _decide(facts: Facts, wanted: Wanted) -> Decision:
     """Raises NearmetalError when a value is forced that the host can't take."""
-    chosen, words = transparent.plan(facts, wanted)
-    opened, parameters = access.plan(facts, wanted)
-    plan_of_all = joined(chosen, reserved.plan(facts, wanted), opened, _morecore(facts))
-    return plan_of_all, {tmpfiles: words if wanted.get("method") == "runtime" else {}, sysctl_d: parameters}
+    thp_plan, thp_files = transparent.plan(facts, wanted)
+    access_plan, parameters = access.plan(facts, wanted)
+    plan_of_all = joined(thp_plan, reserved.plan(facts, wanted), access_plan, _morecore(facts))
+    return plan_of_all, {tmpfiles: thp_files if wanted.get("method") == "runtime" else {}, sysctl_d: parameters}
 
 
 def _morecore(facts: Facts) -> Plan:
-    """The way of AWS's talk of 2017 to put malloc on huge pages does nothing since glibc 2.34."""
+    """Advice about HUGETLB_MORECORE, by which AWS's talk of 2017 put malloc on huge pages."""
     pages = facts.hugepages
     if pages is None or not pages.morecore or not pages.libc_without_morecore:
         return Plan()
     reason = (
-        f"HUGETLB_MORECORE in {' and '.join(pages.morecore)} does nothing with this glibc: 2.34 removed its hook;"
-        " use GLIBC_TUNABLES=glibc.malloc.hugetlb=1 (transparent) or =2 (reserved pages), glibc 2.35 and newer"
+        f"HUGETLB_MORECORE in {' and '.join(pages.morecore)} does nothing with this glibc: 2.34"
+        " removed its hook; use GLIBC_TUNABLES=glibc.malloc.hugetlb=1 (transparent) or =2 (reserved"
+        " pages), with glibc 2.35 or newer"
     )
     return reserved.PAGES.says("advice", reason)
 

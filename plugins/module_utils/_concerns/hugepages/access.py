@@ -37,7 +37,7 @@ _SYSTEM = ("bin", "boot", "etc", "lib", "lib64", "proc", "root", "run", "sbin", 
 
 
 def plan(facts: Facts, wanted: Wanted) -> Tuple[Plan, Dict[str, str]]:
-    """The plan for `mount` and `group`, and the kernel parameters that make it last.
+    """The plan for `mount` and `group`, and the kernel parameters that a file sets at boot.
 
     Raises NearmetalError for a path, a size or a group that makes no sense.
     """
@@ -57,8 +57,8 @@ def _gid(pages: HugepageFacts, name: str) -> int:
         return int(name)
     if name not in pages.groups:
         raise NearmetalError(
-            f"hugepages.group: /etc/group has no {plain(name)}; make it first, or give the number of a group that comes"
-            " from a directory service"
+            f"hugepages.group: /etc/group has no {plain(name)}; create it first, or give the number of a"
+            " group that comes from a directory service"
         )
     return pages.groups[name]
 
@@ -76,10 +76,10 @@ def _group(facts: Facts, wanted: Wanted, gid: int) -> Tuple[Plan, Dict[str, str]
 
 def _mount(facts: Facts, pages: HugepageFacts, wanted: Wanted, gid: Optional[int]) -> Plan:
     path, requested = str(_MOUNT.value(wanted)["path"]), _MOUNT.value(wanted).get("size")
-    if not _may_be(path):
+    if not _is_harmless(path):
         raise NearmetalError(
-            "hugepages.mount.path is a folder of its own, of letters, digits and _.-, such as /mnt/huge-1G,"
-            f" not {shown(path)}"
+            "hugepages.mount.path is a directory that nothing else uses, of letters, digits and _.-, such"
+            f" as /mnt/huge-1G, not {shown(path)}"
         )
     size = size_of(str(requested)) if requested is not None else pages.size
     if size is None or size not in pages.pages:
@@ -89,18 +89,18 @@ def _mount(facts: Facts, pages: HugepageFacts, wanted: Wanted, gid: Optional[int
         )
     if path not in pages.mounts and path in pages.mounted:
         owner = "systemd mounts" if path == "/dev/hugepages" else "somebody has mounted"
-        reason = f"{owner} a {pages.mounted[path]} at {path}: it is left alone; name another path"
+        reason = f"{owner} a {pages.mounted[path]} at {path}, which is left alone: name another path"
         return _MOUNT.says("refused", reason, pages.mounted[path], path)
     if facts.unit is None or facts.unit.systemd is None:
-        reason = "this host doesn't run systemd, which would mount it at each boot"
+        reason = "this host doesn't run systemd, which would mount the pages at each boot"
         return _MOUNT.says("refused", reason, None, path)
     goal = f"pagesize={short(int(size[:-2]))}" + (f",gid={gid},mode=1770" if gid is not None else "")
     reason = f"programs that open huge pages as files find those of {size} at {path}"
     # A mount of ours at another path was wanted by an earlier run.
     plans = [
-        _MOUNT.at(other).change(wanted, options, None, "not wanted any more")
-        for other, options in pages.mounts.items()
-        if other != path
+        _MOUNT.at(earlier_path).change(wanted, options, None, "not wanted any more")
+        for earlier_path, options in pages.mounts.items()
+        if earlier_path != path
     ]
     change = _MOUNT.at(path).change(wanted, pages.mounts.get(path), goal, reason)
     actions = joined(*plans, change).actions
@@ -108,12 +108,12 @@ def _mount(facts: Facts, pages: HugepageFacts, wanted: Wanted, gid: Optional[int
     return Plan(actions, (finding,))
 
 
-def _may_be(path: str) -> bool:
+def _is_harmless(path: str) -> bool:
     """Whether a mount there hides nothing that the system needs."""
-    words = path.split("/")[1:]
+    folders = path.split("/")[1:]
     return bool(
         PATH.fullmatch(path)
-        and not {".", ".."} & set(words)
-        and words[0] not in ("proc", "sys", "run")
-        and (len(words) > 1 or words[0] not in _SYSTEM)
+        and not {".", ".."} & set(folders)
+        and folders[0] not in ("proc", "sys", "run")
+        and (len(folders) > 1 or folders[0] not in _SYSTEM)
     )

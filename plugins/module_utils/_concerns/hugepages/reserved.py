@@ -23,15 +23,15 @@ GIB = 1024**3
 
 # An instance of 4 GiB shows about 3.7 GiB of MemTotal.
 SMALLEST = int(3.5 * GIB)
-# Of MemTotal: what all reserved pages together may take, whoever reserved them.
+# Percent of MemTotal that all reserved pages together may take, whoever reserved them.
 SHARE = 80
-# What stays available beyond them, the larger of the two: a login, a package manager and this collection's next run
-# need memory although nothing else grows, and running programs' own memory grows with the host's. Chosen, not measured.
+# Bytes and percent of MemTotal, of which the larger stays available: a login, a package manager and this collection's
+# next run need memory, and running programs' memory grows with the host's. Chosen, not measured.
 RESERVE = 512 * 1024 * 1024
 RESERVE_SHARE = 5
-# Larger ones need contiguous memory that is there at boot only.
+# KiB. Larger pages need contiguous memory, which is available only at boot.
 LARGEST_AT_RUNTIME = 512 * 1024
-# Linux b5389086ad7b; before, the number ended at the colon.
+# Linux b5389086ad7b; older kernels stop reading the number at the colon.
 NODES_AT_BOOT = (5, 16)
 
 PAGES = Knob(
@@ -51,7 +51,7 @@ PAGES = Knob(
     },
     kubelet=True,
 )
-# Under a knob of its own: a run with another method then takes it back.
+# A knob of its own, so that a run with another method takes it back.
 _ARGUMENT = boot_argument(NAME, "method", "hugepages", REFERENCE, option="pages")
 KNOBS = (PAGES, _ARGUMENT)
 
@@ -89,7 +89,7 @@ class _Request(NamedTuple):
 
     @property
     def only_at_boot(self) -> bool:
-        """Whether it needs memory in one piece that is there at boot only."""
+        """Whether it needs contiguous memory, which is available only at boot."""
         return self.kib > LARGEST_AT_RUNTIME and self.more > 0
 
     @property
@@ -118,8 +118,8 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
         if isinstance(request, Finding):
             return Plan(findings=(request,))
         earlier = by_size.get(request.size)
-        both = f"{names.setdefault(request.size, name)} and {name}"
-        by_size[request.size] = _merged(both, earlier, request) if earlier is not None else request
+        entry_names = f"{names.setdefault(request.size, name)} and {name}"
+        by_size[request.size] = _merged(entry_names, earlier, request) if earlier is not None else request
     requests = list(by_size.values())
     refusal = _guard(facts, pages, requests, wanted)
     if refusal is not None:
@@ -128,7 +128,7 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
     runtime = joined(*(_runtime(request, wanted) for request in now))
     at_boot = _at_boot(facts, requests, wanted) if method != "runtime" else Plan()
     changed = any(finding.status in ("ok", "would_change") for finding in runtime.findings)
-    # A number that suits this size could leave a smaller one without memory: never written down, planned again.
+    # A count that suits this host could starve a smaller one, so no file has it: the unit plans it again at boot.
     return joined(runtime, at_boot, Plan(replan=changed and method == "runtime"))
 
 
@@ -160,8 +160,8 @@ def _request(
         raise NearmetalError(f"{name}: give either count or percent_of_memory")
     if percent is not None and wanted.get("method") != "runtime":
         raise NearmetalError(
-            f"{name}.percent_of_memory: a kernel argument carries no number that depends on the size of the host;"
-            " give count, or use method: runtime"
+            f"{name}.percent_of_memory: a kernel argument can't carry a number that depends on the size of"
+            " the host; give count, or use method: runtime"
         )
     if percent is not None:
         count = (pages.memory or 0) * percent // 100 // (int(size[:-2]) * 1024)
@@ -170,9 +170,9 @@ def _request(
     nodes = str(entry.get("nodes") or "spread")
     named = _places(name, nodes, now) if nodes != "spread" else ()
     chosen = named or _with_memory(facts, now)
-    each, rest = divmod(amount, len(chosen))
+    share, remainder = divmod(amount, len(chosen))
     after = dict.fromkeys(now, 0)
-    after.update({place: each + (number < rest) for number, place in enumerate(chosen)})
+    after.update({place: share + (number < remainder) for number, place in enumerate(chosen)})
     return _Request(size, now, after, named)
 
 
@@ -188,7 +188,7 @@ def _merged(names: str, earlier: _Request, request: _Request) -> _Request:
 
 
 def _with_memory(facts: Facts, now: Mapping[str, int]) -> List[str]:
-    """Where pages are spread: a node may have CPUs alone."""
+    """The nodes that pages are spread over: those with memory."""
     empty = {f"node{node.id}" for node in facts.nodes if node.memory == 0}
     return [place for place in now if place not in empty] or list(now)
 
@@ -199,74 +199,83 @@ def _places(name: str, nodes: str, now: Mapping[str, int]) -> Tuple[str, ...]:
         if chosen.count(place) > 1:
             raise NearmetalError(f"{name}.nodes: {place} is named twice")
         if place not in now:
-            raise NearmetalError(f"{name}.nodes: there is no {place}; there are {' '.join(now)}; write 0,1 or spread")
+            raise NearmetalError(f"{name}.nodes: this host has no {place}; it has {' '.join(now)}; write 0,1 or spread")
     return chosen
 
 
 def _guard(facts: Facts, pages: HugepageFacts, requests: List[_Request], wanted: Wanted) -> Optional[Finding]:
-    """What would starve the host is refused, whoever asks."""
+    """The refusal of pages that would starve the host; None where they fit."""
     memory, available = pages.memory or 0, pages.available
     if memory < SMALLEST and any(request.total for request in requests):
         return PAGES.finding("refused", f"this host has {_gib(memory)}: below 4 GiB every page is needed")
-    stay = _staying(facts, pages, requests, wanted)
-    elsewhere = _bytes(stay)
-    total = sum(request.bytes for request in requests) + elsewhere
+    other_sizes = _other_sizes(facts, pages, requests, wanted)
+    other_bytes = _bytes(other_sizes)
+    total = sum(request.bytes for request in requests) + other_bytes
     sizes = " and ".join(f"{request.total} pages of {request.size}" for request in requests)
-    sizes = f"{sizes} beside {_gib(elsewhere)} reserved in other sizes" if elsewhere else sizes
+    sizes = f"{sizes} beside {_gib(other_bytes)} reserved in other sizes" if other_bytes else sizes
     more = sum(request.more for request in requests)
-    # A full host may always give memory back.
+    # Even a full host may reserve fewer pages than now.
     if total * 100 > memory * SHARE and (more > 0 or wanted.get("method") != "runtime"):
         return PAGES.finding("refused", f"{sizes} are {_gib(total)}: more than {SHARE} % of this host's {_gib(memory)}")
-    crowded = _crowded_node(facts, pages, requests, stay, wanted)
+    crowded = _crowded_node(facts, pages, requests, other_sizes, wanted)
     if crowded is not None:
         return crowded
     reserve = max(RESERVE, memory * RESERVE_SHARE // 100)
     if wanted.get("method") != "boot" and more > 0 and (available is None or more + reserve > available):
-        left = f"unknown; {_gib(reserve)}" if available is None else f"{_gib(available)}, of which {_gib(reserve)}"
+        available_words = (
+            f"the available memory is unknown, and {_gib(reserve)}"
+            if available is None
+            else f"only {_gib(available)} are available, of which {_gib(reserve)}"
+        )
         reason = (
-            f"{sizes} are {_gib(total)}, {_gib(more)} more than now, but available are {left} stay for later starts"
+            f"{sizes} are {_gib(total)}, {_gib(more)} more than now, but {available_words} must stay free for"
+            " programs that start later"
         )
         return PAGES.finding("refused", reason)
     if (host_class(facts, wanted) == "xen_pv" or facts.burstable) and more > 0 and not wanted.get("allow_unverified"):
-        reason = "on burstable types and on Xen PV memory is small or moved by the hypervisor; allow_unverified: true"
+        reason = (
+            "on burstable types and on Xen PV memory is small, or the hypervisor moves it;"
+            " allow_unverified: true reserves pages anyway"
+        )
         return PAGES.finding("refused", reason)
     return None
 
 
 def _crowded_node(
-    facts: Facts, pages: HugepageFacts, requests: List[_Request], stay: _Table, wanted: Wanted
+    facts: Facts, pages: HugepageFacts, requests: List[_Request], other_sizes: _Table, wanted: Wanted
 ) -> Optional[Finding]:
-    """A node has no more pages than its own memory, however much the others have."""
-    # Without chosen nodes the kernel spreads them itself as it boots, past nodes that are full.
+    """The refusal of more pages than a node's own memory can hold; None where they fit."""
+    # Without chosen nodes the kernel itself spreads them at boot, and skips nodes that are full.
     placed = {request.size: request.after for request in requests if request.nodes or wanted.get("method") != "boot"}
     for node in facts.nodes:
         place = f"node{node.id}"
-        after = _bytes({**stay, **placed}, place)
+        after = _bytes({**other_sizes, **placed}, place)
         more = after > _bytes(pages.pages, place) or wanted.get("method") != "runtime"
         if node.memory is None or not more or after * 100 <= node.memory * (100 - RESERVE_SHARE):
             continue
         reason = (
-            f"{place} has {_gib(node.memory)}, of which {_gib(node.memory * RESERVE_SHARE // 100)} stay for its own"
-            f" programs; it would have {_gib(after)} of reserved pages: ask for fewer, or name other nodes"
+            f"{place} has {_gib(node.memory)}, of which {_gib(node.memory * RESERVE_SHARE // 100)} must"
+            f" stay free for programs, but {_gib(after)} would be reserved there: ask for fewer pages, or"
+            " name other nodes"
         )
         return PAGES.finding("refused", reason)
     return None
 
 
-def _staying(facts: Facts, pages: HugepageFacts, requests: List[_Request], wanted: Wanted) -> _Table:
-    """The sizes that no entry names; an argument of ours goes with the next boot, and what it reserved."""
+def _other_sizes(facts: Facts, pages: HugepageFacts, requests: List[_Request], wanted: Wanted) -> _Table:
+    """Size → place → pages for sizes that no entry names, without what our present kernel argument reserves."""
     named = {request.size for request in requests}
     ours = facts.boot.arguments.get("hugepages") if facts.boot is not None and wanted.get("method") == "boot" else None
-    ending = str(ours or "").split()
+    removed_tokens = str(ours or "").split()
     return {
         size: counts
         for size, counts in pages.pages.items()
-        if size not in named and f"hugepagesz={short(int(size[:-2]))}" not in ending
+        if size not in named and f"hugepagesz={short(int(size[:-2]))}" not in removed_tokens
     }
 
 
 def _bytes(table: _Table, place: str = "") -> int:
-    """What the pages of all sizes are, at one place or everywhere."""
+    """Bytes of the pages of all sizes, at one place or on the whole host."""
     return sum(
         count * int(size[:-2]) * 1024
         for size, counts in table.items()
@@ -279,7 +288,7 @@ def _runtime(request: _Request, wanted: Wanted) -> Plan:
     knob, now = PAGES.at(request.size), dict(request.now)
     reason = f"{request.total} pages of {request.size} are {_gib(request.bytes)}"
     if now != request.after and request.only_at_boot:
-        reason = f"pages of {request.size} need memory in one piece, which only boot has: use method: boot"
+        reason = f"pages of {request.size} need contiguous memory, which is available only at boot: use method: boot"
         return knob.says("refused", reason, now, request.after)
     return knob.change(wanted, now, request.after, reason)
 
@@ -295,29 +304,29 @@ def _at_boot(facts: Facts, requests: List[_Request], wanted: Wanted) -> Plan:
                 return _no_nodes(f"hugepages={counts}", version, wanted)
         tokens += [f"hugepagesz={short(request.kib)}", f"hugepages={counts}"]
     text = " ".join(tokens) if requests else None
-    reason = "memory is in one piece only at boot"
-    return joined(plan_argument(facts, wanted, _ARGUMENT, text, reason), _not_given(facts, requests, text))
+    reason = "memory is contiguous only at boot"
+    return joined(plan_argument(facts, wanted, _ARGUMENT, text, reason), _missing_pages(facts, requests, text))
 
 
 def _no_nodes(argument: str, version: Tuple[int, ...], wanted: Wanted) -> Plan:
     reason = (
-        f"{argument} names a node, which Linux does from {'.'.join(map(str, NODES_AT_BOOT))} on; this is"
-        f" {'.'.join(map(str, version))}, which would take the node's number for the count: leave nodes out, or use"
-        " method: runtime"
+        f"{argument} names a node, which Linux understands from {'.'.join(map(str, NODES_AT_BOOT))}"
+        f" on; this is Linux {'.'.join(map(str, version))}, which would read the node's number as the"
+        " count: leave nodes out, or use method: runtime"
     )
     return _ARGUMENT.at("").says("refused", reason, None, wanted.get("method"))
 
 
-def _not_given(facts: Facts, requests: List[_Request], text: Optional[str]) -> Plan:
-    """What the running kernel was asked for as it booted and had no memory for: it boots with fewer and goes on."""
+def _missing_pages(facts: Facts, requests: List[_Request], text: Optional[str]) -> Plan:
+    """The findings for pages that the kernel was asked for at boot and had no memory for."""
     if facts.boot is None or text is None or not facts.boot.booted(text):
         return Plan()
     findings = []
     for request in requests:
         if request.lacking:
             reason = (
-                f"booted with {text}, it has {sum(request.now.values())} of {request.total} pages of {request.size}:"
-                " while it booted there was no memory in one piece for more; ask for fewer"
+                f"booted with {text}, the kernel has {sum(request.now.values())} of {request.total} pages of"
+                f" {request.size}: at boot there was no contiguous memory for more; ask for fewer"
             )
             findings.append(PAGES.at(request.size).finding("unchangeable", reason, dict(request.now), request.after))
     return Plan(findings=tuple(findings))

@@ -50,53 +50,54 @@ _FILES = {
     "thp_shmem": "shmem_enabled",
     "khugepaged_defrag": "khugepaged/defrag",
 }
-# Under a knob of its own: a run with another method then takes it back.
+# A knob of its own, so that a run with another method takes it back.
 _ARGUMENT = boot_argument(NAME, "method", "transparent_hugepage", REFERENCE, option="thp")
 KNOBS = (*_WORDS, _ARGUMENT)
 REASONS = {
-    "never": "no process waits for a huge page to be found, and none stays large after a fork",
+    "never": "no process waits while the kernel makes a huge page, and after a fork a write copies only a small page",
     "madvise": "only programs that ask for huge pages get them",
     "always": "large heaps need fewer address translations",
 }
-# A kernel of 64 KiB pages (RHEL 8 on arm64).
+# Bytes: the huge page of a kernel with pages of 64 KiB (RHEL 8 on arm64).
 HUGE = 512 * 1024 * 1024
 
 
 def plan(facts: Facts, wanted: Wanted) -> Tuple[Plan, Dict[str, str]]:
-    """The plan for what is wanted, and what makes it last: kernel path → value.
+    """The plan for what is wanted, and what sets it at boot: kernel path → value.
 
     Raises NearmetalError when a word is forced that this kernel doesn't offer.
     """
     pages, method = facts.hugepages, wanted.get("method")
-    plans, lasting = [], {}
+    plans, at_boot = [], {}
     for knob in _WORDS:
         requested = knob.value(wanted)
         if requested is None or (knob is _ENABLED and method == "boot"):
             continue
-        goal = _by_itself(pages, knob) if requested == "kernel" else requested
+        goal = _kernel_choice(pages, knob) if requested == "kernel" else requested
         if goal is None:
             reason = (
-                "what this kernel was built with can't be read on this host; a boot without our settings brings it back"
+                "the value that this kernel was built with can't be read on this host; a boot without"
+                " nearmetal's settings restores it"
             )
             plans.append(knob.says("unknown", reason, getattr(pages, knob.name), requested))
             continue
-        plans.append(_word_of(pages, wanted, knob, goal))
+        plans.append(_word_plan(pages, wanted, knob, goal))
         if pages is not None and requested != "kernel" and plans[-1].findings[0].status in ("ok", "would_change"):
-            lasting[f"{pages.folder}/{_FILES[knob.name]}"] = _text(pages, knob, requested)
+            at_boot[f"{pages.folder}/{_FILES[knob.name]}"] = _file_text(pages, knob, requested)
     if method != "runtime" and _ENABLED.value(wanted) is not None:
         plans.append(_at_boot(facts, wanted, _ENABLED.value(wanted)))
-    return joined(*plans), lasting
+    return joined(*plans), at_boot
 
 
-def _by_itself(pages: Optional[HugepageFacts], knob: Knob) -> Optional[str]:
-    """What the kernel chooses by itself; on one without the knob, any word."""
+def _kernel_choice(pages: Optional[HugepageFacts], knob: Knob) -> Optional[str]:
+    """The kernel's own choice, None if it can't be read; any word where the kernel lacks the setting."""
     if pages is None or getattr(pages, knob.name) is None:
         return "never"
     return pages.kernel_choice.get(knob.name)
 
 
-def _text(pages: HugepageFacts, knob: Knob, requested: str) -> str:
-    """What the kernel's file takes for the word of the option."""
+def _file_text(pages: HugepageFacts, knob: Knob, requested: str) -> str:
+    """What the kernel's file takes for the option's word."""
     if knob.name != "khugepaged_defrag":
         return requested
     words = ("yes", "no") if pages.folder == FOLDERS[1] else ("1", "0")
@@ -104,7 +105,7 @@ def _text(pages: HugepageFacts, knob: Knob, requested: str) -> str:
 
 
 def _refusal(pages: Optional[HugepageFacts], wanted: Wanted, knob: Knob, word: str) -> Optional[Finding]:
-    """Why the kernel can't have the word, or shouldn't, now or at boot.
+    """The finding for a word that the kernel can't or shouldn't have, now or at boot; None for any other word.
 
     Raises NearmetalError when the word is forced and this kernel doesn't offer it.
     """
@@ -118,14 +119,14 @@ def _refusal(pages: Optional[HugepageFacts], wanted: Wanted, knob: Knob, word: s
     large = pages.thp_size is not None and pages.thp_size >= HUGE and word == "always"
     if large and now != word and not wanted.get("allow_unverified"):
         reason = (
-            "this kernel's huge page is 512 MiB (it has pages of 64 KiB): small processes would grow by as much;"
-            " allow_unverified: true does it"
+            "this kernel's huge page is 512 MiB (it has pages of 64 KiB): small processes would grow by"
+            " as much; allow_unverified: true sets it anyway"
         )
         return knob.finding("refused", reason, now, word)
     return None
 
 
-def _word_of(pages: Optional[HugepageFacts], wanted: Wanted, knob: Knob, word: str) -> Plan:
+def _word_plan(pages: Optional[HugepageFacts], wanted: Wanted, knob: Knob, word: str) -> Plan:
     refusal = _refusal(pages, wanted, knob, word)
     if refusal is not None:
         return Plan(findings=(refusal,))
@@ -135,7 +136,7 @@ def _word_of(pages: Optional[HugepageFacts], wanted: Wanted, knob: Knob, word: s
 def _at_boot(facts: Facts, wanted: Wanted, requested: str) -> Plan:
     refusal = _refusal(facts.hugepages, wanted, _ENABLED, requested) if requested != "kernel" else None
     if refusal is not None:
-        # With method: both it is among the plans already.
+        # With method: both the plan for the running kernel has the same refusal.
         return Plan(findings=(refusal,) if wanted.get("method") == "boot" else ())
     text = f"transparent_hugepage={requested}" if requested != "kernel" else None
     reason = "services that start before /sys is written get it too"

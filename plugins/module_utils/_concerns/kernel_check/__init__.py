@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""kernel_check: what no tuning makes good. It reads and changes nothing. Pure. PRIVATE to the collection."""
+"""kernel_check: what no tuning can make up for. It changes nothing. Pure. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
 }
 
 _GAIN = (
-    "UnixBench, 2014: index 1054.8 on PV, 2716.7 on HVM of the same type; its 1776.1 one size smaller is doubtful:"
-    " the smaller type copied files faster than the larger one"
+    "UnixBench, 2014: index 1054.8 on PV and 2716.7 on HVM of the same type; its 1776.1 for one"
+    " size smaller is doubtful, because the smaller type copied files faster than the larger one"
 )
 
 
@@ -86,9 +86,9 @@ def _kernel(platform: PlatformFacts, minimum: Tuple[int, ...]) -> Plan:
     if version >= minimum:
         return _KERNEL.says("ok", f"{shown} or newer", platform.kernel, shown)
     reason = (
-        f"this kernel is older than {shown}: persistent grants, newer clocks and memory management are missing;"
-        " how much they bring depends on the application (AWS ran ebizzy on two hosts with two command"
-        " lines, so its figures compare no kernels)"
+        f"this kernel is older than {shown}: persistent grants, newer clocks and memory management are"
+        " missing; how much they bring depends on the application (AWS ran ebizzy with another"
+        " command line on each of two hosts, so its figures don't compare kernels)"
     )
     return _KERNEL.says("advice", reason, platform.kernel, shown)
 
@@ -98,9 +98,12 @@ def _distribution(platform: PlatformFacts, kernel: KernelFacts) -> Plan:
     end = end_of_life(name, version)
     shown = f"{name} {version}".strip() or None
     if end is None:
-        return _DISTRIBUTION.says("unknown", "its end of life isn't known to nearmetal", shown)
+        return _DISTRIBUTION.says("unknown", "nearmetal doesn't know its end of life", shown)
     if kernel.today > end:
-        reason = f"public support ended on {end}: no fixes, old kernel, old ENA driver; plan to move"
+        reason = (
+            f"public support ended on {end}: no fixes, old kernel, old ENA driver; plan to move to a"
+            " supported release to a supported release"
+        )
         return _DISTRIBUTION.says("advice", reason, shown)
     return _DISTRIBUTION.says("ok", f"publicly supported until {end}", shown)
 
@@ -110,28 +113,28 @@ def _virtualization(facts: Facts, wanted: Wanted) -> Plan:
     if kind != "xen_pv":
         return _VIRTUALIZATION.says("ok", "hardware virtualization or metal", kind)
     reason = (
-        "paravirtual (PV): each system call and page fault goes through the hypervisor, and there is no enhanced"
-        " networking; start the same disk from an HVM image"
+        "paravirtual (PV): each system call and page fault goes through the hypervisor, and there is"
+        " no enhanced networking; move to an HVM image"
     )
     return Plan(findings=(_VIRTUALIZATION.finding("advice", reason, kind, gain=_GAIN),))
 
 
 def _driver(facts: Facts, wanted: Wanted, kernel: KernelFacts, of_type: Optional[str]) -> Plan:
-    """The driver in use against what the type offers; on Xen the host knows its type only from the option."""
+    """The finding about the driver in use and the one that the type offers; on Xen only the option names the type."""
     shown = " ".join(sorted(set(kernel.drivers.values()))) or None
     offered = "ena" if host_class(facts, wanted) in ("nitro", "metal") else driver_of(of_type)
     if shown is None:
-        return _NETWORK_DRIVER.says("unknown", "no NIC shows a driver", None, offered)
+        return _NETWORK_DRIVER.says("unknown", "no NIC names its driver", None, offered)
     used = {"ena", "ixgbevf"} & set(kernel.drivers.values())
     if used and (offered in used or offered in (None, "none")):
         return _NETWORK_DRIVER.says("ok", "enhanced networking is in use", shown)
     if offered == "none":
-        reason = f"{of_type} has no enhanced networking, and its NICs run on {shown}: a newer type has it"
+        reason = f"{of_type} has no enhanced networking, and its NICs run on {shown}: newer types have it"
         return _NETWORK_DRIVER.says("advice", reason, shown)
     if offered is not None and host_class(facts, wanted) in ("xen_hvm", "xen_pv"):
         reason = (
-            f"{of_type} offers {offered}, but the NICs run on {shown}: with the driver in the image, set the instance's"
-            " attribute while it is stopped (nearmetal.ec2.enhanced_networking)"
+            f"{of_type} offers {offered}, but the NICs run on {shown}: install the driver in the image,"
+            " then set the instance's attribute while it is stopped (nearmetal.ec2.enhanced_networking)"
         )
         return _NETWORK_DRIVER.says("advice", reason, shown, offered)
     if offered is not None:
@@ -139,14 +142,14 @@ def _driver(facts: Facts, wanted: Wanted, kernel: KernelFacts, of_type: Optional
         return _NETWORK_DRIVER.says("advice", reason, shown, offered)
     reason = (
         f"the NICs run on {shown}, Xen's split driver; most HVM types since c3 offer ixgbevf or ENA"
-        " (nearmetal.ec2.enhanced_networking says what this type has; with the option instance_type"
-        " this check says it too)"
+        " (nearmetal.ec2.enhanced_networking tells what this type offers, and so does this check with"
+        " the option instance_type)"
     )
     return _NETWORK_DRIVER.says("advice", reason, shown)
 
 
 def _ena(platform: PlatformFacts, kernel: KernelFacts, of_type: Optional[str]) -> Plan:
-    """The driver's version against what the type's generation needs, and what the next one would."""
+    """The finding about the driver's version and the version that this and newer types need."""
     if "ena" not in kernel.drivers.values():
         return Plan()
     version = kernel.ena_version
@@ -164,13 +167,18 @@ def _ena(platform: PlatformFacts, kernel: KernelFacts, of_type: Optional[str]) -
     if not old:
         reason = f"ENA {least} or newer, as Nitro v4 (most types of the 6th generation and later) needs"
         return _ENA_DRIVER.says("ok", reason, shown, least)
-    lost = numbers is not None and numbers < ENA_ATTACHES
+    detached = numbers is not None and numbers < ENA_ATTACHES
     if needs_new_ena(of_type):
-        reason = f"older than ENA {least}, which {of_type} (Nitro v4) needs: expect resets and lost packets; upgrade it"
+        reason = (
+            f"older than ENA {least}, which {of_type} (Nitro v4) needs: expect resets and lost packets;"
+            " upgrade the driver"
+        )
     else:
         reason = (
-            f"fine for this host, but older than ENA {least}: on a type of Nitro v4 (most of the 6th generation and"
-            f" later) it {'does not attach, and the instance has no network' if lost else 'may fail'}; upgrade it first"
+            f"fine for this host, but older than ENA {least}: on a type of Nitro v4 (most of the 6th"
+            " generation and later) it"
+            f" {'does not attach, and the instance has no network' if detached else 'may fail'}; upgrade the"
+            " driver first"
         )
     return _ENA_DRIVER.says("advice", reason, shown, least)
 
@@ -181,27 +189,30 @@ def _steal(platform: PlatformFacts, kernel: KernelFacts, limit: int) -> Plan:
         return _STEAL.says("unknown", "/proc/stat shows no stolen time")
     shown = f"{stolen / 10:.1f} %"
     if stolen <= limit * 10:
-        return _STEAL.says("ok", f"at most {limit} % of CPU time was taken by others", shown)
+        return _STEAL.says("ok", f"at most {limit} % of CPU time was taken by other guests", shown)
     if platform.burstable:
-        reason = "a burstable type is slowed down when its credits are spent: look at them, tuning doesn't help"
+        reason = "a burstable type is slowed down when its credits are spent: look at its credits, tuning doesn't help"
     else:
-        reason = "EC2 doesn't oversubscribe CPUs except on T types: more threads than vCPUs, or a PV host's own work"
+        reason = (
+            "EC2 oversubscribes CPUs only on T types: look for more threads than vCPUs, or for the"
+            " overhead of a PV host"
+        )
     return _STEAL.says("advice", reason, shown, f"{limit} %")
 
 
 def _type(facts: Facts, of_type: Optional[str], workload: str) -> Plan:
-    """The finding for a type that no tuning makes right for the workload; none where nothing speaks against it."""
+    """The finding for a type that doesn't suit the workload, whatever the tuning; none for others."""
     cores = facts.topology.cores if facts.topology is not None else None
     if of_type is None:
         return Plan()
-    wrong = unsuited(workload, of_type, len(cores) if cores is not None else None)
-    if wrong is None:
+    unfit = unsuited(workload, of_type, len(cores) if cores is not None else None)
+    if unfit is None:
         return Plan()
-    instead = f"{wrong.better} would do"
+    advice = f"{unfit.better} would do"
     if workload == "sap_hana":
-        instead = f"{wrong.better} is x86 with CPUs of its own; SAP's hardware directory says which sizes are certified"
-    reason = f"{of_type} is wrong for {workload}: {wrong.reason}; {instead}"
-    return _WORKLOAD._replace(reference=wrong.reference, place=workload).says("advice", reason, of_type, wrong.better)
+        advice = f"{unfit.better} is x86 with CPUs of its own; SAP's hardware directory says which sizes are certified"
+    reason = f"{of_type} is wrong for {workload}: {unfit.reason}; {advice}"
+    return _WORKLOAD._replace(reference=unfit.reference, place=workload).says("advice", reason, of_type, unfit.better)
 
 
 def _numbers(text: Optional[str]) -> Optional[Tuple[int, ...]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Mapping, Optional, Tuple
 
 # ID and VERSION_ID of os-release (or its beginning, up to a dot) → the last day of its public support, without
-# extensions that are paid apart.
+# extensions that cost extra.
 END_OF_LIFE: Mapping[Tuple[str, str], str] = {
     ("amzn", "2018"): "2023-12-31",
     ("amzn", "2"): "2026-06-30",

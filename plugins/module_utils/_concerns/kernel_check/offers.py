@@ -10,18 +10,18 @@ from typing import Optional, Tuple
 
 _TYPE = re.compile(r"(([a-z]+(?:-[0-9]+tb)?)([0-9]*)([a-z0-9-]*))\.([a-z0-9-]+)", re.ASCII)
 
-# Xen types by DescribeInstanceTypes: sriovNetSupport without ENA; neither. All others have ENA.
+# Xen families by DescribeInstanceTypes: with sriovNetSupport and no ENA; with neither. All other families have ENA.
 _IXGBEVF = ("c3", "c4", "d2", "i2", "r3", "m4")
 _NONE = ("c1", "cc2", "hs1", "m1", "m2", "m3", "t1", "t2")
 
-# Nitro v4 and later: the 6th generation but for Graviton2's, and what has its own count of generations.
+# Nitro v4 and later: the 6th generation except Graviton2, and families that count their generations otherwise.
 _OLD_SIXTH = ("c6g", "c6gd", "m6g", "m6gd", "r6g", "r6gd")
 _NEW_FAMILIES = ("i4i", "i4g", "im4gn", "is4gen", "x2idn", "x2iedn", "trn1", "trn1n", "inf2")
 
 # The oldest ENA that drives hosts of Nitro v4; distributions have it from these kernels on:
 # docs/ec2.md#hosts-and-distributions.
 ENA_MINIMUM = (2, 2, 9)
-# Older ones don't attach to such a host at all.
+# Older drivers don't attach to such a host at all.
 ENA_ATTACHES = (1, 2)
 ENA_KERNELS = {
     "amzn": (4, 14, 186, 0),
@@ -32,7 +32,7 @@ ENA_KERNELS = {
     "ol": (4, 18, 0, 240),
     "ubuntu": (5, 4, 0, 1025),
 }
-# SLES has it by service pack: 12 SP4, 12 SP5, 15 SP2.
+# SLES differs by service pack: 12 SP4, 12 SP5, 15 SP2.
 _SLES = {"12.4": (4, 12, 14, 95), "12.5": (4, 12, 14, 122), "15.2": (5, 3, 18, 24)}
 _MAINLINE = (5, 9, 0, 0)
 
@@ -51,7 +51,7 @@ def driver_of(instance_type: Optional[str]) -> Optional[str]:
 
 
 def needs_new_ena(instance_type: Optional[str]) -> Optional[bool]:
-    """Whether the type's hosts are Nitro v4 or later, as far as its name tells; None for no name of a type."""
+    """Whether the type's hosts are Nitro v4 or later, as far as its name tells; None for a text that is no type."""
     match = _TYPE.fullmatch(instance_type or "")
     if match is None:
         return None

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Instance types that a workload shouldn't run on, and a type that would do, by rules on their names. Pure. PRIVATE.
 
-A host has no table of types. A test follows each rule for every type of the offline table.
+A host has no table of types, so a test checks each rule on every type of the offline table.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SAP = "SAP note 1656250"
 _NAME = re.compile(r"([a-z]+)([0-9]*)([a-z]*)(-[a-z0-9]+)?\.([a-z0-9-]+)", re.ASCII)
 _SIZE = re.compile(r"(?:metal-)?([0-9]*)x(?:large|l)", re.ASCII)
 _SMALL = ("nano", "micro", "small", "medium", "large")
-# The sizes of those families that are named instead of others, in units of xlarge.
+# Sizes of the families that are recommended instead, in units of xlarge.
 _SIZES = {
     "r6i": (1, 2, 4, 8, 12, 16, 24, 32),
     "r7i": (1, 2, 4, 8, 12, 16, 24, 48),
@@ -40,7 +40,7 @@ class Unsuited(NamedTuple):
 def unsuited(workload: str, instance_type: str, cores: Optional[int]) -> Optional[Unsuited]:
     """Why this type is wrong for one of WORKLOADS; None where no source speaks against it.
 
-    `cores` are those that the host has, None where it doesn't say.
+    `cores` is the number of the host's cores, None where it isn't known.
     """
     match = _NAME.fullmatch(instance_type)
     if match is None:
@@ -49,10 +49,10 @@ def unsuited(workload: str, instance_type: str, cores: Optional[int]) -> Optiona
     family = f"{series}{generation}{letters}"
     arm = series == "a" or "g" in letters or (variant or "").startswith("-gb")
     if workload == "sap_hana" and arm:
-        reason = "SAP HANA runs on x86 processors alone, and this is a Graviton type"
+        reason = "SAP HANA runs only on x86 processors, and this is a Graviton type"
         return Unsuited(reason, _for_hana(family, generation, size), SAP)
     if series == "t":
-        reason = "a burstable type earns its CPU time, and falls to its baseline when the credits are gone"
+        reason = "a burstable type earns CPU credits, and falls to its baseline when they are spent"
         return Unsuited(reason, _fixed(workload, family, generation, size), "EC2 User Guide, CPU credits")
     if workload == "sap_hana":
         return None
@@ -80,12 +80,12 @@ def _for_hana(family: str, generation: str, size: str) -> str:
     else:
         better = "r8i" if number >= 8 else "r7i" if number == 7 else "r6i"
     wanted, sizes = _in_xlarge(size), _SIZES[better]
-    times = next((offered for offered in sizes if offered >= wanted), sizes[-1])
-    return f"{better}.{times if times > 1 else ''}xlarge"
+    factor = next((offered for offered in sizes if offered >= wanted), sizes[-1])
+    return f"{better}.{factor if factor > 1 else ''}xlarge"
 
 
 def _in_xlarge(size: str) -> int:
-    """How many xlarge a size is, rounded up; the whole Graviton hosts that say no size have 64 vCPUs or fewer."""
+    """A size in units of xlarge, rounded up; `metal` without a number is a Graviton host of at most 64 vCPUs."""
     match = _SIZE.fullmatch(size)
     if match is None:
         return 16 if size == "metal" else 1

@@ -63,7 +63,7 @@ _HOTSPOT = Knob(NAME, "irq_hotspot", reference="Aerospike, 2014")
 _PER_NIC = (_POLICY, _QUEUES, *steering.PER_NIC)
 KNOBS = (*_PER_NIC, *steering.KNOBS, *compute.KNOBS, irqbalance.KNOB, _HOTSPOT)
 PER_NIC = tuple(options_of(_PER_NIC))
-# Without these nothing is placed; the others say where, or for whom.
+# Without one of these nothing is placed; the other options only say how.
 _MANAGED = options_per_nic(_PER_NIC)
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
     **_MANAGED,
@@ -85,18 +85,20 @@ HOT, HOT_OVER_OTHERS = 0.25, 4
 def _decide(facts: Facts, wanted: Wanted) -> Decision:
     network, topology = facts.network, facts.topology
     if network is None or topology is None or not topology.cpus_online or not network.nics:
-        return unobserved(KNOBS, _MANAGED, wanted, "this host shows no NIC, or not which CPUs are online")
-    everyone = choices(NAME, network, wanted, PER_NIC)
-    chosen = tuple(choice for choice in everyone if choice.nic.up)
-    down = [choice.nic for choice in everyone if choice.options and not choice.nic.up]
+        return unobserved(KNOBS, _MANAGED, wanted, "this host shows no NIC, or doesn't show which CPUs are online")
+    all_choices = choices(NAME, network, wanted, PER_NIC)
+    chosen = tuple(choice for choice in all_choices if choice.nic.up)
+    down = [choice.nic for choice in all_choices if choice.options and not choice.nic.up]
     queues, counts = _queues(network, chosen)
     pinned, assigned = _policy(facts, network, topology, chosen, counts, wanted)
     placed = project(facts, pinned.actions).network or network
     steered = steering.plan_steering(facts, steering.Scene(placed, topology, counts, assigned), chosen)
     plan = joined(queues, pinned, steered)
-    again = Plan(replan=any(finding.status != "advice" for finding in plan.findings))
-    downs = [interfaces(NAME, nic.place).says("advice", f"{nic.name} is down: nothing to place") for nic in down]
-    return joined(plan, again, lost(NAME, network, wanted), *downs, _hotspot(network)), {}
+    replan = Plan(replan=any(finding.status != "advice" for finding in plan.findings))
+    of_down_nics = [
+        interfaces(NAME, nic.place).says("advice", f"{nic.name} is down: it has no interrupts to place") for nic in down
+    ]
+    return joined(plan, replan, lost(NAME, network, wanted), *of_down_nics, _hotspot(network)), {}
 
 
 def _demand_policy(wanted: Wanted) -> None:
@@ -105,11 +107,11 @@ def _demand_policy(wanted: Wanted) -> None:
     policies = [wanted.get("policy"), *(entry.get("policy") for entry in wanted.get("interfaces") or ())]
     if wanted.get("irq_cpus") is None or wanted.stored or "policy" in waived or any(policies):
         return
-    raise NearmetalError("network_irq.irq_cpus: it says where a policy places interrupts; set policy too")
+    raise NearmetalError("network_irq.irq_cpus says where a policy places interrupts: set policy too")
 
 
 def _queues(network: NetworkFacts, chosen: Tuple[Choice, ...]) -> Tuple[Plan, Dict[str, int]]:
-    """The plan for the number of queues, and that number as it will be."""
+    """The plan for the number of queues, and place → number of queues after it."""
     counts = dict(network.queues)
     plans = []
     for choice in chosen:
@@ -117,22 +119,23 @@ def _queues(network: NetworkFacts, chosen: Tuple[Choice, ...]) -> Tuple[Plan, Di
         if requested is None:
             continue
         knob = of_nic(_QUEUES, nic)
-        most, now = network.queues_max.get(nic.place), counts.get(nic.place)
-        if not most or now is None:
-            plans.append(knob.says("not_applicable", f"{driver_of(nic)} has a fixed number", now))
+        maximum, now = network.queues_max.get(nic.place), counts.get(nic.place)
+        if not maximum or now is None:
+            plans.append(knob.says("not_applicable", f"{driver_of(nic)} has a fixed number of queues", now))
             continue
-        if choice.wanted.stored and requested.isdigit() and requested.isascii() and int(requested) > most:
+        if choice.wanted.stored and requested.isdigit() and requested.isascii() and int(requested) > maximum:
             requested = "max"  # an earlier run was on a host that took more
-        if requested != "max" and not (requested.isdigit() and requested.isascii() and 0 < int(requested) <= most):
+        if requested != "max" and not (requested.isdigit() and requested.isascii() and 0 < int(requested) <= maximum):
             sentence = (
-                f"network_irq.queues: {nic.name} can't have {shown(requested)} queues; it takes 1 to {most}, or max"
+                f"network_irq.queues: {nic.name} can't have {shown(requested)} queues; it takes 1 to {maximum}, or max"
             )
             plans.append(Plan(findings=(knob.impossible(choice.wanted, sentence, now),)))
             continue
-        goal = most if requested == "max" else int(requested)
+        goal = maximum if requested == "max" else int(requested)
         if goal != now and network.carries_default(nic) and not choice.wanted.get("allow_disruptive"):
             reason = (
-                "it carries the default route, and the change stops its traffic for a moment: allow_disruptive: true"
+                "it carries the default route, and the change stops its traffic for a moment;"
+                " allow_disruptive: true allows it"
             )
             plans.append(knob.says("refused", reason, now, goal))
             continue
@@ -150,7 +153,7 @@ def _policy(
     counts: Mapping[str, int],
     wanted: Wanted,
 ) -> Tuple[Plan, Dict[str, Tuple[int, ...]]]:
-    """The plan for affinities, and per place the CPU of each queue as it will be."""
+    """The plan for affinities, and place → CPU of each queue after it."""
     plans: List[Plan] = []
     ours: List[Choice] = []
     for choice in chosen:
@@ -173,9 +176,11 @@ def _policy(
         nic = choice.nic
         now = dict(network.affinity.get(nic.place, {}))
         goal = table(nic, found[nic.place])
-        reason = "a CPU for each queue, cores of its node first; of a mask of several the kernel would use only one"
+        reason = (
+            "each queue gets a CPU, cores of its node first; of a mask of several CPUs the kernel would use only one"
+        )
         if _POLICY.value(choice) == "dedicated":
-            reason = "the interrupts of all queues on a few cores, the others are for the application"
+            reason = "a few cores take the interrupts of all queues, and the application keeps the others"
         present = {label: now[label] for label in goal if label in now}
         plans.append(of_nic(_POLICY, nic).change(choice.wanted, present, goal, reason))
     if any(_POLICY.value(choice) == "dedicated" for choice in ours):
@@ -191,7 +196,7 @@ def _refusal(
     counts: Mapping[str, int],
     wanted: Wanted,
 ) -> Optional[Plan]:
-    """What to say of a NIC whose interrupts aren't ours to place; None where they are."""
+    """The findings for a NIC whose interrupts can't be placed; None where they can."""
     policy, nic = _POLICY.value(choice), choice.nic
     if policy is None:
         return None
@@ -203,7 +208,7 @@ def _refusal(
         return knob.says("not_applicable", "the names of its interrupts don't tell which queue they serve")
     if len(topology.cpus_online or ()) < 2:
         return knob.says("not_applicable", "the host has one CPU")
-    pins = policy != "kernel" and wanted.get("irq_cpus") is None  # a user who names the CPUs has decided
+    pins = policy != "kernel" and wanted.get("irq_cpus") is None  # a user who names the CPUs has already decided
     if facts.burstable and pins:
         reason = "a burstable type has few vCPUs, and pinning takes them from the scheduler"
         return knob.says("refused", f"{reason}; set network_irq.irq_cpus if you want that")
@@ -212,17 +217,20 @@ def _refusal(
         reason = f"this may be a burstable type, on which nothing is pinned: {maybe_burstable}"
         return knob.says("refused", reason)
     if host_class(facts, wanted) == "xen_pv" and policy == "auto":
-        return knob.says("refused", "on Xen PV the event channels follow the vCPUs; policy: spread does it")
+        return knob.says("refused", "on Xen PV the event channels follow the vCPUs; policy: spread places them anyway")
     if policy != "kernel" and not _allowed(network, topology, wanted):
         return knob.says("not_applicable", f"none of irq_cpus ({wanted.get('irq_cpus')}) is online any more")
     if policy == "dedicated" and wanted.get("irq_cpus") is None and len(topology.cores or ()) < CORES_PER_DEDICATED:
-        reason = f"fewer than {CORES_PER_DEDICATED} cores: one for interrupts alone is too many; irq_cpus says which"
+        reason = (
+            f"fewer than {CORES_PER_DEDICATED} cores, too few to keep one for interrupts alone; name CPUs"
+            " with irq_cpus if you want that"
+        )
         return knob.says("refused", reason)
     return None
 
 
 def _waiting(network: NetworkFacts, nics: List[Nic], banned: Plan) -> Plan:
-    """What to say of NICs that irqbalance doesn't leave alone yet."""
+    """The findings for NICs whose interrupts irqbalance still moves."""
     last = banned.findings[-1]
     findings = []
     for nic in nics:
@@ -249,13 +257,13 @@ def _assign(
     counts: Mapping[str, int],
     wanted: Wanted,
 ) -> Dict[str, Dict[int, int]]:
-    few = allowed = _allowed(network, topology, wanted)
+    dedicated_cpus = allowed = _allowed(network, topology, wanted)
     if wanted.get("irq_cpus") is None:
         nodes = [choice.nic.node for choice in ours if _POLICY.value(choice) == "dedicated"]
-        few = dedicated(topology, allowed, nodes)
+        dedicated_cpus = dedicated(topology, allowed, nodes)
     found: Dict[str, Dict[int, int]] = {}
-    for apart, usable in ((True, few), (False, allowed)):
-        nics = [choice.nic for choice in ours if (_POLICY.value(choice) == "dedicated") is apart]
+    for is_dedicated, usable in ((True, dedicated_cpus), (False, allowed)):
+        nics = [choice.nic for choice in ours if (_POLICY.value(choice) == "dedicated") is is_dedicated]
         demands = [
             Demand(nic.place, nic.node, counts[nic.place], _pinned(network, nic, counts[nic.place])) for nic in nics
         ]
@@ -272,14 +280,14 @@ def _allowed(network: NetworkFacts, topology: TopologyFacts, wanted: Wanted) -> 
 
 
 def dedicated(topology: TopologyFacts, allowed: FrozenSet[int], nodes: List[Optional[int]]) -> FrozenSet[int]:
-    """The CPUs for interrupts alone: whole cores, one of eight on each node that has such a NIC, the first ones."""
+    """The CPUs for interrupts alone: on each node with such a NIC the first whole cores, one of eight."""
     cores = [tuple(cpu for cpu in core if cpu in allowed) for core in topology.cores or ()]
     cores = [core for core in cores if core]
     taken: List[int] = []
     for node in dict.fromkeys(nodes):
         local = [entry.cpus for entry in topology.nodes if entry.id == node]
-        near = [core for core in cores if not local or core[0] in local[0]] or cores
-        for core in near[: max(1, len(near) // CORES_PER_DEDICATED)]:
+        local_cores = [core for core in cores if not local or core[0] in local[0]] or cores
+        for core in local_cores[: max(1, len(local_cores) // CORES_PER_DEDICATED)]:
             taken += core
     return frozenset(taken)
 
@@ -308,7 +316,7 @@ def _pinned(network: NetworkFacts, nic: Nic, queues: int) -> Dict[int, int]:
 
 
 def _hotspot(network: NetworkFacts) -> Plan:
-    """One CPU drowns in interrupts while the others are idle."""
+    """Advice when one CPU is busy with interrupts while the others are nearly idle."""
     if len(network.load) < 2:
         return Plan()
     cpu, share = max(network.load.items(), key=lambda item: (item[1], -item[0]))
@@ -316,8 +324,8 @@ def _hotspot(network: NetworkFacts) -> Plan:
     if share < HOT or share < HOT_OVER_OTHERS * mean:
         return Plan()
     reason = (
-        f"CPU {cpu} spent {share:.0%} of its time since boot in interrupts, the others {mean:.1%}: a queue too few,"
-        " or interrupts on one CPU"
+        f"CPU {cpu} spent {share:.0%} of its time since boot in interrupts, the other CPUs {mean:.1%}:"
+        " there are too few queues, or their interrupts go to one CPU"
     )
     return _HOTSPOT.at(f"cpu{cpu}").says("advice", reason)
 

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The CPUs that dedicated interrupts leave to the application: named, kept in a file, given to services. Pure. PRIVATE.
 
-Without that, cores of their own for interrupts only cost (seastar issue 2350). The
-list follows from the size of the host, so the unit writes it again at each boot.
+Cores for interrupts bring nothing if the application uses them too (seastar issue
+2350). The list follows from the size of the host, so the unit writes it again at each boot.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _FILE = f"""{MARK} (concern network_irq): restore with state: restored, don't ed
 COMPUTE_CPUS={{}}
 """
 
-# The list of a bigger host would keep a service from starting where none of its CPUs is there.
+# On a smaller host, a list that names none of its CPUs would keep a service from starting.
 SCRIPT = f"""#!/bin/sh
 {MARK} (concern network_irq): restore with state: restored, don't edit
 # systemd runs this at each boot and each reload. A list that is another host's binds nothing.
@@ -60,23 +60,23 @@ done
 
 
 def plan_compute(facts: Facts, topology: TopologyFacts, found: Mapping[str, Mapping[int, int]], wanted: Wanted) -> Plan:
-    """Name and keep the CPUs that get no interrupt of a NIC, and share no core with a CPU that does.
+    """The plan that lists the CPUs that share no core with a CPU that gets interrupts of a NIC.
 
-    Raises NearmetalError for what is no full name of a service.
+    Raises NearmetalError for a name that isn't the full name of a service.
     """
     busy = {cpu for cpus_of_queues in found.values() for cpu in cpus_of_queues.values()}
     busy |= {sibling for cpu in busy for sibling in topology.siblings(cpu)}
-    rest = listed(cpu for cpu in topology.cpus_online or () if cpu not in busy)
-    advice = f"run the application on CPUs {rest}: "
+    free_cpus = listed(cpu for cpu in topology.cpus_online or () if cpu not in busy)
+    advice = f"run the application on CPUs {free_cpus}: "
     if not wanted.get("persist"):
         return _CPUS.at("").says(
-            "advice", f"{advice}CPUAffinity={rest} in its unit, or numactl --physcpubind={rest}", rest
+            "advice", f"{advice}CPUAffinity={free_cpus} in its unit, or numactl --physcpubind={free_cpus}", free_cpus
         )
     reason = f"{advice}its unit's CPUAffinity= (compute_units), or numactl --physcpubind=$COMPUTE_CPUS"
-    return joined(_file(facts, _CPUS, "auto", _FILE.format(rest), reason), _units(facts, rest, wanted))
+    return joined(_file(facts, _CPUS, "auto", _FILE.format(free_cpus), reason), _units(facts, free_cpus, wanted))
 
 
-def _units(facts: Facts, rest: str, wanted: Wanted) -> Plan:
+def _units(facts: Facts, free_cpus: str, wanted: Wanted) -> Plan:
     """The services that systemd starts on these CPUs, by drop-ins that it makes at each boot."""
     names = sorted(set(_UNITS.value(wanted) or ()))
     wrong = [name for name in names if not UNIT.fullmatch(name)]
@@ -86,28 +86,28 @@ def _units(facts: Facts, rest: str, wanted: Wanted) -> Plan:
         )
     generator = (facts.files or {}).get(GENERATOR) or ""
     bound = [name for name in names if f"'{name}'" in generator]
-    refused = [_UNITS.at(name, name).says("refused", "numa.services binds it to a node already") for name in bound]
+    refused = [_UNITS.at(name, name).says("refused", "numa.services already binds it to a node") for name in bound]
     names = [name for name in names if name not in bound]
     if not names:
         return joined(*refused)
-    reason = f"{', '.join(names)} from the next start on where no interrupts are"
+    reason = f"from the next start on, {', '.join(names)} on the CPUs without interrupts of a NIC"
     plan = _file(facts, _UNITS, _UNITS.wanted_by(wanted), SCRIPT.format(" ".join(names)), reason)
-    return joined(plan, *refused, *_started(facts.services or {}, names, rest))
+    return joined(plan, *refused, *_started(facts.services or {}, names, free_cpus))
 
 
-def _started(processes: Mapping[str, Process], names: Sequence[str], rest: str) -> List[Plan]:
-    """The services that run elsewhere, because they were started before."""
+def _started(processes: Mapping[str, Process], names: Sequence[str], free_cpus: str) -> List[Plan]:
+    """The findings for services that were started before and so run on other CPUs."""
     plans: List[Plan] = []
     for name in names:
         process = processes.get(name)
-        if process is not None and process.cpus is not None and not set(cpus(process.cpus)) <= set(cpus(rest)):
-            reason = f"process {process.pid} was started before; `systemctl restart {name}` when it suits"
-            plans.append(_UNITS.at(name, name).says("needs_restart", reason, process.cpus, rest))
+        if process is not None and process.cpus is not None and not set(cpus(process.cpus)) <= set(cpus(free_cpus)):
+            reason = f"process {process.pid} was started before that: run `systemctl restart {name}` when it suits"
+            plans.append(_UNITS.at(name, name).says("needs_restart", reason, process.cpus, free_cpus))
     return plans
 
 
 def _file(facts: Facts, knob: Knob, wanted_by: str, text: str, reason: str) -> Plan:
-    """The plan for a file whose name a finding shows, and not its text."""
+    """The plan for a file; its finding shows the path instead of the text."""
     present = (facts.files or {}).get(knob.place)
     now = knob.place if present else None
     if present == text:

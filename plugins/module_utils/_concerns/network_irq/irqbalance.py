@@ -1,10 +1,10 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Keeping irqbalance from the interrupts that network_irq places. Pure. PRIVATE to the collection.
+"""Keeping irqbalance off the interrupts that network_irq places. Pure. PRIVATE to the collection.
 
 Never by number: an interrupt's number changes with a boot or a reset of the device,
-and a ban of old numbers only grows. By the driver, where a driver has nothing but
+and a ban of old numbers only grows. By the driver, where a driver serves only
 our NICs; else by a script that irqbalance asks about each device.
 """
 
@@ -23,7 +23,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob impor
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import plan_file
 
 KNOB = Knob("network_irq", "irqbalance", "irqbalance.arguments", "irqbalance(1); Graviton guide", scope="boot")
-_ASKED = "irqbalance asks it about each device"
+_SCRIPT_REASON = "irqbalance asks this script about each device"
 SCRIPT_WORD = f"--policyscript={IRQBALANCE_POLICY}"
 
 # irqbalance gives each interrupt's device and number. A device has its interfaces below net/, one of virtio one level
@@ -53,20 +53,21 @@ exit 0
 def plan_ban(
     facts: Facts, ours: Sequence[Nic], others: Sequence[Nic], every: bool, wanted: Wanted
 ) -> Tuple[Plan, bool]:
-    """The plan that keeps irqbalance from the interrupts of `ours`, and whether they can be placed once it is done.
+    """The plan that keeps irqbalance off the interrupts of `ours`, and whether they can be placed after it.
 
-    `others` are NICs that aren't placed; with `every`, a NIC that appears later is.
+    `others` are NICs whose interrupts aren't placed; with `every`, those of NICs that appear later are.
     """
     irqbalance = facts.irqbalance
     if irqbalance is None or irqbalance.running is None or not ours:
         return Plan(), True
-    text, word, obstacle = _way(irqbalance, ours, others, every)
+    text, word, obstacle = _ban_method(irqbalance, ours, others, every)
     if not wanted.get("persist"):
-        obstacle = "only its own file, which lasts, keeps it from them, and persist is false"
+        obstacle = "only its own file, which lasts beyond a reboot, could keep it off them, and persist is false"
     if obstacle or irqbalance.file is None or word is None:
         reason = (
-            f"irqbalance would move them again, and {obstacle or 'no file of its unit could be added to'}; policy:"
-            " irqbalance leaves them to it, systemctl disable --now irqbalance makes room"
+            "irqbalance would move these interrupts again, and"
+            f" {obstacle or 'its unit reads no file that could be changed'}; leave them to it with policy:"
+            " irqbalance, or switch it off with systemctl disable --now irqbalance"
         )
         return Plan(findings=(_finding("refused", reason, irqbalance, None),)), False
     return _configured(facts, irqbalance, irqbalance.file, text, word, wanted)
@@ -75,9 +76,9 @@ def plan_ban(
 def _configured(
     facts: Facts, irqbalance: IrqbalanceFacts, file: str, text: Optional[str], word: str, wanted: Wanted
 ) -> Tuple[Plan, bool]:
-    """The word in the file that the unit reads, and the script that it may name."""
+    """The plan for the word in the file that irqbalance's unit reads, and for the script; whether it is in force."""
     script = plan_file(KNOB.concern, facts, IRQBALANCE_POLICY, text, wanted.wanted_by("policy"))
-    renamed: Dict[str, Any] = {"knob": KNOB.name, "reason": _ASKED, "reference": KNOB.reference}
+    renamed: Dict[str, Any] = {"knob": KNOB.name, "reason": _SCRIPT_REASON, "reference": KNOB.reference}
     findings = tuple(replace(finding, **renamed) for finding in script.findings)
     actions: List[Action] = [replace(action, **renamed) for action in script.actions]
     present = irqbalance.arguments.get(file)
@@ -87,31 +88,32 @@ def _configured(
     named = word in (words(configured) or ())
     goal = configured if named else extended(configured, word)
     if goal is None:
-        reason = (
-            f"{file} gives {irqbalance.variable} more than plain words, which nobody but you should change: add {word}"
-        )
+        reason = f"{file} sets {irqbalance.variable} to more than plain words, which only you should change: add {word}"
         return Plan(findings=(_finding("refused", reason, irqbalance, None),)), False
     if loaded and not actions:
-        left_alone = _finding("ok", f"irqbalance leaves them alone: {word}", irqbalance, goal)
+        left_alone = _finding("ok", f"irqbalance leaves these interrupts alone: {word}", irqbalance, goal)
         return Plan(findings=(*findings, left_alone)), True
     restart = bool(wanted.get("restart_irqbalance"))
     if restart or not named:
         lever = "irqbalance.in_force" if restart else "irqbalance.arguments"
-        reason = f"{word} keeps irqbalance from interrupts that nearmetal places, whatever their numbers are"
+        reason = f"{word} keeps irqbalance off the interrupts that nearmetal places, whatever their numbers are"
         actions.append(KNOB.at(file)._replace(lever=lever).action(wanted.wanted_by("policy"), present, goal, reason))
     if actions:
-        reason = f"{word} in {file} keeps irqbalance from them"
+        reason = f"{word} in {file} keeps irqbalance off these interrupts"
         findings += (_finding("would_change", reason, irqbalance, goal),)
     if restart:
         return Plan(tuple(actions), findings), True
-    reason = f"{word} is in {file}; systemctl restart {UNIT}, or restart_irqbalance: true, then they can be placed"
+    reason = (
+        f"{word} is in {file}, but irqbalance runs without it: run systemctl restart {UNIT}, or set"
+        " restart_irqbalance: true, then the interrupts can be placed"
+    )
     return Plan(tuple(actions), (*findings, _finding("needs_restart", reason, irqbalance, goal))), False
 
 
-def _way(
+def _ban_method(
     irqbalance: IrqbalanceFacts, ours: Sequence[Nic], others: Sequence[Nic], every: bool
 ) -> Tuple[Optional[str], Optional[str], str]:
-    """The script's text or None, the word for irqbalance, and what stands in the way."""
+    """The script's text or None, irqbalance's command-line word or None, and the obstacle or an empty text."""
     drivers = {nic.driver for nic in ours}
     shared = drivers & {nic.driver for nic in others}
     if len(drivers) == 1 and drivers <= set(PCI_DRIVERS) and not shared and "banmod" in irqbalance.options:
@@ -120,16 +122,16 @@ def _way(
         word for word in irqbalance.running or () if word.startswith(("--policyscript", "-l")) and word != SCRIPT_WORD
     ]
     if named:
-        return None, None, f"it has a policy script already, {named[0]}: let that print ban=true for them"
+        return None, None, f"it already has a policy script, {named[0]}: let that print ban=true for their devices"
     if "policyscript" not in irqbalance.options:
-        return None, None, "this version takes neither a driver nor a script"
+        return None, None, "this version takes neither --banmod nor --policyscript"
     if irqbalance.confined:
-        return None, None, "SELinux keeps it from starting a script, which interfaces of different kinds need"
+        return None, None, "SELinux keeps it from starting a policy script, which interfaces of different drivers need"
     return _script(ours, others, every), SCRIPT_WORD, ""
 
 
 def _script(ours: Sequence[Nic], others: Sequence[Nic], every: bool) -> str:
-    """The script that says ban=true for our NICs: all but the others, or those alone that are named."""
+    """The script that prints ban=true for all NICs but the others, or only for ours."""
     ban = "echo ban=true"
     listed = others if every else ours
     places = "|".join(sorted(nic.place for nic in listed)) or "-"

@@ -24,11 +24,11 @@ class Demand(NamedTuple):
     place: str
     node: Optional[int]
     queues: int
-    now: Mapping[int, int]  # queue → the one CPU that it is pinned to; a queue without stands nowhere
+    now: Mapping[int, int]  # queue → the only CPU that it is pinned to; queues that aren't pinned are absent
 
 
 def spread(cpus: TopologyFacts, allowed: FrozenSet[int], demands: Sequence[Demand]) -> Dict[str, Dict[int, int]]:
-    """Place → queue → CPU. Only `allowed` CPUs that are online are used; with none of them, none is given."""
+    """Place → queue → CPU. Only `allowed` CPUs that are online are used; without any, no queue gets a CPU."""
     load: Counter[int] = Counter()
     found = {}
     for demand in demands:
@@ -51,15 +51,15 @@ def preference(cpus: TopologyFacts, allowed: FrozenSet[int], node: Optional[int]
 
 
 def _distances(cpus: TopologyFacts, node: Optional[int]) -> Dict[int, int]:
-    """CPU → how far its node is from the NIC's; empty when the NIC has none, or the node no CPU that runs."""
-    own = next((entry for entry in cpus.nodes if entry.id == node and entry.cpus), None)
-    if own is None:
+    """CPU → distance of its node from the NIC's node; empty when the NIC has no node, or its node no CPU that runs."""
+    home = next((entry for entry in cpus.nodes if entry.id == node and entry.cpus), None)
+    if home is None:
         return {}
     found = {}
-    for position, other in enumerate(cpus.nodes):
+    for position, node_entry in enumerate(cpus.nodes):
         # Without a table of distances every other node is equally far.
-        far = own.distances[position] if own.distances is not None else 10 * (other.id != own.id)
-        found.update(dict.fromkeys(other.cpus, far))
+        node_distance = home.distances[position] if home.distances is not None else 10 * (node_entry.id != home.id)
+        found.update(dict.fromkeys(node_entry.cpus, node_distance))
     return found
 
 
@@ -76,13 +76,13 @@ def _slots(order: Sequence[int], load: Mapping[int, int], queues: int) -> List[i
 
 
 def _settle(slots: Sequence[int], demand: Demand) -> Dict[int, int]:
-    """Queue → slot: a queue that already stands on one of the slots stays, the others take the rest in order."""
-    rest = list(slots)
+    """Queue → slot: a queue that is pinned to a slot keeps it, the other queues take the open slots in order."""
+    open_slots = list(slots)
     found: Dict[int, int] = {}
     for queue in range(len(slots)):
         cpu = demand.now.get(queue)
-        if cpu in rest:
-            rest.remove(cpu)
+        if cpu in open_slots:
+            open_slots.remove(cpu)
             found[queue] = cpu
     moving = [queue for queue in range(len(slots)) if queue not in found]
-    return dict(sorted((*found.items(), *zip(moving, rest))))
+    return dict(sorted((*found.items(), *zip(moving, open_slots))))

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""RPS, RFS and XPS: the kernel shares a queue's packets among CPUs. Pure. PRIVATE to the collection.
+"""RPS, RFS and XPS: how the kernel shares a queue's packets among CPUs. Pure. PRIVATE to the collection.
 
 It pays where a NIC has fewer queues than there are CPUs (Aerospike, 2014: 250,000 to
 800,000 requests per second through one queue). Where each CPU has a queue it
@@ -41,13 +41,13 @@ KNOBS = (*PER_NIC, _ENTRIES)
 # The kernel documentation's own figure for a server (networking/scaling.rst); perftune and rpk use it too.
 ENTRIES = 32768
 MOST_ENTRIES = 1 << 22
-_MORE_FLOWS = "the host has more flows, and a workload takes none away"
-# ENA's 8 queues want help from 32 CPUs on (docs/ec2.md#interrupts-and-packet-steering).
+_MORE_FLOWS = "the host already has room for more flows, which a workload never lowers"
+# ENA's 8 queues need help on hosts with 32 CPUs or more (docs/ec2.md#interrupts-and-packet-steering).
 CPUS_PER_QUEUE = 4
 
 
 class Scene(NamedTuple):
-    """The host as the rest of the plan leaves it."""
+    """The host as the queues and interrupts that are planned leave it."""
 
     network: NetworkFacts
     topology: TopologyFacts
@@ -90,11 +90,11 @@ def plan_steering(facts: Facts, scene: Scene, chosen: Tuple[Choice, ...]) -> Pla
     plans: List[Plan] = []
     entries: List[Tuple[int, Wanted]] = []
     for choice in chosen:
-        helpers, why = _helpers(facts, scene, choice)
+        helpers, cause = _helpers(facts, scene, choice)
         if choice.get("rps") is not None:
-            plans.append(_rps(scene, choice, helpers, why))
+            plans.append(_rps(scene, choice, helpers, cause))
         if choice.get("rfs") is not None:
-            change, number = _rfs(facts, scene, choice, any(helpers.values()), why)
+            change, number = _rfs(facts, scene, choice, any(helpers.values()), cause)
             plans.append(change)
             entries.append((number, choice.wanted))
         if choice.get("xps") is not None:
@@ -105,36 +105,36 @@ def plan_steering(facts: Facts, scene: Scene, chosen: Tuple[Choice, ...]) -> Pla
 
 
 def _helpers(facts: Facts, scene: Scene, choice: Choice) -> Tuple[Dict[int, Tuple[int, ...]], str]:
-    """Queue → the CPUs that `auto` lets share its packets, and why these or none."""
+    """Queue → the CPUs that share its packets with `auto`, and the reason for these or for none."""
     nic, queues = choice.nic, scene.counts.get(choice.nic.place, 0)
     online = len(scene.topology.cpus_online or ())
     if queues >= online:
         return {}, "each CPU has a queue: sharing would only add interrupts between CPUs"
     if facts.is_arm:
-        return {}, "AWS's Graviton guide advises to switch it off"
+        return {}, "AWS's Graviton guide advises switching it off"
     if nic.driver == "ena" and queues * CPUS_PER_QUEUE > online:
         return {}, f"{queues} queues are enough for {online} CPUs"
     found = {queue: tuple(sorted(scene.near(nic, queue) - scene.busy())) for queue in range(queues)}
     several = len([node for node in scene.topology.nodes if node.cpus]) > 1
     if not any(found.values()):
         of = " of the nodes whose CPUs answer its interrupts" if several else ""
-        return {}, f"every core{of} takes interrupts of a NIC already"
+        return {}, f"every core{of} already takes interrupts of a NIC"
     where = " on the node of the CPU that answers each queue" if several else ""
     return found, f"{queues} queue{'s' * (queues != 1)} for {online} CPUs: the CPUs without interrupts{where} help"
 
 
-def _rps(scene: Scene, choice: Choice, helpers: Dict[int, Tuple[int, ...]], why: str) -> Plan:
+def _rps(scene: Scene, choice: Choice, helpers: Dict[int, Tuple[int, ...]], cause: str) -> Plan:
     knob, requested = of_nic(_RPS, choice.nic), _RPS.value(choice)
     queues = scene.counts.get(knob.place, 0)
     present = scene.network.rps.get(knob.place, {})
     if not present:
         return knob.says("not_applicable", "this kernel has no rps_cpus for it")
     if requested == "kernel":
-        helpers, why = {}, "the kernel's own choice: off"
+        helpers, cause = {}, "the kernel's own choice: off"
     elif requested != "auto":
         named = cpu_list("network_irq.rps", requested, scene.topology, choice.wanted.stored)
         helpers = dict.fromkeys(range(queues), named)
-        why = "the CPUs that were asked for" if named else f"off: none of {requested} is online any more"
+        cause = "the requested CPUs" if named else f"off: none of {requested} is online any more"
         if queues >= len(scene.topology.cpus_online or ()):
             reason = "each CPU has a queue already; RPS would only add interrupts between CPUs"
             return knob.says("refused", reason, dict(present), requested)
@@ -143,13 +143,13 @@ def _rps(scene: Scene, choice: Choice, helpers: Dict[int, Tuple[int, ...]], why:
             reason = f"isolcpus= or nohz_full= keeps CPU {idle} free of work: the kernel gives it no packets"
             return knob.says("refused", reason, dict(present), requested)
     goal = {f"rx-{queue}": listed(helpers.get(queue, ())) for queue in range(queues)}
-    return knob.change(choice.wanted, _of(present, goal), goal, why)
+    return knob.change(choice.wanted, _of(present, goal), goal, cause)
 
 
-def _rfs(facts: Facts, scene: Scene, choice: Choice, helped: bool, why: str) -> Tuple[Plan, int]:
+def _rfs(facts: Facts, scene: Scene, choice: Choice, helped: bool, cause: str) -> Tuple[Plan, int]:
     """The plan for a NIC's flow tables, and the size that the host's table needs for it.
 
-    What `auto` of a workload chooses is the least: an operator may have set larger tables.
+    What `auto` of a workload chooses is a minimum, as an operator may have set larger tables.
     """
     knob, requested = of_nic(_RFS, choice.nic), _RFS.value(choice)
     queues = scene.counts.get(knob.place, 0)
@@ -158,33 +158,33 @@ def _rfs(facts: Facts, scene: Scene, choice: Choice, helped: bool, why: str) -> 
         return knob.says("not_applicable", "this kernel has no rps_flow_cnt for it"), 0
     if requested in ("auto", "kernel"):
         total = ENTRIES if requested == "auto" and helped else 0
-        reason = why if requested == "auto" else "the kernel's own choice: off"
+        reason = cause if requested == "auto" else "the kernel's own choice: off"
     else:
-        total, reason = _count(requested), "the number of flows that was asked for"
+        total, reason = _count(requested), "the requested number of flows"
     goal = {f"rx-{queue}": rounded(total // queues) for queue in range(queues)}
     if _only_widens(choice.wanted):
-        own = facts.own("network.rfs", knob.place, dict(present))
-        flows: Mapping[str, int] = own if isinstance(own, Mapping) else {}
+        previous = facts.own("network.rfs", knob.place, dict(present))
+        flows: Mapping[str, int] = previous if isinstance(previous, Mapping) else {}
         larger = {label: max(number, flows.get(label, 0)) for label, number in goal.items()}
         goal, reason = larger, reason if larger == goal else f"{_MORE_FLOWS}: {reason}"
     return knob.change(choice.wanted, _of(present, goal), goal, reason), rounded(total)
 
 
 def _entries(facts: Facts, entries: Sequence[Tuple[int, Wanted]]) -> Plan:
-    """The plan for the host's table, of which each NIC says how many flows it needs."""
+    """The plan for the host's table, which is as large as the largest table of a NIC."""
     number, wanted = max(entries, key=lambda entry: entry[0])
     present = (facts.sysctl or {}).get(RPS_ENTRIES)
     if present is None:
         return _ENTRIES.at("").says("not_applicable", f"this kernel has no {RPS_ENTRIES}")
-    reason = "one table of flows for all NICs" if number else "no NIC uses a table of flows"
-    own = str(facts.own("sysctl", RPS_ENTRIES, present))
-    if any(_only_widens(each) for _number, each in entries) and own.isdigit() and int(own) > number:
-        number, reason = int(own), _MORE_FLOWS
+    reason = "one flow table serves all NICs" if number else "no NIC uses the flow table"
+    previous = str(facts.own("sysctl", RPS_ENTRIES, present))
+    if any(_only_widens(entry[1]) for entry in entries) and previous.isdigit() and int(previous) > number:
+        number, reason = int(previous), _MORE_FLOWS
     return _ENTRIES.change(wanted, present, str(number), reason)
 
 
 def _only_widens(wanted: Wanted) -> bool:
-    """Whether it is a workload that leaves the number of flows to `auto`."""
+    """Whether a workload leaves the number of flows to `auto`."""
     return wanted.get("rfs") == "auto" and wanted.by.get("rfs") == "workload"
 
 
@@ -209,7 +209,7 @@ def _xps(scene: Scene, choice: Choice) -> Plan:
         shares = dict.fromkeys(range(queues), ())
         for position, cpu in enumerate(cpu_list("network_irq.xps", requested, scene.topology, choice.wanted.stored)):
             shares[position % queues] = (*shares[position % queues], cpu)
-        reason = "the CPUs that were asked for, in the order of the queues"
+        reason = "the requested CPUs, in the order of the queues"
     goal = {f"tx-{queue}": listed(shares[queue]) for queue in range(queues)}
     return knob.change(choice.wanted, _of(present, goal), goal, reason)
 
@@ -230,14 +230,14 @@ def _shares(scene: Scene, nic: Nic, queues: int, online: Tuple[int, ...]) -> Dic
 
 
 def _of(present: Mapping[str, Any], goal: Mapping[str, Any]) -> Dict[str, Any]:
-    """The present entries of the queues that there will be."""
+    """The present entries of the queues that the plan has."""
     return {label: present[label] for label in goal if label in present}
 
 
 def _count(text: str) -> int:
     if not (text.isdigit() and text.isascii() and 0 <= int(text) <= MOST_ENTRIES):
         raise NearmetalError(
-            f"network_irq.rfs: {shown(text)} is no number of flows from 0 to {MOST_ENTRIES}, auto or kernel"
+            f"network_irq.rfs is auto, kernel or a number of flows from 0 to {MOST_ENTRIES}, not {shown(text)}"
         )
     return int(text)
 

@@ -31,7 +31,7 @@ NAME = "network_stack"
 
 
 def _of_nic(name: str, fact: str, tuned: str, reference: str, spec: Spec, **more: Any) -> Knob:
-    """A setting of each NIC, which tuned has too."""
+    """A setting of each NIC that tuned may set too."""
     more = {"comparable": True, **more}
     return Knob(NAME, name, f"network.{fact}", reference, spec, within="interfaces", tuned=(tuned,), **more)
 
@@ -62,7 +62,7 @@ _OFFLOADS = (
     _offload("gro", "the kernel handles many packets of a connection as one"),
     _offload("tso", "the NIC cuts a large send into frames"),
     _offload("gso", "a large send is cut into frames as late as possible"),
-    _offload("lro", "the NIC joins packets; never on a host that forwards them"),
+    _offload("lro", "the NIC joins packets; don't enable it on a host that forwards them"),
 )
 # The kernel's names of an offload.
 _FEATURES = {
@@ -99,10 +99,10 @@ def _decide(facts: Facts, wanted: Wanted) -> Decision:
     """Raises NearmetalError for values that no driver or kernel takes."""
     interfaces = _interfaces(facts, wanted)
     parameters, lasting = sysctl.plan_parameters(facts, wanted)
-    again = Plan(replan=bool(interfaces.findings))
+    replan = Plan(replan=bool(interfaces.findings))
     plan = joined(
         interfaces,
-        again,
+        replan,
         parameters,
         ena.plan_arguments(facts, wanted),
         _tw_recycle(wanted),
@@ -133,29 +133,34 @@ def _interfaces(facts: Facts, wanted: Wanted) -> Plan:
 def _rings(facts: Facts, network: NetworkFacts, choice: Choice) -> Plan:
     nic = choice.nic
     knobs = {field: of_nic(knob, nic, field) for field, knob in _RINGS.items() if knob.value(choice) is not None}
-    now, most = fields(network.rings, nic.place), network.rings_max.get(nic.place, {})
+    now, maximum = fields(network.rings, nic.place), network.rings_max.get(nic.place, {})
     if not now:
         return joined(
             *(of_nic(knob, nic).says("not_applicable", f"{driver_of(nic)} has fixed rings") for knob in knobs.values())
         )
     goal: Dict[str, int] = {}
     reasons: Dict[str, str] = {}
-    reason = "more descriptors absorb longer bursts; traffic stops for a moment"
+    reason = "more descriptors absorb longer bursts; the change stops traffic for a moment"
     for field, knob in knobs.items():
         text = knob.value(choice)
         number = int(text) if text.isdigit() and text.isascii() else 0
-        beyond = choice.wanted.stored and number > most[field]  # an earlier run was on a host that took more
-        if text == MAX or beyond:
-            number = most[field]
-        if text != MAX and not 0 < number <= most[field]:
-            sentence = f"network_stack.{knob.name}: {nic.name} can't have {text}; it takes 1 to {most[field]}, or max"
+        host_shrank = choice.wanted.stored and number > maximum[field]  # the host took more in an earlier run
+        if text == MAX or host_shrank:
+            number = maximum[field]
+        if text != MAX and not 0 < number <= maximum[field]:
+            sentence = (
+                f"network_stack.{knob.name}: {nic.name} can't have {text}; it takes 1 to {maximum[field]}, or max"
+            )
             return Plan(findings=(knob.impossible(choice.wanted, sentence),))
         number = _power_of_two(number) if nic.driver == "ena" else number
         own = facts.own("network.rings", knob.place, now[field])
         widest, reasons[field] = widened(knob, choice.wanted, str(number), str(own), reason)
         goal[field] = int(widest)
     if {**now, **goal} != now and network.carries_default(nic) and not choice.wanted.get("allow_disruptive"):
-        reason = "it carries the default route, and new rings stop its traffic for a moment: allow_disruptive: true"
+        reason = (
+            "it carries the default route, and new rings stop its traffic for a moment; allow_disruptive:"
+            " true allows it"
+        )
         return joined(*(knob.says("refused", reason, now[field], goal[field]) for field, knob in knobs.items()))
     return joined(
         *(knob.change(choice.wanted, now[field], goal[field], reasons[field]) for field, knob in knobs.items())
@@ -170,13 +175,15 @@ def _power_of_two(number: int) -> int:
 def _coalesce(network: NetworkFacts, choice: Choice) -> Plan:
     nic, plans = choice.nic, []
     now = fields(network.coalesce, nic.place)
-    reason = "fewer interrupts save CPU, each packet waits longer (Aerospike, 2014, saw no more throughput)"
+    reason = "fewer interrupts save CPU, but each packet waits longer (Aerospike, 2014, saw no gain in throughput)"
     for knob in _COALESCE:
         value = knob.value(choice)
         if value is None:
             continue
         if knob.name == "adaptive_rx" and nic.driver in _NEVER_ADAPTS:
-            plans.append(of_nic(knob, nic).says("not_applicable", f"{nic.driver} doesn't adapt to the traffic"))
+            plans.append(
+                of_nic(knob, nic).says("not_applicable", f"{nic.driver} can't adapt interrupts to the traffic")
+            )
         elif not now:
             plans.append(_lacking(knob, choice))
         else:
@@ -213,12 +220,12 @@ def _byte_limits(network: NetworkFacts, choice: Choice) -> Plan:
     if value is None:
         return Plan()
     knob = of_nic(_BQL, nic)
-    now, most = dict(network.bql.get(nic.place, {})), network.bql_max.get(nic.place)
-    if not now or most is None:
+    now, maximum = dict(network.bql.get(nic.place, {})), network.bql_max.get(nic.place)
+    if not now or maximum is None:
         return knob.says("not_applicable", "this kernel shows no byte_queue_limits for it")
-    goal = dict.fromkeys(now, most if value == "disabled" else 0)
+    goal = dict.fromkeys(now, maximum if value == "disabled" else 0)
     return knob.change(
-        choice.wanted, now, goal, "it keeps a queue short for the latency of others; ENA Express needs it off"
+        choice.wanted, now, goal, "it keeps the queue short so that other traffic waits less; ENA Express needs it off"
     )
 
 
@@ -228,32 +235,35 @@ def _queue_length(network: NetworkFacts, choice: Choice) -> Plan:
     if length is None:
         return Plan()
     now = network.txqueuelen.get(choice.nic.place)
-    return of_nic(_LENGTH, choice.nic).change(choice.wanted, now, length, "packets that wait for the driver")
+    return of_nic(_LENGTH, choice.nic).change(choice.wanted, now, length, "how many packets may wait for the driver")
 
 
 def _mtu(facts: Facts, network: NetworkFacts, choice: Choice) -> Plan:
     mtu, nic = _MTU.value(choice), choice.nic
     if mtu is None:
         return Plan()
-    knob, now, above = of_nic(_MTU, nic), network.mtu.get(nic.place), network.above(nic)
+    knob, now, upper_interfaces = of_nic(_MTU, nic), network.mtu.get(nic.place), network.above(nic)
     change = knob.change(choice.wanted, now, mtu, "larger frames cost less CPU per byte within the VPC")
-    if mtu != now and above:
-        # vlan_device_event() of net/8021q/vlan.c: what lies above is lowered with it, and never raised again.
+    if mtu != now and upper_interfaces:
+        # vlan_device_event() of net/8021q/vlan.c lowers the MTU of the interfaces above, and never raises it again.
         reason = (
-            f"{', '.join(above)} above it would keep another MTU, or not get its own back: set all of them where the"
-            " distribution sets the network up"
+            f"{', '.join(upper_interfaces)} above it would keep another MTU, or not get its own back: set the MTU of"
+            " all of them in the distribution's network configuration"
         )
         change = knob.says("refused", reason, now, mtu)
     elif mtu != now and network.carries_default(nic) and not choice.wanted.get("allow_disruptive"):
-        reason = "it carries the default route; where ICMP is dropped connections would hang: allow_disruptive: true"
+        reason = (
+            "it carries the default route, and connections would hang where ICMP is dropped;"
+            " allow_disruptive: true allows it"
+        )
         change = knob.says("refused", reason, now, mtu)
     plans = [change]
     if mtu > _MTU_EXPRESS and ena.may_use_express(facts, nic):
         plans.append(knob.says("advice", f"ENA Express takes frames up to {_MTU_EXPRESS} bytes"))
     if mtu > _MTU_INTERNET and network.carries_default(nic) and choice.wanted.get("mtu_probing") in (None, "disabled"):
         reason = (
-            f"an internet gateway or VPN passes {_MTU_INTERNET} bytes: let ICMP type 3 code 4 in, or set"
-            " mtu_probing: on_black_hole"
+            f"an internet gateway or VPN passes at most {_MTU_INTERNET} bytes: let ICMP type 3 code 4 in,"
+            " or set mtu_probing: on_black_hole"
         )
         plans.append(knob.says("advice", reason))
     return joined(*plans)
@@ -266,7 +276,7 @@ def _tw_recycle(wanted: Wanted) -> Plan:
     if value == "disabled":
         return _TW_RECYCLE.says("ok", "Linux 4.12 removed it")
     return _TW_RECYCLE.says(
-        "refused", "it dropped connections of clients behind one address, and Linux 4.12 removed it"
+        "refused", "it dropped connections of clients that share one address, and Linux 4.12 removed it"
     )
 
 

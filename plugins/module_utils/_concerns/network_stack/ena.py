@@ -1,10 +1,10 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is ENA's alone: parameters that only the loading of its driver sets, and what ENA Express wants. Pure. PRIVATE.
+"""ENA only: parameters that its driver reads when it is loaded, and what ENA Express needs. Pure. PRIVATE.
 
 The numbers of queues and of receive descriptors are parameters of the driver too;
-they can be changed at run time, so they are never set as kernel arguments.
+they can be changed at run time, so they never become kernel arguments.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ _PARAMETERS = (
     _parameter(
         "large_llq",
         "force_large_llq_header",
-        "with it packets of long headers aren't dropped, and the transmit ring has 512 descriptors",
+        "when enabled, packets with long headers aren't dropped, and the transmit ring has 512 descriptors",
         _SWITCH,
     ),
-    _parameter("bql", "enable_bql", "with it the driver tells the kernel how many bytes are in flight", _SWITCH),
+    _parameter("bql", "enable_bql", "when enabled, the driver tells the kernel how many bytes are in flight", _SWITCH),
     _parameter(
         "lpc_size", "lpc_size", "thousands of pages that the driver keeps for receiving; 0 keeps none", {"type": "str"}
     ),
@@ -62,7 +62,7 @@ def plan_arguments(facts: Facts, wanted: Wanted) -> Plan:
 def _argument(facts: Facts, knob: Knob, wanted: Wanted) -> Plan:
     network, requested, parameter = facts.network, str(knob.value(wanted)), knob.place[len("ena.") :]
     if network is None or "ena" not in {nic.driver for nic in network.nics}:
-        return knob.at("").says("not_applicable", "no interface of this host is ENA")
+        return knob.at("").says("not_applicable", "no interface of this host uses ENA")
     if requested == "kernel":
         value = None
     elif knob.spec is _SWITCH:
@@ -71,45 +71,48 @@ def _argument(facts: Facts, knob: Knob, wanted: Wanted) -> Plan:
         value = requested
     else:
         raise NearmetalError(
-            f"network_stack.{knob.option}: {shown(requested)} is no number from 0 to {_MOST_PAGES}, and not kernel"
+            f"network_stack.{knob.option} is kernel or a number from 0 to {_MOST_PAGES}, not {shown(requested)}"
         )
     if parameter not in network.ena_parameters and value is not None:
-        reason = f"this host's driver has no {parameter}; Amazon's own releases have it"
+        reason = f"this host's driver has no {parameter}; Amazon's own driver releases have it"
         return knob.at("").says("not_applicable", reason)
     text = None if value is None else f"{knob.place}={value}"
-    reason = f"the driver reads it when it is loaded, and at no other time; {knob.reason}"
+    reason = f"the driver reads it only when it is loaded; {knob.reason}"
     return plan_argument(facts, wanted, knob, text, reason)
 
 
 def may_use_express(facts: Facts, nic: Nic) -> bool:
-    """Whether ENA Express is possible for a NIC, as far as the host knows: by ENA alone, and on no T family or a1."""
+    """Whether ENA Express is possible for a NIC, as far as the host knows: only with ENA, not on T types or a1."""
     platform = facts.platform
     family = (platform.instance_type or "").split(".")[0] if platform is not None else ""
     return nic.driver == "ena" and family != "a1" and not facts.burstable
 
 
 def express(facts: Facts, wanted: Wanted) -> Plan:
-    """What keeps ENA Express from its speed on this host. Nothing is changed; each finding names what would."""
+    """What slows ENA Express down on this host. Nothing is changed; each finding names the remedy."""
     network = facts.network
     if not _EXPRESS.value(wanted) or network is None:
         return Plan()
     if not any(nic.driver == "ena" and nic.up for nic in network.nics):
-        return _EXPRESS.says("not_applicable", "no interface of this host is ENA")
+        return _EXPRESS.says("not_applicable", "no interface of this host uses ENA")
     capable = [nic for nic in network.nics if nic.up and may_use_express(facts, nic)]
     if not capable:
         return _EXPRESS.says("not_applicable", "this instance type has no ENA Express")
     plans = [*_host(facts), *(plan for nic in capable for plan in _interface(network, nic))]
-    return joined(*plans) if plans else _EXPRESS.says("advice", "nothing on this host keeps ENA Express from its speed")
+    return joined(*plans) if plans else _EXPRESS.says("advice", "nothing on this host slows ENA Express down")
 
 
 def _host(facts: Facts) -> Iterator[Plan]:
     sysctl: Mapping[str, str] = facts.sysctl or {}
     limit, corking = sysctl.get("net.ipv4.tcp_limit_output_bytes", ""), sysctl.get("net.ipv4.tcp_autocorking")
     if limit.isdigit() and int(limit) < 1 << 20:
-        reason = f"only {limit} bytes of a connection on their way: net.ipv4.tcp_limit_output_bytes of 1048576 or more"
+        reason = (
+            f"a connection may have only {limit} bytes in flight: set net.ipv4.tcp_limit_output_bytes to"
+            " 1048576 or more"
+        )
         yield _EXPRESS.says("advice", reason, limit)
     if corking == "1":
-        yield _EXPRESS.says("advice", "small writes wait to be joined: net.ipv4.tcp_autocorking = 0", corking)
+        yield _EXPRESS.says("advice", "small writes wait to be joined: set net.ipv4.tcp_autocorking to 0", corking)
 
 
 def _interface(network: NetworkFacts, nic: Nic) -> Iterator[Plan]:
@@ -118,12 +121,16 @@ def _interface(network: NetworkFacts, nic: Nic) -> Iterator[Plan]:
     rings = fields(network.rings, nic.place)
     limits, most = network.bql.get(nic.place, {}), network.bql_max.get(nic.place)
     if mtu is not None and mtu > 8900:
-        yield knob.says("advice", f"frames of {mtu} bytes: it takes up to 8900, mtu: 8900", mtu)
+        yield knob.says(
+            "advice", f"the MTU is {mtu}, but ENA Express takes frames of at most 8900 bytes: set mtu: 8900", mtu
+        )
     if most is not None and any(limit != most for limit in limits.values()):
-        yield knob.says("advice", "BQL limits the bytes in flight: tx_queue.bql: disabled")
+        yield knob.says("advice", "BQL limits the bytes in flight: set tx_queue.bql: disabled")
     if rings and rings.get("tx", 0) < 1024:
-        reason = f"{rings['tx']} transmit descriptors, 1024 are wanted: ena.large_llq: disabled"
+        reason = (
+            f"the transmit ring has {rings['tx']} descriptors, but ENA Express wants 1024: set ena.large_llq: disabled"
+        )
         yield knob.says("advice", reason, rings["tx"])
     if rings and rings.get("rx", 0) < 8192:
-        reason = f"{rings['rx']} receive descriptors, 8192 are advised: rx_ring: '8192'"
+        reason = f"the receive ring has {rings['rx']} descriptors, but 8192 are advised: set rx_ring: '8192'"
         yield knob.says("advice", reason, rings["rx"])

@@ -33,18 +33,18 @@ KNOBS = tuple(
 )
 (_KEEP_ALIVE,) = (knob for knob in KNOBS if knob.name == "keepalive_time")
 (_MIN_FREE,) = (knob for knob in KNOBS if knob.name == "min_free_kbytes")
-# At most this share of the memory is kept free for packets: more is missing elsewhere.
+# The largest share of the memory to keep free for packets: programs would miss more.
 _MOST_FREE = 0.05
 
 
 def plan_parameters(facts: Facts, wanted: Wanted) -> Tuple[Plan, Dict[str, str]]:
-    """The plan for the kernel parameters, and those that a file sets at boot.
+    """The plan for the kernel parameters, and those that a file sets at boot: parameter → value.
 
-    It asks for another plan at each boot (`replan`) when a parameter is to last and no file may set it.
+    It asks for another plan at each boot (`replan`) when no file may set a parameter.
     Raises NearmetalError for a value that no kernel takes.
     """
     plans = []
-    lasting: Dict[str, str] = {}
+    at_boot: Dict[str, str] = {}
     for knob in KNOBS:
         if knob.value(wanted) is None:
             continue
@@ -54,22 +54,23 @@ def plan_parameters(facts: Facts, wanted: Wanted) -> Tuple[Plan, Dict[str, str]]
             plans.append(knob.says(*obstacle, now, value))
             continue
         goal, reason = widened(knob, wanted, value, str(facts.own("sysctl", knob.place, now)), knob.reason)
-        # Whether it fits follows from this host's memory or from its own value: no file may set it on another type.
+        # The goal depends on this host's memory or own value, so no file may set it on another type.
         if knob is _MIN_FREE or goal != value:
             plans.append(Plan(replan=True))
         else:
-            lasting[knob.place] = goal
+            at_boot[knob.place] = goal
         plans.append(knob.change(wanted, now, goal, reason))
     plans.append(_late_keep_alives(facts, wanted))
-    return joined(*plans), lasting
+    return joined(*plans), at_boot
 
 
 def _late_keep_alives(facts: Facts, wanted: Wanted) -> Plan:
-    """What the operator should know of a parameter that nobody manages."""
+    """Advice about keep-alives that nobody manages."""
     now = (facts.sysctl or {}).get(_KEEP_ALIVE.place)
     if _KEEP_ALIVE.value(wanted) is None and now is not None and now.isdigit() and int(now) >= 350:
         reason = (
-            f"keep-alives come after {now} s; the newest types' security groups forget an idle connection after 350 s"
+            f"keep-alives start after {now} s, but the newest types' security groups forget an idle"
+            " connection after 350 s"
         )
         return _KEEP_ALIVE.at("").says("advice", reason, now)
     return Plan()
@@ -87,17 +88,17 @@ def _obstacle(facts: Facts, wanted: Wanted, knob: Knob, now: Optional[str], goal
 
 
 def _no_cpu_to_burn(facts: Facts) -> Optional[Tuple[str, str]]:
-    """Status and reason on a host where a thread that polls takes the CPU that others need."""
+    """Status and reason on a host where a thread that polls takes CPU time that others need; None elsewhere."""
     online = len(facts.online)
-    yourself = "set network_stack.busy_poll yourself if you want that"
+    opt_in = "set network_stack.busy_poll yourself if you want that"
     if facts.burstable:
-        return "refused", f"polling spends CPU credits while nothing arrives, and this is a burstable type; {yourself}"
+        return "refused", f"polling spends CPU credits while nothing arrives, and this is a burstable type; {opt_in}"
     request = may_be_burstable(facts)
     if request:
         return "refused", f"this may be a burstable type, on which polling spends CPU credits: {request}"
     if 0 < online <= 2:
-        few = "one CPU" if online == 1 else "two CPUs"
-        return "refused", f"this host has {few}: a thread that polls keeps the others from running; {yourself}"
+        cpu_words = "one CPU" if online == 1 else "two CPUs"
+        return "refused", f"this host has {cpu_words}: a thread that polls keeps the others from running; {opt_in}"
     return None
 
 
@@ -109,7 +110,9 @@ def _value(knob: Knob, requested: Any) -> str:
     words = str(requested).split()
     if "range" not in spec:
         if len(words) != 1 or not words[0].replace("_", "").isalnum() or not words[0].isascii():
-            raise NearmetalError(f"network_stack.{knob.name}: {shown(requested)} is no name")
+            raise NearmetalError(
+                f"network_stack.{knob.name} is a name of letters, digits and _, not {shown(requested)}"
+            )
         return words[0]
     numbers = [int(word) for word in words if word.isdigit() and word.isascii()]
     count, (least, most) = spec.get("numbers", 1), spec["range"]

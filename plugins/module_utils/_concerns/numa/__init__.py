@@ -4,7 +4,7 @@
 """numa: whether memory moves between nodes, which services are bound to a node. Pure. PRIVATE to the collection.
 
 Local memory is faster than another node's. The kernel can move memory after the threads that use it;
-for programs that bind their own threads that costs time and brings nothing (AWS, 2017).
+where programs bind their own threads, this costs time and brings nothing (AWS, 2017).
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ _NODES = boot_argument(NAME, "nodes", "numa", "AWS, 2017", spec={"type": "str", 
 KNOBS = (_BALANCING, _RECLAIM, _NODES, services.SERVICES)
 OPTIONS: Mapping[str, Mapping[str, Any]] = {**options_of(KNOBS), "persist": PERSIST, "allow_hidden_nodes": CONSENT}
 
-# From this share of a node's pages on, in per mille, memory that CPUs of another node took is worth advice.
+# Share of a node's pages, in per mille: when CPUs of another node took more, there is advice.
 _MUCH = 100
 
 
 def _unbound(facts: Facts, wanted: Wanted) -> Plan:
-    """What an earlier run bound is given back where no service is wanted, or none can be bound."""
+    """The plan that takes back what an earlier run bound, where no service is wanted or none can be bound."""
     refused = closed(NAME, "services", facts, wanted) or _without_nodes(services.SERVICES, facts, wanted)
     if services.SERVICES.value(wanted) is None or refused:
         return services.plan(facts, Wanted())
@@ -59,7 +59,7 @@ def _unbound(facts: Facts, wanted: Wanted) -> Plan:
 
 
 def _decide(facts: Facts, wanted: Wanted) -> Decision:
-    plans, lasting = [], {}
+    plans, at_boot = [], {}
     for knob in KNOBS:
         if knob.value(wanted) is None:
             continue
@@ -74,14 +74,14 @@ def _decide(facts: Facts, wanted: Wanted) -> Decision:
         else:
             parameter, values = _parameter(facts, wanted, knob)
             plans.append(parameter)
-            lasting.update(values)
-    return joined(*plans, _remote(facts), Plan(replan=_waits(facts, wanted))), {sysctl_d: lasting}
+            at_boot.update(values)
+    return joined(*plans, _remote(facts), Plan(replan=_may_get_nodes(facts, wanted))), {sysctl_d: at_boot}
 
 
 def _without_nodes(knob: Knob, facts: Facts, wanted: Wanted) -> str:
-    """Why this host has no nodes to speak of; empty where it has."""
+    """Why the knob has no nodes to act on; empty where it has."""
     if host_class(facts, wanted) == "xen_pv":
-        return "Xen PV shows its guests no nodes"
+        return "Xen PV shows its guests no NUMA nodes"
     hidden = facts.numa is not None and facts.numa.off_argument
     if len(facts.nodes) >= 2 or (hidden and knob is _NODES):
         return ""
@@ -89,8 +89,8 @@ def _without_nodes(knob: Knob, facts: Facts, wanted: Wanted) -> str:
     return f"this host has one node: {why}"
 
 
-def _waits(facts: Facts, wanted: Wanted) -> bool:
-    """Whether a parameter waits for nodes: the same disk may start as a type that has more than one."""
+def _may_get_nodes(facts: Facts, wanted: Wanted) -> bool:
+    """Whether the unit plans a parameter at boot: the same disk may start as a type with several nodes."""
     parameters = any(knob.value(wanted) is not None for knob in (_BALANCING, _RECLAIM))
     single = facts.topology is not None and len(facts.topology.nodes) < 2
     can_plan = facts.unit is not None and not unit.obstacle(facts.unit)
@@ -98,7 +98,7 @@ def _waits(facts: Facts, wanted: Wanted) -> bool:
 
 
 def _parameter(facts: Facts, wanted: Wanted, knob: Knob) -> Tuple[Plan, Dict[str, str]]:
-    """The plan for a kernel parameter, and what makes it last."""
+    """The plan for a kernel parameter, and what a file sets at boot."""
     now, requested = (facts.sysctl or {}).get(knob.place), knob.value(wanted)
     if now is None:
         return knob.at("").says("not_applicable", f"this kernel has no {knob.place}", None, requested), {}
@@ -108,39 +108,43 @@ def _parameter(facts: Facts, wanted: Wanted, knob: Knob) -> Tuple[Plan, Dict[str
 
 def _balance(facts: Facts, requested: str, now: str) -> Tuple[str, str]:
     if requested == "kernel" and facts.numa is not None and facts.numa.balancing_argument == "disable":
-        return "0", "numa_balancing=disable is on the kernel's command line"
+        return "0", "numa_balancing=disable is on the kernel command line"
     if requested == "disabled":
-        return "0", "memory stays on the node that gave it; bind threads to that node, or they read from afar"
-    if now in ("2", "3"):  # 2 adds moving cold pages to slower memory: somebody's choice, and balancing all the same
+        return (
+            "0",
+            "memory stays on the node where it was allocated; bind threads to that node, or they read remote memory",
+        )
+    if now in ("2", "3"):  # 2 also moves cold pages to slower memory: balancing is on
         return now, "asked for by name"
     return "1", "the kernel moves memory to the node whose CPUs use it"
 
 
 def _reclaim(requested: int) -> Tuple[str, str]:
     if requested == 0:
-        return "0", "a full node takes from the next one instead of dropping its file cache"
+        return "0", "a full node takes memory of another node instead of dropping its file cache"
     return str(requested), "asked for"
 
 
 def _nodes(facts: Facts, wanted: Wanted) -> Plan:
-    """numa=off: hardly ever right, so it needs its own opt-in."""
-    hide = _NODES.value(wanted) == "hidden"
-    if hide and facts.burstable:
+    """The plan for numa=off, which is hardly ever right and so needs its own opt-in."""
+    hidden = _NODES.value(wanted) == "hidden"
+    if hidden and facts.burstable:
         return _NODES.at("").says("refused", "a burstable type has one node by design", None, "hidden")
-    if hide and not wanted.get("allow_hidden_nodes"):
+    if hidden and not wanted.get("allow_hidden_nodes"):
         reason = (
-            "numa=off doesn't make memory local: it hides the nodes from the scheduler, irqbalance, numactl, ENA, and"
-            " memory fills node by node; take balancing: disabled and bind with numactl or systemd's NUMAPolicy=, or"
-            " spread with numactl --interleave=all; allow_hidden_nodes: true does it all the same"
+            "numa=off doesn't make memory local: it hides the nodes from the scheduler, irqbalance,"
+            " numactl and ENA, and memory fills node by node; use balancing: disabled and bind with"
+            " numactl or systemd's NUMAPolicy=, or spread with numactl --interleave=all;"
+            " allow_hidden_nodes: true sets it anyway"
         )
         return _NODES.at("").says("refused", reason, None, "hidden")
-    text = "numa=off" if hide else None
-    reason = "the kernel finds its nodes once, while it boots"
+    text = "numa=off" if hidden else None
+    reason = "the kernel looks for its nodes only once, at boot"
     return plan_argument(facts, wanted, _NODES, text, reason)
 
 
 def _remote(facts: Facts) -> Plan:
-    """Nodes that gave much of their memory to CPUs of another node."""
+    """Advice about nodes that gave much of their memory to CPUs of another node."""
     shares = facts.numa.remote if facts.numa is not None else {}
     large = [
         f"{share / 10:.0f} % on {node}" for node, share in sorted(shares.items()) if share is not None and share > _MUCH
@@ -148,8 +152,8 @@ def _remote(facts: Facts) -> Plan:
     if not large or len(shares) < 2:
         return Plan()
     reason = (
-        f"much memory was taken by CPUs of another node ({', '.join(large)}): bind services to their node with"
-        " numactl or systemd's NUMAPolicy="
+        f"CPUs of another node took much of the memory ({', '.join(large)}): bind services to their"
+        " node with numactl or systemd's NUMAPolicy="
     )
     return _BALANCING.at("").says("advice", reason)
 

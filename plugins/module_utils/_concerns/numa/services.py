@@ -1,13 +1,13 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""numa: services bound to nodes, by drop-ins that systemd has made at each boot. Pure. PRIVATE to the collection.
+"""numa: services bound to nodes by drop-ins, which a generator makes at each boot. Pure. PRIVATE to the collection.
 
 A drop-in on disk that names a node would keep the service from starting (exit
-code 242) once the host is a smaller one without that node. So what lies on disk
-is a generator (systemd.generator(7)): it asks the kernel for the node, its CPUs
-and the device's node at each boot, and makes no drop-in for a node that isn't there
-or has no memory.
+code 242) once the host is smaller and lacks that node. So the file on disk is a
+generator (systemd.generator(7)): at each boot it asks the kernel for the node, its CPUs
+and the device's node, and makes no drop-in for a node that is absent or has no
+memory.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class _Binding(NamedTuple):
 
 
 def plan(facts: Facts, wanted: Wanted) -> Plan:
-    """The plan for `services`; without any the generator goes.
+    """The plan for `services`; without any, it removes the generator.
 
     Raises NearmetalError for an entry that makes no sense.
     """
@@ -166,7 +166,7 @@ def _binding(name: str, unit: str, entry: Mapping[str, Any], facts: Facts, wante
 def _without_memory(facts: Facts, nodes: Tuple[int, ...]) -> str:
     """Why no memory policy can name these nodes; empty when one can."""
     empty = [node.id for node in facts.nodes if node.id in nodes and node.memory == 0]
-    return f"node {shown(empty)} has no memory to take" if empty else ""
+    return f"node {shown(empty)} has no memory" if empty else ""
 
 
 def _known_to_systemd(facts: Facts, numa: NumaFacts) -> bool:
@@ -184,14 +184,15 @@ def _refused(binding: _Binding, numa: NumaFacts) -> Finding:
     seen = f"systemd {numa.systemd}" if numa.systemd is not None else "this host's systemd"
     start = f"/usr/bin/numactl --cpunodebind={nodes} --{_NUMACTL[binding.policy]}={nodes}"
     reason = (
-        f"{seen} has no NUMAPolicy= (243 has), and nearmetal rewrites no ExecStart=: `systemctl edit {binding.unit}`,"
-        f" an empty ExecStart=, then ExecStart={start} and the unit's own command"
+        f"{seen} has no NUMAPolicy= (systemd 243 has), and nearmetal doesn't rewrite ExecStart=: run"
+        f" `systemctl edit {binding.unit}`, add an empty ExecStart=, then ExecStart={start} and the"
+        " unit's own command"
     )
     return SERVICES.at(binding.unit).finding("refused", reason)
 
 
 def _findings(facts: Facts, binding: _Binding, written: bool) -> List[Finding]:
-    """The finding for one service, and what its running process lacks."""
+    """The findings for one service: whether it is bound, and whether its running process is."""
     numa, knob, unit = facts.numa, SERVICES.at(binding.unit), binding.unit
     process = numa.processes.get(unit) if numa is not None else None
     goal = f"{binding.policy} {shown(binding.nodes)}"
@@ -199,35 +200,39 @@ def _findings(facts: Facts, binding: _Binding, written: bool) -> List[Finding]:
     findings = []
     if not written:
         reason = (
-            _REASONS[binding.policy] if _cpus(facts, binding) else "its memory comes from that node, which has no CPUs"
+            _REASONS[binding.policy] if _cpus(facts, binding) else "its memory comes from the node, which has no CPUs"
         )
-        findings.append(knob.finding("would_change", f"{reason}, from its next start on", now, goal))
+        findings.append(knob.finding("would_change", f"from its next start on, {reason}", now, goal))
     if process is None:
         absent = numa is not None and _file_of(unit) not in numa.units
         if written:
-            why = "it isn't installed yet" if absent else "it isn't running; its next start binds it"
-            findings.append(knob.finding("ok", why, None, goal))
+            reason = "it isn't installed yet" if absent else "it isn't running; its next start binds it"
+            findings.append(knob.finding("ok", reason, None, goal))
         elif absent:
-            findings.append(knob.finding("advice", f"there is no {unit} yet: is its name right?"))
+            findings.append(knob.finding("advice", f"this host has no {unit} yet: check its name"))
     elif process.policy is None or process.cpus is None:
         findings.append(knob.finding("unknown", f"CPUs and memory of process {process.pid} can't be read", now, goal))
     elif not _bound(facts, process, binding):
-        reason = f"process {process.pid} was started before; `systemctl restart {unit}` when it suits"
+        reason = f"process {process.pid} was started before that: run `systemctl restart {unit}` when it suits"
         findings.append(knob.finding("needs_restart", reason, now, goal))
     elif written:
-        findings.append(knob.finding("ok", f"process {process.pid} runs and takes its memory there", now, goal))
+        findings.append(
+            knob.finding(
+                "ok", f"process {process.pid} runs on the nodes' CPUs and takes its memory as wanted", now, goal
+            )
+        )
     return findings
 
 
 _REASONS = {
-    "bind": "its threads and its memory stay on the node, or an allocation fails",
+    "bind": "its threads and its memory stay on the node, and an allocation fails when the node is full",
     "preferred": "its threads stay on the node, its memory as long as there is room",
     "interleave": "its memory is spread evenly over the nodes",
 }
 
 
 def _cpus(facts: Facts, binding: _Binding) -> Set[int]:
-    """The nodes' CPUs that are online; none of nodes of memory only."""
+    """The nodes' CPUs that are online; empty for nodes that only have memory."""
     return {cpu for node in facts.nodes if node.id in binding.nodes for cpu in node.cpus}
 
 
@@ -245,7 +250,7 @@ def _now(process: Process) -> str:
 
 
 def _file_of(unit: str) -> str:
-    """The unit's file: of an instance its template's."""
+    """The unit's file name: for an instance, its template's."""
     name, at, _instance = unit.partition("@")
     return f"{name}@.service" if at else unit
 
@@ -254,5 +259,5 @@ def _file(facts: Facts, text: Optional[str], wanted: Wanted) -> Plan:
     present = (facts.files or {}).get(GENERATOR)
     if present == text:
         return Plan()
-    reason = "no service is bound any more" if text is None else "systemd runs it to make the services' drop-ins"
+    reason = "no service is bound any longer" if text is None else "systemd runs it to make the services' drop-ins"
     return Plan((_GENERATOR.action(_GENERATOR.wanted_by(wanted), present, text, reason),))
