@@ -8,7 +8,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: capture
-short_description: Read what a plan asks of a host, for planning without the host
+short_description: Capture what a plan needs to know of a host, to plan without the host
 version_added: 0.1.0
 description:
   - Returns what C(nearmetal plan --from) needs to plan this host elsewhere, for a bug report or a review.

@@ -30,7 +30,7 @@ options:
       - This is a kernel argument because the kernel decides it only while it boots. RV(reboot_required) tells whether a
         reboot is pending.
       - Refused on virtual hosts, because they can be moved to other hardware. On metal it comes with a warning.
-      - V(kernel) removes our argument.
+      - V(kernel) removes nearmetal's argument.
       - If this option is left out, the argument is unmanaged, and what an earlier run had set is taken back.
     type: str
     choices: [enabled, kernel]

@@ -47,8 +47,8 @@ options:
     suboptions:
       size:
         description:
-          - V(2M), V(1G) or another size that the kernel has. The error for any other size names
-            those.
+          - V(2M), V(1G) or another size that the kernel has. The error for any other size
+            lists these sizes.
           - Sizes of 1 GiB and more need O(method=boot).
         type: str
         required: true
@@ -75,7 +75,7 @@ options:
     type: dict
     suboptions:
       path:
-        description: A folder of its own, such as C(/mnt/huge-1G). A folder that isn't empty is an error.
+        description: A directory that nothing else uses, such as C(/mnt/huge-1G). It must be empty.
         type: str
         required: true
       size:

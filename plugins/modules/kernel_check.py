@@ -12,8 +12,8 @@ short_description: Check kernel, distribution and drivers of a Linux host on EC2
 version_added: 0.1.0
 description:
   - Only reads, and changes nothing. Each check is a finding, C(ok) or C(advice) with the reason.
-  - Compares the kernel with a minimum and the distribution with the end of its public support, names what HVM was
-    measured to bring over Xen PV, compares the drivers of the NICs with what the type offers and the ENA driver with
+  - Compares the kernel with a minimum and the distribution with the end of its public support, names the
+    measured gain of HVM over Xen PV, compares the drivers of the NICs with what the type offers and the ENA driver with
     what the type's generation needs, and checks how much CPU time others took.
   - With O(workload) it also checks the instance type. If the type is wrong for that workload, the finding names a
     better one.

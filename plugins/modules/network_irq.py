@@ -18,9 +18,9 @@ options:
   policy:
     description:
       - V(spread) gives each queue a CPU of its own, V(dedicated) puts all queues on a few cores, V(auto) chooses
-        V(spread), V(irqbalance) and V(kernel) leave interrupts to them.
-      - V(spread) takes cores of the NIC's node first and second threads last. Several NICs share the CPUs and don't
-        stack.
+        V(spread), V(irqbalance) and V(kernel) leave the interrupts to irqbalance or the kernel.
+      - V(spread) takes cores of the NIC's node first and second threads last. The queues of several NICs
+        are spread over all the CPUs.
       - V(dedicated) uses whole cores, one of eight or those in O(irq_cpus). It names the CPUs that are left for the
         application, also in C(/etc/nearmetal/compute_cpus) (C(COMPUTE_CPUS=), a kernel list).
       - V(auto) is refused on Xen PV.
@@ -46,7 +46,7 @@ options:
       - How many flows to remember, so that a packet is handled where its reader runs; a number, V(auto), or V(kernel)
         for none.
       - A number is rounded up to a power of two, as the kernel does. V(auto) is 32768 where RPS is on, else none.
-      - V(auto) of a workload is a minimum, because a workload takes no flows away from a host.
+      - V(auto) of a workload is a minimum, because a workload never lowers a host's number of flows.
     type: str
   xps:
     description:
@@ -113,7 +113,7 @@ options:
   persist:
     description:
       - Whether C(nearmetal.service) plans this again at each boot, when an interface appears, and when queues change.
-      - What fits one size of instance doesn't fit the next.
+      - A placement for one instance size doesn't fit another size.
     type: bool
     default: true
 extends_documentation_fragment:

@@ -56,7 +56,8 @@ options:
     type: int
   tx_queue:
     description:
-      - What waits to be sent. ENA Express wants O(tx_queue.bql=disabled), a lower limit as large as the upper one.
+      - The packets that wait to be sent. ENA Express wants O(tx_queue.bql=disabled), a lower limit as large as the
+        upper one.
     type: dict
     suboptions:
       length: {description: "Packets, C(txqueuelen).", type: int}

@@ -12,30 +12,32 @@ short_description: Measure whether a tuning helps this host, and keep it only th
 version_added: 0.1.0
 description:
   - Compares the host as it is without nearmetal (untuned) with what M(nearmetal.ec2.tune) would make of it (tuned),
-    under a load of yours. The states are measured in pairs, and a seeded coin says which state of a pair is first.
-  - The verdict is C(better), C(worse), C(same), C(unclear), C(capped), C(not_quiet) or C(unsafe). What O(keep) says is
-    kept as M(nearmetal.ec2.tune) would; otherwise the host is left exactly as it was before.
-  - Only what runs is switched meanwhile. Settings that need a reboot are left out and listed; where the tuning is kept,
+    under your own load. The states are measured in pairs, and a seeded coin decides which state of a pair comes first.
+  - The verdict is C(better), C(worse), C(same), C(unclear), C(capped), C(not_quiet) or C(unsafe). If O(keep)
+    allows this verdict, the tuning is kept as M(nearmetal.ec2.tune) would keep it; otherwise the host is left exactly
+    as it was before.
+  - Only the running system is switched. Settings that need a reboot are left out and listed; if the tuning is kept,
     they are written with it, untested.
-  - What a driver refuses of a workload is left out and listed too. As no driver says it beforehand, such values are
-    written once when the run begins.
-  - A run that is interrupted takes the host back. If it is killed, a timer on the host does, after O(abandon_after).
+  - Values of a workload that a driver refuses are left out and listed too. Only a write shows a refusal, so such values
+    are written once when the run begins.
+  - An interrupted run takes the host back. If the run is killed, a timer on the host does it after O(abandon_after).
 options:
   command:
     description:
-      - The load of one measurement, for C(/bin/sh). It prints figures, one a line, as
-        C(name value [unit] [smaller|larger]), with the one that decides first, unless O(timed) is set. Larger is better
-        where a line doesn't say; a time, in s, ms, us or ns, must say.
-      - It must do the same work each time. One that takes longer than three times O(seconds) and 30 s has failed.
-      - It must have no secret in it. It is printed, stands in the record and the reports, and is in the host's log.
+      - The load of one measurement, for C(/bin/sh). Unless O(timed) is set, it prints figures, one per line, as
+        C(name value [unit] [smaller|larger]), and the deciding figure first. Without the last word larger is better; a
+        time, in s, ms, us or ns, must have it.
+      - It must do the same work each time. A command that takes longer than three times O(seconds) plus 30 s has
+        failed.
+      - It must not contain a secret. It is printed, and appears in the record, the reports and the host's log.
       - Required to prove.
     type: str
   timed:
     description:
-      - Whether the time that the command takes is the figure. What it prints isn't read then.
-      - Where the clock source is compared, and the load runs on the host itself, the host's real-time clock times it,
-        as the host's other clocks are what is compared. A measurement takes up to 2 s longer then.
-      - Without it a command that prints nothing has failed, as where the first program of a pipe can't reach a server.
+      - Whether the time that the command takes is the figure. Its output isn't read then.
+      - If the clock source is compared and the load runs on the host itself, the host's real-time clock measures that
+        time, because the other clocks are being compared. Each measurement then takes up to 2 s longer.
+      - Without it a command that prints nothing has failed, such as a pipe whose first program can't reach a server.
     type: bool
     default: false
   load_on:
@@ -46,10 +48,10 @@ options:
     default: host
   programs:
     description:
-      - Programs that run already and serve the load, such as V(redis-server), as in C(/proc/PID/comm). Another program
-        that uses more than 5 % of the CPU time makes a measurement void.
-      - That counts where the load runs on the host itself. A limit of CPU time that held one of them back makes a
-        measurement void anywhere.
+      - Programs that already run and serve the load, such as V(redis-server), named as in C(/proc/PID/comm). Any other
+        program that uses more than 5 % of the CPU time makes a measurement void.
+      - This rule applies when the load runs on the host itself. A CPU limit that throttled one of these programs makes
+        a measurement void wherever the load runs.
     type: list
     elements: str
     default: []
@@ -65,51 +67,52 @@ options:
     default: 10
   pairs:
     description:
-      - At most so many pairs, 6 to 200, those that are repeated not counted.
+      - The largest number of pairs, 6 to 200, not counting repeated pairs.
     type: int
     default: 40
   effect:
     description:
-      - The change in percent that you would like to see. Only the forecast of how many pairs it takes depends on it.
+      - The change in percent that you would like to see. Only the forecast of the number of pairs depends on it.
     type: float
     default: 5
   margin:
     description:
-      - A change of less percent counts as the same.
+      - A change below this percentage counts as the same.
     type: float
     default: 2
   primary:
     description:
-      - The figure that decides; by default the first one that the command prints. The others guard against harm.
+      - The name of the deciding figure, by default the first that the command prints. The other figures guard against
+        harm.
     type: str
     default: ""
   keep:
     description:
-      - Which verdicts keep the tuning, V(better) alone, or with V(not_worse) also C(same), and C(unclear) where a loss
-        of O(margin) is excluded.
+      - Which verdicts keep the tuning. With V(better) only that verdict does, with V(not_worse) also C(same), and
+        C(unclear) if a loss of O(margin) is excluded.
     type: str
     choices: [better, not_worse]
     default: better
   several:
     description:
-      - How the evidence of several hosts of a play is put together in the map at its end. V(average) holds always;
-        V(multiply) shows more, where no host's load or disturbance is also another's.
-      - Each host has its own coin, verdict and end all the same.
+      - How the map at the end of a play combines the evidence of several hosts. V(average) is always valid; V(multiply)
+        shows more, but is valid only if the hosts share no load and no disturbance.
+      - Each host still has its own coin, verdict and end.
     type: str
     choices: [average, multiply]
     default: average
   each:
     description:
-      - Whether a tuning that is C(better) is asked which concern did it. The whole is compared with all of it but one
-        concern, one after the other, in up to O(pairs) pairs for each.
-      - It is kept or taken back as a whole all the same. Where it differs in one concern alone, nothing is asked.
+      - Whether to find out which concerns made a tuning C(better). For each concern, the whole tuning is compared with
+        the tuning without that concern, in up to O(pairs) pairs.
+      - The tuning is still kept or taken back as a whole. If it has only one concern, there is nothing to compare.
     type: bool
     default: false
   abandon_after:
     description:
-      - Seconds, up to 86400, after which the host takes itself back when the controller asked for no step; V(0) for a
-        host without systemd, which then stays in the state in which a killed controller left it.
-      - The least is what one measurement may take, O(settle) + 3 × O(seconds) + 60.
+      - Seconds, up to 86400, after which the host takes the tuning back by itself if the controller asks for no step.
+        V(0) is for a host without systemd, which stays in the state in which a killed controller left it.
+      - The minimum is the longest time of one measurement, O(settle) + 3 × O(seconds) + 60.
     type: int
     default: 900
   seed:
@@ -118,16 +121,16 @@ options:
     type: int
   only:
     description:
-      - Settings to compare, as C(concern.option), such as V(clocksource.source). Whatever else would be tuned stays as
-        it is, so the host is taken back whatever the verdict; M(nearmetal.ec2.tune) keeps what is better. By default
-        everything takes part.
+      - Settings to compare, as C(concern.option), such as V(clocksource.source); by default all settings.
+      - Other settings stay as they are, so the host is taken back whatever the verdict. Use M(nearmetal.ec2.tune) to
+        keep what is better.
     type: list
     elements: str
     default: []
   resume:
     description:
-      - The record of an earlier run, to go on with it. It has the command, the programs and all settings of that run;
-        the tuning has to bring the same values.
+      - The record of an earlier run, to continue that run. The command, the programs and all settings come from the
+        record; the tuning must lead to the same values.
     type: str
     default: ""
   tune:
@@ -138,14 +141,14 @@ options:
   against:
     description:
       - Another tuning, as options of M(nearmetal.ec2.tune), such as C(workload) and C(concerns), with which the tuning
-        is compared in place of the untuned host. What it doesn't say of workloads and concerns it doesn't want; all
-        else, such as C(allow_not_ec2), is that of the tuning.
-      - What isn't kept leaves the host as it was before, with neither of the two.
+        is compared in place of the untuned host. Workloads and concerns that it leaves out aren't wanted; all other
+        options, such as C(allow_not_ec2), come from O(tune).
+      - If the tuning isn't kept, the host is left as it was before, with neither of the two tunings.
     type: dict
     default: {}
   step:
     description:
-      - What the action plugin asks of the host. V(back), by hand, ends an experiment that was left behind.
+      - The step that the action plugin asks for. V(back), used by hand, ends an experiment that was left behind.
     type: str
     choices: [begin, measure, look, back, keep]
     default: back
@@ -162,7 +165,7 @@ options:
     default: untuned
   without:
     description:
-      - The concern that the untuned state of a step is without, for O(each). The action plugin sets it.
+      - For O(each), the concern that the untuned state of a step lacks. The action plugin sets it.
     type: str
     default: ""
 attributes:
@@ -180,7 +183,7 @@ attributes:
 notes:
   - Needs root on the host, and systemd for the timer.
   - The record of a run and its report, as JSON, Markdown and a page, are in C(nearmetal-report/prove) in the working
-    directory, or where C(NEARMETAL_REPORT_DIRECTORY) says.
+    directory, or in C(NEARMETAL_REPORT_DIRECTORY).
 author:
   - The nearmetal.ec2 authors (@nearmetal)
 """
@@ -223,7 +226,7 @@ kept:
   type: bool
   returned: success
 tuned_before:
-  description: Whether nearmetal had tuned the host before the run, as it is again where nothing was kept.
+  description: Whether nearmetal had tuned the host before the run, and tunes it so again if nothing was kept.
   type: bool
   returned: when the run came to a verdict
 reboot_required:
@@ -244,7 +247,7 @@ load:
   type: str
   returned: when the run came to a verdict
 against:
-  description: The tuning that stood in for the untuned host, in a few words. Empty where the host was untuned.
+  description: The tuning that was compared in place of the untuned host, in a few words; empty without one.
   type: str
   returned: when the run came to a verdict
 untested:
@@ -257,7 +260,7 @@ record:
   type: str
   returned: when the run began
 reports:
-  description: The files with the report; none with C(no_log), which leaves the record alone.
+  description: The files with the report; none with C(no_log), which writes only the record.
   type: list
   elements: str
   returned: when the run came to a verdict

@@ -14,10 +14,10 @@ description:
   - Plans all concerns from one observation of the host, in the right order, and carries them out in one round trip.
   - A concern is applied as a whole or not at all. A concern that fails is taken back on its own, concerns that build on
     it aren't started, and the others stay. The task then fails and names it.
-  - In check mode it is the audit.
-  - Only a write shows what a driver refuses of a workload. Check mode says of such a value that it would change, each
-    time, although a real run leaves it out; for an audit without it name the driver's own value for that interface, or
-    waive the knob.
+  - Check mode is the audit.
+  - Only a write shows which values of a workload a driver refuses. So check mode reports such a value as a change each
+    time, although a real run leaves it out. To avoid that, set the driver's own value for that interface, or waive the
+    knob.
 options:
   workload:
     description:
@@ -25,35 +25,35 @@ options:
       - V(base) is safe on every host class. The others are V(analytics), V(burstable), V(cache), V(hpc),
         V(in_memory_database), V(jvm), V(low_latency), V(nvme_storage), V(packet_appliance), V(sap_hana) and V(web).
         Each has a playbook of its name that spells it out.
-      - A list, or names separated by commas. The later workload wins, option by option; of limits and other I(at least)
-        values the largest is wanted. Where workloads contradict each other, a finding names both.
-      - V(auto) stands alone. O(workload_auto) says what becomes of it.
+      - A list, or names separated by commas. For each option the later workload wins; of limits and other I(at least)
+        values the largest wins. Where workloads contradict each other, a finding names both.
+      - V(auto) can't be combined with other names. O(workload_auto) says whether those workloads are applied.
     type: list
     elements: str
   workload_auto:
     description:
       - V(advise) reports the workloads that V(auto) recognized and applies V(base), V(apply) applies those workloads,
         or V(base) if there are none.
-      - What was applied is kept on the host and applied again until a run names a workload or has O(prune), so a
-        program that doesn't run at the next boot or run changes nothing.
+      - The host remembers the workloads that were applied, and they are applied again until a run names a workload or
+        sets O(prune). So nothing changes if a program isn't running at the next boot or run.
     type: str
     choices: [advise, apply]
     default: advise
   workload_concerns:
     description:
       - Like O(concerns), for a playbook that spells a workload out. It replaces O(workload).
-      - What isn't in it isn't wanted, whatever O(workload) has. O(concerns) win over both.
+      - Options that it leaves out aren't wanted, even if O(workload) has them. O(concerns) wins over both.
     type: dict
     default: {}
   workload_concerns_of:
-    description: The workload that O(workload_concerns) spell out. Another one in O(workload) is refused.
+    description: The workload that O(workload_concerns) spells out. A different workload in O(workload) is refused.
     type: str
     default: ""
   concerns:
     description:
       - Concerns and their options, as in the module of each concern's name; they win over the workload's.
-      - A concern with no options has those of the workload, or of V(base). Anything but a mapping is an error. To leave
-        a concern out, use O(exclude).
+      - A concern without options gets those of the workload, or of V(base). Anything but a mapping is an error. Use
+        O(exclude) to leave a concern out.
     type: dict
     default: {}
   exclude:
@@ -94,14 +94,14 @@ options:
   prune:
     description:
       - Take back the concerns of earlier runs that this run leaves out. By default they stay and are listed.
-      - With V(auto) in O(workload), also what an earlier run recognized and what doesn't run now.
+      - With V(auto) in O(workload), it also takes back recognized workloads whose programs no longer run.
     type: bool
     default: false
   bake:
     description:
-      - Write only files and kernel arguments, because an image is made of this host; its first boot tunes.
-      - What runs stays as it is, and nothing about this host is kept. Until its next boot, C(nearmetal.service) doesn't
-        plan this host.
+      - Write only files and kernel arguments, because an image will be made of this host; the image's first boot tunes.
+      - The running system stays as it is, and nothing about this host is kept. Until its next boot,
+        C(nearmetal.service) doesn't plan this host.
     type: bool
     default: false
   confirm_within:

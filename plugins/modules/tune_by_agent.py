@@ -8,14 +8,13 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: tune_by_agent
-short_description: Tune a host by the agent that it has
+short_description: Tune a host with the agent that is installed on it
 version_added: 0.1.0
 description:
   - The task of P(nearmetal.ec2.tune#module) runs this module first. Write P(nearmetal.ec2.tune#module) in a playbook.
-  - Where the host has the agent of exactly this collection, which nobody but root can change, it runs it with the
-    options of P(nearmetal.ec2.tune#module) and returns the agent's result. Ansible would send the same code again, and
-    Python would compile it again.
-  - Otherwise it does nothing and says so.
+  - If the host has the agent of exactly this collection, and only root can change it, the module runs the agent with
+    the options of P(nearmetal.ec2.tune#module) and returns its result. So the same code isn't sent and compiled again.
+  - Otherwise the module does nothing and says so.
 options:
   mark:
     description: Version and digest of the agent that may run, as the agent itself begins.

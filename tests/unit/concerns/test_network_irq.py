@@ -158,7 +158,7 @@ def test_named_values_that_the_host_cannot_take_fail_with_what_it_could(tmp_path
     host.nics.channels = {"ens5": [8, 8]}
     cases: List[Dict[str, Any]] = [
         {"queues": "9", "says": "1 to 8, or max"},
-        {"rps": "0-8", "says": "online are 0-7"},
+        {"rps": "0-8", "says": "the online CPUs are 0-7"},
         {"rps": "all of them", "says": "network_irq.rps"},
         {"policy": "spread", "irq_cpus": "64", "says": "CPU 64 isn't online"},
         {"rfs": "many", "says": "number of flows"},

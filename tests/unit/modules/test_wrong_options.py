@@ -179,7 +179,7 @@ OPTIONS: List[Tuple[str, Any, str]] = [
     (
         "network_irq",
         {"policy": "dedicated", "irq_cpus": ""},
-        "network_irq.irq_cpus: '' can't be used, it names no CPU; online are 0-15",
+        "network_irq.irq_cpus: '' can't be used: it names no CPU; the online CPUs are 0-15",
     ),
     (
         "network_irq",
