@@ -120,8 +120,6 @@ def obey(root: Path, arguments: Sequence[str], take: Take) -> None:
             _idle_states(root, int(value))
         elif argument == "idle=poll":
             _idle_states(root, -1)
-        elif argument == "numa=off":
-            _one_node(root)
         elif "." in name:
             _parameter(root, *name.split(".", 1), value)
 
@@ -159,7 +157,7 @@ def _idle_states(root: Path, most: int) -> None:
         driver.write_text("none\n")
 
 
-def _one_node(root: Path) -> None:
+def one_node(root: Path) -> None:
     """All CPUs and devices are on one node, which spans the memory of all."""
     folder = root / "sys/devices/system/node"
     (folder / "online").write_text("0\n")

@@ -74,6 +74,8 @@ class FakeKernel(WritableHost):
         offered = self._get(f"{CLOCK}/available_clocksource").split()
         named = [name for name in offered if f"clocksource={name}" in line.split()]
         self._put(f"{CLOCK}/current_clocksource", (named or offered)[0] + "\n")
+        if "numa=off" in line.split():
+            boot.one_node(root)
         self.cpus = Cpus(root)
         self.cpus.boot(line.split())
         self.nics.boot()
