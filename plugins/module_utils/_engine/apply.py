@@ -75,7 +75,7 @@ def apply(
         if actions:
             _demand_held(host, done, remaining())
             journal.settle(actions, neighbours)
-            _settle_neighbours(host, journal)
+            settle_neighbours(host, journal)
         remember()
     except NearmetalError as error:
         trouble = roll_back(host, [*_disturbed(host, places, written), *done])
@@ -121,14 +121,10 @@ def _disturbed(host: WritableHost, places: Sequence[Action], written: AbstractSe
     return found
 
 
-def _settle_neighbours(host: WritableHost, journal: Journal) -> None:
+def settle_neighbours(host: WritableHost, journal: Journal) -> None:
     """Restore each place that had changed only because of a write that is restored by now."""
-    present = {(entry.concern, entry.what) for entry in journal.entries()}
-    entries = [
-        entry
-        for entry in journal.entries()
-        if entry.disturbed_by and (entry.concern, entry.disturbed_by) not in present
-    ]
+    present = {entry.what for entry in journal.entries()}
+    entries = [entry for entry in journal.entries() if entry.disturbed_by and entry.disturbed_by not in present]
     if entries:
         restore = plan_restore(host, entries, "changed by the restore of another value")
         apply(host, journal, restore.plan.actions, tuple)

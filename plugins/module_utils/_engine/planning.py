@@ -22,7 +22,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.shared_chang
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Damaged, NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts, project
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.owners import OwnersFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import Disturbing
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import Disturbing, detached
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.entry import Entry
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import Stored, to_store
@@ -99,7 +99,14 @@ class Restore(Request):
             session.host, (entry for entry in exchanged if entry.key not in taken_back), "it is left as it is"
         )
         plan = replace(restore.plan, findings=restore.plan.findings + left_alone)
-        return session.outcome(self.name, plan, restore.forget + by_files + exchanged, None)
+        forget = tuple(entry for entry in restore.forget if not self._waits(session, entry))
+        return session.outcome(self.name, plan, forget + by_files + exchanged, None)
+
+    def _waits(self, session: Session, entry: Entry) -> bool:
+        """Whether another concern removed the place of the entry, so that only its restore makes the place again."""
+        if entry.disturbed_by not in _levers_of_others(session, self.name) or entry.void(session.host.boot_id()):
+            return False
+        return not detached(lever_of(entry.what), session.host, entry.where)
 
 
 @dataclass(frozen=True)
@@ -165,18 +172,26 @@ class Tune(Request):
         places of `assumed`, which `plan` takes as restored.
         """
         restored = {(action.what, action.where) for action in assumed}
-        dropped_by_files = self._dropped(plan, by_files, restored)
-        dropped = self._dropped(plan, entries, restored)
+        others = _levers_of_others(session, self.name)
+        dropped_by_files = self._dropped(plan, by_files, restored, others)
+        dropped = self._dropped(plan, entries, restored, others)
         restore = plan_restore(session.host, [*dropped, *dropped_by_files], UNWANTED)
         # The journal doesn't have these: forgetting their keys would drop entries that this run makes.
         return restore.plan, tuple(entry for entry in restore.forget if entry not in dropped_by_files)
 
-    def _dropped(self, plan: Plan, entries: Sequence[Entry], restored: AbstractSet[Tuple[str, str]]) -> List[Entry]:
+    def _dropped(
+        self,
+        plan: Plan,
+        entries: Sequence[Entry],
+        restored: AbstractSet[Tuple[str, str]],
+        others: AbstractSet[str],
+    ) -> List[Entry]:
         """The entries that the plan no longer manages, without places that the writes of kept entries change."""
         written = {(action.what, action.where) for action in plan.actions}
         unmanaged = [entry for entry in entries if entry.key in restored or not self._managed(plan, entry)]
         dropped = [entry for entry in unmanaged if entry.key not in written]
         kept = {entry.what for entry in entries if entry not in dropped} | {what for what, _where in written}
+        kept |= others
         return [entry for entry in dropped if entry.disturbed_by not in kept]
 
     def _managed(self, plan: Plan, entry: Entry) -> bool:
@@ -233,6 +248,11 @@ def plan_all(session: Session, facts: Facts, requests: Sequence[Request], strict
         outcomes.append(outcome)
     demand_agreement(session.journal, [action for outcome in outcomes for action in outcome.plan.actions])
     return outcomes
+
+
+def _levers_of_others(session: Session, name: str) -> AbstractSet[str]:
+    """The levers by which other concerns have changed the host."""
+    return {entry.what for entry in session.journal.entries() if entry.concern != name}
 
 
 def _without_double_findings(plan: Plan, restore: Plan) -> Tuple[Plan, Plan]:

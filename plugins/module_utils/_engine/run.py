@@ -19,6 +19,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.apply import
     do_accepted,
     obstacles,
     roll_back,
+    settle_neighbours,
     still_wanted,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import switching
@@ -277,4 +278,6 @@ def _do(session: Session, request: Request, outcome: Outcome) -> List[Action]:
         return still_wanted(outcome, request.remaining(session))
 
     unshared = split(outcome.plan.actions)[1]
-    return apply(session.host, session.journal, unshared, remaining, partial(session.remember, outcome))
+    changed = apply(session.host, session.journal, unshared, remaining, partial(session.remember, outcome))
+    settle_neighbours(session.host, session.journal)  # also where an entry was only forgotten
+    return changed

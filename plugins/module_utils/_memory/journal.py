@@ -188,7 +188,7 @@ class Journal:
         makers = [
             maker.what
             for maker in entries.values()
-            if maker.concern == entry.concern and entry.key in disturbed_by(lever_of(maker.what), host, maker.where)
+            if entry.key in disturbed_by(lever_of(maker.what), host, maker.where)
         ]
         taken_away = elements.TakenAway({}, {})
         if makers:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any, Callable, Dict
 
@@ -162,3 +163,23 @@ def test_queues_whose_number_is_no_longer_wanted_come_back_before_interrupts_are
     assert host.nics.channels["ens6"] == [4, 4]
     restored(call, host)
     assert state(host) == before
+
+
+@pytest.mark.parametrize("given_up", [False, True], ids=["restored", "given up"])
+def test_a_concern_without_queues_of_its_own_keeps_what_it_set_of_them(
+    host: FakeKernel, call: Call, given_up: bool
+) -> None:
+    """Drivers keep a limit for the queue that comes back."""
+    limit = {"tx_queue": {"bql": "disabled"}, "persist": False}
+    assert not call(tune.main, host, concerns={"network_stack": limit}).get("failed")
+    tuned(call, host, **FEWER)
+    if given_up:
+        for _again in range(2):
+            assert not call(tune.main, host, concerns={"network_stack": {"somaxconn": 8192}}).get("failed")
+    else:
+        for _again in range(2):
+            assert not call(restore.main, host, concerns=["network_stack"]).get("failed")
+    entries = json.loads((Path(host.root) / JOURNAL).read_text())["entries"]
+    [kept] = [entry for entry in entries if entry["what"] == "network.bql"]
+    assert set(kept["ours"][0]) == {"tx-2", "tx-3"}
+    restored(call, host)
