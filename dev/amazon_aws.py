@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The collection amazon.aws, for the tests of the dynamic inventory: a slice of the package ansible from PyPI.
 
-Galaxy is unreachable for many who work on this; PyPI is what `make setup` needs anyway. Runs on the
-system's own python3 with nothing installed but pip.
+Many contributors can't reach Galaxy, and the set-up needs PyPI anyway. Runs on the system's own python3 with nothing
+installed but pip.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ HOME = ROOT / ".cache" / "amazon_aws"
 WANTED = "ansible_collections/amazon/aws/"
 
 
-def is_there() -> bool:
+def is_present() -> bool:
     """Whether the slice is the one of this lock."""
     stamp = HOME / ".stamp"
     return stamp.exists() and stamp.read_text() == LOCK.read_text()
 
 
 def fetch(python: Path) -> None:
-    """Download the wheel that the lock names, check its hash, keep the slice."""
+    """Download the wheel that the lock names, check its hash, and unpack the slice."""
     with tempfile.TemporaryDirectory() as folder:
         # The wheel asks for a newer Python than the slice needs.
         argv = [str(python), "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
@@ -42,5 +42,5 @@ def fetch(python: Path) -> None:
 
 
 if __name__ == "__main__":
-    if not is_there():
+    if not is_present():
         fetch(Path(sys.executable))

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a run costs: A against B, in interleaved pairs over the same warm connection.
 
-`python -m dev.bench [--pairs 10] [--no-lab] [--only PART] [--hosts 10 50 200]`. Printed with what the project allows
-itself, never a timed test: machines differ, and seconds mean something only on an idle one.
+`python -m dev.bench [--pairs 10] [--no-lab] [--only PART] [--hosts 10 50 200]`. It prints figures beside the
+project's limits and never fails: machines differ, and seconds mean something only on an idle one.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ FACT_MODULES = ("topology_facts", "host_facts")
 
 @dataclass(frozen=True)
 class Cost:
-    """Of one run: seconds on the clock, and seconds of CPU of the process and all it waited for."""
+    """Seconds of one run on the clock, and CPU seconds of its process and of all that it waited for."""
 
     wall: float
     cpu: float
@@ -41,22 +41,22 @@ class Cost:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A against B, each one or more argvs; `at_most` are the ratios that the project allows itself."""
+    """A against B, each one or more argvs; `at_most` has the highest allowed ratios."""
 
     name: str
     a_name: str
     a: "list[list[str]]"
     b_name: str
     b: "list[list[str]]"
-    at_most: "Cost | None" = None  # it is measured for comparison alone
+    at_most: "Cost | None" = None  # None: no limit, only a comparison
 
 
 class BenchError(Exception):
-    """A command that was to be measured failed; a failed run has no cost worth printing."""
+    """A measured command failed, so its cost means nothing."""
 
 
 def environment(**more: str) -> "dict[str, str]":
-    """What ansible-playbook runs in. A controller keeps its bytecode: compiling it again would cost both sides."""
+    """The environment of ansible-playbook. Bytecode is kept, as on a controller: compiling it would cost both sides."""
     return {
         **{name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"},
         "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
@@ -67,7 +67,7 @@ def environment(**more: str) -> "dict[str, str]":
 
 
 def run(argv: "list[str]", variables: "dict[str, str]") -> str:
-    """What a command says; BenchError when it fails."""
+    """A command's output. Raises BenchError when it fails."""
     done = subprocess.run(
         argv, cwd=ROOT, env=variables, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
     )
@@ -77,7 +77,7 @@ def run(argv: "list[str]", variables: "dict[str, str]") -> str:
 
 
 def cost_of(commands: "list[list[str]]", variables: "dict[str, str]") -> Cost:
-    """Run one after the other. CPU is that of this process's children between two readings of rusage."""
+    """Run commands one after the other; the CPU time is that of this process's children, by rusage."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     started = time.perf_counter()
     for argv in commands:
@@ -121,12 +121,12 @@ def summary(comparison: Comparison, measured: "list[tuple[Cost, Cost]]") -> "lis
 
 
 def spread(values: "list[float]") -> str:
-    """Median, lowest and highest, in words."""
+    """`median (lowest to highest)`, in seconds."""
     return f"{statistics.median(values):.3f} ({min(values):.3f} to {max(values):.3f})"
 
 
 def whole_run(name: str, hosts: Path, *arguments: str, at_most: "Cost | None" = None) -> Comparison:
-    """A tune against a playbook that only pings. On the lab the pair that warms up makes it a no-op."""
+    """A tune against a playbook that only pings. On the lab the warm-up pair tunes, so that all others are no-ops."""
 
     def playbook(file: str, *more: str) -> "list[list[str]]":
         return [["ansible-playbook", "-i", str(hosts), *more, str(PLAYBOOKS / f"{file}.yml")]]
@@ -147,32 +147,32 @@ def lab_host(folder: Path) -> "Iterator[tuple[Host, Path]]":
 
 
 def payloads(hosts: Path, folder: Path) -> "dict[str, Path]":
-    """The files that Ansible would send to a host: module -> its payload, kept on this machine's server."""
+    """The files that Ansible would send to a host, by module, kept on this machine's server."""
     variables = environment(ANSIBLE_KEEP_REMOTE_FILES="1", ANSIBLE_PIPELINING="0", ANSIBLE_REMOTE_TMP=str(folder))
     for name in ("ping", "facts", "setup", "tune"):
         run(["ansible-playbook", "-i", str(hosts), "--check", str(PLAYBOOKS / f"{name}.yml")], variables)
     return {path.stem.removeprefix("AnsiballZ_"): path for path in folder.rglob("AnsiballZ_*.py")}
 
 
-def facts_alone(sent: "dict[str, Path]", count: int) -> "list[str]":
-    """CPU of our fact modules against setup's as they run on a host, beyond what a module that does nothing costs.
+def facts_alone(payload_files: "dict[str, Path]", count: int) -> "list[str]":
+    """CPU of our fact modules and of setup on a host, less that of ping.
 
-    Starting Python and unpacking the payload is Ansible's share, the same for every module: ping measures it.
+    Ping measures what every module costs: starting Python and unpacking the payload.
     """
     names = ("ping", *FACT_MODULES, "setup")
     spent: "dict[str, list[float]]" = {name: [] for name in names}
     for _number in range(count):
         for name in names:
-            spent[name].append(cost_of([[sshd.python(), str(sent[name])]], environment()).cpu)
+            spent[name].append(cost_of([[sshd.python(), str(payload_files[name])]], environment()).cpu)
     middle = {name: statistics.median(values) for name, values in spent.items()}
     beyond = {name: middle[name] - middle["ping"] for name in names}
-    own = sum(beyond[name] for name in FACT_MODULES)
-    each = " · ".join(f"{name} {spread(values)}" for name, values in spent.items())
-    ratio = f"ratio {own / beyond['setup']:.2f}, allowed 0.33"
+    ours = sum(beyond[name] for name in FACT_MODULES)
+    per_module = " · ".join(f"{name} {spread(values)}" for name, values in spent.items())
+    ratio = f"ratio {ours / beyond['setup']:.2f}, allowed 0.33"
     return [
         f"facts on the host: {count} interleaved runs, median CPU seconds (lowest to highest)",
-        f"  cpu  {each}",
-        f"  beyond a ping: ours {own:.3f} s · setup {beyond['setup']:.3f} s · {ratio}",
+        f"  cpu  {per_module}",
+        f"  beyond a ping: ours {ours:.3f} s · setup {beyond['setup']:.3f} s · {ratio}",
     ]
 
 
@@ -182,14 +182,14 @@ def compare(comparison: Comparison, count: int) -> None:
 
 
 def fleet(sizes: "list[int]") -> None:
-    """What fleets of these sizes cost the controller."""
+    """Print what fleets of these sizes cost the controller."""
     from tests.bench import fleet as measured  # it needs this module
 
     measured.main(sizes)
 
 
 def unit(folder: Path, count: int) -> None:
-    """What the unit's run costs a lab host."""
+    """Print what the unit's run costs a lab host."""
     from tests.bench import unit as measured  # it needs this module
 
     with lab_host(folder) as (host, hosts):
@@ -197,23 +197,25 @@ def unit(folder: Path, count: int) -> None:
 
 
 def observation() -> None:
-    """What observing a large host costs."""
+    """Print what observing a large host costs."""
     found = environment(PYTHONPATH=f"{ROOT / '.ansible/collections'}{os.pathsep}{ROOT}")
     print(run([sys.executable, "-m", "tests.bench.observe_network"], found), end="", flush=True)
 
 
 def measure(count: int, with_lab: bool, only: str) -> None:
-    """All comparisons whose name contains `only`."""
+    """Run all comparisons whose name contains `only`."""
     with tempfile.TemporaryDirectory(prefix="nm-bench-") as name, sshd.running() as native:
         folder = Path(name)
         if only in "a native sshd":
-            # --check: a benchmark must never tune the machine that somebody happens to run it on.
+            # --check: a benchmark must not tune the machine that it runs on.
             compare(whole_run("check on a native sshd, no agent installed", native.inventory, "--check"), count)
         if only in "facts":
             (folder / "sent").mkdir()
-            sent = payloads(native.inventory, folder / "sent")
-            print("\n".join(facts_alone(sent, count)), flush=True)
-            sizes = " · ".join(f"{name} {path.stat().st_size / 1024:.0f} KiB" for name, path in sorted(sent.items()))
+            payload_files = payloads(native.inventory, folder / "sent")
+            print("\n".join(facts_alone(payload_files, count)), flush=True)
+            sizes = " · ".join(
+                f"{name} {path.stat().st_size / 1024:.0f} KiB" for name, path in sorted(payload_files.items())
+            )
             print(f"payloads: {sizes}", flush=True)
         if only in "observe":
             observation()
@@ -230,7 +232,7 @@ def main(arguments: "list[str]") -> int:
     parser.add_argument("--pairs", type=int, default=10)
     parser.add_argument("--no-lab", action="store_true", help="leave out the emulated host")
     parts = ["native", "facts", "observe", "lab", "unit", "fleet"]
-    parser.add_argument("--only", default="", choices=["", *parts], help="one of them")
+    parser.add_argument("--only", default="", choices=["", *parts], help="the only part to measure")
     parser.add_argument("--hosts", type=int, nargs="+", default=[10, 50, 200], help="sizes of the simulated fleet")
     options = parser.parse_args(arguments)
     try:

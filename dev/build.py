@@ -13,17 +13,17 @@ from pathlib import Path
 
 from dev import ROOT, tree
 
-# What users don't need; a name that appears here has slipped through build_ignore in galaxy.yml.
+# Folders that users don't need: build_ignore in galaxy.yml must leave them out of the tarball.
 NOT_SHIPPED = ("tests/", "molecule/", "lab/", "dev/", "requirements/", ".venv", ".ansible", ".cache", "build/")
 
 # ansible-test and ansible-lint are suites of their own, with more rules and on more files than the importer's. It also
-# ends ansible-lint after three minutes, which a busy machine needs. tests/unit/roles/test_inclusion.py runs playbooks
+# stops ansible-lint after three minutes, too early on a busy machine. tests/unit/roles/test_inclusion.py runs playbooks
 # from the tarball.
 SETTINGS = "[galaxy-importer]\nRUN_ANSIBLE_TEST = False\nRUN_ANSIBLE_LINT = False\n"
 
 
 def build(into: Path) -> Path:
-    """The tarball of the files that git knows or would add."""
+    """Build a tarball of the files that git knows or would add; its path."""
     with tempfile.TemporaryDirectory(prefix="nearmetal-build-") as folder:
         for name in tree.files():
             target = Path(folder) / name
@@ -35,14 +35,14 @@ def build(into: Path) -> Path:
     return max(into.glob("nearmetal-ec2-*.tar.gz"), key=lambda path: path.stat().st_mtime)
 
 
-def slipped_through(tarball: Path) -> "list[str]":
+def unwanted_files(tarball: Path) -> "list[str]":
     """Files of the tarball that users don't need."""
     listed = subprocess.run(["tar", "-tzf", str(tarball)], capture_output=True, text=True, check=True)
     return [name for name in listed.stdout.splitlines() if name.startswith(NOT_SHIPPED)]
 
 
-def judge(tarball: Path) -> "list[str]":
-    """What galaxy-importer has against it."""
+def complaints_of(tarball: Path) -> "list[str]":
+    """The errors and warnings of galaxy-importer."""
     with tempfile.TemporaryDirectory(prefix="nearmetal-import-") as folder:
         settings = Path(folder) / "galaxy-importer.cfg"
         settings.write_text(SETTINGS)
@@ -66,8 +66,8 @@ def main() -> int:
     into = ROOT / "build"
     into.mkdir(exist_ok=True)
     tarball = build(into)
-    problems = [f"{name} is in the tarball: see build_ignore in galaxy.yml" for name in slipped_through(tarball)]
-    problems += judge(tarball)
+    problems = [f"{name} is in the tarball: see build_ignore in galaxy.yml" for name in unwanted_files(tarball)]
+    problems += complaints_of(tarball)
     for problem in problems:
         print(problem)
     print(f"{tarball.relative_to(ROOT)}: {tarball.stat().st_size / 1024:.0f} KiB, {len(problems)} problems")

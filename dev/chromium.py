@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The browser that judges the report's page: only the tests need it, so `make demo` never installs it."""
+"""The browser that tests the report's page: only the tests need it, so `make demo` never installs it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dev.setup import Progress, SetupError, install_packages
 def present() -> bool:
     """Whether there is a Chromium, after trying to install it on Debian.
 
-    Ubuntu has it only as a snap, which may not read the folders of the tests.
+    Ubuntu has Chromium only as a snap, which may not read the folders of the tests.
     """
     if shutil.which("chromium"):
         return True

@@ -27,7 +27,7 @@ BIN = Path(sys.executable).parent
 SHAPE = "demo"
 STEPS = 9
 CURRENT = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
-# What a host holds where nearmetal could leave something, by the host's own tools.
+# The content of a host wherever nearmetal could leave something, read by the host's own tools.
 CONTENT = (
     f"cat {CURRENT}; cat /proc/cmdline;"
     " find /etc /usr/local /boot/grub -xdev -type f -exec sha256sum {} + | sort -k2; find / -xdev -name '*nearmetal*'"
@@ -35,7 +35,7 @@ CONTENT = (
 
 
 class DemoError(Exception):
-    """What did not come true."""
+    """An expectation of the demo that failed, as a sentence."""
 
 
 class Demo:
@@ -96,7 +96,7 @@ def compare(before: ClockCost, after: ClockCost) -> str:
 
 
 def run(keep: bool, demo: Demo, progress: Progress) -> None:
-    """All steps on a fresh host, which ends with them unless it is kept."""
+    """Run all steps on a fresh host, which ends after them unless `keep`."""
     with demo.step("Boot a host that stands for m5.xlarge: 2 cores of 2 threads each, a slow clock"):
         host = instance.up(SHAPE, "demo", outlive=keep, progress=progress)
     try:
@@ -116,24 +116,24 @@ def _steps(host: Host, demo: Demo, progress: Progress) -> None:
         content = host.run(CONTENT)
     with demo.step("Audit: what is left on the table, and why (changes nothing)"):
         demo.play("audit", host)
-        _demand(host.run(CONTENT) == content, "the audit changed the host")
+        _expect(host.run(CONTENT) == content, "the audit changed the host")
     with demo.step("Tune for an in-memory database"):
         demo.play("in_memory_database", host)
     with demo.step("Measure again"):
         after = clock.measure(host, progress)
-        _demand(after.source == "tsc" and after.clock_calls == 0, "the host doesn't run on tsc")
+        _expect(after.source == "tsc" and after.clock_calls == 0, "the host doesn't run on tsc")
         print(compare(before, after))
     with demo.step("Reboot through its own GRUB"):
         host.reboot()
     with demo.step("Look whether it stayed: audit again, after the reboot"):
         planned.wait(host)
-        _demand(host.run(f"cat {CURRENT}").strip() == "tsc", "the clock source did not survive the reboot")
+        _expect(host.run(f"cat {CURRENT}").strip() == "tsc", "the clock source did not survive the reboot")
         demo.play("audit", host)
     with demo.step("Restore: take everything back"):
         demo.play("restore", host)
     with demo.step("Look whether anything is left, with the host's own cat, find and sha256sum"):
         left = _difference(content, host.run(CONTENT))
-        _demand(not left, f"the host differs from what it was:\n{left}")
+        _expect(not left, f"the host differs from what it was:\n{left}")
         print(f"      clock source {before.source} again; every file under /etc, /usr/local and /boot/grub as it was")
 
 
@@ -142,13 +142,13 @@ def _difference(before: str, after: str) -> str:
     return "\n".join(sorted(differing))
 
 
-def _demand(held: bool, otherwise: str) -> None:
-    if not held:
-        raise DemoError(otherwise)
+def _expect(condition: bool, failure: str) -> None:
+    if not condition:
+        raise DemoError(failure)
 
 
 def main() -> int:
-    """Run the demo; 1 when something did not come true."""
+    """Run the demo; 1 when an expectation failed."""
     parser = argparse.ArgumentParser(prog="python -m dev.demo", description=__doc__)
     parser.add_argument("--keep", action="store_true", help="leave the host up and say how to log in")
     keep = parser.parse_args().keep

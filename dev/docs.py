@@ -12,8 +12,8 @@ import sys
 from dev import ROOT
 
 SITE = ROOT / "build" / "docs"
-# What antsibull-docs generates would look up the inventories of other sites while it builds, and warn
-# about each page and variable of ansible-core that it then can't find.
+# Without these lines the build would look up other sites, and warn about each page and variable of ansible-core that it
+# can't find there.
 SETTINGS = """
 project = title = html_short_title = "nearmetal.ec2"
 intersphinx_mapping = {}
@@ -30,10 +30,10 @@ def main() -> int:
     with (SITE / "conf.py").open("a", encoding="utf-8") as conf:
         conf.write(SETTINGS)
     done = subprocess.run(["./build.sh"], cwd=SITE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
-    said = done.stdout.decode(errors="replace").splitlines()
-    wrong = [line for line in said if "WARNING" in line or "ERROR" in line]
-    if done.returncode or wrong:
-        print("\n".join(wrong or said))
+    output_lines = done.stdout.decode(errors="replace").splitlines()
+    problems = [line for line in output_lines if "WARNING" in line or "ERROR" in line]
+    if done.returncode or problems:
+        print("\n".join(problems or output_lines))
         return 1
     pages = len(list((SITE / "build/html").rglob("*.html")))
     print(f"{pages} pages: {(SITE / 'build/html/index.html').relative_to(ROOT)}")

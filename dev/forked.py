@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """pytest on a copy of the project, in a fork of this process: the libraries are loaded once, not once per run.
 
-Nothing of the project may be taken over from this process, because the copy has another version of it.
+The run must not use project modules of this process, because the copy has other versions of them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import yaml
 
 from dev import ROOT
 
-# What each run takes over from this process, if its tests need it.
+# Libraries that each run uses as this process loaded them.
 LOADED = (ansible.module_utils.basic, boto3, hypothesis.strategies, pytest, yaml)
 PACKAGES = ("ansible_collections", "dev", "lab", "tests")
 COLLECTIONS = Path(".ansible/collections")
@@ -46,14 +46,14 @@ class Run:
     folder: Path
 
     def end(self) -> Outcome:
-        """What came of it, once the process was waited for. A process that died has no result."""
+        """The outcome, after the process was waited for; its code is -1 if the process died."""
         result = self.folder / "result.json"
         code, failed = json.loads(result.read_text("utf-8")) if result.exists() else (-1, [])
         return Outcome(code, failed, (self.folder / "output").read_text("utf-8", errors="replace"))
 
 
 class _Failed:
-    """A plugin of pytest: which tests failed."""
+    """A plugin of pytest that collects the failed tests."""
 
     def __init__(self) -> None:
         self.names: "list[str]" = []
@@ -86,7 +86,7 @@ def _child(copy: Path, tests: "list[str]", folder: Path, variables: "dict[str, s
     os.environ.update(variables)
     _exchange_the_project(copy)
     failed = _Failed()
-    # pytest would rewrite the assertions of a library that it loads itself.
+    # pytest warns that it can't rewrite assertions of libraries that are loaded already.
     rewriting = ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
     words = ["-q", "-x", "-p", "no:cacheprovider", "--hypothesis-profile=caught", *rewriting]
     code = int(pytest.main([*words, f"--basetemp={folder}/tests", *tests], plugins=[failed]))
@@ -99,5 +99,5 @@ def _exchange_the_project(copy: Path) -> None:
     sys.path[:] = [str(copy), *(entry for entry in sys.path if entry not in ours)]
     for name in [name for name in sys.modules if name.partition(".")[0] in PACKAGES]:
         del sys.modules[name]
-    # What this run compiles is there for the next run in this copy.
+    # The next run in this copy uses the bytecode that this run writes.
     sys.dont_write_bytecode = False

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""JUnit files: the one form in which every suite says what it ran."""
+"""JUnit files, in which every suite reports what it ran."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _outcome(element: ElementTree.Element) -> "tuple[str, str]":
 
 
 def read(path: Path) -> "list[Case]":
-    """The cases of one file. A file that is absent or broken is a failed case, never nothing."""
+    """The cases of one file. A file that is absent or broken counts as one failed case."""
     try:
         root = ElementTree.parse(path).getroot()
     except (OSError, ElementTree.ParseError) as error:
@@ -66,5 +66,5 @@ def write(path: Path, suite: str, cases: "list[Case]") -> None:
 
 
 def _printable(text: str) -> str:
-    """Without the control characters that XML 1.0 has no way to write."""
+    """The text without the control characters that XML 1.0 can't contain."""
     return re.sub("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "", text)

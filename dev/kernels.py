@@ -1,10 +1,10 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What ran on which kernel, from what the scenarios left in build/: `python -m dev.kernels` writes docs/kernels.md.
+"""What ran on which kernel, from the results of scenarios in build/: `python -m dev.kernels` writes docs/kernels.md.
 
 The scenarios kernels, older_kernel, newest_kernel and arm64 leave the result of `tune` in build/kernels/, a file
-per host. A host without a file keeps the column that the page has already.
+per host. A host without a file keeps its present column.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ HEAD = "asked for"
 
 
 def column(result: Dict[str, Any]) -> Column:
-    """Knob → what the kernel's host said of it, several places of one knob together."""
+    """Knob → the statuses that the host reported for it, all places of a knob together."""
     found: Dict[str, List[str]] = {}
     for finding in result["findings"]:
         if finding["status"] == "advice" or finding["concern"] == "unit":
@@ -66,7 +66,7 @@ def columns_of(page: str) -> Dict[str, Column]:
 
 
 def version(name: str) -> List[int]:
-    """For the order of the columns: 5.10 before 6.1, arm64 after x86_64."""
+    """The sort key of a column: 5.10 before 6.1, arm64 after x86_64."""
     release, _space, architecture = name.partition(" ")
     numbers = [int(part) for part in release.replace("-", ".").replace("+", ".").split(".") if part.isdigit()]
     return [int(architecture != "x86_64"), *numbers]

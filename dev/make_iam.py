@@ -4,9 +4,9 @@
 """Write docs/iam: the least permissions of each cloud module, and the page about them.
 
     PYTHONPATH=.ansible/collections python -m dev.make_iam            writes
-    PYTHONPATH=.ansible/collections python -m dev.make_iam --check    says what is stale
+    PYTHONPATH=.ansible/collections python -m dev.make_iam --check    names what is stale
 
-A test runs every module against the fake endpoint and holds these tables to the calls that it sees.
+A test runs every module against the fake endpoint, and compares these tables with the calls of the modules.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ CHANGE: Dict[str, Tuple[Tuple[str, ...], Tuple[str, ...]]] = {
     "cpu_credits": (_STATUS, ("ec2:ModifyInstanceCreditSpecification",)),
     "enhanced_networking": ((), ("ec2:ModifyInstanceAttribute", "ec2:StartInstances", "ec2:StopInstances")),
 }
-# Modules that record in a tag that an instance ran before they stopped it.
+# Modules that write a tag before they stop an instance.
 TAGGING = ("enhanced_networking",)
 NOTES = {
     "cpu_credits": "`cloudwatch:GetMetricData` only with `metrics: true`",
@@ -90,22 +90,22 @@ def policy(reads: "Tuple[str, ...]", writes: "Tuple[str, ...]" = (), tagging: bo
 
 
 def texts() -> Dict[str, str]:
-    """File name → what it has to hold."""
-    found, rows = {}, []
+    """File name → the text that the file must have."""
+    files, rows = {}, []
     for module, reads in READ.items():
-        found[f"{module}.json"] = json.dumps(policy(reads), indent=2) + "\n"
+        files[f"{module}.json"] = json.dumps(policy(reads), indent=2) + "\n"
         rows.append(f"| `{module}` | [read]({module}.json) | {NOTES.get(module, '')} |\n")
         if module in CHANGE:
-            more, writes = CHANGE[module]
-            change = policy((*reads, *more), writes, module in TAGGING)
-            found[f"{module}-change.json"] = json.dumps(change, indent=2) + "\n"
+            further_reads, writes = CHANGE[module]
+            change = policy((*reads, *further_reads), writes, module in TAGGING)
+            files[f"{module}-change.json"] = json.dumps(change, indent=2) + "\n"
             rows.append(f"| `{module}` | [read and change]({module}-change.json) | |\n")
-    found["README.md"] = PAGE.format(rows="".join(rows), tag=TAG)
-    return found
+    files["README.md"] = PAGE.format(rows="".join(rows), tag=TAG)
+    return files
 
 
 def main() -> int:
-    """Write what is stale, or with --check say it and return 1."""
+    """Write what is stale, or with --check print it and return 1."""
     stale = [
         name
         for name, text in texts().items()

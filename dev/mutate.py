@@ -34,7 +34,7 @@ KEYS = {"file", "find", "replace", "why", "tests"}
 
 
 class FaultError(Exception):
-    """A fault that can't be seeded: what is wrong with its description."""
+    """A sentence that says why a fault can't be seeded, or wasn't caught."""
 
 
 @dataclass(frozen=True)
@@ -78,11 +78,11 @@ def working_copy(folder: Path) -> Path:
 
 
 class Slot:
-    """A copy of the project, and the run of tests that is under way in it."""
+    """A copy of the project in which one run of tests at a time takes place."""
 
     def __init__(self, folder: Path, original: Path) -> None:
         self.copy = Path(shutil.copytree(original, folder / "project", symlinks=True))
-        self._original = original  # nothing is run in it
+        self._original = original  # no tests run in it
         self._folder = folder
         self._runs = 0
         self._state = self._files()
@@ -102,7 +102,7 @@ class Slot:
         return forked.start(self.copy, tests, folder, variables)
 
     def clean(self) -> None:
-        """Bring the copy back: what a faulted run leaves could fail the tests that are to catch the next fault."""
+        """Restore the copy: files that a run leaves could fail the tests for the next fault."""
         found = self._files()
         for name in found.keys() | self._state.keys():
             if found.get(name) == self._state.get(name):
@@ -114,7 +114,7 @@ class Slot:
                 shutil.copy2(self._original / name, path, follow_symlinks=False)
 
     def _files(self) -> "dict[str, tuple[int, int]]":
-        """Size and time of each; what Python compiled stays for the next run."""
+        """Size and time of each file, bytecode excepted: it stays for the next run."""
         found = {}
         start = len(f"{self.copy}/")
         for folder, folders, names in os.walk(self.copy):
@@ -142,12 +142,12 @@ class Seeded:
             raise FaultError(f"no such tests: {', '.join(absent)}")
         times = path.stat()
         path.write_text(text.replace(fault.find, fault.replace), encoding="utf-8")
-        # A time of its own, because Python knows by time and size to what version bytecode belongs.
+        # Each fault has another time, because Python matches bytecode to a source by time and size.
         os.utime(path, (times.st_atime, int(times.st_mtime) + 2 * number + 2))
         self.run = slot.start(fault.tests)
 
     def caught(self) -> str:
-        """Which test caught it. FaultError when none did."""
+        """The test that caught the fault. Raises FaultError when none did, or the tests could not run."""
         outcome = self.run.end()
         if outcome.code == 0:
             raise FaultError(f"not caught: {self.fault.why}")
@@ -157,7 +157,7 @@ class Seeded:
 
 
 def intact(tests: "list[str]", slots: "list[Slot]") -> None:
-    """The tests that caught a fault must pass without it: else their failure would prove nothing."""
+    """Check that the tests that caught a fault pass without it. Raises FaultError when they don't."""
     shares = [tests[number :: len(slots)] for number in range(len(slots))]
     runs = [slot.start(share) for slot, share in zip(slots, shares) if share]
     for run in runs:
@@ -168,7 +168,7 @@ def intact(tests: "list[str]", slots: "list[Slot]") -> None:
 
 
 class Judge:
-    """Seeds faults, as many at a time as there are slots, and keeps how each ended."""
+    """Seeds faults, one at a time in each slot, and keeps their outcomes."""
 
     def __init__(self, slots: "list[Slot]") -> None:
         self.cases: "list[junit.Case]" = []
@@ -211,7 +211,7 @@ class Judge:
 
 
 def main(arguments: "list[str]") -> int:
-    """Print a table; 1 when a fault slipped through or could not be seeded."""
+    """Print a table; 1 when a fault wasn't caught or could not be seeded."""
     parser = argparse.ArgumentParser(prog="make mutate")
     parser.add_argument("--junit", type=Path)
     parser.add_argument("word", nargs="?", default="")

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which Python interpreters this machine has, and which of them play which part."""
+"""The Python interpreters of this machine, for targets and controllers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CONTROLLERS_NEWEST = ("3.14", "3.13", "3.12")
 
 
 def _folders() -> Iterator[Path]:
-    """Where interpreters live. pyenv's shims are left out: one for an inactive version exits with 127."""
+    """The folders of interpreters. pyenv's shims are left out: a shim of an inactive version exits with 127."""
     for name in os.environ.get("PATH", "").split(os.pathsep):
         if name and Path(name).name != "shims":
             yield Path(name)

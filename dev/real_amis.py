@@ -27,7 +27,7 @@ COMMANDS = {
 
 
 class SettingsError(Exception):
-    """What is wrong with the file of variables, in one sentence."""
+    """A sentence that says what is wrong with the file of variables."""
 
 
 def matrix() -> "list[str]":
@@ -49,26 +49,26 @@ def _settings(name: str) -> "dict[str, Any]":
 
 
 def environment(given: "Mapping[str, str]") -> "dict[str, str]":
-    """What molecule needs to know: which file, which platforms, where amazon.aws is."""
+    """The environment of molecule: the file of variables, the platforms, the folder of amazon.aws."""
     name = given.get("NEARMETAL_EC2", "")
     if not name:
         raise SettingsError("Name your file of variables in NEARMETAL_EC2; docs/real_amis.md says what it holds.")
-    platforms = [str(each) for each in _settings(name).get("ec2_platforms") or []]
+    platforms = [str(platform) for platform in _settings(name).get("ec2_platforms") or []]
     if not platforms:
         raise SettingsError(f"{name}: ec2_platforms names no platform; docs/real_amis.md lists them.")
-    unknown = [each for each in platforms if each not in matrix()]
+    unknown = [platform for platform in platforms if platform not in matrix()]
     if unknown:
         raise SettingsError(f"{name}: ec2_platforms has no {', '.join(unknown)}; docs/real_amis.md lists them.")
     return {
         "NEARMETAL_EC2": str(Path(name).resolve()),
-        "NEARMETAL_EC2_PLATFORMS": f"[{', '.join(f'name: {each}' for each in platforms)}]",
+        "NEARMETAL_EC2_PLATFORMS": f"[{', '.join(f'name: {platform}' for platform in platforms)}]",
         "ANSIBLE_COLLECTIONS_PATH": f"{ROOT / '.ansible' / 'collections'}{os.pathsep}{amazon_aws.HOME}",
         "MOLECULE_GLOB": "molecule/*/molecule.yml",
     }
 
 
 def main(arguments: "list[str]") -> int:
-    """Run the whole scenario, take its hosts away, or list what any run left."""
+    """Run the whole scenario, destroy its hosts, or list what earlier runs left."""
     command = (arguments or ["test"])[0]
     if command != "test" and command not in COMMANDS:
         print(f"No such command: {command}. There are: test, {', '.join(COMMANDS)}", file=sys.stderr)

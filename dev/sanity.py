@@ -26,8 +26,8 @@ from dev import ROOT, junit, pythons, tree
 PIP_SCRIPTS = {"2.19": "get_pip_24_2.py", "2.21": "get_pip_25_2.py"}
 # The Pythons of managed hosts that ansible-core 2.19 knows.
 TARGETS = ("3.8", "3.9", "3.10", "3.11", "3.12", "3.13")
-# ansible-test downloads that script from a host that many networks can't reach. The interpreter
-# carries a pip of its own; this does the same job with it. GET_PIP must go before ensurepip runs.
+# ansible-test downloads its script from a host that many networks can't reach. This one installs the interpreter's own
+# pip instead. GET_PIP must be unset before ensurepip runs.
 PIP_SCRIPT = """\
 import os, subprocess, sys
 environment = {name: value for name, value in os.environ.items() if name != "GET_PIP"}
@@ -36,15 +36,15 @@ ensurepip.bootstrap(default_pip=True)
 arguments = [word for word in sys.argv[1:] if word not in ("--no-setuptools", "--no-wheel")]
 sys.exit(subprocess.call([sys.executable, "-m", "pip", "install", *arguments], env=environment))
 """
-# What ansible-test may leave out: a test that no file of ours is subject to, and one for a Python that
-# this machine lacks, which the closing line names.
-NOT_OURS = re.compile(
+# Tests that ansible-test may skip: those without a file of ours, and those for a Python that this machine lacks, which
+# the closing line of `make test` names.
+ALLOWED_SKIPS = re.compile(
     r'No tests applicable\.|Skipping sanity test "\S+" on Python [\d.]+ because it could not be found\.'
 )
 
 
 def offline_pip(core: str) -> None:
-    """Put our stand-in for the pip script where ansible-test looks first, unless it has one."""
+    """Put our pip script where ansible-test looks first, unless there is one."""
     script = Path.home() / ".ansible/test/cache" / PIP_SCRIPTS[core]
     if not script.exists():
         script.parent.mkdir(parents=True, exist_ok=True)
@@ -52,7 +52,7 @@ def offline_pip(core: str) -> None:
 
 
 def copy_tree(into: Path) -> Path:
-    """The files of the working copy below a folder that ansible-test accepts."""
+    """Copy the working copy's files below a folder that ansible-test accepts; the path of the copy."""
     copy = into / "ansible_collections" / "nearmetal" / "ec2"
     for name in tree.files():
         target = copy / name
@@ -72,24 +72,24 @@ def search_path(venv: Path, into: Path) -> str:
 
 
 def cases_of(copy: Path, suite: str, output: str) -> "list[junit.Case]":
-    """One case per sanity test from ansible-test's own JUnit files, and one for what it only warned about."""
+    """One case per sanity test, from ansible-test's JUnit files, and one for tests that it skipped with a warning."""
     cases = [
         junit.Case(suite, path.stem.replace("ansible-test-sanity-", ""), case.outcome, case.seconds, case.text)
         for path in sorted((copy / "tests/output/junit").glob("*.xml"))
         for case in junit.read(path)
-        if not (case.outcome == "skipped" and NOT_OURS.search(case.text))
+        if not (case.outcome == "skipped" and ALLOWED_SKIPS.search(case.text))
     ]
     left_out = [
         line
         for line in output.splitlines()
-        if ("Skipping" in line or "Required program" in line) and not NOT_OURS.search(line)
+        if ("Skipping" in line or "Required program" in line) and not ALLOWED_SKIPS.search(line)
     ]
     outcome = "failed" if left_out or not cases else "passed"
     return [*cases, junit.Case(suite, "nothing left out", outcome, text="\n".join(left_out))]
 
 
-def telling(output: str) -> str:
-    """What ansible-test found, without what pip installed; everything from the line on where it broke down."""
+def messages_of(output: str) -> str:
+    """The messages of ansible-test without those of pip, and all lines after a fatal error."""
     lines = output.splitlines()
     broke = next((number for number, line in enumerate(lines) if line.startswith("FATAL: Command")), len(lines))
     messages = [line for line in lines[:broke] if line.startswith(("ERROR", "WARNING", "FATAL"))]
@@ -97,7 +97,7 @@ def telling(output: str) -> str:
 
 
 def runs(options: "list[str]") -> "list[list[str]]":
-    """The options of each run of ansible-test; those given, or all tests."""
+    """The options of each run of ansible-test: the given options, or else runs of all tests."""
     targets = [version for version in pythons.find() if version in TARGETS]
     ends = sorted({targets[0], targets[-1]}, key=targets.index)
     imports = [["--test", "import", "--python", version] for version in ends]
@@ -121,7 +121,7 @@ def run(venv: Path, core: str, into: Path, options: "list[str]") -> "list[junit.
             text=True,
             check=False,
         )
-        print(telling(done.stdout))
+        print(messages_of(done.stdout))
         outputs.append(done.stdout)
         if done.returncode:
             broken.append(done.stdout[-4000:])
@@ -135,7 +135,7 @@ def run(venv: Path, core: str, into: Path, options: "list[str]") -> "list[junit.
 def main(arguments: "list[str]") -> int:
     """`.venv 2.19`, then options of ansible-test; writes build/junit/sanity-2.19.xml."""
     venv, core, options = ROOT / arguments[0], arguments[1], arguments[2:]
-    # Not below the working copy: ansible-test would ask its git, which ignores our folders.
+    # Outside the working copy, because ansible-test would ask its git, which ignores build folders.
     with tempfile.TemporaryDirectory(prefix="nearmetal-sanity-") as folder:
         cases = run(venv, core, Path(folder), options)
     junit.write(ROOT / "build/junit" / f"sanity-{core}.xml", f"sanity-{core}", cases)

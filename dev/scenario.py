@@ -18,13 +18,13 @@ from pathlib import Path
 
 from dev import ROOT, junit
 
-# With colours or without; the summary at the end repeats it without a level.
+# With colors or without. The summary at the end repeats these lines without a level, so it doesn't match.
 EXECUTED = re.compile(r"(?:^[A-Z]+ +\S+ ➜ |\[\S+ > )(?P<step>[a-z_]+)(?:\]|:) Executed: (?P<how>.*)")
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class Steps:
-    """What molecule says it did, line by line."""
+    """The steps that molecule reports, read line by line."""
 
     def __init__(self, suite: str, checks: Path) -> None:
         self.suite = suite
@@ -34,7 +34,7 @@ class Steps:
         self._taken: "dict[str, int]" = {}
 
     def read(self, line: str) -> None:
-        """Take note of a step that ended. One that molecule did not find a playbook for has failed."""
+        """Add a case for a step that ended. A step without a playbook counts as failed."""
         match = EXECUTED.search(COLOUR.sub("", line))
         if not match:
             return
@@ -54,7 +54,7 @@ class Steps:
 
 
 def run(name: str, steps: Steps) -> int:
-    """molecule test, its output shown as it comes; after Ctrl-C the hosts are taken down all the same."""
+    """Run `molecule test` and show its output; after Ctrl-C destroy the hosts."""
     environment = {
         **os.environ,
         "MOLECULE_GLOB": "molecule/*/molecule.yml",

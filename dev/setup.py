@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Make the working copy ready: system packages, virtual environments from the locks, the symlink tree.
 
-Runs on the system's own python3 (3.8 or newer) with nothing installed. Does only what is not done
-yet: each environment carries a stamp of its lock and its version of Python.
+Runs on the system's own python3 (3.8 or newer) with nothing installed. Skips what is done already: each environment has
+a stamp of its lock and its version of Python.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dev import ROOT, amazon_aws, pythons
 
 COLLECTIONS = ROOT / ".ansible" / "collections"
 LOCKS = ROOT / "requirements"
-# What the suites start hundreds of times. Everything else is compiled as it is imported: it would cost a minute.
+# Packages that the suites start hundreds of times. To compile all others would cost a minute.
 STARTED_OFTEN = (
     *("_pytest", "ansible", "ansible_test", "ansiblelint", "boto3", "botocore", "click", "cryptography", "hypothesis"),
     *("jinja2", "molecule", "packaging", "pluggy", "resolvelib", "rich", "urllib3", "yaml"),
@@ -32,20 +32,20 @@ STARTED_OFTEN = (
 
 
 class SetupError(Exception):
-    """What is missing and what to do about it, in one sentence."""
+    """A sentence that says what is missing and what to do."""
 
 
 class Progress:
-    """One line per step that was really taken, with its time."""
+    """Prints a line for each step that is taken, with its time."""
 
     def __init__(self) -> None:
         self.steps = 0
 
     @contextmanager
-    def step(self, what: str) -> Iterator[None]:
+    def step(self, title: str) -> Iterator[None]:
         self.steps += 1
         started = time.monotonic()
-        print(f"  {what} …", end="", flush=True)
+        print(f"  {title} …", end="", flush=True)
         try:
             yield
         except BaseException:
@@ -55,7 +55,7 @@ class Progress:
 
 
 def run(argv: Sequence[str], **more: str) -> None:
-    """Run quietly; on failure show all it said."""
+    """Run quietly. Raises SetupError with all output on failure."""
     environment = {**os.environ, "UV_PYTHON_DOWNLOADS": "never", "UV_NO_PROGRESS": "1", **more}
     environment.pop("PYTHONPATH", None)
     done = subprocess.run(
@@ -71,14 +71,16 @@ def run(argv: Sequence[str], **more: str) -> None:
         raise SetupError(f"`{' '.join(argv)}` failed ({done.returncode}):\n{done.stdout.rstrip()}")
 
 
-def install_packages(packages: List[str], why: str) -> None:
+def install_packages(packages: List[str], reason: str) -> None:
     """Install packages of the distribution, as root or through sudo."""
     if not shutil.which("apt-get"):
-        raise SetupError(f"{why}: install {' '.join(packages)} (or what your distribution calls it) and run again.")
+        raise SetupError(
+            f"{reason}: install {' '.join(packages)} (or the packages that your distribution has for it) and run again."
+        )
     prefix: List[str] = []
     if os.geteuid() != 0:
         if not shutil.which("sudo"):
-            raise SetupError(f"{why}: run `apt-get install {' '.join(packages)}` as root and run again.")
+            raise SetupError(f"{reason}: run `apt-get install {' '.join(packages)}` as root and run again.")
         prefix = ["sudo", "--"]
     apt = [*prefix, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q", "-y"]
     run([*apt, "update"])
@@ -101,7 +103,7 @@ def controller_python(progress: Progress) -> Dict[str, Path]:
         found = pythons.find()
     version = pythons.first(found, pythons.CONTROLLERS)
     if version is None:
-        raise SetupError("Python 3.11 was installed but does not start; see `python3.11 --version`.")
+        raise SetupError("Python 3.11 was installed but does not start: run `python3.11 --version` to see why.")
     has_venv = [str(found[version]), "-I", "-c", "import ensurepip, venv"]
     if subprocess.run(has_venv, stderr=subprocess.DEVNULL, check=False).returncode:
         with progress.step(f"python{version}-venv"):
@@ -110,14 +112,14 @@ def controller_python(progress: Progress) -> Dict[str, Path]:
 
 
 def ssh_client(progress: Progress) -> None:
-    """Ansible reaches hosts, those of the lab too, with the ssh client."""
+    """Install the ssh client, by which Ansible reaches hosts and the lab."""
     if not shutil.which("ssh"):
         with progress.step("the ssh client"):
             install_packages(["openssh-client"], "Ansible needs the ssh client")
 
 
 def stamp_of(lock: Path, version: str) -> str:
-    """What an environment is made of: the lock's bytes and the version of Python."""
+    """The stamp of an environment: the version of Python and a digest of the lock."""
     return f"{version} {hashlib.sha256(lock.read_bytes()).hexdigest()}"
 
 
@@ -146,7 +148,7 @@ def environment(uv: str, folder: str, lock_name: str, version: str, python: Path
     if is_made(home, lock, version):
         return
     with progress.step(f"{folder}, Python {version}"):
-        # An environment in use is brought up to date in place, not taken away from under others.
+        # An environment that may be in use is updated in place.
         stamp = home / ".stamp"
         if not stamp.exists() or not stamp.read_text().startswith(f"{version} ") or not (home / "bin/python").exists():
             run([uv, "venv", "--clear", "--python", str(python), str(home)])
@@ -156,13 +158,13 @@ def environment(uv: str, folder: str, lock_name: str, version: str, python: Path
 
 
 def compile_started_often(home: Path) -> None:
-    """Write bytecode, which uv leaves out and the suites never write: Ansible starts in half the time."""
+    """Write the bytecode that neither uv nor the suites write: Ansible then starts in half the time."""
     packages = [str(path) for name in STARTED_OFTEN for path in home.glob(f"lib/python3.*/site-packages/{name}")]
     run([str(home / "bin/python"), "-m", "compileall", "-q", *packages])
 
 
 def symlink_tree() -> None:
-    """The place where Ansible and Python look for the collection: a link to this working copy."""
+    """Make the link to this working copy by which Ansible and Python find the collection."""
     link = COLLECTIONS / "ansible_collections" / "nearmetal" / "ec2"
     link.parent.mkdir(parents=True, exist_ok=True)
     if not link.is_symlink() or os.readlink(str(link)) != "../../../..":
@@ -174,14 +176,14 @@ def symlink_tree() -> None:
 
 
 def lab_packages(uv_python: Path) -> None:
-    """What the lab needs (QEMU and friends); it knows that itself, and says what it does."""
+    """Install what the lab needs, such as QEMU; `lab doctor` names the packages."""
     done = subprocess.run([str(uv_python), "-m", "lab", "doctor", "--install"], cwd=str(ROOT), check=False)
     if done.returncode:
         raise SetupError("The lab can't run on this machine: see the lines above (`python3 -m lab doctor`).")
 
 
 def set_up(with_lab: bool) -> None:
-    """Everything, in order, one at a time per working copy."""
+    """All steps in order; with_lab also installs what the lab needs."""
     progress = Progress()
     started = time.monotonic()
     found = controller_python(progress)
@@ -195,13 +197,13 @@ def set_up(with_lab: bool) -> None:
         environment(uv, f".venv-target-{version}", "target.txt", version, python, progress)
     ssh_client(progress)
     symlink_tree()
-    if not amazon_aws.is_there():
+    if not amazon_aws.is_present():
         with progress.step("amazon.aws, for the tests of the inventory"):
             amazon_aws.fetch(ROOT / ".venv-uv/bin/python")
     if with_lab:
         lab_packages(ROOT / ".venv/bin/python")
-    done = f"{progress.steps} steps" if progress.steps else "nothing to do"
-    print(f"Set-up: {done} ({time.monotonic() - started:.1f} s). Pythons: {' '.join(found)}", flush=True)
+    summary = f"{progress.steps} steps" if progress.steps else "nothing to do"
+    print(f"Set-up: {summary} ({time.monotonic() - started:.1f} s). Pythons: {' '.join(found)}", flush=True)
 
 
 def main(arguments: Sequence[str]) -> int:

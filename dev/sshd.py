@@ -28,7 +28,7 @@ POLICY = Path("/usr/sbin/policy-rc.d")
 
 
 class SshdError(Exception):
-    """Why the server can't run, and what to do, in one sentence."""
+    """A sentence that says why the server can't run, and what to do."""
 
 
 @dataclass(frozen=True)
@@ -42,11 +42,11 @@ class Native:
 
 
 def install() -> None:
-    """Put the server's program on this machine without starting or enabling its service."""
+    """Install the server's program without starting or enabling its service."""
     if Path(SERVER).exists():
         return
     if os.geteuid() != 0 or not shutil.which("apt-get"):
-        raise SshdError("The native measurement needs sshd: install openssh-server (its service may stay off).")
+        raise SshdError("The native measurement needs sshd: install openssh-server; its service may stay off.")
     blocked = not POLICY.exists()
     if blocked:
         POLICY.write_text("#!/bin/sh\nexit 101\n", encoding="ascii")
@@ -71,7 +71,7 @@ def _free_port() -> int:
 
 
 def _configure(folder: Path, port: int) -> Path:
-    """Keys and a configuration that lets this user in by one key, and nobody else."""
+    """Write keys, and a configuration that admits only this user, by one key; the path of the configuration."""
     for name in ("host", "user"):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name)], check=True)
     shutil.copy(folder / "user.pub", folder / "authorized_keys")
@@ -114,13 +114,13 @@ def _inventory(folder: Path, port: int) -> Path:
 
 
 def python() -> str:
-    """The interpreter on the far side: the system's, as on a managed host; ours where there is none."""
+    """The interpreter that Ansible uses through this server: the system's, or else this one."""
     return "/usr/bin/python3" if Path("/usr/bin/python3").exists() else sys.executable
 
 
 @contextmanager
 def running() -> "Iterator[Native]":
-    """A server that answers, until the block ends."""
+    """A running server for the length of a with statement."""
     install()
     if os.geteuid() == 0:
         Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # sshd's privilege separation directory
@@ -142,7 +142,7 @@ def running() -> "Iterator[Native]":
 
 
 def _wait(folder: Path, port: int, process: "subprocess.Popen[bytes]") -> None:
-    """Until the server takes connections; when it ended instead, say what it said."""
+    """Wait until the server takes connections. Raises SshdError with its log when it ended."""
     while process.poll() is None:
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", port)) == 0:

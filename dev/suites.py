@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What `make test` runs: every suite, as data."""
+"""The suites of `make test`, as data."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ HOST_TESTS = (
     "tests/unit/planning/test_ownership.py",
     "tests/unit/test_words.py",
 )
-# Random ones: a second Python would only find what more of them find.
+# Random tests: more inputs find more than a second Python does.
 RANDOM_TESTS = ("tests/unit/fuzz", "tests/unit/sequences")
-# What a Python between the oldest and the newest may do otherwise, with an import of each file that a host gets.
+# Tests for the Pythons between the oldest and the newest; they import each file that a host gets.
 BETWEEN_TESTS = ("tests/unit/parse", "tests/unit/host")
 CORES = ((".venv", "2.19"), (".venv-newest", "2.21"))
-# The files that differ with ansible-core: they start its programs, or ask how a module takes arguments and answers.
+# Tests that depend on ansible-core: they start its programs, or test how a module takes arguments and answers.
 STARTS_ANSIBLE = re.compile(r"ansible-(?:galaxy|inventory|playbook)\b|tests\.support\.(?:fleet|guide|simulated)\b")
 MODULE_CONTRACT = ("tests/unit/modules/test_fact_modules.py", "tests/unit/concerns/test_clocksource.py")
-# Tools of ours, molecule among them, are started in .venv and nowhere else.
+# Tests of tools that run in .venv only, such as molecule.
 TOOLS_ALONE = ("tests/unit/cloud/test_real_amis.py", "tests/unit/dev", "tests/unit/lab")
 
 
@@ -48,7 +48,7 @@ class Job:
     suite: str  # the key in tests/suites.toml
     name: str  # unique; the name of its JUnit file and log
     argv: "list[str]"
-    lane: str = ""  # which of several equal runs: a Python, an ansible-core
+    lane: str = ""  # the Python or ansible-core of this run, if a suite has several
     own_junit: bool = False
     live: bool = False  # long: runs alone, with its output shown as it comes
     environment: "dict[str, str]" = field(default_factory=dict)
@@ -66,7 +66,7 @@ MANY_FILES = 500_000
 
 
 def _in_memory() -> "dict[str, str]":
-    """Where the unit tests put their files: in memory, where there is room and programs may be run."""
+    """TMPDIR in memory, if there is room and programs may run there; else empty."""
     if not os.access(MEMORY, os.W_OK):
         return {}
     room = os.statvfs(MEMORY)
@@ -92,7 +92,7 @@ def _folders(*names: str) -> "list[str]":
 
 
 def _packages() -> "list[str]":
-    """For mypy: by the names they are imported by, so that nothing is read twice."""
+    """Packages for mypy, by their import names, so that no file is read twice."""
     plugins = "ansible_collections.nearmetal.ec2.plugins"
     rooms = ("module_utils", "plugin_utils._proof", "plugin_utils._report", "plugin_utils._terminal")
     own = [f"{plugins}.{room}" for room in rooms]
@@ -172,7 +172,7 @@ def random() -> "list[Job]":
 
 
 def _controller_tests() -> "list[str]":
-    """Every other unit test: it needs ansible-core, boto3 or a newer Python."""
+    """All other unit tests, which need ansible-core, boto3 or a newer Python."""
     files = (path.relative_to(ROOT).as_posix() for path in (ROOT / "tests" / "unit").rglob("test_*.py"))
     elsewhere = (*HOST_TESTS, *RANDOM_TESTS)
     return sorted(name for name in files if not any(name == path or name.startswith(f"{path}/") for path in elsewhere))
@@ -185,13 +185,13 @@ def controller() -> "list[Job]":
 
 
 def newest() -> "list[Job]":
-    """Those of them that the newest ansible-core may answer otherwise."""
+    """Those of the controller tests that depend on ansible-core, on the newest one."""
     venv, core = CORES[-1]
     return [_pytest("newest", core, venv, differing_tests())] if (ROOT / venv).is_dir() else []
 
 
 def differing_tests() -> "list[str]":
-    """The files of the controller's tests in which ansible-core takes part, but those of our own tools."""
+    """The files of controller tests that depend on ansible-core, without those of our own tools."""
     files = [name for name in _controller_tests() if STARTS_ANSIBLE.search((ROOT / name).read_text(encoding="utf-8"))]
     return sorted({*MODULE_CONTRACT, *(name for name in files if not name.startswith(TOOLS_ALONE))})
 
@@ -211,13 +211,13 @@ def mutations() -> "list[Job]":
     return [Job("mutations", "mutations", argv, own_junit=True, live=True, environment=surroundings)]
 
 
-# What boots a host many times, from an image of its own or below two layers of emulation, or fails at each system call
-# of a run: `make test-lab` alone runs it.
+# Scenarios for `make test-lab` alone: they boot a host many times, from an image of its own or below two layers of
+# emulation, or fail at each system call of a run.
 LONG = (
     *("arm64", "boot_arguments", "cstates", "kernels", "neighbours", "older_kernel", "powercut", "resize"),
     *("xen_hvm", "xen_pv", "xen_pvh"),
 )
-# Run by name alone: one costs money (dev/real_amis.py), one looks at a kernel that may be broken on any day.
+# Scenarios that run only by name: `ec2` costs money (dev/real_amis.py), `newest_kernel` may find a broken kernel.
 BY_NAME = ("ec2", "newest_kernel")
 LONG_TESTS = (
     "test_block_storage.py",
@@ -235,18 +235,18 @@ LONG_TESTS = (
 
 
 def lab() -> "list[Job]":
-    """Tests against an emulated host with a real kernel, but the long ones."""
+    """Tests against an emulated host with a real kernel, without the long ones."""
     names = sorted(path.name for path in (ROOT / "tests" / "lab").glob("test_*.py"))
     return [_pytest("lab", "", ".venv", [f"tests/lab/{name}" for name in names if name not in LONG_TESTS], live=True)]
 
 
 def browser() -> "list[Job]":
-    """The report's page in Chromium; nothing where there is none."""
+    """Tests of the report's page in Chromium; none without Chromium."""
     return [_pytest("browser", "", ".venv", ["tests/browser"])] if chromium.present() else []
 
 
 def molecule() -> "list[Job]":
-    """Each scenario on the lab but the long ones and those that are run by name alone."""
+    """The scenarios on the lab, without the long ones and those that run only by name."""
     names = (path.parent.name for path in ROOT.glob("molecule/*/molecule.yml"))
     return _scenarios("molecule", sorted(name for name in names if name not in (*LONG, *BY_NAME)))
 
@@ -272,7 +272,7 @@ def _scenarios(suite: str, names: "list[str]") -> "list[Job]":
     ]
 
 
-# The longest come early, so that no core is idle at the end.
+# The longest suites come early, so that no core is idle at the end.
 GROUPS = {
     "gates": gates,
     "controller": controller,

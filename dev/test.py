@@ -25,9 +25,9 @@ import tomllib
 from dev import ROOT, junit, pythons, suites, tree
 
 SAY = threading.Lock()
-# It starts as many tests at a time as there are cores.
+# Suites that start as many tests at a time as there are cores.
 FILLS_EVERY_CORE = ("mutations",)
-# A browser, a newer Python, a third Python: not to be had on every distribution. The closing lines name what is absent.
+# Suites that need a browser or further Pythons, which some distributions lack. The closing lines name what is absent.
 NOT_EVERYWHERE = ("browser", "newest", "between")
 
 
@@ -38,7 +38,7 @@ class Done:
     job: suites.Job
     cases: "list[junit.Case]"
     seconds: float
-    cpu: float = 0.0  # seconds of it and of every process that it waited for
+    cpu: float = 0.0  # CPU seconds of the job and of all processes that it waited for
 
     def count(self, outcome: str) -> int:
         return sum(case.outcome == outcome for case in self.cases)
@@ -49,7 +49,7 @@ class Done:
 
 
 def _follow(process: "subprocess.Popen[str]", log_name: str, show: bool) -> str:
-    """Write what the process says to its log and, if asked, to the terminal as it comes."""
+    """Write the output of a process to its log, and to the terminal if `show`; the output."""
     lines = []
     with (suites.LOGS / log_name).open("w", encoding="utf-8") as log:
         for line in process.stdout or ():
@@ -71,7 +71,7 @@ def _end(process: "subprocess.Popen[str]") -> float:
 
 
 def run(job: suites.Job) -> Done:
-    """One job to its end; what it leaves among the temporary files goes with it."""
+    """Run one job to its end, and remove its temporary files."""
     started = time.monotonic()
     where = job.environment.get("TMPDIR")
     with tempfile.TemporaryDirectory(prefix="nm-", dir=where, ignore_cleanup_errors=True) as own:
@@ -106,7 +106,7 @@ def run(job: suites.Job) -> Done:
 
 
 def _say(done: Done, output: str) -> None:
-    """One line per job; all it said when it failed."""
+    """Print a line per job, and the end of its output when it failed."""
     counts = f"{done.count('passed')} passed"
     for outcome in ("failed", "skipped"):
         if done.count(outcome):
@@ -119,7 +119,7 @@ def _say(done: Done, output: str) -> None:
 
 
 def run_all(jobs: "list[suites.Job]") -> "list[Done]":
-    """Quiet jobs side by side, beside them the emulated hosts one after the other; then what fills every core."""
+    """Run quiet jobs in parallel, beside them emulated hosts one after the other; then suites that use all cores."""
     hosts = [job for job in jobs if job.live and job.suite not in FILLS_EVERY_CORE]
     with ThreadPoolExecutor(max_workers=max(2, min(os.cpu_count() or 1, 4))) as pool:
         on_hosts = pool.submit(_in_turn, hosts)
@@ -136,7 +136,7 @@ def _in_turn(jobs: "list[suites.Job]") -> "list[Done]":
 
 
 def shortfalls(results: "list[Done]", numbers: "dict[str, Any]", groups: "list[str]") -> "list[str]":
-    """Suites that ran fewer tests than they must, and suites nobody wrote numbers for."""
+    """Sentences about suites that ran too few tests, and about suites without numbers."""
     with_data = tree.shared() is not None
     short = [f"{name}: no numbers in tests/suites.toml" for name in groups if name not in numbers]
     for group in groups:
@@ -155,7 +155,7 @@ def shortfalls(results: "list[Done]", numbers: "dict[str, Any]", groups: "list[s
 
 
 def over_share(results: "list[Done]", numbers: "dict[str, Any]", groups: "list[str]") -> "list[str]":
-    """Suites that took more minutes than their share; said, not failed: machines differ."""
+    """Sentences about suites that took more minutes than their share. They fail nothing, because machines differ."""
     over = []
     for group in groups:
         seconds = sum(done.seconds for done in results if done.job.suite == group)
@@ -166,7 +166,7 @@ def over_share(results: "list[Done]", numbers: "dict[str, Any]", groups: "list[s
 
 
 def recorded_machines(results: "list[Done]") -> str:
-    """How many of the recorded machines were judged, by the names of the tests that did."""
+    """How many of the recorded machines were tested, by the names of the tests that passed."""
     folder = tree.shared()
     if folder is None:
         return "recorded machines absent (NEARMETAL_SHARED)"
@@ -185,7 +185,7 @@ def _expected(folder: "Any") -> "list[Any]":
 
 
 def cpu_seconds(results: "list[Done]") -> str:
-    """What each suite cost, whatever else the machine did: `CPU seconds: lint 90, target 160`."""
+    """The CPU time of each suite: `CPU seconds: lint 90, target 160`."""
     cost: "dict[str, float]" = {}
     for done in results:
         cost[done.job.suite] = cost.get(done.job.suite, 0.0) + done.cpu

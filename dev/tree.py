@@ -25,6 +25,6 @@ def files(*patterns: str) -> "list[str]":
 
 
 def shared() -> "Path | None":
-    """The folder with the recorded machines (NEARMETAL_SHARED, else ../shared); None where it is absent."""
+    """The folder with the recorded machines (NEARMETAL_SHARED, else ../shared); None if it is absent."""
     folder = Path(os.environ.get("NEARMETAL_SHARED", str(ROOT.parent / "shared")))
     return folder if (folder / "data" / "machines").is_dir() else None

@@ -35,11 +35,11 @@ class Copy:
         return [name for name in self.names if name.endswith(suffixes) and name.startswith(below)]
 
     def text(self, name: str) -> str:
-        """The file's text; what is no UTF-8 is shown as such."""
+        """The file's text; bytes that aren't UTF-8 become replacement characters."""
         return (self.root / name).read_text(encoding="utf-8", errors="replace")
 
     def tree(self, name: str) -> ast.Module:
-        """The file as Python; a file that Python can't read is one line for the compile test, not for us."""
+        """The file as a syntax tree. Raises SyntaxError, which the compile test reports too."""
         return ast.parse(self.text(name), filename=name)
 
 

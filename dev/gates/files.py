@@ -15,9 +15,9 @@ import yaml
 from dev.gates import Copy
 
 SPDX = "SPDX-License-Identifier: GPL-3.0-or-later"
-# Written by their tools, which keep no comment of ours (REUSE.toml states their licence).
+# Files whose tools remove comments; REUSE.toml states their licence.
 GENERATED = ("changelogs/changelog.yaml",)
-# Traces of a machine or a way of working that mean nothing to a reader. Written so that they don't match themselves.
+# Traces of a machine or a way of working that mean nothing to a reader. The patterns don't match themselves.
 TRACES = re.compile(r"/[w]ork/|/[r]oot/\.(cache|pyenv|ansible|local)|\.[l]ibrary\b|/tmp/[t]eam|\b[f]arm-|\b[s]ubagent")
 # Where the concerns' facts come from, and how a comment cites one of its sections.
 SOURCES = "docs/ec2.md"
@@ -29,7 +29,7 @@ UNFINISHED = re.compile(r"\b([T]ODO|[F]IXME|[X]XX)\b")
 # Keys by which a tool skips something.
 LOOK_AWAY = re.compile(r"ignore|exclude|disable_error|skip|norecursedirs|deselect|omit", re.IGNORECASE)
 LOOK_AWAY_WORDS = re.compile(r"^ignore|--(ignore|deselect|exclude|skip)|(^|\s)-k\b")
-# Ignore files, and second places for settings that belong into pyproject.toml.
+# Ignore files, and files with settings that belong into pyproject.toml.
 IGNORE_FILES = re.compile(
     r"sanity/ignore|\.ansible-lint-ignore|\.coveragerc|\.pylintrc|(setup\.cfg|(tox|pytest)\.ini)$"
 )
@@ -61,7 +61,7 @@ def no_traces(copy: Copy) -> "list[str]":
 
 
 def nothing_ignored(copy: Copy) -> "list[str]":
-    """No tool skips anything, except for a few lines, each with its reason."""
+    """No tool skips anything, apart from a few lines that state their reason."""
     ignoring = [name for name in copy.names if IGNORE_FILES.search(name)]
     problems = [f"{name}: an ignore file" for name in ignoring if name not in EXCEPTIONS]
     exceptions = [(name, line) for name in EXCEPTIONS if name in ignoring for line in copy.text(name).splitlines()]

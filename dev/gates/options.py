@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Gates on options: what follows from the modules' documentation is what it should be."""
+"""Gates on options: generated files agree with the modules' documentation."""
 
 from __future__ import annotations
 

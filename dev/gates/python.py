@@ -24,7 +24,7 @@ LIMIT_FILE, LIMIT_MODULE, LIMIT_MAIN = 400, 300, 40
 SUPPRESSION = re.compile(
     r"noqa|type:\s*ignore|pragma:\s*no|pylint:|nosec|mypy:|ruff:|fmt:\s*(off|skip)|pyright:|isort:\s*skip"
 )
-# Names by which a test leaves itself out.
+# Names by which a test skips itself.
 LEFT_OUT = {
     "skip",
     "skipif",
@@ -37,8 +37,8 @@ LEFT_OUT = {
     "importorskip",
 }
 LEFT_OUT |= {"deselect", "collect_ignore", "collect_ignore_glob"}
-# What each folder of module_utils may import from the others: parsers know no facts, facts no concerns, concerns no
-# engine, and only the edges know Ansible.
+# The folders of module_utils that each folder may import: parsers know no facts, facts no concerns, concerns no engine,
+# and only the edges know Ansible.
 _PLAIN = {"_error", "_parameters", "_plan", "_version", "_words"}
 _PURE = {*_PLAIN, "_parse", "_facts", "_planning", "_concerns", "_workloads"}
 _WRITING = {*_PURE, "_host", "_levers", "_memory", "_engine"}
@@ -60,7 +60,7 @@ LAYERS = {
 # Folders that hold one file per format or domain, however many there are.
 ONE_FILE_EACH = ("_parse", "_facts")
 MOST_FILES = 16
-# Calls that change a host; only the engine may make them.
+# Calls that change a host, reserved for the engine.
 WRITES = {
     "chmod",
     "chown",
@@ -86,7 +86,7 @@ WRITES = {
     "execv",
 }
 PROCESSES = {"subprocess", "shutil", "tempfile", "socket", "ctypes", "fcntl", "multiprocessing"}
-# Facts may ask: network interfaces answer by ioctl on a socket, the metadata service over HTTP.
+# Facts need these: network interfaces answer by ioctl on a socket, the metadata service over HTTP.
 QUESTIONS = {"_facts": {"fcntl", "socket"}}
 
 
@@ -150,7 +150,7 @@ def budgets(copy: Copy) -> "list[str]":
 
 
 def crowded_folders(copy: Copy) -> "list[str]":
-    """No folder of shared code holds more files than a reader can guess from."""
+    """No folder of shared code has more than 16 files, those of one file per format excepted."""
     shared = [*copy.having(".py", below=UTILS), *copy.having(".py", below="plugins/plugin_utils/")]
     counts = Counter(name.rpartition("/")[0] for name in shared)
     return [
@@ -169,7 +169,10 @@ def layers(copy: Copy) -> "list[str]":
     folders = {
         name[len(UTILS) :].split("/")[0] for name in copy.having(".py", below=UTILS) if "/" in name[len(UTILS) :]
     }
-    problems = [f"{UTILS}{folder}: what it may import isn't said" for folder in sorted(folders - LAYERS.keys())]
+    problems = [
+        f"{UTILS}{folder}: dev/gates/python.py doesn't say what it may import"
+        for folder in sorted(folders - LAYERS.keys())
+    ]
     for layer, allowed in LAYERS.items():
         for name in copy.having(".py", below=f"{UTILS}{layer}"):
             for line, module in _imports(copy.tree(name)):
@@ -179,7 +182,7 @@ def layers(copy: Copy) -> "list[str]":
 
 
 def only_the_engine_writes(copy: Copy) -> "list[str]":
-    """Parsers, facts and what plans change nothing and start nothing."""
+    """Parsers, facts and planning change nothing and start no program."""
     problems = []
     for layer in ("_parse", "_facts", "_planning", "_concerns", "_workloads", "_prove"):
         for name in copy.having(".py", below=f"{UTILS}{layer}"):
@@ -207,7 +210,7 @@ def _writes(call: ast.Call) -> bool:
 
 
 def only_the_standard_library(copy: Copy) -> "list[str]":
-    """What runs on a managed host imports the standard library and ourselves. boto3 runs on the controller."""
+    """Code for managed hosts imports only the standard library and this collection. boto3 runs on the controller."""
     problems = []
     known = sys.stdlib_module_names | {"ansible", "ansible_collections"}
     for name in copy.having(".py", below=UTILS):

@@ -12,7 +12,7 @@ import yaml
 
 from dev.gates import Copy
 
-# A task that says it changed nothing may only run a command from this list; the shell may run none.
+# A task with changed_when: false may only run a command from this list, and no shell.
 READ_ONLY = {
     "cat",
     "cmp",
@@ -65,7 +65,7 @@ def _tasks(copy: Copy) -> "Iterator[tuple[str, yaml.MappingNode, dict[str, yaml.
 
 
 def no_hidden_failure(copy: Copy) -> "list[str]":
-    """No task hides its failure, and none that could change something says it did not."""
+    """No task hides its failure, and no task that can change something reports that it changed nothing."""
     problems = []
     for name, node, keys in _tasks(copy):
         where = f"{name}:{node.start_mark.line + 1}"

@@ -1,4 +1,4 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What follows from the modules' documentation: the roles, the tables of their READMEs, what results have in common."""
+"""Generates roles, the tables of their READMEs and common parts of RETURN from the modules' documentation."""

@@ -23,14 +23,14 @@ def modules(copy: Copy) -> "list[str]":
 
 
 def documentation(copy: Copy, module: str) -> "dict[str, Any]":
-    """A module's DOCUMENTATION; its own options come before those of its fragments, and win over them."""
+    """A module's DOCUMENTATION; its own options come before those of its fragments, and override them."""
     document = yaml.safe_load(_text(copy, f"plugins/modules/{module}.py", "DOCUMENTATION")) or {}
     for fragment in fragments(document):
         name, _dot, part = fragment.partition(".")
         shared = yaml.safe_load(_text(copy, f"plugins/doc_fragments/{name}.py", part.upper() or "DOCUMENTATION")) or {}
         for key in ("options", "attributes"):
-            own = document.get(key) or {}
-            document[key] = {**own, **(shared.get(key) or {}), **own}  # in the module's own order first
+            module_values = document.get(key) or {}
+            document[key] = {**module_values, **(shared.get(key) or {}), **module_values}  # keep the module's order
     return dict(document)
 
 
@@ -57,7 +57,7 @@ def paragraphs(described: "dict[str, Any]") -> "list[str]":
 
 
 def _text(copy: Copy, path: str, name: str) -> str:
-    """The text that a file assigns to a name, at its top or in a class."""
+    """The text that a file assigns to a name, at module level or in a class; empty without one."""
     for node in ast.walk(copy.tree(path)):
         if isinstance(node, ast.Assign) and any(isinstance(to, ast.Name) and to.id == name for to in node.targets):
             return str(ast.literal_eval(node.value))

@@ -18,7 +18,7 @@ from dev.generate.documents import COLLECTION, Options, documentation, fragments
 DIFFERENCES = Path(__file__).with_name("roles.yml")
 OPTION = re.compile(r"\bO\(([a-z0-9_]+)([^():#]*)\)")
 RETURNED = re.compile(r"\bRV\(([a-z0-9_]+[^():#]*)\)")
-# What an argument spec has of an option, beside its description and its suboptions.
+# The keys of an option in an argument spec, apart from its description and suboptions.
 KEYS = ("type", "elements", "choices", "required", "default")
 
 
@@ -34,7 +34,7 @@ class Variable:
 
 @dataclass(frozen=True)
 class Role:
-    """What the templates need. `tasks` is the file with the module's call, None where it is written by hand."""
+    """A role as the templates need it. `tasks` is the file with the module's call; None if it is written by hand."""
 
     name: str
     module: str
@@ -49,7 +49,7 @@ class Role:
     @property
     def defaults(self) -> "dict[str, Any]":
         """Variable → default, of those that have one."""
-        return {each.name: each.spec["default"] for each in self.variables if "default" in each.spec}
+        return {variable.name: variable.spec["default"] for variable in self.variables if "default" in variable.spec}
 
 
 def names(copy: Copy) -> "list[str]":
@@ -60,22 +60,24 @@ def names(copy: Copy) -> "list[str]":
 def read(copy: Copy, role: str) -> "Role | None":
     """The role of that name; None where no module is documented for it."""
     differences = yaml.safe_load(DIFFERENCES.read_text(encoding="utf-8"))
-    own = differences["roles"].get(role) or {}
-    module = own.get("module", role)
+    role_differences = differences["roles"].get(role) or {}
+    module = role_differences.get("module", role)
     if module not in modules(copy):
         return None
     document = documentation(copy, module)
     is_cloud = any(fragment.startswith("aws") for fragment in fragments(document))
     kind = differences["cloud" if is_cloud else "host"]
-    options = _options(document["options"], kind["options"], own.get("options") or {})
+    options = _options(document["options"], kind["options"], role_differences.get("options") or {})
     return Role(
         name=role,
         module=module,
         is_cloud=is_cloud,
-        short_description=own.get("short_description", document["short_description"]),
-        description=[text.format(role=role, module=module) for text in own.get("description", kind["description"])],
-        task=own.get("task", document["short_description"]),
-        tasks=own.get("tasks", "tasks/main.yml"),
+        short_description=role_differences.get("short_description", document["short_description"]),
+        description=[
+            text.format(role=role, module=module) for text in role_differences.get("description", kind["description"])
+        ],
+        task=role_differences.get("task", document["short_description"]),
+        tasks=role_differences.get("tasks", "tasks/main.yml"),
         variables=[
             Variable(
                 name=f"{role}_{name}",
@@ -91,7 +93,7 @@ def read(copy: Copy, role: str) -> "Role | None":
 
 
 def _options(documented: Options, of_kind: Options, of_role: Options) -> Options:
-    """The module's options, changed by what its kind of role and this role have of them; then the role's own."""
+    """The module's options, overridden by those of the kind and of the role; then options of the role alone."""
     options: Options = {
         name: {**option, **of_kind.get(name, {}), **of_role.get(name, {})} for name, option in documented.items()
     }
@@ -119,6 +121,6 @@ def _spec(role: str, module: str, option: "dict[str, Any]") -> "dict[str, Any]":
 
 
 def in_role(role: str, module: str, text: str) -> str:
-    """A sentence of the module as the role says it: O(source) is the variable O(clocksource_source)."""
+    """A sentence of the module with the role's names: O(source) becomes O(clocksource_source)."""
     text = OPTION.sub(rf"O({role}_\g<1>\g<2>)", text)
     return RETURNED.sub(rf"RV({COLLECTION}{module}#module:\g<1>)", text)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How values and sentences stand in YAML and in Markdown: the filters of the templates."""
+"""The filters of the templates, which write values and sentences as YAML and Markdown."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dev.generate.documents import COLLECTION
 from dev.generate.roles import Variable
 
 WIDTH = 120
-# What ends a sentence: a full stop before a capital letter or markup such as V(…); net.core.somaxconn has none.
+# A sentence ends with a full stop before a capital letter or markup such as V(…), unlike net.core.somaxconn.
 FIRST = re.compile(r"(.*?[.!?])(?= [A-Z0-9])")
 MARKUP = re.compile(r"\b(O|V|C|E|RV|I|M|P)\(([^()]*(?:\([^()]*\))?[^()]*)\)")
 TYPES = {"bool": "`true`, `false`", "int": "number", "float": "number", "dict": "mapping", "list": "list"}
@@ -58,12 +58,12 @@ def sentence(text: str) -> str:
 
 
 def markdown(text: str) -> str:
-    """Ansible's markup as Markdown, fit for a cell of a table."""
+    """Ansible's markup as Markdown, escaped for a cell of a table."""
     return MARKUP.sub(lambda found: _marked(found[1], found[2]), text).replace("|", "\\|")
 
 
 def values(spec: "dict[str, Any]") -> str:
-    """What a variable may be: its choices, or what it is made of."""
+    """The values that a variable accepts: its choices, or its type."""
     if "choices" in spec:
         choices = ", ".join(f"`{as_yaml(choice)}`" for choice in spec["choices"])
         return f"list of {choices}" if spec["type"] == "list" else choices

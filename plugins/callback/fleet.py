@@ -12,11 +12,11 @@ short_description: Show a fleet's findings as one table and write the reports
 version_added: 0.1.0
 description:
   - While modules of this collection run, one line shows how many hosts are done, what was found and the time left.
-  - At the end a table of hosts and concerns, with a mark per cell, and what is found most often.
-  - Writes C(report.json), C(report.md), C(report.html) and C(report.prom), also when hosts can't be reached or the
-    play has none.
-  - Tasks of other collections look as with P(ansible.builtin.default#callback), except that hosts where nothing
-    changed are not listed unless C(-v) is given.
+  - At the end it prints a table of hosts and concerns, with a mark per cell, and the most frequent findings.
+  - It writes C(report.json), C(report.md), C(report.html) and C(report.prom), even when hosts can't be reached or the
+    play has no hosts.
+  - Tasks of other collections are shown as by P(ansible.builtin.default#callback), except that hosts where nothing
+    changed are listed only with C(-v).
 extends_documentation_fragment:
   - default_callback
   - result_format_callback
@@ -24,7 +24,9 @@ requirements:
   - set as C(stdout_callback) in C(ansible.cfg)
 options:
   report_directory:
-    description: Where the reports are written; it is made when absent. Relative to the working directory.
+    description:
+      - The directory of the reports. It is created when absent.
+      - A relative path is relative to the working directory.
     type: path
     default: "{{CWD}}/nearmetal-report"
     env:
@@ -56,7 +58,7 @@ Tell = Callable[[str, str], None]
 
 
 class CallbackModule(DefaultCallback):
-    """The default callback for all others; for tasks of this collection, the fleet as a whole."""
+    """The default callback for other collections' tasks; for tasks of this collection, the fleet as a whole."""
 
     CALLBACK_VERSION = 2.0
     CALLBACK_TYPE = "stdout"
@@ -67,12 +69,12 @@ class CallbackModule(DefaultCallback):
         self._collector = Collector()
         self._progress = Progress(sys.stdout)
         self._clock = plays.Clock()
-        self._mode = ""  # audit | tune | restore; empty while no play is ours
+        self._mode = ""  # audit | tune | restore; empty before the first play of ours
         self._gate = plays.GateTask()
-        self._ours = False  # whether the play has tasks of ours
-        self._lost: List[Tuple[Tell, str, str]] = []  # hosts of a play before it was known to be ours
+        self._is_our_play = False  # whether the play has tasks of ours
+        self._early_failures: List[Tuple[Tell, str, str]] = []  # hosts that failed before the play was known to be ours
         self._proofs: Dict[str, several.Host] = {}
-        self._begun = False  # whether any task of ours met a host
+        self._any_task_started = False  # whether any task of ours started on a host
 
     def set_options(self, task_keys: Any = None, var_options: Any = None, direct: Any = None) -> None:
         super().set_options(task_keys=task_keys, var_options=var_options, direct=direct)
@@ -84,7 +86,7 @@ class CallbackModule(DefaultCallback):
 
     def v2_playbook_on_play_start(self, play: Any) -> None:
         mode = plays.mode_of(play)
-        self._play, self._ours, self._lost = play, False, []
+        self._play, self._is_our_play, self._early_failures = play, False, []
         if mode:
             self._join(mode)
         else:
@@ -92,19 +94,19 @@ class CallbackModule(DefaultCallback):
             super().v2_playbook_on_play_start(play)
 
     def _join(self, mode: str) -> None:
-        """The play is ours: all its hosts are in the report."""
-        self._ours = True
+        """Add the hosts of a play of ours to the report."""
+        self._is_our_play = True
         self._mode = plays.stronger(self._mode, mode)
         self._collector.expect(plays.hosts_of(self._play))
-        for tell, name, message in self._lost:
+        for tell, name, message in self._early_failures:
             tell(name, message)
 
     def v2_runner_on_start(self, host: Any, task: Any) -> None:
         if plays.is_ours(task):
-            self._begun = True
+            self._any_task_started = True
             mode = plays.mode_of_task(task)
             self._mode = plays.stronger(self._mode, mode)
-            if mode and not self._ours:
+            if mode and not self._is_our_play:
                 self._join(mode)
             self._collector.groups(host.get_name(), [group.get_name() for group in host.get_groups()])
             self._progress.show(self._collector, self._mode)
@@ -113,57 +115,59 @@ class CallbackModule(DefaultCallback):
     # --- results ---
 
     def v2_runner_on_ok(self, result: Any) -> None:
-        self._prove(result)
+        self._keep_proof(result)
         if self._take(result):
             return
         self._progress.erase()
         shown = self.get_option("display_ok_hosts")
-        # A debug task wants to be seen, whatever is hidden.
+        # The output of a debug task is always shown.
         self.set_option("display_ok_hosts", shown or "_ansible_verbose_always" in result.result)
         super().v2_runner_on_ok(result)
         self.set_option("display_ok_hosts", shown)
 
     def v2_runner_on_failed(self, result: Any, ignore_errors: bool = False) -> None:
         name = result.host.get_name()
-        self._prove(result, "failed")
+        self._keep_proof(result, "failed")
         if self._take(result, failed=not ignore_errors):
             if not ignore_errors:
                 self._tell_failed(result)
             return
         if not ignore_errors:
-            self._lose(self._collector.failed, name, f"{result.task_name}: {result.result.get('msg', 'failed')}")
-        ours = plays.is_ours(result.task) or plays.checks_our_options(result.task)
-        if self._ours and ours and not self._display.verbosity:
+            self._record_failure(
+                self._collector.failed, name, f"{result.task_name}: {result.result.get('msg', 'failed')}"
+            )
+        is_our_task = plays.is_ours(result.task) or plays.checks_our_options(result.task)
+        if self._is_our_play and is_our_task and not self._display.verbosity:
             self._tell_failed(result)
             return
         self._progress.erase()
         super().v2_runner_on_failed(result, ignore_errors=ignore_errors)
 
     def v2_runner_on_unreachable(self, result: Any) -> None:
-        self._prove(result, "unreachable")
+        self._keep_proof(result, "unreachable")
         name, message = result.host.get_name(), text(result.result.get("msg", "")).removeprefix("Task failed: ")
-        self._lose(self._collector.unreachable, name, message)
-        if not self._ours:
+        self._record_failure(self._collector.unreachable, name, message)
+        if not self._is_our_play:
             self._progress.erase()
             super().v2_runner_on_unreachable(result)
             return
         self._tell(f"✗ {text(name, NAME)}: unreachable: {message}", C.COLOR_UNREACHABLE)
         self._progress.show(self._collector, self._mode)
 
-    def _prove(self, result: Any, lost: str = "") -> None:
-        """Remember what a task of prove says of its host."""
+    def _keep_proof(self, result: Any, failure: str = "") -> None:
+        """Remember the result of prove for a host; `failure` is failed or unreachable."""
         if not plays.proves(result.task):
             return
         name = result.host.get_name()
-        found = several.host_of(name, result.result, lost)
-        if found is not None:
-            self._proofs[name] = found
+        proof = several.host_of(name, result.result, failure)
+        if proof is not None:
+            self._proofs[name] = proof
 
-    def _lose(self, tell: Tell, name: str, message: str) -> None:
-        if self._ours:
+    def _record_failure(self, tell: Tell, name: str, message: str) -> None:
+        if self._is_our_play:
             tell(name, message)
         else:
-            self._lost.append((tell, name, message))
+            self._early_failures.append((tell, name, message))
 
     def v2_runner_item_on_ok(self, result: Any) -> None:
         if not self._take(result):
@@ -176,13 +180,13 @@ class CallbackModule(DefaultCallback):
             super().v2_runner_item_on_failed(result)
 
     def v2_on_file_diff(self, result: Any) -> None:
-        # The actions of a fleet are in the report; one host's are shown on request.
+        # The actions of a fleet are in the report; --diff shows them per host.
         if not plays.is_ours(result.task) or context.CLIARGS.get("diff"):
             self._progress.erase()
             super().v2_on_file_diff(result)
 
     def _take(self, result: Any, failed: bool = False) -> bool:
-        """Whether this was a result of ours: then it is counted, not printed."""
+        """Whether this was a result of ours, which is counted and not printed."""
         if not plays.is_ours(result.task):
             return False
         if self._gate.take(result):
@@ -192,10 +196,10 @@ class CallbackModule(DefaultCallback):
             self._collector.add_samples(result.host.get_name(), samples)
             return not self._display.verbosity
         if not follows_contract(result.result):
-            # The loop as a whole: its items were taken one by one, except for those that reported nothing.
-            lost = plays.lost_in_loop(result.result)
-            if failed and lost:
-                self._collector.failed(result.host.get_name(), lost)
+            # The result of a whole loop: its items were taken one by one, except those without a report.
+            error = plays.error_of_loop(result.result)
+            if failed and error:
+                self._collector.failed(result.host.get_name(), error)
             return "results" in result.result and bool(self._mode)
         if result.warnings or result.deprecations:
             self._progress.erase()
@@ -207,7 +211,7 @@ class CallbackModule(DefaultCallback):
     def _handle_warnings(self, res: Any) -> None:
         result = self._current_task_result
         if result and plays.is_ours(result.task):
-            # A host wrote them, as it did the rest.
+            # A host wrote these texts too, so they are cleaned.
             for warning in result.warnings if res.pop("warnings", None) else ():
                 self._display.warning(text(warning.event.msg))
             for deprecation in result.deprecations if res.pop("deprecations", None) else ():
@@ -218,7 +222,7 @@ class CallbackModule(DefaultCallback):
 
     def v2_playbook_on_no_hosts_matched(self) -> None:
         self._progress.erase()
-        self._display.display("No host matches the play: see --limit and the inventory.", color=C.COLOR_SKIP)
+        self._display.display("No host matches the play: check --limit and the inventory.", color=C.COLOR_SKIP)
 
     def v2_playbook_on_no_hosts_remaining(self) -> None:
         if not self._mode:
@@ -232,7 +236,9 @@ class CallbackModule(DefaultCallback):
         if not self._mode:
             super().v2_playbook_on_stats(stats)
             return
-        no_task = "" if self._begun or self._collector.seen() or not self._collector.total() else plays.no_task()
+        no_task = (
+            "" if self._any_task_started or self._collector.seen() or not self._collector.total() else plays.no_task()
+        )
         if no_task:
             if stats.processed:
                 super().v2_playbook_on_stats(stats)
@@ -251,7 +257,7 @@ class CallbackModule(DefaultCallback):
         proofs = proven.last(directory, self._collector.names())
         report = self._collector.report(run, blind_spots, self._gate.statuses, earlier, plays.near(directory), proofs)
         color = None
-        # Before anything is printed: the reader of the terminal may have left (`| head`).
+        # Before anything is printed: the reader of the output may have ended (`| head`).
         try:
             written = "Reports: " + plays.brief(write_all(report, directory))
         except NearmetalError as error:
@@ -273,6 +279,6 @@ class CallbackModule(DefaultCallback):
 
 def _paint(line: str, color: str) -> str:
     if color == "bold":
-        # Ansible has no name for it; an unnamed SGR code would be refused.
+        # Ansible has no name for bold, and refuses an unnamed SGR code.
         return f"\033[1m{line}\033[0m" if stringc("", "white") else line
     return stringc(line, color)

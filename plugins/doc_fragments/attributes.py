@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How modules behave, in Ansible's words."""
+"""The attributes of modules, by Ansible's names."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ class ModuleDocFragment:
     DOCUMENTATION = r"""
 attributes:
   check_mode:
-    description: Predicts in check mode what an apply would do, without changing the host.
+    description: Check mode shows what a real run would do, without changing the host.
     support: full
   diff_mode:
-    description: Shows in diff mode what is changed or would be changed, before and after.
+    description: Diff mode shows what is changed or would be changed, before and after.
     support: full
   idempotent:
     description: A second run with the same options changes nothing.

@@ -29,7 +29,7 @@ options:
     type: dict
   timeout:
     description:
-      - Seconds for all requests before any change.
+      - Seconds for all requests before the first change.
       - An endpoint that hasn't answered by then is given up. A change that has begun is always finished, so that no
         instance stays stopped.
     type: int
@@ -37,9 +37,9 @@ options:
 requirements:
   - boto3 on the controller
 notes:
-  - Runs on the controller. Delegate it to C(localhost) once for all hosts of the play; one call serves them all.
+  - Runs on the controller. Delegate the task to C(localhost) and run it once: one call serves all hosts of the play.
   - Credentials come from boto3's standard chain only. There is no option for a key.
-  - The permissions that it needs are in C(docs/iam/) of the collection, one policy per module.
+  - The permissions that each module needs are in C(docs/iam/) of the collection, one policy per module.
 """
 
     INSTANCES = r"""
@@ -68,7 +68,7 @@ attributes:
     description: Changes nothing.
   idempotent:
     support: full
-    description: The answer follows from what AWS says.
+    description: Changes nothing.
   action_group:
     support: full
     description: Set O(regions), O(profile) and the like once, with C(group/nearmetal.ec2.cloud) in C(module_defaults).
@@ -88,10 +88,10 @@ options:
 attributes:
   check_mode:
     support: full
-    description: Says exactly what it would change.
+    description: Check mode shows exactly what a real run would change.
   diff_mode:
     support: full
-    description: Shows the attributes before and after, per instance.
+    description: Diff mode shows the attributes of each instance before and after.
   idempotent:
     support: full
     description: A second run changes nothing.

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Any, Callable, Iterable, Mapping
 
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._instances import drivers, heard
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._instances import drivers, trusted_hosts
 
 
 def of_hosts(hosts: Iterable[str], hostvars: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What hosts said of their network drivers; a host that was not asked is left out."""
-    found = map(drivers, heard(hostvars[host] for host in hosts if host in hostvars))
-    return [each for each in found if each]
+    """The network drivers that hosts reported; a host without a report is left out."""
+    found = map(drivers, trusted_hosts(hostvars[host] for host in hosts if host in hostvars))
+    return [host for host in found if host]
 
 
 class FilterModule:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Any, Callable, Iterable, Mapping
 
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._instances import heard, volumes
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._instances import trusted_hosts, volumes
 
 
 def of_hosts(hosts: Iterable[str], hostvars: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What hosts read from their EBS volumes; a host that was not asked, or could not read it, is left out."""
-    found = map(volumes, heard(hostvars[host] for host in hosts if host in hostvars))
-    return [each for each in found if each]
+    """The counters that hosts read from their EBS volumes; a host without counters is left out."""
+    found = map(volumes, trusted_hosts(hostvars[host] for host in hosts if host in hostvars))
+    return [entry for entry in found if entry]
 
 
 class FilterModule:

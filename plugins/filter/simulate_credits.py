@@ -16,7 +16,7 @@ _MOST_MINUTES = 366 * 24 * 60
 def simulation(
     load: Any, instance_type: str, specification: str = "standard", balance: float = 0.0, surplus: float = 0.0
 ) -> Dict[str, Any]:
-    """What a load does to the credits of a burstable type."""
+    """The credits of a burstable type after a load, and the type's rules. Raises AnsibleFilterError."""
     rules = RULES.get(instance_type)
     if rules is None:
         raise AnsibleFilterError(f"simulate_credits: {instance_type} has no CPU credits that this version knows")

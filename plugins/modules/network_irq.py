@@ -165,7 +165,7 @@ queue_map:
     queues:
       description:
         - "C(queue), its number, and C(now) and C(wanted): C(cpus) that answer its interrupts, their C(nodes), C(rps),
-          the CPUs that help it, and C(xps), those that send through it. Null for a queue that comes or goes."
+          the CPUs that help it, and C(xps), those that send through it. Null for a queue that the run adds or removes."
       type: list
       elements: dict
       sample: [{"queue": 0, "now": {"cpus": "0", "nodes": "0", "rps": "", "xps": ""}, "wanted": null}]

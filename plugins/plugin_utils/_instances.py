@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which instance a host of the inventory is, and what it said of its drivers and volumes. PRIVATE to the collection."""
+"""The instance of each host of the inventory, and the host's drivers and volumes. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _VOLUMES = 256  # more than any instance can attach
 
 
 def instance_id(variables: Mapping[str, Any]) -> Optional[str]:
-    """The instance id of a host: the inventory's, else what the host's metadata service or firmware said."""
+    """The instance id of a host: from the inventory, or else from the host's metadata service or firmware."""
     facts = _mapping(_mapping(variables.get("ansible_facts")).get("nearmetal"))
     candidates = (
         variables.get("instance_id"),
@@ -29,7 +29,7 @@ def instance_id(variables: Mapping[str, Any]) -> Optional[str]:
 
 
 def unconfirmed(hosts: Iterable[Mapping[str, Any]]) -> list[str]:
-    """The ids of hosts that the inventory doesn't give to exactly one of them: nothing may be changed there."""
+    """The ids that the inventory doesn't give to exactly one host: those instances may not be changed."""
     known = list(hosts)
     given = Counter(map(_by_inventory, known))
     return [
@@ -37,17 +37,17 @@ def unconfirmed(hosts: Iterable[Mapping[str, Any]]) -> list[str]:
     ]
 
 
-def heard(hosts: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The hosts without those that speak for an instance which the inventory says is another host."""
+def trusted_hosts(hosts: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The hosts, without those that claim an instance which the inventory gives to another host."""
     known = list(hosts)
     given = set(map(_by_inventory, known))
     return [host for host in known if _by_inventory(host) is not None or instance_id(host) not in given]
 
 
 def _by_inventory(variables: Mapping[str, Any]) -> Optional[str]:
-    """The id that the inventory gives a host; None when the host says it itself.
+    """The id that the inventory gives a host; None when only the host reports one.
 
-    Ansible lets a fact of that name win over the inventory, and any module's answer can bring facts.
+    In Ansible a fact of that name wins over the inventory, and the result of any module can set facts.
     """
     found = instance_id(variables)
     reported = "instance_id" in _mapping(variables.get("ansible_facts"))
@@ -55,7 +55,7 @@ def _by_inventory(variables: Mapping[str, Any]) -> Optional[str]:
 
 
 def drivers(variables: Mapping[str, Any]) -> Optional[dict[str, Any]]:
-    """The host's element of the option `hosts` of enhanced_networking; None when it was not asked."""
+    """The host's element of the option `hosts` of enhanced_networking; None when it reported no drivers."""
     found = instance_id(variables)
     facts = _mapping(_mapping(_mapping(variables.get("ansible_facts")).get("nearmetal")).get("drivers"))
     if found is None or not facts:
@@ -68,7 +68,7 @@ def drivers(variables: Mapping[str, Any]) -> Optional[dict[str, Any]]:
 
 
 def volumes(variables: Mapping[str, Any]) -> Optional[dict[str, Any]]:
-    """The host's element of the option `hosts` of ebs; None when it gave no counters."""
+    """The host's element of the option `hosts` of ebs; None when it reported no counters."""
     found = instance_id(variables)
     facts = _mapping(_mapping(_mapping(variables.get("ansible_facts")).get("nearmetal")).get("ebs"))
     reported = facts.get("exceeded")
@@ -78,7 +78,7 @@ def volumes(variables: Mapping[str, Any]) -> Optional[dict[str, Any]]:
 
 
 def _counters(reported: Any) -> Optional[dict[str, Any]]:
-    """One device's counters, if they are what they should be: a host reports them, and hosts can lie."""
+    """One device's counters, or None if their form is wrong: a host that was taken over may report anything."""
     values = {name: _mapping(reported).get(name) for name in _COUNTERS}
     device = _mapping(reported).get("device")
     if not isinstance(device, str) or not _DEVICE.fullmatch(device):

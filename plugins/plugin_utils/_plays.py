@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a callback or an action must know of Ansible's plays, tasks and command line. PRIVATE to the collection."""
+"""Ansible's plays, tasks and command line, as the callback and actions need them. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ OURS = "nearmetal.ec2."
 RESTORE = "nearmetal.ec2.restore"
 AUDIT = "nearmetal.ec2.audit"
 REPORT = "nearmetal.ec2.audit_report"
-# They give no findings, so a play of them alone has nothing to report.
+# Modules without findings: a play with only these has nothing to report.
 PROVE = "nearmetal.ec2.prove"
 NO_FINDINGS = (REPORT, "nearmetal.ec2.capture", "nearmetal.ec2.confirm", PROVE)
 CALLBACK = "nearmetal.ec2.fleet"
 VALIDATION = "ansible.builtin.validate_argument_spec"
-# The playbooks that look at what another one changes.
+# Playbooks that audit what another playbook changes.
 AUDITS = {AUDIT: TUNE, "nearmetal.ec2.cloud_audit": TUNE}
 _WORKLOAD = re.compile(r"[a-z0-9_]{1,64}(?:,[a-z0-9_]{1,64}){0,15}", re.ASCII)
 
@@ -50,13 +50,13 @@ def proves(task: Any) -> bool:
 
 
 def checks_our_options(task: Any) -> bool:
-    """Whether it is the task by which Ansible checks the variables of a role of this collection."""
+    """Whether the task is Ansible's own check of the variables of a role of this collection."""
     role = getattr(task, "_role", None)
     return task.action == VALIDATION and role is not None and str(role.get_name()).startswith(OURS)
 
 
 def mode_of_task(task: Any) -> str:
-    """audit, tune or restore; empty for a task of others, and for one that only looks or reports."""
+    """audit, tune or restore; empty for tasks of other collections, and for tasks that only read or report."""
     action = str(task.resolved_action)
     if not is_ours(task) or action in NO_FINDINGS or action.endswith(("_facts", "_info")):
         return ""
@@ -66,15 +66,15 @@ def mode_of_task(task: Any) -> str:
 
 
 def _mode_of_role(task: Any) -> str:
-    """The mode of an include_role of ours, whose tasks nobody knows before it runs; empty for any other task."""
+    """The mode of an include_role of ours, whose tasks are unknown before it runs; empty for any other task."""
     role = str(task.args.get("name") or task.args.get("role") or "") if task.action in C._ACTION_INCLUDE_ROLE else ""
     if not role.startswith(OURS):
         return ""
     if role in (AUDIT, RESTORE):
         return role[len(OURS) :]
     applied = task.args.get("apply")
-    looks = task.check_mode or (isinstance(applied, dict) and applied.get("check_mode") is True)
-    return "audit" if looks else "tune"
+    is_audit = task.check_mode or (isinstance(applied, dict) and applied.get("check_mode") is True)
+    return "audit" if is_audit else "tune"
 
 
 def mode_of(play: Any) -> str:
@@ -84,7 +84,7 @@ def mode_of(play: Any) -> str:
 
 
 def no_task() -> str:
-    """Why a run that began no task of ours did nothing; empty when tags can't be the cause."""
+    """Why a run began no task of ours, as a sentence; empty when tags can't be the cause."""
     tags = [tag for tag in map(str, context.CLIARGS.get("tags") or ()) if tag != "all"]
     skipped = list(map(str, context.CLIARGS.get("skip_tags") or ()))
     if not tags and not skipped:
@@ -94,16 +94,16 @@ def no_task() -> str:
     return f"No report written: --skip-tags leaves no task of {OURS[:-1]} in this run: {text(', '.join(skipped))}"
 
 
-def lost_in_loop(result: Mapping[str, Any]) -> str:
-    """Why the last item of a loop that failed without telling anything did; empty when there is none."""
+def error_of_loop(result: Mapping[str, Any]) -> str:
+    """The error of the last item of a loop that failed without a report; empty when there is none."""
     items = [item for item in result.get("results") or () if isinstance(item, Mapping) and not follows_contract(item)]
-    # Since 2.21 Ansible keeps of a failed item only the exception.
+    # Since 2.21 Ansible keeps only the exception of a failed item.
     failed = [item for item in items if item.get("failed") is True or "exception" in item]
     return str(failed[-1].get("msg") or "failed") if failed else ""
 
 
 def stronger(so_far: str, mode: str) -> str:
-    """The mode of a run of several plays: one that changes hosts is no audit, and what came last is what is left."""
+    """The mode of a run of several plays: the last mode that changes hosts, or else audit."""
     return so_far if so_far and mode in ("", "audit") else mode
 
 
@@ -117,7 +117,7 @@ def _tasks(block: Any) -> Iterator[Any]:
 
 
 def hosts_of(play: Any) -> List[str]:
-    """All hosts of the play, also those of later batches of `serial`."""
+    """All hosts of the play, those of later batches of `serial` included."""
     return [str(name) for name in play.get_variable_manager().get_vars(play=play).get("ansible_play_hosts_all", [])]
 
 
@@ -135,7 +135,7 @@ def brief(paths: Iterable[str]) -> str:
 
 
 class Clock:
-    """When the run began, for the report's head."""
+    """The time at which the run began, for the head of the report."""
 
     def __init__(self) -> None:
         self._started = datetime.now(timezone.utc)
@@ -146,7 +146,7 @@ class Clock:
         inventory = [str(source) for source in context.CLIARGS.get("inventory") or ()]
         standard = [str(source) for source in C.DEFAULT_HOST_LIST]
         inventory = [near(source) for source in inventory if source not in standard]
-        command, beside = _again(mode, inventory)
+        command, beside = _fix_command(mode, inventory)
         return Run(
             mode=mode,
             started=_stamp(self._started),
@@ -160,26 +160,26 @@ class Clock:
         )
 
 
-def _again(mode: str, inventory: Iterable[str]) -> Tuple[Tuple[str, ...], str]:
-    """The command that does what this run showed, and what must be said beside it; without a command, instead of it."""
+def _fix_command(mode: str, inventory: Iterable[str]) -> Tuple[Tuple[str, ...], str]:
+    """The command that applies what this run showed, and a note on it; or no command, and a sentence in its place."""
     line = context.CLIARGS
     started = list(map(str, line.get("args") or ()))
     playbooks = [AUDITS.get(name, name) for name in started]
-    looked = mode == "audit" and not line.get("check")
-    if looked and not AUDITS.keys() >= set(started):
-        return (), f"in {', '.join(map(near, started))}, tune in place of audit"
+    is_audit = mode == "audit" and not line.get("check")
+    if is_audit and not AUDITS.keys() >= set(started):
+        return (), f"use tune in place of audit in {', '.join(map(near, started))}"
     workload, complete = _extra(map(str, line.get("extra_vars") or ()))
     words = [PROGRAM, *map(near, playbooks)]
     words += [word for source in inventory for word in ("-i", source)]
     words += ["-e", f"tune_workload={workload}"] if workload else []
-    for option, given, usual in (("--tags", "tags", ["all"]), ("--skip-tags", "skip_tags", [])):
-        tags = list(map(str, line.get(given) or ()))
+    for option, key, usual in (("--tags", "tags", ["all"]), ("--skip-tags", "skip_tags", [])):
+        tags = list(map(str, line.get(key) or ()))
         words += [option, ",".join(tags)] if tags != usual and playbooks == started else []
-    return tuple(words), "" if complete else "with the same -e"
+    return tuple(words), "" if complete else "with the same -e options"
 
 
 def _extra(given: Iterable[str]) -> Tuple[str, bool]:
-    """The workload among the extra variables, and whether that is all that matters: others may hold a secret."""
+    """The workload among the extra variables, and whether the others can be left out, which may hold a secret."""
     workload, complete = "", True
     for words in given:
         for name, value in _variables(words).items():
@@ -187,13 +187,13 @@ def _extra(given: Iterable[str]) -> Tuple[str, bool]:
             if name == "tune_workload" and _WORKLOAD.fullmatch(named):
                 workload = named
             else:
-                # What only an audit reads changes nothing in another run.
+                # Variables of an audit change nothing in a run of tune.
                 complete = complete and name.startswith("audit_")
     return workload, complete
 
 
 def _variables(words: str) -> Dict[str, Any]:
-    """Extra variables as they were written; a file is one that nobody knows."""
+    """Extra variables as they were written; a file counts as one unknown variable."""
     if not words.startswith(("{", "[", "@")):
         return dict(parse_kv(words))
     try:
@@ -208,11 +208,11 @@ def _stamp(moment: datetime) -> str:
 
 
 def near(source: str) -> str:
-    """A path as a user would type it in the current folder."""
+    """A path as a user types it in the current folder."""
     if not os.path.isabs(source):
         return source
-    near = os.path.relpath(source)
-    return source if near.startswith("..") else near
+    relative = os.path.relpath(source)
+    return source if relative.startswith("..") else relative
 
 
 def _version() -> str:
@@ -234,7 +234,7 @@ class GateTask:
         self._baseline = ""
 
     def take(self, result: Any) -> bool:
-        """Whether the result was that task's."""
+        """Whether the result belongs to that task; if so, remember its arguments."""
         if str(result.task.resolved_action) != REPORT:
             return False
         statuses = result.result.get("fail_on")

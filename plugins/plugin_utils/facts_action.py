@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Keep the facts of one fact module when the next one returns its own. PRIVATE to the collection."""
+"""Keep the facts of earlier fact modules when the next one returns its own. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ansible.plugins.action import ActionBase
 class FactsAction(ActionBase):
     """Runs the module of the task's name and adds to `ansible_facts.nearmetal` what earlier tasks found.
 
-    Ansible replaces a fact as a whole, so `host_facts` would otherwise take away what `topology_facts` returned.
+    Ansible replaces a fact as a whole, so `host_facts` would otherwise remove what `topology_facts` returned.
     """
 
     _requires_connection = True
@@ -25,7 +25,7 @@ class FactsAction(ActionBase):
         result: dict[str, Any] = super().run(tmp, task_vars)
         result.update(self._execute_module(task_vars=task_vars, wrap_async=self._task.async_val))
         observed = result.get("ansible_facts", {}).get("nearmetal")
-        # With delegate_facts the facts go to another host than the one whose variables these are.
+        # With delegate_facts the facts belong to another host than these variables.
         known = (task_vars or {}).get("ansible_facts", {}).get("nearmetal")
         if isinstance(observed, dict) and isinstance(known, dict) and not self._task.delegate_facts:
             result["ansible_facts"]["nearmetal"] = {**known, **observed}

@@ -3,26 +3,25 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """ENA allowances: when EC2 itself queues or drops packets, tuning can't help. Pure. PRIVATE to the collection.
 
-A host reports samples of `ethtool -S`, two or more per interface, as
+A host reports two or more samples of `ethtool -S` per interface:
   {interface: ens5, seconds: 1234.5, packets: 7, counters: {pps_allowance_exceeded: 0, …}}
 which `of_network_facts` makes from the facts of the module network_facts.
-`seconds` is any clock that runs on through all samples of a host; `packets`, sent and received in
-all queues, may be absent. The counters start at 0 when the driver resets: only
-differences mean anything.
+`seconds` is a clock that never jumps between the samples of a host. `packets`, sent and received in all queues, may be
+absent. The counters start at 0 when the driver resets, so only differences mean anything.
 """
 
 from __future__ import annotations
 
 from typing import Any, Dict, Iterable, List, Mapping, Optional
 
-# Counter → what EC2 limits there, and what helps.
+# Counter → what EC2 limits, and what to do.
 LIMITS = {
-    "bw_in_allowance_exceeded": ("inbound bandwidth", "a larger size, or spread the load over more instances"),
-    "bw_out_allowance_exceeded": ("outbound bandwidth", "a larger size, or spread the load over more instances"),
-    "pps_allowance_exceeded": ("packets per second", "a larger size, larger packets, or more instances"),
+    "bw_in_allowance_exceeded": ("inbound bandwidth", "use a larger size, or spread the load over more instances"),
+    "bw_out_allowance_exceeded": ("outbound bandwidth", "use a larger size, or spread the load over more instances"),
+    "pps_allowance_exceeded": ("packets per second", "use a larger size, larger packets, or more instances"),
     "conntrack_allowance_exceeded": (
         "tracked connections",
-        "a larger size, shorter idle timeouts, or security group rules that need no tracking",
+        "use a larger size, shorter idle timeouts, or security group rules that need no tracking",
     ),
     "linklocal_allowance_exceeded": (
         "packets per second to DNS, instance metadata and NTP",
@@ -31,7 +30,7 @@ LIMITS = {
 }
 AVAILABLE = "conntrack_allowance_available"
 INTERFACE = 64  # characters; Linux allows 15
-LARGEST = 2**64  # of a counter or clock: what two of them differ by is a number that JSON knows
+LARGEST = 2**64  # of a counter or clock; the difference of any two is a number in JSON
 SHORTEST = 0.001  # least seconds between two samples for a rate
 
 
@@ -43,8 +42,8 @@ def budget_ns(packets_per_second: float) -> float:
 def of_network_facts(result: Any, now: float) -> List[Dict[str, Any]]:
     """The samples in a result of network_facts; `now` is the controller's clock, in seconds.
 
-    With `sample_seconds` it reports differences: that makes two samples. Without, the counters since
-    the driver's reset: one sample, which means something beside that of an earlier report.
+    With `sample_seconds` the result has differences, which make two samples. Without it, the result has the counters
+    since the driver's reset: one sample, to be compared with that of an earlier report.
     """
     found = result
     for name in ("ansible_facts", "nearmetal", "network", "sample"):
@@ -64,7 +63,7 @@ def of_network_facts(result: Any, now: float) -> List[Dict[str, Any]]:
 
 
 def of_interfaces(earlier: Iterable[Any], today: Iterable[Any]) -> List[Mapping[str, Any]]:
-    """The earlier samples to compare today's with; those of an interface without one today say nothing new."""
+    """The earlier samples of the interfaces that have a sample today."""
     names = {sample["interface"] for sample in today if _usable(sample)}
     return [sample for sample in earlier if _usable(sample) and sample["interface"] in names]
 
@@ -73,7 +72,7 @@ def verdicts(samples: Iterable[Mapping[str, Any]]) -> List[Dict[str, Any]]:
     """One verdict per interface that has two samples: the difference of the last two.
 
     Each is {interface, seconds, deltas: {counter: events}, packets_per_second, sentence}; the sentence
-    is empty when no limit was hit. Samples of another form are passed over.
+    is empty when no limit was hit. Samples of another form are ignored.
     """
     by_interface: Dict[str, List[Mapping[str, Any]]] = {}
     for sample in samples:
@@ -87,7 +86,7 @@ def verdicts(samples: Iterable[Mapping[str, Any]]) -> List[Dict[str, Any]]:
 
 
 def verdict(interface: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Dict[str, Any]:
-    """What two samples of one interface say."""
+    """The verdict of two samples of one interface; see verdicts()."""
     seconds = float(after["seconds"]) - float(before["seconds"])
     reset = any(_count(after, name) < _count(before, name) for name in LIMITS)
     # After a driver reset the counters start at 0: what they show now is a minimum.
@@ -115,8 +114,8 @@ def _sentence(interface: str, deltas: Mapping[str, int], seconds: float, rate: O
     helps = "; ".join(dict.fromkeys(LIMITS[name][1] for name in hit))
     at = ""
     if rate:
-        at = f" At {rate:,.0f} packets/s the host has {budget_ns(rate):,.0f} ns for each."
-    return f"{interface} is at EC2's limit ({limits_hit}): tuning can't help; what helps is {helps}.{at}"
+        at = f" At {rate:,.0f} packets/s the host has {budget_ns(rate):,.0f} ns for each packet."
+    return f"{interface} is at EC2's limit ({limits_hit}): tuning can't help; {helps}.{at}"
 
 
 def _usable(sample: Any) -> bool:

@@ -1,9 +1,9 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a host reports, made harmless: bounded, of known types, without control characters. PRIVATE to the collection.
+"""Make a host's report harmless: bounded, of known types, without control characters. PRIVATE to the collection.
 
-A host may be taken over, and its report is read in a terminal and in a browser by an administrator.
+An attacker may control a host, and an administrator reads its report in a terminal and in a browser.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DEPTH = 6  # a table of a device holds queues, a queue holds CPUs
 HOST = 262144  # characters of one host in all: four times what the result contract allows
 
 _ESCAPES = re.compile(
-    "\x1b\\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
+    "\x1b\\[[0-?]*[ -/]*[@-~]"  # CSI: colors, cursor
     "|\x1b\\][^\x07\x1b]{0,4096}(?:\x07|\x1b\\\\)?"  # OSC: titles, links, clipboard
     "|\x1b[PX^_][^\x1b]{0,4096}(?:\x1b\\\\)?"  # DCS, SOS, PM, APC
     "|\x1b[ -/]*[0-~]"
@@ -32,7 +32,7 @@ _DROPPED = {"Cc", "Cf", "Cs", "Co", "Cn"}
 def text(value: Any, limit: int = TEXT) -> str:
     """A string of one line that no terminal, browser or parser mistakes for a command."""
     raw = value if isinstance(value, str) else str(value)
-    # What is cut anyway isn't cleaned: 100 MB of escapes must not cost minutes.
+    # The text is cut before it is cleaned: 100 MB of escapes must not cost minutes.
     kept = _ESCAPES.sub("", raw[: limit * 4])
     if not (kept.isascii() and kept.isprintable()):
         kept = "".join(map(_character, kept))
@@ -48,7 +48,7 @@ def _character(character: str) -> str:
 
 
 class Budget:
-    """How much of one host's report is still kept; what is beyond is counted, not kept."""
+    """How many characters of one host's report may still be kept; values beyond that are dropped and counted."""
 
     def __init__(self, characters: int = HOST) -> None:
         self.left = characters
@@ -60,7 +60,7 @@ class Budget:
         return clean if self._take(len(clean)) else ""
 
     def value(self, value: Any, depth: int = DEPTH) -> Any:
-        """A clean value of JSON: mappings and lists keep their shape, all else becomes text."""
+        """A clean value of JSON: mappings and lists keep their shape, other types become text."""
         if value is None or isinstance(value, bool):
             return value
         if isinstance(value, int):

@@ -23,7 +23,7 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import
 )
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.statuses import ORDER
 
-# What a report may say about a host's identity. No serials, no addresses, no instance ids.
+# The facts of a report about a host's identity: no serials, no addresses, no instance ids.
 PLATFORM = (
     "host_class",
     "hypervisor",
@@ -48,7 +48,7 @@ SAMPLES = 64  # of the allowances of one host that are kept: two for each of 32 
 def follows_contract(result: Any) -> bool:
     """Whether a task's result is that of a state module: it has lists of actions and findings.
 
-    A cloud module's result is about many hosts at once; `cloud_findings` hands each host its own.
+    A cloud module's result covers many hosts; `cloud_findings` gives each host its own part.
     """
     if not isinstance(result, Mapping) or "instances" in result:
         return False
@@ -78,39 +78,39 @@ class _Host:
 
 
 class Collector:
-    """Takes results as they come; `report` may be asked at any time."""
+    """Collects results as they arrive; `report` may be called at any time."""
 
     def __init__(self) -> None:
         self._hosts: Dict[str, _Host] = {}
-        self.findings = 0  # that somebody may want to do something about
+        self.findings = 0  # findings to act on: would_change, needs_reboot, refused
 
     def expect(self, names: Iterable[str]) -> None:
-        """These hosts are in the play: one that never reports is shown as silent."""
+        """Add the hosts of the play: a host that never reports is shown as silent."""
         for name in names:
             self._host(name)
 
     def groups(self, name: str, groups: Iterable[str]) -> None:
-        """The inventory groups of a host, for the filters of the page."""
+        """Set the inventory groups of a host, for the filters of the page."""
         self._host(name).groups = tuple(sorted({text(group, NAME) for group in groups}))
 
     def unreachable(self, name: str, message: Any) -> None:
-        """Ansible could not talk to the host; what it reported before stays."""
+        """Mark a host that Ansible could not reach; its earlier results stay."""
         host = self._host(name)
         host.state, host.message = model.UNREACHABLE, text(message)
 
     def failed(self, name: str, message: Any) -> None:
-        """A task of the host failed."""
+        """Mark a host with a failed task."""
         host = self._host(name)
         host.state, host.message = model.FAILED, text(message)
 
     def rescued(self, failed: Container[str]) -> None:
-        """Only these hosts failed for Ansible: the play rescued the others, and what they reported counts."""
+        """Unmark failed hosts that the play rescued: Ansible counts only `failed` as failed."""
         for name, host in self._hosts.items():
             if host.state == model.FAILED and host.last_message is not None and name not in failed:
                 host.state, host.message = model.REPORTED, host.last_message
 
     def add(self, name: str, result: Mapping[str, Any], failed: bool = False) -> None:
-        """One result of a state module. What it says about a concern replaces what was said before."""
+        """Add one result of a state module. It replaces earlier results of the same concerns."""
         host = self._host(name)
         budget = host.budget
         findings, strange = _findings(result.get("findings"), budget)
@@ -133,17 +133,17 @@ class Collector:
         host.queue_map = queues.of_result(result.get("queue_map"), budget) or host.queue_map
         host.last_message = budget.text(result.get("msg") or "")
         if failed or host.state != model.FAILED:
-            # The module's own line also covers the concerns that went well.
+            # The module's own message also covers the concerns without an error.
             host.message = model.sentence_of(host.errors) if failed and errors else host.last_message
             host.state = model.FAILED if failed else model.REPORTED
         if strange:
-            host.notes.append(f"{strange} findings or actions were not of the agreed form and are left out")
+            host.notes.append(f"{strange} findings or actions have an unknown form and are left out")
         if budget.exhausted() and not any("more than" in note for note in host.notes):
             host.notes.append("the host reported more than 256 KiB: the rest is left out")
         self.findings += sum(finding.status in ("would_change", "needs_reboot", "refused") for finding in findings)
 
     def add_samples(self, name: str, samples: List[Dict[str, Any]]) -> None:
-        """What was measured of a host's allowances: see allowances.py."""
+        """Add samples of a host's allowances: see allowances.py."""
         self.add(name, {"findings": [], "actions": [], "allowances": samples})
 
     def seen(self) -> int:
@@ -155,7 +155,7 @@ class Collector:
         return len(self._hosts)
 
     def count(self, state: str) -> int:
-        """How many hosts are in this state."""
+        """How many hosts have this state."""
         return sum(host.state == state for host in self._hosts.values())
 
     def names(self) -> List[str]:
@@ -171,7 +171,7 @@ class Collector:
         directory: str = "",
         proofs: Optional[Mapping[str, proven.Proof]] = None,
     ) -> Report:
-        """The report as of now, hosts by name; `earlier` is what document.load gives."""
+        """The report of the results so far, hosts by name; `earlier` is a result of document.load."""
         since, before = earlier or ("", ())
         samples = {host.name: host.allowances for host in before}
         known = proofs or {}
@@ -212,7 +212,7 @@ class Collector:
 
 
 def gate_of(hosts: Iterable[HostReport], statuses: Tuple[str, ...]) -> Gate:
-    """Which hosts have a status that fails the run, and how many findings that are."""
+    """The hosts with findings whose status fails the run, and the number of such findings."""
     hits = {
         host.name: sum(status in statuses for found in host.statuses().values() for status in found) for host in hosts
     }
@@ -220,7 +220,7 @@ def gate_of(hosts: Iterable[HostReport], statuses: Tuple[str, ...]) -> Gate:
 
 
 def _limits(samples: Iterable[Mapping[str, Any]]) -> List[ReportedFinding]:
-    """A limit of EC2 that was hit, as a finding: it is seen where the others are."""
+    """Each exceeded limit of EC2 as a finding."""
     return [
         ReportedFinding(
             concern="allowances",
@@ -258,7 +258,7 @@ def _workloads(names: Any, budget: Budget) -> str:
 
 
 def _findings(entries: Any, budget: Budget) -> Tuple[List[ReportedFinding], int]:
-    """The findings that have the agreed form, and how many have not."""
+    """The findings with a known form, and the number of the others."""
     found: List[ReportedFinding] = []
     strange = 0
     for entry in entries if isinstance(entries, (list, tuple)) else ():
@@ -266,7 +266,7 @@ def _findings(entries: Any, budget: Budget) -> Tuple[List[ReportedFinding], int]
             strange += 1
         elif not budget.exhausted():
             finding = ReportedFinding(**_fields(entry, FINDING_FIELDS, budget))
-            # The one during which the budget ended is incomplete.
+            # A finding that exhausts the budget is incomplete.
             found += [] if budget.exhausted() else [finding]
     found.sort(key=lambda finding: (finding.concern, finding.upkeep, ORDER.get(finding.status, 0)))
     return found, strange

@@ -52,7 +52,7 @@ def document(report: Report) -> Dict[str, Any]:
 
 
 def _host(host: HostReport) -> Dict[str, Any]:
-    # Not asdict: it copies every table deeply, which took most of the time for 1,000 hosts.
+    # asdict would copy every table deeply, which took most of the time for 1,000 hosts.
     plain = dict(host.__dict__)
     plain["findings"] = [finding.__dict__ for finding in host.findings]
     plain["limits"] = allowances.verdicts(host.allowances)
@@ -65,13 +65,15 @@ def dump(report: Report) -> str:
 
 
 def load(path: str) -> Tuple[str, Tuple[HostReport, ...]]:
-    """When an earlier report was finished, and its hosts.
+    """The time at which an earlier report was finished, and its hosts.
 
     Raises NearmetalError for a file that is absent, not a report, or of another version.
     """
     try:
         if os.path.getsize(path) > LARGEST:
-            raise NearmetalError(f"audit_baseline: {path} is larger than {LARGEST >> 20} MiB: not a report of ours")
+            raise NearmetalError(
+                f"audit_baseline: {path} is larger than {LARGEST >> 20} MiB, so it is not a report of nearmetal"
+            )
         with open(path, encoding="utf-8") as stream:
             plain = json.load(stream)
     except OSError as error:
@@ -80,12 +82,12 @@ def load(path: str) -> Tuple[str, Tuple[HostReport, ...]]:
         raise NearmetalError(f"audit_baseline: {path} is not JSON: name the report.json of an earlier run") from None
     if not isinstance(plain, dict) or plain.get("version") != model.VERSION:
         raise NearmetalError(
-            f"audit_baseline: {path} is not a report of version {model.VERSION}: make one with this version first"
+            f"audit_baseline: {path} is not a report of version {model.VERSION}: make a report with this version first"
         )
     try:
         return str(plain["run"]["finished"]), tuple(_loaded(host) for host in plain["hosts"])
     except (KeyError, TypeError, ValueError, AttributeError):
-        raise NearmetalError(f"audit_baseline: {path} is damaged: make a new report and name that") from None
+        raise NearmetalError(f"audit_baseline: {path} is damaged: make a new report and name that file") from None
 
 
 def _loaded(plain: Mapping[str, Any]) -> HostReport:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What changed since an earlier report, and who owns it now. Pure. PRIVATE to the collection."""
+"""Changes since an earlier report, and their owners. Pure. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ Key = Tuple[str, str, str]
 def compare(since: str, before: Iterable[HostReport], after: Iterable[HostReport], mode: str) -> Dict[str, Any]:
     """`{since, changes, absent}`; a change is {host, concern, what, before, after, owner}, values as text.
 
-    `absent` are the hosts of the earlier report that this run left out: one line, not a change each.
-    A host or concern that is in only one of the two reports is no drift of its knobs.
-    `owner` is who the host says owns the knob now, `nearmetal.ec2` for what this run set, else empty.
+    `absent` has the hosts of the earlier report that this run left out; they are not among the changes.
+    Knobs of a host or concern that only one of the reports has are not compared.
+    `owner` is the knob's owner now, as the host reports it, `nearmetal.ec2` for a knob that this run set, else empty.
     """
     old = {host.name: host for host in before}
     new = {host.name: host for host in after}
@@ -54,10 +54,10 @@ def _concern_changes(name: str, concern: str, old: HostReport, new: HostReport, 
         yield _change(name, concern, concern, old.errors.get(concern) or "ok", new.errors.get(concern) or "ok")
     before, after = _knobs(old, concern), _knobs(new, concern)
     for key in sorted({*before, *after}):
-        was, now = before.get(key), after.get(key)
-        if was is None or now is None or not _same(was, now):
+        earlier, current = before.get(key), after.get(key)
+        if earlier is None or current is None or not _same(earlier, current):
             what = ".".join(part for part in key[:2] if part) + (f" {key[2]}" if key[2] else "")
-            yield _change(name, concern, what, _words(was), _words(now), _owner(now, mode))
+            yield _change(name, concern, what, _words(earlier), _words(current), _owner(current, mode))
     for lost in sorted(_advice(old, concern) - _advice(new, concern)):
         yield _change(name, concern, f"{concern} advice", lost, "–")
     for gained in sorted(_advice(new, concern) - _advice(old, concern)):
@@ -73,32 +73,32 @@ def _knobs(host: HostReport, concern: str) -> Dict[Key, ReportedFinding]:
 
 
 def _advice(host: HostReport, concern: str) -> "set[str]":
-    # The measured sentences of the allowances differ in every run; their numbers are in `limits`.
+    # The sentences about allowances contain measured numbers, which differ in every run and are in `limits`.
     if concern == "allowances":
         return set()
     advice = [finding for finding in host.findings if finding.concern == concern and finding.status == "advice"]
     if concern == "tune":
-        # What `auto` saw: its sentences count processes, of which no two audits find as many.
+        # The sentences of `auto` count processes, whose number differs from audit to audit.
         return {show(finding.wanted) for finding in advice}
     return {finding.reason for finding in advice}
 
 
-def _same(was: ReportedFinding, now: ReportedFinding) -> bool:
-    if {was.status, now.status} == {"changed", "ok"} and was.wanted is not None:
-        # The kernel may have its own word for what was set (`off` for `disabled`).
-        return was.wanted == now.wanted
-    if _measured(was.now) and _measured(now.now):
-        return was.status == now.status
-    return _settled(was) == _settled(now)
+def _same(earlier: ReportedFinding, current: ReportedFinding) -> bool:
+    if {earlier.status, current.status} == {"changed", "ok"} and earlier.wanted is not None:
+        # The kernel may read back another word than was written (`off` for `disabled`).
+        return earlier.wanted == current.wanted
+    if _measured(earlier.now) and _measured(current.now):
+        return earlier.status == current.status
+    return _settled(earlier) == _settled(current)
 
 
 def _measured(value: Any) -> bool:
-    """Whether a value is a share of time, which differs at each look: values that are set are never in percent."""
+    """Whether a value is a share of time, which differs in each run: no setting is in percent."""
     return isinstance(value, str) and _SHARE.fullmatch(value) is not None
 
 
 def _settled(finding: ReportedFinding) -> Tuple[Any, str]:
-    """Value and status as the next audit should find them: what a run set is its `wanted`, `now` was before it."""
+    """Value and status as the next audit should find them: after a change that is `wanted`, not `now`."""
     return (finding.wanted, "ok") if finding.status == "changed" else (finding.now, finding.status)
 
 

@@ -12,15 +12,15 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry i
 
 
 class Heading(NamedTuple):
-    """One line of the summary, with what answers it."""
+    """One line of the summary, with the concerns below it."""
 
     number: int
     title: str
     concerns: Tuple[str, ...]
 
 
-# What isn't planned on a host: what only the AWS API knows, and parts of the report itself. A concern of a host says
-# its heading where it is declared.
+# Each heading lists what isn't planned on a host: what only the AWS API knows, and parts of the report itself. A
+# concern of a host declares its own heading.
 BY_API = frozenset({"cpu_credits", "ebs", "enhanced_networking", "network_interfaces", "placement"})
 _HEADINGS = (
     Heading(1, "Newest generation, HVM", ("platform", "placement")),
@@ -38,7 +38,7 @@ OTHER = Heading(10, "Other", ())
 
 @lru_cache(maxsize=1)
 def headings() -> Tuple[Heading, ...]:
-    """The nine headings, each with its concerns. To read the concerns costs time, so it is done for a report only."""
+    """The nine headings, each with its concerns. Reading the concerns costs time, so only a report does it."""
     return tuple(
         heading._replace(
             concerns=(
@@ -57,7 +57,7 @@ def _by_concern() -> Dict[str, Heading]:
 
 
 def heading_of(concern: str) -> Heading:
-    """The heading under which a concern stands; a concern that the talk doesn't know stands under Other."""
+    """The heading under which a concern stands; a concern that the talk doesn't mention stands under Other."""
     return _by_concern().get(concern, OTHER)
 
 

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """report.html: one file that needs no network, for a browser, a printer or a screen reader.
 
-Nothing that a host reported is ever markup or script: the page's own style and script are allowed by
-their hash alone, the data lies in a block that no browser runs, and the script only sets text.
+Nothing that a host reported is ever markup or script: only the page's own style and script are allowed, by their
+hashes, the data is in a block that no browser runs, and the script only sets text.
 PRIVATE to the collection.
 """
 
@@ -67,7 +67,7 @@ def _hash(text: str) -> str:
 
 
 def _headings(report: Report, concerns: List[str]) -> List[Dict[str, Any]]:
-    """The nine headings, each with how many hosts have which status there."""
+    """The nine headings, each with the number of hosts per status."""
     tiles = []
     for heading in (*headings(), OTHER):
         under_heading = [concern for concern in concerns if heading_of(concern) == heading]
@@ -78,7 +78,7 @@ def _headings(report: Report, concerns: List[str]) -> List[Dict[str, Any]]:
         )
         found = [(status, count[status]) for status in sorted(filter(None, count), key=ORDER.__getitem__)]
         if under_heading or heading != OTHER:
-            # What the platform facts say answers the first heading as far as a host can.
+            # A host's platform facts answer the first heading as far as a host can.
             kinds = Counter(str(host.platform.get("host_class") or "") for host in report.hosts)
             classes = (
                 [f"{number:,} {kind}" for kind, number in kinds.most_common() if kind] if heading.number == 1 else []
@@ -106,7 +106,7 @@ def _bar(found: List[Tuple[str, int]]) -> List[Tuple[str, float, float]]:
 
 
 class _Pool:
-    """Each text once: a thousand hosts say the same few sentences."""
+    """Stores each text once: a thousand hosts report the same few sentences."""
 
     def __init__(self) -> None:
         self.places: Dict[str, int] = {"": 0}
@@ -116,7 +116,7 @@ class _Pool:
 
 
 def _data(report: Report, concerns: List[str]) -> str:
-    """What the script reads; report.js says how."""
+    """The data that report.js reads, as JSON."""
     pool = _Pool()
     place = {concern: number for number, concern in enumerate(concerns)}
     hosts = [_host(host, concerns, place, pool) for host in report.hosts]

@@ -14,7 +14,7 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.statuses import BY_NAME, FAILED
 
 TOPS = 20
-DRIFT = 200  # rows; report.json has all
+DRIFT = 200  # rows; report.json has all changes
 SETTLED = ("ok", "not_applicable", "changed", "waived")
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~$^=-])")
@@ -112,7 +112,7 @@ def _drift(report: Report) -> List[str]:
 
 
 def _host(host: HostReport) -> List[str]:
-    """What is open on one host, under the nine headings; what is settled as one number."""
+    """The open findings of one host below the nine headings, and the number of settled ones."""
     lines = [f"## {escape(host.name)}", ""]
     platform = [
         str(host.platform[key])
@@ -132,7 +132,9 @@ def _host(host: HostReport) -> List[str]:
         lines += [f"### {heading_of(grouped[number][0].concern).title}", ""]
         lines += _table(("status", "knob", "now", "wanted", "why", "reference"), map(_row, grouped[number]))
     settled = len(host.findings) - sum(finding.status not in SETTLED for finding in host.findings)
-    lines += [f"{summary.plural(settled, 'knob')} as it should be.", ""] if settled else []
+    lines += (
+        [f"{summary.plural(settled, 'knob')} {'needs' if settled == 1 else 'need'} no change.", ""] if settled else []
+    )
     return lines + [line for note in host.notes for line in (f"Note: {escape(note)}", "")]
 
 

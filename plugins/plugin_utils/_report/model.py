@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A report as data: what every form of it is made from. PRIVATE to the collection."""
+"""A report as data, from which every form of it is made. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.clean import
 VERSION = 1  # of the schema: a reader refuses another one
 
 REPORTED, FAILED, UNREACHABLE, SILENT = "reported", "failed", "unreachable", "silent"
-PERSIST = "persist"  # the knob of every concern that says how its values stay
+PERSIST = "persist"  # the knob of every concern that makes its values permanent
 STATES = (REPORTED, FAILED, UNREACHABLE, SILENT)
 
 
 def sentence_of(errors: Mapping[str, str]) -> str:
-    """Concerns that ended with an error, in one line."""
+    """The errors of concerns in one line."""
     return text("; ".join(f"{concern}: {why}" for concern, why in errors.items()))
 
 
@@ -32,14 +32,14 @@ class ReportedFinding(Finding):
 
     @property
     def place(self) -> str:
-        """Where the knob is, if that says more than what is wanted: a file that is wanted is its own place."""
+        """Where the knob is; empty if the wanted value is that place, as for a file."""
         return "" if self.where == self.wanted else self.where
 
     @property
     def upkeep(self) -> bool:
-        """Whether it is only about keeping the values that are set: the unit, and what each concern persists.
+        """Whether the finding is only about keeping values: the unit, and the files of each concern.
 
-        What stands in the way of that (refused, failed) is not upkeep.
+        An obstacle to that (refused, failed) is not upkeep.
         """
         return self.status in ("would_change", "changed") and (self.concern == unit.NAME or self.knob == PERSIST)
 
@@ -62,7 +62,7 @@ class HostReport:
     findings: Tuple[ReportedFinding, ...] = ()
     allowances: Tuple[Mapping[str, Any], ...] = ()  # samples: see allowances.py
     queue_map: Tuple[Mapping[str, Any], ...] = ()  # NICs: see queues.py
-    notes: Tuple[str, ...] = ()  # what was cut or not understood
+    notes: Tuple[str, ...] = ()  # sentences about values that were cut or not understood
     proven: Optional[Mapping[str, Any]] = None  # the last verdict of prove: see proven.py
 
     @property
@@ -83,7 +83,7 @@ class HostReport:
         return found
 
     def marks(self) -> Dict[str, List[str]]:
-        """Concern → the statuses that its mark speaks for: upkeep has no say where there is a knob."""
+        """Concern → the statuses that its mark shows: upkeep counts only for a concern without other findings."""
         knobs: Dict[str, List[str]] = {concern: ["failed"] for concern in self.errors}
         for finding in self.findings:
             if not finding.upkeep:
@@ -110,9 +110,9 @@ class Run:
     seconds: float
     collection: str = ""  # version
     inventory: Tuple[str, ...] = ()
-    command: Tuple[str, ...] = ()  # does what this run showed, but for --limit; empty when no command would
+    command: Tuple[str, ...] = ()  # applies what this run showed, on all hosts; empty when no command does
     limit: str = ""
-    beside: str = ""  # what must be said beside the command, or instead of it
+    beside: str = ""  # a note beside the command, or a sentence in place of it
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class Report:
 
     run: Run
     hosts: Tuple[HostReport, ...] = ()
-    blind_spots: Tuple[str, ...] = ()  # what the writer could not see, in sentences
+    blind_spots: Tuple[str, ...] = ()  # sentences about what the writer could not check
     gate: Optional[Gate] = None
     drift: Optional[Mapping[str, Any]] = None  # see drift.py
     directory: str = ""  # where it is written, as a user would type it
@@ -131,5 +131,5 @@ class Report:
         return {state: sum(host.state == state for host in self.hosts) for state in STATES}
 
     def as_dict(self) -> Dict[str, Any]:
-        """The report as plain JSON data, without what follows from it."""
+        """The report as plain JSON data, without totals and other derived values."""
         return asdict(self)

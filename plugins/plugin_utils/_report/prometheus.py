@@ -36,7 +36,7 @@ def _metrics(report: Report) -> Iterator[Tuple[str, str, Iterator[Sample]]]:
     yield "nearmetal_report_duration_seconds", "How long the run took.", iter([((), report.run.seconds)])
     yield (
         "nearmetal_hosts",
-        "Hosts of the run by what became of them.",
+        "Hosts of the run by state.",
         (((("state", state),), count) for state, count in report.states().items()),
     )
     yield (
@@ -46,7 +46,7 @@ def _metrics(report: Report) -> Iterator[Tuple[str, str, Iterator[Sample]]]:
     )
     yield (
         "nearmetal_reboot_required",
-        "1 when something is set that only the next boot brings.",
+        "1 when a setting takes effect only at the next boot.",
         (((("host", host.name),), int(host.reboot_required)) for host in hosts),
     )
     yield "nearmetal_findings", "Findings by knob and status.", _findings(report)
@@ -91,10 +91,10 @@ def _proven(report: Report) -> Iterator[Tuple[str, str, Iterator[Sample]]]:
         (((("host", name), ("verdict", proof["verdict"])), 1) for name, proof in proofs),
     )
     for field, words in (
-        ("change", "Change in percent of the figure that decided in the last run of prove."),
-        ("low", "Lower end of its interval."),
-        ("high", "Upper end of its interval."),
-        ("evidence", "Evidence for an effect, to 1; 20 decides."),
+        ("change", "Change of the primary metric in the last run of prove, in percent."),
+        ("low", "Lower end of the interval of that change, in percent."),
+        ("high", "Upper end of the interval of that change, in percent."),
+        ("evidence", "Evidence for an effect, as a ratio to 1; 20 decides."),
     ):
         yield (
             f"nearmetal_prove_{field}{'' if field == 'evidence' else '_percent'}",

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The last verdict of prove for each host, from the reports beside this one. PRIVATE to the collection."""
+"""The last verdict of prove for each host, from the reports in the report directory. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -21,21 +21,23 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import
 FOLDER = "prove"
 _NAME = re.compile(r"(?P<host>.+)-(?P<when>[0-9]{8}T[0-9]{6}Z)-[0-9]{1,10}\.json", re.ASCII)
 _LARGEST = 16 * 1024 * 1024  # bytes of one report
-_MOST = 20  # reports that are read for a host, also of hosts whose names look the same in a file's name
+_MOST = 20  # reports to read per host; file names of different hosts may be the same
 
 
 @dataclass(frozen=True)
 class Proof:
-    """What came of the last run on a host."""
+    """The result of the last run of prove on a host."""
 
     verdict: str
     kept: bool
     ended: float  # seconds since 1970
     load: str
-    against: str  # another tuning in place of the untuned host; empty for that
+    against: str  # the tuning in place of the untuned host; empty for the untuned host
     tested: Tuple[str, ...]  # `concern.option`
-    wanted: Mapping[str, Tuple[Any, ...]] = field(default_factory=dict)  # what was measured, by `concern.option`
-    metric: str = ""  # that decided; empty of a run without pairs
+    wanted: Mapping[str, Tuple[Any, ...]] = field(
+        default_factory=dict
+    )  # the values that were measured, by `concern.option`
+    metric: str = ""  # the metric that decided; empty without pairs
     unit: str = ""
     change: Optional[float] = None  # percent
     low: Optional[float] = None  # the interval; None where nothing is excluded on this side
@@ -43,22 +45,26 @@ class Proof:
     evidence: Optional[float] = None  # to 1
 
     def says(self, measured: bool = True) -> str:
-        """One sentence, beside each setting that took part; whether with the value that is wanted now."""
+        """One sentence for each setting that took part; `measured` is whether its value is the one wanted now."""
         date = time.strftime("%d %b %Y", time.gmtime(self.ended)).lstrip("0")
-        found = self.verdict.replace("_", " ")
-        begin = f"proven on {date}" if self.verdict == BETTER else f"prove found {found} on {date}"
-        others = len(self.tested) - 1
-        rest = f", with {others} other setting{'' if others == 1 else 's'}" if others else ""
-        rest += "" if measured else ", with another value than is wanted now"
-        rest += ", against another tuning" if self.against else ""
+        result = self.verdict.replace("_", " ")
+        lead = f"proven on {date}" if self.verdict == BETTER else f"prove found {result} on {date}"
+        other_settings = len(self.tested) - 1
+        conditions = (
+            f", with {other_settings} other setting{'' if other_settings == 1 else 's'}" if other_settings else ""
+        )
+        conditions += "" if measured else ", with a value other than the one wanted now"
+        conditions += ", against another tuning" if self.against else ""
         if self.change is None:
-            return f"{begin}{rest}"
+            return f"{lead}{conditions}"
         interval = words.interval(self.low, self.high)
-        return f"{begin}: {self.metric} {words.percent(self.change)} ({interval}){rest}, under its load"
+        return (
+            f"{lead}: {self.metric} {words.percent(self.change)} ({interval}){conditions}, under the load of that run"
+        )
 
 
 def last(directory: str, hosts: Iterable[str]) -> Dict[str, Proof]:
-    """The latest proof of each of these hosts. A report that is damaged, or of another version, is none."""
+    """The latest proof of each of these hosts. Damaged reports, and those of another version, are ignored."""
     folder = os.path.join(directory, FOLDER)
     files: Dict[str, List[Tuple[str, str]]] = {}
     try:
@@ -73,15 +79,15 @@ def last(directory: str, hosts: Iterable[str]) -> Dict[str, Proof]:
     for host in hosts:
         latest = sorted(files.get(log.file_name(host), ()), reverse=True)[:_MOST]
         proofs = filter(None, (_read(os.path.join(folder, name), host) for _when, name in latest))
-        # A run that was resumed ends after one that began later.
-        proof = max(proofs, key=lambda each: each.ended, default=None)
+        # A resumed run may end after a run that began later.
+        proof = max(proofs, key=lambda proof: proof.ended, default=None)
         if proof is not None:
             found[host] = proof
     return found
 
 
 def beside(findings: Iterable[ReportedFinding], proof: Optional[Proof]) -> Tuple[ReportedFinding, ...]:
-    """The findings, those that took part with what was measured in place of what others measured elsewhere."""
+    """The findings, with the gain that prove measured on this host in place of published gains."""
     if proof is None:
         return tuple(findings)
     gains = {measured: proof.says(measured) for measured in (True, False)}
@@ -106,7 +112,7 @@ def _read(path: str, host: str) -> Optional[Proof]:
 
 
 def proof_of(plain: Mapping[str, Any]) -> Proof:
-    """The proof in the report of a run. Raises one of Python's errors for what isn't one."""
+    """The proof in the report of a run. Raises a built-in exception, such as KeyError, for anything else."""
     found = plain["verdict"]
     if found["verdict"] not in VERDICTS:
         raise ValueError(found["verdict"])

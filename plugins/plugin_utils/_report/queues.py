@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a host reported of its queues and their CPUs, in the form of report.json. PRIVATE to the collection."""
+"""A host's queues and their CPUs, in the form of report.json. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SETS = ("cpus", "nodes", "rps", "xps")
 
 
 def of_result(queue_map: Any, budget: Budget) -> Tuple[Mapping[str, Any], ...]:
-    """The NICs of a result's `queue_map`, without what has another form."""
+    """The NICs of a result's `queue_map`; entries of another form are left out."""
     return tuple(_nic(nic, budget) for nic in _mappings(queue_map))
 
 

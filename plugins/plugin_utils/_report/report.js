@@ -4,15 +4,15 @@
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
   const { statuses, concerns, headings, hosts, texts } = data;
-  const CHUNK = 150; // rows per frame: the page answers while a large fleet is drawn
-  const headingOf = new Map(headings.flatMap(([number, title, own]) => own.map((concern) => [concern, { number, title }])));
+  const CHUNK = 150; // rows per frame: the page stays responsive while a large fleet is drawn
+  const headingOf = new Map(headings.flatMap(([number, title, members]) => members.map((concern) => [concern, { number, title }])));
   const byId = (id) => document.getElementById(id);
 
   function element(tag, attributes, ...children) {
-    const made = document.createElement(tag);
-    for (const [name, value] of Object.entries(attributes || {})) made.setAttribute(name, value);
-    made.append(...children);
-    return made;
+    const node = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes || {})) node.setAttribute(name, value);
+    node.append(...children);
+    return node;
   }
 
   function mark(status) {
@@ -27,15 +27,15 @@
 
   function head() {
     const groups = element("tr", { class: "groups" }, element("td"));
-    for (const [number, title, own] of headings) {
-      groups.append(element("th", { scope: "colgroup", colspan: own.length, title },
+    for (const [number, title, members] of headings) {
+      groups.append(element("th", { scope: "colgroup", colspan: members.length, title },
         element("span", { "aria-hidden": "true" }, String(number)), element("b", { class: "sr" }, title)));
     }
     const names = element("tr", {}, element("th", { scope: "col", class: "corner" }, "host"));
     concerns.forEach((name, concern) => {
       names.append(element("th", { scope: "col", class: "concern" }, element("div", { class: "name" }, name)));
     });
-    // The rest of the width belongs to nobody: an open host must not push the marks apart.
+    // The remaining width is a column of its own: an open host must not spread the marks.
     names.append(element("td", { class: "rest" }));
     return element("thead", {}, groups, names);
   }
@@ -98,11 +98,11 @@
     const titles = element("tr");
     for (const name of ["Status", "Knob", "Now", "Wanted", "Why"]) titles.append(element("th", { scope: "col" }, name));
     const made = element("table", { class: "plain" }, element("caption", { class: "sr" }, `Findings of ${host.name}`), columns, element("thead", {}, titles));
-    for (const [number, title, own] of headings) {
-      const mine = host.rows.filter(([concern]) => own.includes(concern));
-      if (!mine.length) continue;
+    for (const [number, title, members] of headings) {
+      const findings = host.rows.filter(([concern]) => members.includes(concern));
+      if (!findings.length) continue;
       const group = element("th", { scope: "rowgroup", colspan: "5" }, `${number}  ${title}`);
-      made.append(element("tbody", { "data-heading": number }, element("tr", { class: "heading" }, group), ...mine.map(finding)));
+      made.append(element("tbody", { "data-heading": number }, element("tr", { class: "heading" }, group), ...findings.map(finding)));
     }
     return made;
   }
@@ -161,11 +161,11 @@
   body.addEventListener("keydown", (event) => {
     if (!event.target.matches(".host")) return;
     const lines = [...body.querySelectorAll("tr.row:not([hidden])")];
-    const here = lines.indexOf(event.target.closest("tr"));
-    const there = { ArrowDown: here + 1, ArrowUp: here - 1, Home: 0, End: lines.length - 1 }[event.key];
-    if (there === undefined || !lines[there]) return;
+    const current = lines.indexOf(event.target.closest("tr"));
+    const target = { ArrowDown: current + 1, ArrowUp: current - 1, Home: 0, End: lines.length - 1 }[event.key];
+    if (target === undefined || !lines[target]) return;
     event.preventDefault();
-    focusable(lines[there].querySelector(".host")).focus();
+    focusable(lines[target].querySelector(".host")).focus();
   });
 
   function focusable(button) {
@@ -186,7 +186,7 @@
     if (group.value && !host.groups.includes(Number(group.value))) return false;
     if (family.value && host.family !== Number(family.value)) return false;
     if (!concern.value && !status.value) return true;
-    return host.rows.some(([mine, , , its]) => (!concern.value || mine === Number(concern.value)) && (!status.value || its === Number(status.value)));
+    return host.rows.some(([concernOfRow, , , statusOfRow]) => (!concern.value || concernOfRow === Number(concern.value)) && (!status.value || statusOfRow === Number(status.value)));
   }
 
   function filter() {

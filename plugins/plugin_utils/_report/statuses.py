@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How each status of a finding looks and which one speaks for a cell. PRIVATE to the collection."""
+"""How each status of a finding looks, and which status a cell shows. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FAILED = "failed"  # not a status of a finding: the concern ended with an error
 
 @dataclass(frozen=True)
 class Look:
-    """One status: its mark of one column, and its colour in Ansible's names."""
+    """One status: its mark, one column wide, and its color by Ansible's name."""
 
     name: str
     mark: str
@@ -33,7 +33,7 @@ class Look:
         return f"{count:,} {status_words(self.name, count)}"
 
 
-# In the order of who speaks for a cell: the first one present.
+# A cell shows the first of these that is present.
 LOOKS = (
     Look(FAILED, "✗", "red", True),
     Look("would_change", "●", "yellow", True),
@@ -56,5 +56,5 @@ FAILABLE = (*STATUSES, FAILED)
 
 
 def worst(statuses: Iterable[str]) -> str:
-    """The status that speaks for all; empty when there is none."""
+    """The status that a cell shows for all of these; empty without any."""
     return min(statuses, key=lambda status: ORDER[status], default="")

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What follows from a report: totals, the matrix of marks, the top findings and the command that fixes each.
+"""What a report derives from its hosts: totals, the matrix of marks, top findings and the commands that fix them.
 
 PRIVATE to the collection.
 """
@@ -27,9 +27,9 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.headings imp
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import HostReport, Report
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.statuses import FAILED, OPEN, ORDER, worst
 
-LIMIT = 3  # hosts that a command names; more stand in a file beside the reports
+LIMIT = 3  # hosts that a command names; more are in a file beside the reports
 HOSTS_FILE = re.compile(r"hosts-[0-9a-f]{12}\.txt")
-_PATH = re.compile(r"[^\s,:;\[\]]+")  # that --limit takes in one piece
+_PATH = re.compile(r"[^\s,:;\[\]]+")  # a path that --limit doesn't split
 PROGRAM = "ansible-playbook"
 TUNE = "nearmetal.ec2.tune"
 VALUE = 60  # characters of a value beside a sentence
@@ -44,7 +44,7 @@ class Top:
     status: str
     hosts: Tuple[str, ...]
     change: str  # "xen → tsc"; empty when the hosts differ or nothing changes
-    reason: str  # the most frequent one
+    reason: str  # the most frequent reason
     other_reasons: int  # how many further wordings there are
     gain: str
     reference: str
@@ -57,13 +57,13 @@ def concerns_of(report: Report) -> List[str]:
 
 
 def cells(host: HostReport, concerns: List[str]) -> List[str]:
-    """The status that speaks for each concern; empty if the host reported nothing."""
+    """The status that each concern's cell shows; empty if the host reported nothing."""
     statuses = host.marks()
     return [worst(statuses.get(concern, ())) for concern in concerns]
 
 
 def status_totals(report: Report) -> Dict[str, int]:
-    """How many findings have each status; only those that occur, in the order of who speaks first."""
+    """How many findings have each status; only those that occur, in the order of ORDER."""
     count: Counter[str] = Counter(
         status for host in report.hosts for found in host.statuses().values() for status in found
     )
@@ -71,7 +71,7 @@ def status_totals(report: Report) -> Dict[str, int]:
 
 
 def top_findings(report: Report) -> List[Top]:
-    """What is open, by the number of hosts that have it, then by how pressing it is; our own upkeep last."""
+    """The open findings, by their number of hosts, then by status; upkeep last."""
     upkeep = {
         (finding.concern, finding.knob, finding.status)
         for host in report.hosts
@@ -100,12 +100,12 @@ def top_findings(report: Report) -> List[Top]:
 
 
 def show(value: Any, limit: int = VALUE) -> str:
-    """A value of a knob in a few characters, nothing as a dash."""
+    """A knob's value in a few characters; None as a dash."""
     return in_words(value, "–", limit)
 
 
 def change_of(finding: Mapping[str, Any]) -> str:
-    """`xen → tsc`; empty when nothing changes or what is there does, as kernel 6.1 where 3.10 or newer is wanted."""
+    """`xen → tsc`; empty when nothing changes, also where kernel 6.1 satisfies "3.10 or newer"."""
     now, wanted, status = finding.get("now"), finding.get("wanted"), finding.get("status")
     good = wanted == now or status == "ok" or (wanted is None and status not in ("would_change", "changed"))
     return "" if good else f"{show(now)} → {show(wanted)}"
@@ -129,21 +129,21 @@ def span(hosts: Tuple[str, ...], shown: int = LIMIT) -> str:
 
 
 def fix_command(report: Report, hosts: Tuple[str, ...]) -> str:
-    """The command that does what the run showed, on these hosts and no others; a sentence when no command would."""
+    """The command that applies what the run showed, on these hosts only; a sentence where no command does."""
     run = report.run
     if not run.command:
         return run.beside
     in_file = len(hosts) > LIMIT and _PATH.fullmatch(report.directory)
     limit = f"@{os.path.join(report.directory, _hosts_file(hosts))}" if in_file else ",".join(hosts)
     words = shlex.join([*run.command, "--limit", limit])
-    # In brackets no shell takes it: it can't be run without what is missing.
+    # No shell accepts the brackets, so nobody runs the command without what they ask for.
     return f"{words} ({run.beside})" if run.beside else words
 
 
 def hosts_files(report: Report) -> Dict[str, str]:
     """The files of host names that the fixes of this report need, by name.
 
-    What is in one never changes: a command of an older report finds its hosts, or no file.
+    The content of a file never changes: a command of an older report finds its own hosts, or no file.
     """
     named = {top.hosts for top in top_findings(report) if _hosts_file(top.hosts) in top.fix}
     return {_hosts_file(hosts): "".join(f"{host}\n" for host in hosts) for hosts in named}
@@ -154,7 +154,7 @@ def _hosts_file(hosts: Tuple[str, ...]) -> str:
 
 
 def is_command(fix: str) -> bool:
-    """Whether a fix is there to be copied into a shell."""
+    """Whether a fix is a command to copy into a shell."""
     return fix.startswith(f"{PROGRAM} ")
 
 
@@ -179,7 +179,7 @@ def _top(report: Report, concern: str, knob: str, status: str, entries: List[Tup
 
 def _fix(report: Report, concern: str, status: str, hosts: Tuple[str, ...]) -> str:
     if status == "would_change" and concern in BY_API and TUNE in report.run.command:
-        return f"the role nearmetal.ec2.{concern}: see docs/cloud.md"
+        return f"run the role nearmetal.ec2.{concern}: see docs/cloud.md"
     if status == "would_change":
         return fix_command(report, hosts)
     return {
@@ -189,22 +189,22 @@ def _fix(report: Report, concern: str, status: str, hosts: Tuple[str, ...]) -> s
 
 
 def not_audited(report: Report) -> List[str]:
-    """The titles of the nine headings that no concern of this run answers."""
+    """The titles of those of the nine headings that no concern of this run covers."""
     answered = {heading_of(concern) for concern in concerns_of(report)}
-    # The platform answers the first one as far as a host can.
+    # A host's platform facts answer the first heading as far as a host can.
     answered |= {headings()[0]} if any(host.platform.get("host_class") for host in report.hosts) else set()
     return [heading.title for heading in headings() if heading not in answered]
 
 
 def left_out(report: Report) -> str:
-    """Which hosts of the earlier report this run says nothing about; empty without one or when it has them all."""
+    """A sentence about hosts of the earlier report that this run lacks; empty without such hosts."""
     absent = tuple(report.drift["absent"]) if report.drift else ()
     verb = "is" if len(absent) == 1 else "are"
     return f"{plural(len(absent), 'host')} of that report {verb} not in this play: {span(absent)}" if absent else ""
 
 
 def trouble(host: HostReport) -> str:
-    """Why a host is not simply reported; empty for one that is."""
+    """Why a host has no complete report; empty for a host that has one."""
     return {
         model.UNREACHABLE: f"unreachable: {host.message}",
         model.FAILED: f"failed: {host.message}",

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The report as files: whole or not at all, readable by their owner only. PRIVATE to the collection."""
+"""The report as files, written atomically and readable by their owner only. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ FORMS = (
 
 
 def write_all(report: Report, directory: str) -> List[str]:
-    """Write every form into the directory (made with mode 0700), with what its commands need; the forms' paths.
+    """Write every form, and the host files of its commands, into the directory, made with mode 0700; the forms' paths.
 
-    Raises NearmetalError when a file can't be written; those written before it stay.
+    Raises NearmetalError when a file can't be written; files written before it stay.
     """
     try:
         os.makedirs(directory, mode=0o700, exist_ok=True)
@@ -44,7 +44,7 @@ def write_all(report: Report, directory: str) -> List[str]:
 
 def _write(path: str, text: str) -> str:
     beside = f"{path}.{os.getpid()}.new"
-    # O_EXCL: in a shared directory nobody can put a link in the way.
+    # O_EXCL: nobody can put a link there in a shared directory.
     handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     try:
         with os.fdopen(handle, "w", encoding="utf-8", errors="replace", newline="\n") as stream:

@@ -8,11 +8,11 @@ from __future__ import annotations
 import unicodedata
 from typing import Callable, Iterator, List
 
-Paint = Callable[[str, str], str]  # text, a colour in Ansible's names
+Paint = Callable[[str, str], str]  # text, color by Ansible's name
 
 
 def plain(text: str, _color: str) -> str:
-    """The Paint of a log or a terminal without colour."""
+    """The Paint of a log, or of a terminal without color."""
     return text
 
 
@@ -30,7 +30,7 @@ def _columns(character: str) -> int:
 
 
 def clip(text: str, columns: int) -> str:
-    """The text in at most so many columns; what is cut shows as an ellipsis in the middle."""
+    """The text in at most so many columns, cut in its middle by an ellipsis."""
     if width(text) <= columns:
         return text
     if columns < 2:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How far a fleet's run is: one line redrawn in place, or now and then a plain line in a log.
+"""The progress of a fleet's run: one line redrawn in place, or a plain line now and then in a log.
 
 PRIVATE to the collection.
 """
@@ -16,14 +16,14 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import model
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.collect import Collector
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._terminal.layout import clip, width
 
-REDRAW = 0.1  # seconds: more often costs time and nobody sees it
+REDRAW = 0.1  # seconds: a shorter time costs CPU, and the eye sees no difference
 LOG = 10.0  # seconds between lines of a log
 BAR = 30
-FEW = 20  # hosts: a log of fewer needs no progress
+FEW = 20  # hosts: a run of fewer writes no progress to a log
 
 
 class Progress:
-    """Draws on a terminal, prints to anything else."""
+    """Redraws a line on a terminal, prints lines to anything else."""
 
     def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
         self._stream = stream
@@ -34,7 +34,7 @@ class Progress:
         self._last = 0.0
 
     def show(self, collector: Collector, mode: str) -> None:
-        """Draw or print the state, unless that was done a moment ago."""
+        """Draw or print the state, at most once per REDRAW or LOG seconds."""
         now = self._clock()
         if self._started is None:
             self._started, self._last = now, now if not self._tty else now - REDRAW
@@ -43,7 +43,7 @@ class Progress:
         if self._tty:
             self._last = now
             columns = shutil.get_terminal_size().columns
-            # The cursor goes back to the start: what others print begins there.
+            # The cursor returns to the start of the line, where the next output of Ansible begins.
             self._stream.write(f"\r\x1b[K{_line(collector, mode, now - self._started, columns - 1)}\r")
             self._stream.flush()
             self._drawn = True
@@ -53,7 +53,7 @@ class Progress:
             self._stream.flush()
 
     def erase(self) -> None:
-        """Make room for a line of somebody else."""
+        """Remove the progress line before Ansible prints its own."""
         if self._drawn:
             self._stream.write("\r\x1b[K")
             self._stream.flush()

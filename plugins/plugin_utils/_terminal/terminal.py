@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The report in a terminal: one compact table, then what is most worth doing. PRIVATE to the collection."""
+"""The report in a terminal: one compact table, then the most frequent findings. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -49,19 +49,19 @@ def _title(report: Report, columns: int, paint: Paint) -> List[str]:
 
 
 def _trouble(report: Report, columns: int, paint: Paint) -> List[str]:
-    """Hosts that gave no report, those with the same sentence together."""
-    same: Dict[str, List[str]] = {}
+    """Hosts without a report, grouped by their sentence."""
+    by_sentence: Dict[str, List[str]] = {}
     for host in report.hosts:
         sentence = summary.trouble(host)
-        # Which concerns failed stands below the table.
+        # Errors of concerns are listed below the table.
         if sentence and not host.only_errors:
-            same.setdefault(sentence, []).append(host.name)
+            by_sentence.setdefault(sentence, []).append(host.name)
     lines: List[str] = []
-    for sentence, names in list(same.items())[:TROUBLED]:
+    for sentence, names in list(by_sentence.items())[:TROUBLED]:
         lead = f"✗ {summary.span(tuple(names))}: "
         lines += [paint(line, "red") for line in _indented(lead, sentence, columns)]
-    rest = len(same) - TROUBLED
-    return lines + ([paint(f"✗ and {rest} more kinds of trouble: see the report", "red")] if rest > 0 else [])
+    rest = len(by_sentence) - TROUBLED
+    return lines + ([paint(f"✗ and {rest} more reasons: see the report", "red")] if rest > 0 else [])
 
 
 def _indented(lead: str, sentence: str, columns: int) -> List[str]:
@@ -80,7 +80,7 @@ def _matrix(report: Report, concerns: List[str], columns: int, paint: Paint) -> 
     rows = _rows(report, concerns)
     gaps = _gaps(concerns)
     used = sum(gaps) + len(concerns)
-    # The names of the concerns hang to the left of their columns, above the hosts.
+    # The headings of the columns extend to the left, above the names of the hosts.
     needed = max(len(concern) + 2 - sum(gaps[: i + 1]) - i for i, concern in enumerate(concerns))
     first = min(max(needed, *(width(label) for label, _host in rows)), max(columns - used, 12))
     lines = _heads(concerns, gaps, first, columns, paint)
@@ -105,7 +105,7 @@ def _legend(statuses: Sequence[str], columns: int, paint: Paint) -> List[str]:
 
 
 def _rows(report: Report, concerns: List[str]) -> List[Tuple[str, HostReport]]:
-    """A row per host; of a large fleet, a row per pattern of marks, the most frequent first: `web-01 +17`."""
+    """A row per host; for a large fleet, a row per pattern of marks, the most frequent first: `web-01 +17`."""
     if len(report.hosts) <= ROWS:
         return [(host.name, host) for host in report.hosts]
     patterns: Dict[Tuple[str, ...], List[HostReport]] = {}
@@ -134,11 +134,11 @@ def _heads(concerns: List[str], gaps: List[int], first: int, columns: int, paint
 def _row(
     label: str, host: HostReport, concerns: List[str], gaps: List[int], first: int, columns: int, paint: Paint
 ) -> str:
-    found = summary.cells(host, concerns)
-    if not any(found):
-        said = clip({model.SILENT: "no result"}.get(host.state, host.state), columns - first - 1)
-        return f"{pad(label, first)} {paint(said, 'red')}"
-    marks = "".join(" " * gap + _mark(status, paint) for gap, status in zip(gaps, found))
+    statuses = summary.cells(host, concerns)
+    if not any(statuses):
+        state = clip({model.SILENT: "no result"}.get(host.state, host.state), columns - first - 1)
+        return f"{pad(label, first)} {paint(state, 'red')}"
+    marks = "".join(" " * gap + _mark(status, paint) for gap, status in zip(gaps, statuses))
     return pad(label, first) + marks + (paint(" ✗", "red") if host.state == model.UNREACHABLE else "")
 
 
@@ -200,12 +200,12 @@ def _next_step(report: Report, columns: int, paint: Paint) -> List[str]:
     host = report.hosts[0]
     if not any(finding.status == "would_change" and finding.concern not in host.errors for finding in host.findings):
         return []
-    lead, *more = _fix(summary.fix_command(report, (host.name,)), columns - len("To change it: "))
-    return [f"To change it: {paint(lead, 'bold')}", *(f"  {paint(line, 'bold')}" for line in more)]
+    lead, *more = _fix(summary.fix_command(report, (host.name,)), columns - len("To apply the changes: "))
+    return [f"To apply the changes: {paint(lead, 'bold')}", *(f"  {paint(line, 'bold')}" for line in more)]
 
 
 def _fix(fix: str, columns: int) -> List[str]:
-    """A command is one line however long, to be copied; a sentence is wrapped."""
+    """Wrap a sentence; a command stays on one line, so that it can be copied."""
     return [fix] if summary.is_command(fix) else wrap(fix, columns)
 
 
@@ -266,6 +266,6 @@ def _gate(report: Report, columns: int, paint: Paint) -> List[str]:
     if gate is None:
         return []
     if not gate.hosts:
-        return [paint("audit_fail_on: none of " + ", ".join(gate.statuses), "green")]
+        return [paint(f"audit_fail_on ({', '.join(gate.statuses)}): none found", "green")]
     sentence = f"{summary.plural(gate.findings, 'finding')} on {summary.span(gate.hosts)}"
     return [paint(line, "red") for line in _indented("audit_fail_on: ", sentence, columns)]

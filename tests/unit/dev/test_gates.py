@@ -88,7 +88,7 @@ def test_a_gate_names_the_file_that_breaks_its_rule(
 
 def test_a_folder_whose_imports_nobody_limits_is_named(tmp_path: Path) -> None:
     problems = GATES["layers"](copy_with(tmp_path, **{f"{UTILS}/_new/a.py": ""}))
-    assert problems == [f"{UTILS}/_new: what it may import isn't said"]
+    assert problems == [f"{UTILS}/_new: dev/gates/python.py doesn't say what it may import"]
 
 
 @pytest.mark.parametrize(

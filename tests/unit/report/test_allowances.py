@@ -152,7 +152,7 @@ def test_network_facts_that_looked_for_a_while() -> None:
     (found,) = allowances.verdicts(allowances.of_network_facts(sampled, 5000.0))
     assert found["seconds"] == 10
     assert found["deltas"]["pps_allowance_exceeded"] == 77
-    assert "At 2,000,000 packets/s the host has 500 ns for each." in found["sentence"]
+    assert "At 2,000,000 packets/s the host has 500 ns for each packet." in found["sentence"]
 
 
 def test_network_facts_of_two_runs() -> None:

@@ -148,7 +148,7 @@ def test_one_host_shows_every_knob(fleet: Fleet) -> None:
     shown = well(fleet.run())
     assert re.search(r"concern +knob +now +wanted +why", shown)
     assert re.search(r"● clocksource +source +xen +tsc +tsc is read", shown)
-    assert "To change it: ansible-playbook nearmetal.ec2.tune -i hosts.json --limit db1" in shown
+    assert "To apply the changes: ansible-playbook nearmetal.ec2.tune -i hosts.json --limit db1" in shown
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_one_host_shows_every_knob(fleet: Fleet) -> None:
         ("restore --check", "nearmetal.ec2.restore -i hosts.json --limit db1"),
         (
             "cache --check --tags tune -e tune_serial=5%",
-            "nearmetal.ec2.cache -i hosts.json --tags tune --limit db1 (with the same -e)",
+            "nearmetal.ec2.cache -i hosts.json --tags tune --limit db1 (with the same -e options)",
         ),
     ],
 )
@@ -165,7 +165,7 @@ def test_the_fix_applies_what_the_audit_previewed(fleet: Fleet, started: str, fi
     fleet.inventory({"db1": MIXED["db1"]})
     playbook, *arguments = started.split()
     shown = well(fleet.run(*arguments, playbook=f"nearmetal.ec2.{playbook}"))
-    assert f"To change it: ansible-playbook {fix}\n" in shown
+    assert f"To apply the changes: ansible-playbook {fix}\n" in shown
     assert checked(fleet)["top"][0]["fix"] == f"ansible-playbook {fix}"
 
 
@@ -208,7 +208,7 @@ def test_the_fix_of_an_audit_in_a_users_playbook_names_that_playbook(fleet: Flee
     fleet.inventory({"db1": MIXED["db1"]})
     play = fleet.folder / "site.yml"
     play.write_text("- hosts: all\n  gather_facts: false\n  roles: [nearmetal.ec2.audit]\n")
-    assert "To change it: in site.yml, tune in place of audit\n" in well(fleet.run(playbook=str(play)))
+    assert "To apply the changes: use tune in place of audit in site.yml\n" in well(fleet.run(playbook=str(play)))
 
 
 def test_without_the_callback_a_task_writes_the_reports(fleet: Fleet) -> None:

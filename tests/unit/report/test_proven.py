@@ -54,7 +54,7 @@ def test_the_last_verdict_is_beside_each_setting_that_took_part(tmp_path: Path) 
     report = report_of(tmp_path)
     gains = {(host.name, found.concern): found.gain for host in report.hosts for found in host.findings}
     assert gains["db-1", "clocksource"].startswith(SAID)
-    assert gains["db-1", "clocksource"].endswith("), with 1 other setting, under its load")
+    assert gains["db-1", "clocksource"].endswith("), with 1 other setting, under the load of that run")
     assert gains["db-1", "numa"] == gains["db-1", "clocksource"]
     assert gains["db-1", "hugepages"] == "AWS"
     assert gains["db-2", "clocksource"] == SLOW_CLOCK["gain"]
@@ -69,7 +69,9 @@ def test_a_value_that_was_never_measured_is_not_proven(wanted: Optional[str], tm
     collected.add("db-1", result_with({**SLOW_CLOCK, "wanted": wanted}))
     report = collected.report(reports.RUN, proofs=proven.last(str(tmp_path), collected.names()))
     gain = report.hosts[0].findings[0].gain
-    assert gain.endswith(", with 1 other setting, with another value than is wanted now, under its load"), gain
+    assert gain.endswith(
+        ", with 1 other setting, with a value other than the one wanted now, under the load of that run"
+    ), gain
 
 
 def test_it_is_data_too(tmp_path: Path) -> None:

@@ -65,10 +65,10 @@ def test_a_removed_value_is_shown_as_a_change_to_nothing() -> None:
 
 def test_a_failed_concern_is_not_advised_again_unchanged() -> None:
     failed = {**result_with(finding("network_stack", "would_change")), "errors": {"network_stack": "refused"}}
-    assert not [line for line in shown(reports.report(failed)) if line.startswith("To change it")]
+    assert not [line for line in shown(reports.report(failed)) if line.startswith("To apply the changes")]
     both = result_with(finding("network_stack", "would_change"), finding("clocksource", "would_change"))
     rest = shown(reports.report({**both, "errors": {"network_stack": "refused"}}))
-    assert [line for line in rest if line.startswith("To change it")]
+    assert [line for line in rest if line.startswith("To apply the changes")]
 
 
 def test_a_mark_stands_under_the_bar_of_its_concern() -> None:
@@ -179,7 +179,7 @@ def test_a_failed_concern_hides_no_other_problem_of_its_host() -> None:
 def test_the_fix_of_a_cloud_finding_names_its_role() -> None:
     result = result_with(finding("ebs", "would_change", "type", now="gp2", wanted="gp3"))
     lines = shown(reports.report(result, result))
-    assert "     fix   the role nearmetal.ec2.ebs: see docs/cloud.md" in lines
+    assert "     fix   run the role nearmetal.ec2.ebs: see docs/cloud.md" in lines
 
 
 def test_reboots_are_named() -> None:
@@ -194,7 +194,7 @@ def test_limits_of_ec2_are_reported_with_numbers() -> None:
     ]
     text = " ".join(" ".join(shown(reports.report(result_with(GOOD_CLOCK, allowances=samples)))).split())
     assert "ens5 is at EC2's limit (packets per second: 1,204 packets over it in 300 s): tuning can't help" in text
-    assert "At 2,000,000 packets/s the host has 500 ns for each." in text
+    assert "At 2,000,000 packets/s the host has 500 ns for each packet." in text
 
 
 class Terminal(io.StringIO):
