@@ -16,7 +16,8 @@ description:
   - With O(ena=enabled) or O(sriov=enabled) it sets the attribute. That needs a stopped instance, so a running one is
     stopped and started again, but only with O(allow_stop=true).
   - Refuses paravirtual instances, images without the driver, spot instances, instances with a scheduled event, roots on
-    instance store, and members of an Auto Scaling group. Each refusal is a finding that says what to do.
+    instance store, hibernated instances, members of an Auto Scaling group, and instances that EMR or another service
+    manages. Each refusal is a finding that says what to do.
   - Enabling SR-IOV can't be undone. AWS has no way to unset C(sriovNetSupport).
 options:
   ena:

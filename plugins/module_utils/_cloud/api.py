@@ -98,9 +98,10 @@ class Cloud:
             }
             reservations, error = pages(target, "ec2", "describe_instances", "Reservations", request)
             for reservation in reservations:
-                for answer in reservation["Instances"]:
-                    located = Located(target, reservation.get("OwnerId", ""), answer)
-                    found.setdefault(answer["InstanceId"], located)
+                for answer in reservation.get("Instances", ()):
+                    if answer.get("InstanceId"):
+                        located = Located(target, reservation.get("OwnerId", ""), answer)
+                        found.setdefault(answer["InstanceId"], located)
             if error:
                 self.errors.append(error[1])
                 return

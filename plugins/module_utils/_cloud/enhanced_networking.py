@@ -119,6 +119,8 @@ def _refusal(
         return f"it isn't known whether its image has {attribute.driver}, without which nothing reaches it: give hosts"
     if attribute.driver not in (*host.available, *host.in_use):
         return f"the image has no driver {attribute.driver}: the instance would be unreachable; install it first"
+    if instance.hibernated:
+        return "it is hibernated, and its kernel would wake up on other network hardware: start it first"
     if instance.state == "stopped":
         return None
     if instance.state != "running":
@@ -135,6 +137,8 @@ def _refusal(
             f"Auto Scaling group {instance.auto_scaling_group} would replace it when it stops: change the image of "
             "its launch template, or take it out of the group"
         )
+    if instance.managed_by:
+        return f"{instance.managed_by} manages it and may replace it when it stops: change the image that it launches"
     if kind.instance_store_gb and instance.instance_id not in (wanted.get("instance_store_loss") or ()):
         return (
             f"a stop loses the data on its {kind.instance_store_gb} GB of instance store: name it in "

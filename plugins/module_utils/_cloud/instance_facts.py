@@ -8,7 +8,11 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Dict, Mapping, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stops.stop_mark import PowerFacts, power_facts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stops.stop_mark import (
+    HIBERNATED,
+    PowerFacts,
+    power_facts,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.facts import TypeFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Value
 
@@ -23,6 +27,7 @@ _UNCONFIRMED = (
     "host's own word is not enough for a change"
 )
 _ASG_TAG = "aws:autoscaling:groupName"
+_EMR_TAG = "aws:elasticmapreduce:job-flow-id"
 
 
 @dataclass(frozen=True)
@@ -68,6 +73,7 @@ class InstanceFacts:
     image_id: Optional[str]
     public_address: bool  # has one that a stop gives back (no Elastic IP)
     auto_scaling_group: Optional[str]
+    managed_by: Optional[str]  # a service that replaces what stops
     bandwidth_weighting: Optional[str]
     workload: Optional[str]  # the value of the tag workload
     interfaces: Tuple[InterfaceFacts, ...]
@@ -90,6 +96,11 @@ class InstanceFacts:
     def unconfirmed(self, wanted: Mapping[str, Any]) -> Optional[str]:
         """Why nothing may be changed whatever it is: it may be another host's."""
         return _UNCONFIRMED if self.instance_id in (wanted.get("unconfirmed") or ()) else None
+
+    @property
+    def hibernated(self) -> bool:
+        """Whether its memory waits on its disk for the next start."""
+        return self.state == "stopped" and self.power.reason == HIBERNATED
 
     def finding(
         self,
@@ -164,6 +175,7 @@ def instance_facts(
         image_id=answer.get("ImageId"),
         public_address=any(_given_back(interface) for interface in answer.get("NetworkInterfaces", ())),
         auto_scaling_group=tags.get(_ASG_TAG),
+        managed_by=_managed_by(answer, tags),
         bandwidth_weighting=answer.get("NetworkPerformanceOptions", {}).get("BandwidthWeighting"),
         workload=tags.get("workload"),
         interfaces=tuple(sorted(interfaces, key=lambda interface: (interface.card, interface.device_index or 0))),
@@ -187,6 +199,13 @@ def _interface(answer: Raw) -> InterfaceFacts:
         srd_udp=srd.get("EnaSrdUdpSpecification", {}).get("EnaSrdUdpEnabled", False),
         source_dest_check=answer.get("SourceDestCheck", True),
     )
+
+
+def _managed_by(answer: Raw, tags: Mapping[Any, Any]) -> Optional[str]:
+    operator = answer.get("Operator", {})
+    if operator.get("Managed"):
+        return str(operator.get("Principal") or "an AWS service")
+    return f"EMR cluster {tags[_EMR_TAG]}" if tags.get(_EMR_TAG) else None
 
 
 def _given_back(interface: Raw) -> bool:

@@ -47,7 +47,7 @@ def contract(
     refused = [finding for finding in findings if finding["status"] == "refused"]
     result = {
         "changed": bool(actions),
-        "msg": _message(concern, len(per_instance), findings),
+        "msg": _message(concern, len(per_instance), findings, seen.cloud.errors),
         "diff": {"before": _tree(actions, "before"), "after": _tree(actions, "after")},
         "actions": [action.as_dict() for action in actions],
         "findings": findings,
@@ -85,12 +85,14 @@ def _renamed(plan: Plan, status: str) -> Tuple[Finding, ...]:
     )
 
 
-def _message(concern: str, count: int, findings: List[Dict[str, Any]]) -> str:
+def _message(concern: str, count: int, findings: List[Dict[str, Any]], errors: Sequence[str]) -> str:
     counted: Dict[str, int] = {}
     for finding in findings:
         counted[finding["status"]] = counted.get(finding["status"], 0) + 1
     phrases = [f"{counted[status]} {status.replace('_', ' ')}" for status in _ORDER if status in counted]
-    return f"{concern}: {count} {'instance' if count == 1 else 'instances'}: {', '.join(phrases) or 'nothing to say'}"
+    incomplete = f"; instances may be missing: {errors[0]}" if errors else ""
+    counted_instances = f"{count} {'instance' if count == 1 else 'instances'}"
+    return f"{concern}: {counted_instances}: {', '.join(phrases) or 'nothing to say'}{incomplete}"
 
 
 def _tree(actions: List[Action], side: str) -> Dict[str, Any]:

@@ -105,6 +105,13 @@ REFUSED: Dict[str, Any] = {
     "spot": ({"InstanceLifecycle": "spot"}, {}, "may not come back"),
     "root on instance store": ({"RootDeviceType": "instance-store"}, {}, "can't be stopped"),
     "Auto Scaling": ({"Tags": [{"Key": "aws:autoscaling:groupName", "Value": "web"}]}, {}, "would replace it"),
+    "EMR": ({"Tags": [{"Key": "aws:elasticmapreduce:job-flow-id", "Value": "j-1"}]}, {}, "EMR cluster j-1 manages it"),
+    "a service": ({"Operator": {"Managed": True, "Principal": "eks.amazonaws.com"}}, {}, "eks.amazonaws.com manages"),
+    "hibernated": (
+        {"State": {"Code": 80, "Name": "stopped"}, "StateReason": {"Code": "Client.UserInitiatedHibernate"}},
+        {},
+        "start it first",
+    ),
     "instance store": ({"InstanceType": "i3.large"}, {}, "instance_store_loss"),
     "pending": ({"State": {"Code": 0, "Name": "pending"}}, {}, "is pending"),
 }

@@ -148,6 +148,7 @@ def test_a_call_that_dies_half_way_keeps_the_type_that_it_found(run: Any, aws: F
     assert len(result["instances"]) == 4
     (error,) = result["errors"]
     assert error.startswith("eu-west-1: DescribeInstances after 4 answers: ")
+    assert result["msg"].endswith(f"; instances may be missing: {error}")
 
 
 def test_a_batch_that_fails_is_unknown_for_its_instances_only(run: Any, aws: FakeAws) -> None:

@@ -91,6 +91,33 @@ def test_an_answer_older_than_the_one_before_it_is_not_the_last_word(
     assert (state(aws, instance), tags(aws, instance)) == ("running", [])
 
 
+def test_a_change_is_tried_again_while_not_all_of_aws_knows_that_it_stopped(
+    run: Any, aws: FakeAws, instance: str
+) -> None:
+    aws.fault("ModifyInstanceAttribute", "IncorrectInstanceState", times=3)
+    assert turn_on(run, instance)["changed"]
+    assert state(aws, instance) == "running"
+
+
+@pytest.mark.parametrize("lost", ["InstanceId", "State"])
+def test_an_answer_with_gaps_leaves_nothing_stopped(
+    run: Any, aws: FakeAws, instance: str, monkeypatch: pytest.MonkeyPatch, lost: str
+) -> None:
+    describe, gaps = aws.DescribeInstances, [0]
+    after(aws, monkeypatch, "StopInstances", lambda: gaps.append(3))
+
+    def describe_with_gaps(request: Any, caller: Any) -> Any:
+        answer = copy.deepcopy(describe(request, caller))
+        gaps[-1] -= 1
+        if gaps[-1] >= 0:
+            del answer["Reservations"][0]["Instances"][0][lost]
+        return answer
+
+    monkeypatch.setattr(aws, "DescribeInstances", describe_with_gaps)
+    assert turn_on(run, instance)["changed"]
+    assert (state(aws, instance), tags(aws, instance)) == ("running", [])
+
+
 def test_a_tag_that_another_run_removes_is_written_again(
     run: Any, aws: FakeAws, instance: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

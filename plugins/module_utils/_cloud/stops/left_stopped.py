@@ -12,6 +12,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stops.stop_ma
     AT_WORK,
     FOREIGN,
     LEFT,
+    OUR_STOP,
     OVER,
     TAG,
     UNCLEAR,
@@ -36,10 +37,9 @@ def plan(concern: str, instance: InstanceFacts, meaning: str, wanted: Mapping[st
         since = "somebody stopped it since, so it stays stopped" if instance.state != "running" else "it runs"
         return _wanted(concern, instance, wanted, f"{since}; an earlier run's tag {TAG} is no longer needed", START_TAG)
     if meaning == UNCLEAR:
-        reason = (
-            f"stopped, with an earlier run's tag {TAG}, and AWS does not say who stopped it or when: start it, or "
-            "delete the tag"
-        )
+        unknown = instance.power.reason not in (OUR_STOP, None, "")
+        gap = f"gives {instance.power.reason} as the reason" if unknown else "does not say who stopped it or when"
+        reason = f"stopped, with an earlier run's tag {TAG}, and AWS {gap}: start it, or delete the tag"
         return Plan(findings=(_say(concern, instance, "unknown", reason),))
     if meaning == FOREIGN:
         reason = f"the content of its tag {TAG} is not of this module: delete the tag"

@@ -13,8 +13,9 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.session impor
 
 _FIRST_PAUSE = 2
 _LONGEST_PAUSE = 15
+STATE_CODES = ("IncorrectInstanceState", "IncorrectState")
 # AWS would have done it, or only the state speaks against it: a running instance is to be started, or modified.
-_PERMITTED = ("DryRunOperation", "IncorrectInstanceState", "IncorrectState")
+_PERMITTED = ("DryRunOperation", *STATE_CODES)
 
 Raw = Mapping[str, Any]
 
@@ -43,7 +44,8 @@ class Power:
         for part in parts(ids, FILTER_VALUES):
             request = {"Filters": [{"Name": "instance-id", "Values": part}], "MaxResults": 1000}
             found, _error = pages(self.target, "ec2", "describe_instances", "Reservations", request)
-            seen.update((answer["InstanceId"], answer) for reservation in found for answer in reservation["Instances"])
+            answers = [answer for reservation in found for answer in reservation.get("Instances", ())]
+            seen.update((answer["InstanceId"], answer) for answer in answers if answer.get("InstanceId"))
         return seen
 
     def call(self, operation: str, **request: Any) -> Optional[BaseException]:
@@ -79,7 +81,7 @@ class Power:
 
 def state_of(answer: Optional[Raw]) -> str:
     """The state in an answer; empty when there is no answer."""
-    return str(answer["State"]["Name"]) if answer else ""
+    return str(answer.get("State", {}).get("Name", "")) if answer else ""
 
 
 def by_target(found: Mapping[str, Located], ids: List[str]) -> List[List[str]]:

@@ -32,11 +32,12 @@ _FORM = "%Y-%m-%dT%H:%M:%SZ"
 _TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
 _VALUE = re.compile(rf"1 stop=({_TIME}) launch=({_TIME}) run=([0-9a-f]{{16}})", re.ASCII)
 _TRANSITION = re.compile(r"User initiated \((\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d) (?:GMT|UTC)\)", re.ASCII)
-_OUR_STOP = "Client.UserInitiatedShutdown"
+OUR_STOP = "Client.UserInitiatedShutdown"
+HIBERNATED = "Client.UserInitiatedHibernate"
 # Somebody wanted the instance stopped, or AWS did.
 _OTHER_STOPS = (
     "Client.InstanceInitiatedShutdown",
-    "Client.UserInitiatedHibernate",
+    HIBERNATED,
     "Server.ScheduledStop",
     "Server.SpotInstanceShutdown",
 )
@@ -116,7 +117,7 @@ def judge(facts: PowerFacts, now: datetime) -> str:
         return AT_WORK if young or facts.state == "pending" else OVER
     if facts.failed_start:
         return LEFT
-    if facts.reason not in (_OUR_STOP, *_OTHER_STOPS, None, ""):
+    if facts.reason not in (OUR_STOP, *_OTHER_STOPS, None, ""):
         return UNCLEAR
     if facts.launched != mark.launched or facts.reason in _OTHER_STOPS:
         return OVER

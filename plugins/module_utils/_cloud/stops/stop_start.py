@@ -18,7 +18,9 @@ from datetime import timedelta
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Set
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.api import Located
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.session import error_code
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stops.power import (
+    STATE_CODES,
     Power,
     Raw,
     attempts,
@@ -27,6 +29,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stops.power i
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stops.stop_mark import (
     LATEST_STOP_SECONDS,
+    OUR_STOP,
     TAG,
     StopMark,
     power_facts,
@@ -250,9 +253,20 @@ class _Batch:
             if instance_id in self.outcome.failed:
                 break
             self.modified.add(instance_id)
-            error = self.power.insist(self.patience, "modify_instance_attribute", InstanceId=instance_id, **request)
+            error = self._modify_stopped(instance_id, request)
             if error is not None:
                 self.outcome.fail([instance_id], self.power.explain("modify_instance_attribute", error))
+
+    def _modify_stopped(self, instance_id: str, request: Mapping[str, Any]) -> Optional[BaseException]:
+        """Not every server of AWS knows at once that the instance has stopped."""
+        error = None
+        for _attempt in attempts(self.brief):
+            error = self.power.insist(self.patience, "modify_instance_attribute", InstanceId=instance_id, **request)
+            if error is None or error_code(error) not in STATE_CODES:
+                break
+            if state_of(self.power.look([instance_id]).get(instance_id)) != "stopped":
+                break
+        return error
 
     def _run_again(self, ids: List[str]) -> None:
         """Start what ran before, whatever happened in between and whatever AWS answers, until it runs."""
@@ -297,7 +311,8 @@ class _Batch:
             elif state != "running":
                 self.outcome.left_stopped.append(instance_id)
                 facts = power_facts(seen.get(instance_id, {}))
-                cause = f"AWS could not start it: {facts.reason}" if facts.failed_start else errors.get(instance_id)
+                gave_up = instance_id in taken and facts.reason not in (OUR_STOP, None)
+                cause = f"AWS could not start it: {facts.reason}" if gave_up else errors.get(instance_id)
                 after = f"after stop_timeout: {self.patience} s{f': {cause}' if cause else ''}"
                 self.outcome.fail([instance_id], f"it ran before and is {state} {after}")
             elif instance_id in self.unsure:
