@@ -156,10 +156,11 @@ def _inventory(native: sshd.Native, folder: Path, size: int) -> Path:
     shared = f"ControlPath={native.inventory.parent}/master"
     lines = []
     for number in range(size):
-        own = rest.replace(shared, f"ControlPath={folder}/{number}")
-        own = own.replace("ControlPersist=120s", "ControlPersist=1h")  # a large fleet's run outlasts it
-        own = own.replace(f"={sshd.python()} ", f"={folder}/h{number:03d}/python ")
-        lines.append(f"h{number:03d} {own} ansible_become_exe={folder}/h{number:03d}/sudo")
+        host_variables = rest.replace(shared, f"ControlPath={folder}/{number}")
+        # A large fleet's run takes longer than two minutes.
+        host_variables = host_variables.replace("ControlPersist=120s", "ControlPersist=1h")
+        host_variables = host_variables.replace(f"={sshd.python()} ", f"={folder}/h{number:03d}/python ")
+        lines.append(f"h{number:03d} {host_variables} ansible_become_exe={folder}/h{number:03d}/sudo")
     path = folder / "inventory.ini"
     path.write_text("\n".join(lines) + "\n", "utf-8")
     return path

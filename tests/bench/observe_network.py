@@ -73,10 +73,10 @@ def plain(paths: List[str]) -> None:
         os.close(descriptor)
 
 
-def cost(what: Callable[[], object]) -> float:
+def cost(function: Callable[[], object]) -> float:
     """CPU time of a function in milliseconds."""
     start = time.process_time()
-    what()
+    function()
     return (time.process_time() - start) * 1000
 
 

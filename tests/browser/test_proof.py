@@ -104,7 +104,7 @@ def test_on_paper_and_to_a_screen_reader_it_says_the_same(browser: Browser, tmp_
     label = browser.run("document.querySelector('svg.plot').getAttribute('aria-label')")
     assert label.startswith("get, change in percent of each of ")
     text = browser.run("document.body.innerText")
-    for said in (
+    for expected in (
         "better, kept",
         "evidence",
         "20:1 is needed",
@@ -113,7 +113,7 @@ def test_on_paper_and_to_a_screen_reader_it_says_the_same(browser: Browser, tmp_
         "margin of 2 %",
         "seed 4711",
     ):
-        assert said in text
+        assert expected in text
 
 
 def test_text_of_a_load_or_a_host_is_never_markup(browser: Browser, tmp_path: Path) -> None:

@@ -65,10 +65,10 @@ def interrupted(arguments: list[str], when: Callable[[], bool], environment: dic
     )
     reached = process.wait_until(lambda: when() or command.poll() is not None, 60.0, 0.01)
     command.send_signal(signal.SIGINT)
-    said = command.communicate(timeout=60.0)[1]
-    assert reached, f"the moment never came:\n{said}"
-    assert command.returncode == 130, said
-    return said
+    output = command.communicate(timeout=60.0)[1]
+    assert reached, f"the moment never came:\n{output}"
+    assert command.returncode == 130, output
+    return output
 
 
 def test_two_hosts_are_apart_and_gone_after_down(own_instances: Path) -> None:

@@ -76,9 +76,11 @@ def spread(host: Host, name: str, number: int) -> Callable[[], bool]:
     return look
 
 
-def wait(host: Host, what: str, look: Callable[[], bool]) -> None:
-    came = host.wait(look, PATIENCE, 1.0)
-    assert came, f"{what}: never planned again\n{host.run(_PINS)}\n{host.run('journalctl -b -u nearmetal | tail -50')}"
+def wait(host: Host, description: str, look: Callable[[], bool]) -> None:
+    reached = host.wait(look, PATIENCE, 1.0)
+    assert reached, (
+        f"{description}: never planned again\n{host.run(_PINS)}\n{host.run('journalctl -b -u nearmetal | tail -50')}"
+    )
 
 
 def test_the_unit_plans_again_for_whatever_happens_to_a_nic(host: Host, tmp_path: Path) -> None:

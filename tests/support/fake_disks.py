@@ -36,7 +36,7 @@ def disk_files(disks: List[Dict[str, Any]]) -> Dict[str, str]:
     mounts = ["21 1 0:20 / /proc rw,nosuid - proc proc rw"]
     for minor, disk in enumerate(disks):
         folder = _folder(disk)
-        files.update(dict(_one(disk, folder)))
+        files.update(dict(_disk_files(disk, folder)))
         for part, suffix in enumerate(("", *disk.get("partitions", ()))):
             node = disk["name"] + suffix
             place = folder + (f"/{node}" if suffix else "")
@@ -62,7 +62,7 @@ def _folder(disk: Dict[str, Any]) -> str:
     return f"/sys/devices/{device}/block/{name}" if driver else f"/sys/devices/virtual/block/{name}"
 
 
-def _one(disk: Dict[str, Any], folder: str) -> Iterator[Tuple[str, str]]:
+def _disk_files(disk: Dict[str, Any], folder: str) -> Iterator[Tuple[str, str]]:
     name, driver = disk["name"], disk.get("driver", "nvme")
     yield f"/sys/block/{name}", f"-> ../{folder[len('/sys/') :]}"
     above = folder.rsplit("/", 1)[0]

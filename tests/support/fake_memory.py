@@ -62,10 +62,10 @@ class Memory:
     def _reserve(self, path: str, count: int) -> None:
         self.asked.append(f"{path} {count}")
         file = self._root / path.lstrip("/")
-        got = min(count, self.room.get(path, count))
+        reserved = min(count, self.room.get(path, count))
         node, size = file.parent.parent.parent.name, int(re.findall(r"\d+", file.parent.name)[0])
         if node in self.free:
-            had = int(file.read_text())
-            got = min(got, had + self.free[node] // size)
-            self.free[node] -= (got - had) * size
-        file.write_text(f"{got}\n")
+            before = int(file.read_text())
+            reserved = min(reserved, before + self.free[node] // size)
+            self.free[node] -= (reserved - before) * size
+        file.write_text(f"{reserved}\n")

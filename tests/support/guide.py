@@ -78,7 +78,7 @@ def outputs(folder: Path) -> List[str]:
     environment = fleet.environment(NEARMETAL_REPORT_DIRECTORY="nearmetal-report")
     environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
     printed = []
-    for command, _said in examples():
+    for command, _documented in examples():
         fleet.inventory(LATER if "audit_baseline" in command else HOSTS, GROUPS)
         printed.append(_output(command, folder, environment))
     return printed

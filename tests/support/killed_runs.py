@@ -58,7 +58,7 @@ def restore() -> int:
     return sum(bool(outcome.error) for outcome in done.outcomes)
 
 
-def apart(function: Callable[[], int]) -> int:
+def in_own_process(function: Callable[[], int]) -> int:
     """The function's result in a process of its own; -9 if it was killed."""
     receiver, sender = os.pipe()
     child = os.fork()
@@ -100,15 +100,15 @@ MANY = 100000
 def main() -> None:
     started = time.monotonic()
     before = state()
-    writes = MANY - apart(partial(tune, MANY))
+    writes = MANY - in_own_process(partial(tune, MANY))
     tuned = state()
     wrong: List[str] = []
     mixtures = 0
     for number in (0, *range(1, writes + 1)):
-        if number and apart(partial(tune, number)) != -signal.SIGKILL:
+        if number and in_own_process(partial(tune, number)) != -signal.SIGKILL:
             wrong.append(f"{number}: not killed")
         mixtures += state() not in (before, tuned)
-        failed = apart(restore)
+        failed = in_own_process(restore)
         now = state()
         lost = [f"{path}: {before[path]!r} → {now.get(path)!r}" for path in before if now.get(path) != before[path]]
         if failed or lost or os.path.exists(JOURNAL):

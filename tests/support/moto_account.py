@@ -140,9 +140,9 @@ class Account:
 
     def environment(self) -> Dict[str, str]:
         """The variables with which boto3 and Ansible use only this account."""
-        rest = {name: value for name, value in os.environ.items() if not name.startswith(("ANSIBLE_", "AWS_"))}
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(("ANSIBLE_", "AWS_"))}
         return {
-            **rest,
+            **inherited,
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
             "ANSIBLE_COLLECTIONS_PATH": f"{ROOT / '.ansible' / 'collections'}{os.pathsep}{amazon_aws.HOME}",
             "ANSIBLE_PIPELINING": "true",

@@ -78,28 +78,28 @@ class Left:
         self._firsts = {path.replace(before, after): text for path, text in self._firsts.items()}
         self._others = {path.replace(before, after) for path in self._others}
 
-    def heard(self, said: Sequence[str]) -> None:
+    def heard(self, sentences: Sequence[str]) -> None:
         """End a step: forget places that are restored, detached or named."""
         for path, first in list(self._firsts.items()):
             now = self._text(path)
-            if now in (None, first, self._text(path, self._twin)) or any(self._names(text, path) for text in said):
+            if now in (None, first, self._text(path, self._twin)) or any(self._names(text, path) for text in sentences):
                 del self._firsts[path]
 
     def unsaid(self) -> List[str]:
         """The places that differ from before and that no run has reported."""
-        others = {path: first for path, first in self._firsts.items() if path in self._others and not self.quiet}
-        found = [f"{path}: {self._text(path)!r}, was {first!r}" for path, first in others.items()]
+        foreign = {path: first for path, first in self._firsts.items() if path in self._others and not self.quiet}
+        found = [f"{path}: {self._text(path)!r}, was {first!r}" for path, first in foreign.items()]
         self._firsts.clear()
         self.quiet = False
         return found
 
-    def _names(self, said: str, path: str) -> bool:
+    def _names(self, sentence: str, path: str) -> bool:
         for pattern, words in _NAMED.items():
             match = re.fullmatch(pattern, path)
             if match is not None:
                 parts = [part.replace("/", ".") for part in match.groups("")]
                 known = {"label": self._label(parts[0]) if "irq" in path else "", "place": self._place(parts)}
-                return all(re.search(word.format(*parts, **known), said) for word in words)
+                return all(re.search(word.format(*parts, **known), sentence) for word in words)
         raise AssertionError(f"nobody knows how {path} is called")
 
     def _label(self, number: str) -> str:

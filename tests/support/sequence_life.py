@@ -134,10 +134,10 @@ class Life:
 
         def doing(check: bool = False) -> Run:
             chosen = choose(self.host, named, auto, {}, prune=given["prune"])
-            own = {"workloads": chosen.names, "findings": chosen.findings, "programs": chosen.programs, **given}
+            extra = {"workloads": chosen.names, "findings": chosen.findings, "programs": chosen.programs, **given}
 
             def ask(known: Any) -> Any:
-                return tune_requests(common={"owner_conflict": "take_over"}, on_host=known, **own)
+                return tune_requests(common={"owner_conflict": "take_over"}, on_host=known, **extra)
 
             return self._run(ask, check, within, chosen.run)
 
@@ -147,10 +147,10 @@ class Life:
         if self._steps % 2:  # each costs a run, so a tune has one of them
             self._as_promised(doing)
             return
-        done, _said = _tried(doing)
+        done, _output = _tried(doing)
         if done is not None and not _errors(done) and not within:
-            again, said = _tried(partial(doing, check=True))
-            assert again is not None, f"a second run fails: {said}"
+            again, output = _tried(partial(doing, check=True))
+            assert again is not None, f"a second run fails: {output}"
             left = [action for outcome in again.outcomes for action in outcome.plan.actions]
             assert not left, f"a second run has more to do: {left}"
             # A concern that the run leaves as it is has only a finding about that.
@@ -161,8 +161,8 @@ class Life:
         before = self.world.snapshot()
         promised, refusal = _tried(partial(doing, check=True))
         assert not changed(before, self.world.snapshot()), "check mode wrote"
-        done, said = _tried(doing)
-        assert refusal == said or "waits to be confirmed" in said, f"check said {refusal!r}, tune {said!r}"
+        done, output = _tried(doing)
+        assert refusal == output or "waits to be confirmed" in output, f"check said {refusal!r}, tune {output!r}"
         if done is not None and promised is not None:
             self._did_what_check_said(promised, done, changed(before, self.world.snapshot()))
 

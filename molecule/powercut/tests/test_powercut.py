@@ -114,7 +114,7 @@ class Run:
         )
         self._ended = threading.Event()
 
-    def said(self) -> bytes:
+    def trace(self) -> bytes:
         """What strace has written so far."""
         with self.host.console.open("rb") as stream:
             stream.seek(self._from)
@@ -122,14 +122,14 @@ class Run:
 
     def calls(self) -> "list[bytes]":
         """The names of the completed calls."""
-        return CALL.findall(self.said().rpartition(b"\n")[0] + b"\n")
+        return CALL.findall(self.trace().rpartition(b"\n")[0] + b"\n")
 
     def frozen(self) -> "Iterator[list[bytes]]":
         """Freeze the host after each new call or write to its disk, and yield the calls so far."""
         disk = Path(self.host.folder, qemu.DISK)
         seen = (0, disk.stat().st_mtime_ns)
         end = time.monotonic() + RUN_SECONDS
-        while END not in self.said():
+        while END not in self.trace():
             if time.monotonic() > end:
                 raise self.host.stuck(f"the traced run did not end within {RUN_SECONDS:.0f} s")
             if (len(self.calls()), disk.stat().st_mtime_ns) != seen:

@@ -30,8 +30,8 @@ ROOT = os.environ["NEARMETAL_SIMULATED"]
 class _Patched(Loader):
     """Loads a module as its own loader does, then puts the fake kernel in."""
 
-    def __init__(self, own: Any, name: str) -> None:
-        self._own = own
+    def __init__(self, inner: Any, name: str) -> None:
+        self._own = inner
         self._name = name
 
     def create_module(self, spec: ModuleSpec) -> Optional[ModuleType]:

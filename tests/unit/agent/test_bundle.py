@@ -59,9 +59,9 @@ def test_the_agent_runs_by_itself_and_is_made_of_what_it_holds(tmp_path: Path) -
             f"print(bundle.__file__, bundle.identity({VERSION!r}), len(bundle.build({VERSION!r})))\n"
         )
         out = subprocess.run([sys.executable, "-I", "-c", code], stdout=subprocess.PIPE, check=True, text=True).stdout
-        file, own = out.strip().split(" ", 1)
+        file, embedded = out.strip().split(" ", 1)
         assert file.startswith(str(place))
-        assert own == f"{bundle.identity(VERSION)} {agent.stat().st_size}"
+        assert embedded == f"{bundle.identity(VERSION)} {agent.stat().st_size}"
 
 
 def test_the_cache_is_used_and_may_be_missing_or_of_another_python(tmp_path: Path) -> None:

@@ -146,9 +146,9 @@ def test_a_plan_from_a_capture_is_the_hosts_own(name: str, tmp_path: Path, say: 
     place = tmp_path / "host.json"
     place.write_text(say(host, "capture"))
     for workload in WORKLOADS:
-        own = call(tune.main, host, check=True, workload=workload)
+        on_host = call(tune.main, host, check=True, workload=workload)
         plan = planned(say(None, "plan", "--from", str(place), "--workload", workload, "--json"))
-        assert plan == planned(json.dumps(own)), workload
+        assert plan == planned(json.dumps(on_host)), workload
     assert "instance_id" in json.loads(say(None, "plan", "--from", str(place), "--json"))["platform"]
 
 

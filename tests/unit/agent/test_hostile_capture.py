@@ -114,8 +114,8 @@ def test_a_capture_writes_nothing_outside_its_folder(
 ) -> None:
     evil = escaping(name, whole, victim)
     before = state_of(tmp_path)
-    code, said = plan(evil)
-    assert (code, said.count("\n"), said[:11]) == (1, 1, "nearmetal: ")
+    code, message = plan(evil)
+    assert (code, message.count("\n"), message[:11]) == (1, 1, "nearmetal: ")
     assert {**before, str(tmp_path / "host.json"): ""} == state_of(tmp_path)
 
 
@@ -160,10 +160,10 @@ REFUSED: Dict[str, Tuple[Dict[str, Any], str]] = {
 def test_a_hostile_capture_is_refused_in_a_sentence_that_names_the_record(
     name: str, whole: Dict[str, Any], plan: Plan
 ) -> None:
-    change, said = REFUSED[name]
+    change, message = REFUSED[name]
     code, printed = plan({**whole, **change})
     assert (code, printed.count("\n"), printed[:11]) == (1, 1, "nearmetal: ")
-    assert said in printed
+    assert message in printed
     assert printed.rstrip("\n").isprintable()
     assert len(printed) < 1000
 
@@ -245,6 +245,6 @@ def test_links_of_a_capture_lead_nowhere_else(
     assert "6.1.of-the-capture" in plan(whole)[1]
     del whole["files"][KERNEL]
     whole["links"].update({path: target.replace("VICTIM", str(victim)) for path, target in links.items()})
-    code, said = plan(whole)
-    assert (code, "hunter2" in said) == (0, False)
+    code, message = plan(whole)
+    assert (code, "hunter2" in message) == (0, False)
     assert state_of(victim) == {str(victim / "secret"): ""}

@@ -153,8 +153,8 @@ print(code, *sys.modules)
 
 def imported(host: FakeKernel, *words: str) -> "set[str]":
     argv = [sys.executable, "-I", "-S", "-c", IMPORTED, str(Path(host.root) / AGENT), host.root, *words]
-    said = subprocess.run(argv, stdout=subprocess.PIPE, check=True, text=True).stdout
-    code, *modules = said.splitlines()[-1].split()
+    output = subprocess.run(argv, stdout=subprocess.PIPE, check=True, text=True).stdout
+    code, *modules = output.splitlines()[-1].split()
     assert code == "0"
     return {name.split(".module_utils.")[-1] for name in modules}
 

@@ -152,9 +152,11 @@ def test_an_image_of_a_host_on_which_a_value_had_no_effect(
     assert command(["reapply"], copy) == 0
     capsys.readouterr()
     assert command(["status"], copy) == 0
-    said = " ".join(capsys.readouterr().out.split())
-    assert "ok balancing kernel.numa_balancing 0 (before nearmetal: 1)" in said
-    assert "advice persist: nearmetal.service sets it at each boot; the next run of tune writes /etc/sysctl.d/" in said
+    screen = " ".join(capsys.readouterr().out.split())
+    assert "ok balancing kernel.numa_balancing 0 (before nearmetal: 1)" in screen
+    assert (
+        "advice persist: nearmetal.service sets it at each boot; the next run of tune writes /etc/sysctl.d/" in screen
+    )
     written = call(tune.main, copy, concerns={"numa": {"balancing": "disabled"}})
     assert [action["where"] for action in written["actions"]][:1] == ["/etc/sysctl.d/99-nearmetal-numa.conf"]
     Path(copy.root, "etc/sysctl.d/99-nearmetal-numa.conf").unlink()

@@ -182,7 +182,7 @@ def test_a_reset_that_gives_the_same_interrupts_is_noticed(tmp_path: Path, call:
     assert command(["reapply", "--if-changed"], host) == 0
     wanted = [path.read_text() for path in placed]
 
-    def then(changes: int) -> "list[str]":
+    def after_changes(changes: int) -> "list[str]":
         carrier.write_text(f"{changes}\n")
         for path in placed:
             path.write_text("0-15\n")
@@ -190,9 +190,9 @@ def test_a_reset_that_gives_the_same_interrupts_is_noticed(tmp_path: Path, call:
         return [path.read_text() for path in placed]
 
     assert "0-15\n" not in wanted
-    assert then(2) == ["0-15\n"] * 2, "nothing happened: the operator's hand is left alone"
-    assert then(4) == wanted, "its driver took the carrier away and gave it back"
-    assert then(4) == ["0-15\n"] * 2
+    assert after_changes(2) == ["0-15\n"] * 2, "nothing happened: the operator's hand is left alone"
+    assert after_changes(4) == wanted, "its driver took the carrier away and gave it back"
+    assert after_changes(4) == ["0-15\n"] * 2
 
 
 @pytest.mark.parametrize("switch", ["file", "argument"])
@@ -259,9 +259,9 @@ def test_a_concern_that_can_not_be_planned_is_tried_again_alone(
         somaxconn.write_text("1024\n")
         capsys.readouterr()
         assert command(["reapply", "--if-changed"], host) == 1, "the unit stays failed while it can't be planned"
-        said = capsys.readouterr().out
-        assert "doesn't offer kvm-clock" in said
-        assert len(said.splitlines()) == 1, "it is tried once, and alone"
+        output = capsys.readouterr().out
+        assert "doesn't offer kvm-clock" in output
+        assert len(output.splitlines()) == 1, "it is tried once, and alone"
         assert somaxconn.read_text() == "1024\n", "the operator's hand between two events is left alone"
     offered.write_text(sources)
     assert command(["reapply", "--if-changed"], host) == 0
@@ -338,8 +338,8 @@ def test_baking_writes_files_alone_and_the_first_boot_tunes(tmp_path: Path, call
     waits = [finding for finding in baked["findings"] if finding["status"] == "needs_reboot"]
     assert [finding["knob"] for finding in waits] == ["source"]
     kept = b"".join(data for path, data in files(host).items() if path.startswith("var/lib/nearmetal"))
-    for own in (b"i-0123456789abcdef0", b"11111111-2222-3333-4444-555555555555"):
-        assert own not in kept
+    for identifier in (b"i-0123456789abcdef0", b"11111111-2222-3333-4444-555555555555"):
+        assert identifier not in kept
     assert not call(tune.main, host, bake=True, workload="base")["changed"]
     assert command(["reapply"], host) == 0
     assert current(host) == "acpi_pm", "the baker itself stays as it is until it is started as an image"

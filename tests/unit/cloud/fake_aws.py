@@ -196,16 +196,16 @@ class FakeAws:
 
     def advance(self) -> None:
         """Carry out all changes that are due by now."""
-        for when, instance_id, what in [change for change in self.due if change[0] <= self.now()]:
-            self.due.remove((when, instance_id, what))
-            if what == "failed start" and self.instances[instance_id]["State"]["Name"] == "pending":
+        for when, instance_id, event in [change for change in self.due if change[0] <= self.now()]:
+            self.due.remove((when, instance_id, event))
+            if event == "failed start" and self.instances[instance_id]["State"]["Name"] == "pending":
                 self._enter(instance_id, (80, "stopped"), when)
                 self.instances[instance_id]["StateReason"] = {"Code": "Client.InternalError", "Message": ""}
                 self.instances[instance_id]["StateTransitionReason"] = ""
-            elif what == "stopped":
-                self._enter(instance_id, (80, what), when)
-            elif what == "running":
-                self._enter(instance_id, (16, what), when)
+            elif event == "stopped":
+                self._enter(instance_id, (80, event), when)
+            elif event == "running":
+                self._enter(instance_id, (16, event), when)
 
     def _enter(self, instance_id: str, state: Tuple[int, str], when: datetime) -> None:
         raw = self.instances[instance_id]

@@ -21,7 +21,7 @@ ONE, TWO = "i-00000000000000001", "i-00000000000000002"
 def says(named: str, **more: Any) -> Dict[str, Any]:
     """The variables of a host that names its instance itself, with the driver ena in its image."""
     drivers = {"in_use": ["vif"], "available": ["ena"]}
-    counters = {f"{of}_{what}_us": 1 for of in ("volume", "instance") for what in ("iops", "throughput")}
+    counters = {f"{of}_{limit}_us": 1 for of in ("volume", "instance") for limit in ("iops", "throughput")}
     ebs = {"exceeded": [{"device": "nvme1n1", **counters}]}
     reasons = {"instance": {"instance_id": named}, "drivers": drivers, "ebs": ebs}
     return {"ansible_facts": {"nearmetal": reasons}, **more}
@@ -59,16 +59,16 @@ def test_contradicting_reports_on_an_instance_leave_it_as_it_is(run: Any, aws: F
 
 
 def test_hosts_that_name_anothers_instance_change_nothing_through_the_roles(tmp_path: Path, aws: FakeAws) -> None:
-    own, victim = (aws.add(number, "r4.large", EnaSupport=False) for number in (1, 2))
+    attacker, victim = (aws.add(number, "r4.large", EnaSupport=False) for number in (1, 2))
     burst, spared = (aws.add(number, "t3.micro") for number in (3, 4))
     aws.credits = {burst: "standard", spared: "standard"}
     local = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
-    named = {"honest": own, "liar": victim, "burst": burst, "shadow": spared}
+    named = {"honest": attacker, "liar": victim, "burst": burst, "shadow": spared}
     facts = {name: says(instance)["ansible_facts"]["nearmetal"] for name, instance in named.items()}
     fleet = Fleet(tmp_path)
     fleet.inventory(
         {
-            "honest": {**local, "instance_id": own},
+            "honest": {**local, "instance_id": attacker},
             "liar": local,
             "burst": {**local, "instance_id": burst},
             "shadow": {**local, "instance_id": "i-00000000000000009"},
@@ -91,5 +91,5 @@ def test_hosts_that_name_anothers_instance_change_nothing_through_the_roles(tmp_
     (tmp_path / "site.yml").write_text(yaml.safe_dump([play]))
     done = fleet.run(playbook=str(tmp_path / "site.yml"), callback="default")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert [aws.instances[instance]["EnaSupport"] for instance in (own, victim)] == [True, False]
+    assert [aws.instances[instance]["EnaSupport"] for instance in (attacker, victim)] == [True, False]
     assert aws.credits == {burst: "unlimited", spared: "standard"}

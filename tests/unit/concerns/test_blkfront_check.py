@@ -23,15 +23,15 @@ def everything(root: Path) -> Dict[str, int]:
 
 
 @pytest.mark.parametrize("check", [True, False])
-@pytest.mark.parametrize("said", ["enabled", "disabled"])
-def test_it_reports_and_never_fails(tmp_path: Path, call: Call, check: bool, said: str) -> None:
-    host = FakeKernel(tmp_path, files_of("xen_hvm", {"/dev/kmsg": "[    1.8] " + LINE.format(said)}))
+@pytest.mark.parametrize("grants", ["enabled", "disabled"])
+def test_it_reports_and_never_fails(tmp_path: Path, call: Call, check: bool, grants: str) -> None:
+    host = FakeKernel(tmp_path, files_of("xen_hvm", {"/dev/kmsg": "[    1.8] " + LINE.format(grants)}))
     before = everything(tmp_path)
     result = call(blkfront_check.main, host, check=check)
     assert not result["changed"]
     assert "failed" not in result
-    assert result["findings"][0]["now"] == {"xvda": said}
-    assert result["findings"][0]["status"] == {"enabled": "ok", "disabled": "advice"}[said]
+    assert result["findings"][0]["now"] == {"xvda": grants}
+    assert result["findings"][0]["status"] == {"enabled": "ok", "disabled": "advice"}[grants]
     assert result["platform"]["host_class"] == "xen_hvm"
     assert everything(tmp_path) == before
 

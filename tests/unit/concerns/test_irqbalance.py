@@ -43,10 +43,10 @@ class WithIrqbalance(FakeKernel):
         super().__init__(root, files_of(name, {**daemon, **changes}))
 
     def command(self, argv: Sequence[str], timeout: float = 60) -> str:
-        said = super().command(argv, timeout)
+        answer = super().command(argv, timeout)
         if tuple(argv) == ("systemctl", "restart", "irqbalance.service"):
             self.start()
-        return said
+        return answer
 
     def start(self) -> None:
         """A new process."""
@@ -160,8 +160,8 @@ def test_the_script_of_an_older_version_bans_each_interface_but_those_left_to_it
         Path(host.real(f"/sys/devices/pci0000:00/{place}/net/{name}")).mkdir(parents=True)
     Path(host.real("/sys/devices/pci0000:00/0000:00:0b.0/virtio3/net/eth9")).mkdir(parents=True)
     Path(host.real("/sys/devices/pci0000:00/0000:00:04.0/nvme")).mkdir(parents=True, exist_ok=True)
-    said = {place: ban(host, f"/sys/devices/pci0000:00/{place}") for place in places.values()}
-    assert said == {places["ens5"]: "ban=true\n", places["ens6"]: ""}
+    answer = {place: ban(host, f"/sys/devices/pci0000:00/{place}") for place in places.values()}
+    assert answer == {places["ens5"]: "ban=true\n", places["ens6"]: ""}
     assert ban(host, "/sys/devices/pci0000:00/0000:00:0a.0") == "ban=true\n", "an interface that came later"
     assert ban(host, "/sys/devices/pci0000:00/0000:00:0b.0") == "ban=true\n", "virtio is one level deeper"
     assert ban(host, "/sys/devices/pci0000:00/0000:00:04.0") == "", "a disk is irqbalance's"

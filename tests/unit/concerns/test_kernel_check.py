@@ -44,9 +44,9 @@ def test_an_ena_driver_that_nitro_v4_resets(tmp_path: Path, call: Call, version:
 def test_a_version_without_quotes_is_refused(tmp_path: Path, call: Call, given: float) -> None:
     """YAML has made it a number by then: 5.10 and 5.1 are the same, and nobody can tell which was meant."""
     host = FakeKernel(tmp_path, files_of("nitro"))
-    said = f"kernel_check.minimum_kernel is text, not the number {given}: put it in quotes, YAML reads 5.10 as 5.1"
-    assert call(kernel_check.main, host, minimum_kernel=given)["msg"] == said
-    assert call(tune.main, host, concerns={"kernel_check": {"minimum_kernel": given}})["msg"] == said
+    message = f"kernel_check.minimum_kernel is text, not the number {given}: put it in quotes, YAML reads 5.10 as 5.1"
+    assert call(kernel_check.main, host, minimum_kernel=given)["msg"] == message
+    assert call(tune.main, host, concerns={"kernel_check": {"minimum_kernel": given}})["msg"] == message
 
 
 @pytest.mark.parametrize(

@@ -57,9 +57,9 @@ def test_the_command_on_the_host_has_the_same_map(
     (tmp_path / "host.json").write_text(json.dumps(call(capture.main, host)["capture"]))
     wanted = call(network_irq.main, host, check=True, **kept)["queue_map"]
     assert command.main(["plan", "--json"], host) == 0
-    own = json.loads(capsys.readouterr().out)
-    assert own["queue_map"] == wanted
-    assert (own["changed"], own["platform"]["host_class"]) == (False, "xen_hvm")
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["queue_map"] == wanted
+    assert (printed["changed"], printed["platform"]["host_class"]) == (False, "xen_hvm")
     assert command.main(["plan", "--from", str(tmp_path / "host.json"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["queue_map"] == wanted
 

@@ -125,8 +125,8 @@ def test_a_role_without_one_of_its_files_is_named(tmp_path: Path, name: str) -> 
 def test_a_cited_heading_that_is_missing_is_named(tmp_path: Path, cited: str, known: bool) -> None:
     guide = {"docs/ec2.md": "# True\n\n## Clock\n\n## CPU credits\n"}
     code = {"plugins/a.py": "# As Netflix does, docs/ec2" + f".md#{cited}, and AWS.\n"}
-    said = [] if known else [f"plugins/a.py:1: docs/ec2.md has no section {cited}"]
-    assert GATES["citations"](copy_with(tmp_path, **guide, **code)) == said
+    expected = [] if known else [f"plugins/a.py:1: docs/ec2.md has no section {cited}"]
+    assert GATES["citations"](copy_with(tmp_path, **guide, **code)) == expected
 
 
 @pytest.mark.parametrize(

@@ -82,9 +82,9 @@ def whole(root: Path) -> "dict[str, str]":
 def test_a_role_follows_from_its_module(tmp_path: Path) -> None:
     made = whole(tmp_path)
     specs = yaml.safe_load(made["roles/c/meta/argument_specs.yml"])["argument_specs"]["main"]["options"]
-    said = "What O(c_b) does, or V(x|y) with C(net.core.somaxconn). See RV(nearmetal.ec2.c#module:findings) too."
+    description = "What O(c_b) does, or V(x|y) with C(net.core.somaxconn). See RV(nearmetal.ec2.c#module:findings) too."
     assert specs == {
-        "c_a": {"description": [said], "type": "str", "choices": ["x", "y"], "default": "x"},
+        "c_a": {"description": [description], "type": "str", "choices": ["x", "y"], "default": "x"},
         "c_b": {"description": ["Only this, whatever a says."], "type": "int"},
         "c_d": {
             "description": ["Some."],

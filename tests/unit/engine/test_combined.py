@@ -45,7 +45,7 @@ def test_one_workload_is_itself_also_beside_base(name: str) -> None:
 def test_the_later_workload_wins_and_bounds_satisfy_both(earlier: str, later: str) -> None:
     found = both(earlier, later)
     first, second = values(WORKLOADS[earlier]), values(WORKLOADS[later])
-    said = OWN.get(later, {})
+    later_values = OWN.get(later, {})
     for concern in {*first, *second}:
         for option in {*first.get(concern, {}), *second.get(concern, {})}:
             value, kind = found[concern][option], CONCERNS[concern].bounds.get(option)
@@ -55,8 +55,8 @@ def test_the_later_workload_wins_and_bounds_satisfy_both(earlier: str, later: st
                 assert all(satisfied(kind, value, each) for each in values_of_both), (
                     f"{option}: {value} is too little for one"
                 )
-            elif option in said.get(concern, {}):
-                assert value == said[concern][option].value
+            elif option in later_values.get(concern, {}):
+                assert value == later_values[concern][option].value
             else:
                 assert value in values_of_both
 
@@ -111,9 +111,9 @@ def test_a_contradiction_names_both_values_and_how_to_decide() -> None:
 
 
 def test_an_inherited_value_is_replaced_without_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
-    own = {"clocksource": {"source": Choice("tsc", "measured", "AWS, 2017")}}
-    monkeypatch.setitem(OWN, "made_up", own)
-    monkeypatch.setitem(WORKLOADS, "made_up", inherited(base.OWN, own))
+    custom = {"clocksource": {"source": Choice("tsc", "measured", "AWS, 2017")}}
+    monkeypatch.setitem(OWN, "made_up", custom)
+    monkeypatch.setitem(WORKLOADS, "made_up", inherited(base.OWN, custom))
     for names in (["made_up", "cache"], ["cache", "made_up"]):
         found, contradictions = combined(names, CONCERNS)
         assert found["clocksource"] == {"source": "tsc"}

@@ -187,9 +187,9 @@ def test_files_of_a_newer_version_do_not_keep_a_host_cut_off(
     capsys.readouterr()
     assert command(["dead-man"], host) == 1
     assert (current(host), len(traces(host))) == ("xen", 3)
-    said = capsys.readouterr().err
-    assert "the earlier values are back" in said
-    assert f"/{path} has version 99" in said
+    message = capsys.readouterr().err
+    assert "the earlier values are back" in message
+    assert f"/{path} has version 99" in message
     place.write_text(memory)
     assert command(["dead-man"], host) == 0
     assert (current(host), traces(host), source_wanted(host)) == ("xen", [], None)
@@ -347,9 +347,9 @@ def test_a_damaged_file_is_named_and_stops_only_concerns_that_need_it(
     assert command(["reapply"], host) == 0
     assert f"{dead_man.ARMED} isn't what nearmetal wrote" in capsys.readouterr().out
     host.timer = True
-    for said in (call(confirm.main, host)["msg"], call(confirm.main, host, check=True)["msg"]):
-        assert said.startswith(f"{dead_man.ARMED} isn't what nearmetal wrote")
-        assert said.endswith("then remove the file")
+    for message in (call(confirm.main, host)["msg"], call(confirm.main, host, check=True)["msg"]):
+        assert message.startswith(f"{dead_man.ARMED} isn't what nearmetal wrote")
+        assert message.endswith("then remove the file")
     assert command(["dead-man"], host) == 1
     assert not host.timer, "it isn't tried again forever"
     assert not call(restore.main, host).get("failed")

@@ -371,8 +371,8 @@ def test_a_setting_that_only_a_reboot_untunes_is_reported_and_stays_recorded(big
     assert files(big) == before
     begun = steps("begin", tune=BOTH)["answer"]
     assert begun["tested"] == ["block_storage.read_ahead_kb"]
-    [said] = [line for line in begun["untested"] if "the original belongs to an earlier boot" in line]
-    assert said.startswith("hugepages.thp: ")
+    [sentence] = [line for line in begun["untested"] if "the original belongs to an earlier boot" in line]
+    assert sentence.startswith("hugepages.thp: ")
     steps("measure", state="tuned")
     assert steps("back")["answer"] == {"ended": True}
     assert files(big) == before

@@ -173,10 +173,10 @@ def test_a_large_host_costs_few_reads_and_a_small_result(host_of: Build) -> None
 
 def columns(*arguments: str) -> Dict[str, List[List[int]]]:
     """What lscpu groups together, by column."""
-    said = subprocess.run(
+    output = subprocess.run(
         ["lscpu", "-p=CPU,CORE,SOCKET,NODE", *arguments], stdout=subprocess.PIPE, universal_newlines=True, check=True
     )
-    rows = [line.split(",") for line in said.stdout.splitlines() if not line.startswith("#")]
+    rows = [line.split(",") for line in output.stdout.splitlines() if not line.startswith("#")]
     found = {}
     for column, name in enumerate(("cpus", "cores", "sockets", "nodes")):
         groups: Dict[str, List[int]] = {}
@@ -224,8 +224,8 @@ def test_a_large_host_with_offline_cpus_is_as_lscpu_says(host_of: Build) -> None
     host = host_of(files)
     found = as_columns(observe(host))
     add_masks(Path(host.root))
-    said = columns("--sysroot", host.root)
-    assert (found["cpus"], found["cores"], found["sockets"]) == (said["cpus"], said["cores"], said["sockets"])
+    output = columns("--sysroot", host.root)
+    assert (found["cpus"], found["cores"], found["sockets"]) == (output["cpus"], output["cores"], output["sockets"])
 
 
 def test_this_machine_has_the_cpus_that_sysconf_counts() -> None:

@@ -92,9 +92,9 @@ def parse(parser: Callable[[str], Any], text: str) -> None:
     try:
         parser(text)
     except NearmetalError as error:
-        said = str(error)
-        assert "\n" not in said, said
-        assert len(said) < 2000, said[:2000]
+        message = str(error)
+        assert "\n" not in message, message
+        assert len(message) < 2000, message[:2000]
 
 
 def plan(place: Path, capture: str) -> None:

@@ -73,7 +73,7 @@ def test_leftovers_of_a_killed_run_are_removed(own_cache: Path) -> None:
 
 def test_a_second_run_waits_for_the_first_and_takes_its_entry() -> None:
     started, go = threading.Event(), threading.Event()
-    said = io.StringIO()
+    output = io.StringIO()
     taken: list[Path] = []
 
     def slow(folder: Path) -> None:
@@ -85,14 +85,14 @@ def test_a_second_run_waits_for_the_first_and_takes_its_entry() -> None:
         raise AssertionError("built twice")
 
     first = threading.Thread(target=lambda: taken.append(cache.obtain("things", "k", slow, quiet())))
-    second = threading.Thread(target=lambda: taken.append(cache.obtain("things", "k", never, Waiting(said, go))))
+    second = threading.Thread(target=lambda: taken.append(cache.obtain("things", "k", never, Waiting(output, go))))
     first.start()
     started.wait()
     second.start()
     second.join()
     first.join()
     assert taken[0] == taken[1]
-    assert "waiting for the things that another run is building" in said.getvalue()
+    assert "waiting for the things that another run is building" in output.getvalue()
 
 
 class Waiting(Progress):

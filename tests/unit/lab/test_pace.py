@@ -31,23 +31,23 @@ def crowd() -> Iterator[int]:
 
 
 def test_a_process_that_waits_for_a_processor_has_fewer_seconds_than_the_wall(crowd: int) -> None:
-    own, started = pace.Pace(lambda: crowd), time.monotonic()
-    assert process.wait_until(lambda: own.seconds() > 0.2, 120.0, 0.05)
+    measured, started = pace.Pace(lambda: crowd), time.monotonic()
+    assert process.wait_until(lambda: measured.seconds() > 0.2, 120.0, 0.05)
     on_the_wall = time.monotonic() - started
-    assert on_the_wall > 2 * own.seconds(), "three of four turns are the others'"
+    assert on_the_wall > 2 * measured.seconds(), "three of four turns are the others'"
 
 
 def test_the_seconds_of_a_process_that_sleeps_are_those_on_the_wall() -> None:
     with subprocess.Popen(["sleep", "600"]) as sleeper:
-        own, started = pace.Pace(lambda: sleeper.pid), time.monotonic()
-        assert process.wait_until(lambda: own.seconds() > 0.5, 60.0, 0.05)
-        assert own.seconds() > 0.8 * (time.monotonic() - started)
+        measured, started = pace.Pace(lambda: sleeper.pid), time.monotonic()
+        assert process.wait_until(lambda: measured.seconds() > 0.5, 60.0, 0.05)
+        assert measured.seconds() > 0.8 * (time.monotonic() - started)
         sleeper.kill()
 
 
 def test_a_dead_process_has_no_waiting_time() -> None:
     with subprocess.Popen(["true"]) as ended:
         ended.wait()
-        own = pace.Pace(lambda: ended.pid)
+        measured = pace.Pace(lambda: ended.pid)
         assert pace.waited(ended.pid) == {}
-        assert process.wait_until(lambda: own.seconds() > 0.1, 60.0, 0.05)
+        assert process.wait_until(lambda: measured.seconds() > 0.1, 60.0, 0.05)

@@ -53,12 +53,12 @@ def test_a_wrong_xen_is_refused_by_name(tmp_path: Path, text: str, names: str) -
 
 
 def test_the_guest_and_dom0_have_each_a_port(monkeypatch: pytest.MonkeyPatch) -> None:
-    said = """Hub -1 (net0):
+    answer = """Hub -1 (net0):
   Protocol[State]    FD  Source Address  Port   Dest. Address  Port RecvQ SendQ
   TCP[HOST_FORWARD]  14       127.0.0.1 41001        10.0.2.4    22     0     0
   TCP[HOST_FORWARD]  13       127.0.0.1 41002       10.0.2.15    22     0     0
 """
-    monkeypatch.setattr(Monitor, "human", lambda self, line: said)
+    monkeypatch.setattr(Monitor, "human", lambda self, line: answer)
     monitor = Monitor(Path("/nowhere"))
     assert (monitor.ssh_port(), monitor.ssh_port(qemu.DOM0_ADDRESS)) == (41002, 41001)
     with pytest.raises(LabError, match="no port"):

@@ -123,8 +123,8 @@ def commanded(host: FakeKernel, word: str, capsys: pytest.CaptureFixture[str]) -
     """The message of a failing command on the host; empty if it succeeds."""
     capsys.readouterr()
     failed = command.main([word], host)
-    said = capsys.readouterr()
-    return f"{said.out} {said.err}" if failed else ""
+    output = capsys.readouterr()
+    return f"{output.out} {output.err}" if failed else ""
 
 
 def helps(sentence: str, path: str) -> bool:
@@ -226,10 +226,10 @@ def test_a_damaged_part_of_the_wanted_file_stops_only_its_concern(
     stored["concerns"]["clocksource"] = content
     place.write_text(json.dumps(stored))
     host.write_value("/sys/kernel/mm/transparent_hugepage/enabled", "always\n")
-    said = commanded(host, "reapply", capsys)
+    output = commanded(host, "reapply", capsys)
     assert "[never]" in thp(host)
-    assert f"{WANTED}: what is stored of clocksource" in said
-    assert "hugepages: as wanted" not in said
+    assert f"{WANTED}: what is stored of clocksource" in output
+    assert "hugepages: as wanted" not in output
     assert f"{WANTED}:" in commanded(host, "status", capsys)
     done = call(tune.main, host, concerns={"hugepages": {"thp": "always"}})
     assert "failed" not in done, done["msg"]
@@ -273,10 +273,10 @@ def test_another_damaged_file_is_made_again_or_named(
                 hindered = path in NEEDED and helps(result["msg"], path)
                 assert hindered or not result.get("failed"), f"{damage}: {result['msg']}"
         for word in ("status", "plan", "reapply"):
-            said = commanded(host, word, capsys).strip()
-            if word == "status" and "Failed in its last run: unit" in said:
-                said = said.split("\n\n")[1]
-            assert not said or (path in NEEDED and helps(said, path)), f"{damage}: {said}"
+            output = commanded(host, word, capsys).strip()
+            if word == "status" and "Failed in its last run: unit" in output:
+                output = output.split("\n\n")[1]
+            assert not output or (path in NEEDED and helps(output, path)), f"{damage}: {output}"
     taken_back(host, call)
 
 

@@ -163,8 +163,8 @@ def test_rollback_takes_the_whole_run_out_of_it(host: FakeKernel, call: Call) ->
     host.moods[CURRENT] = "EIO"
     options = {"clocksource": {"source": "tsc"}, "second": {"level": 4}}
     assert call(tune.main, host, concerns=options, on_failure="rollback")["failed"]
-    said = f"{host.root}/run/nearmetal/failed.json"  # for status
-    assert {path: data for path, data in files(host).items() if path != said} == before
+    failures = f"{host.root}/run/nearmetal/failed.json"  # for status
+    assert {path: data for path, data in files(host).items() if path != failures} == before
 
 
 def at_version(host: FakeKernel, version: str, **concerns: Any) -> Dict[str, Any]:

@@ -239,8 +239,8 @@ OPTIONS: List[Tuple[str, Any, str]] = [
         "cpu_power.max_exit_latency_us is a whole number from 0 to 1000000, not -1",
     ),
     *(
-        ("smt", given, f"concerns.smt {_LEFT_OUT.format(said, 'smt', 'smt', 'threads')}")
-        for given, said in (
+        ("smt", given, f"concerns.smt {_LEFT_OUT.format(message, 'smt', 'smt', 'threads')}")
+        for given, message in (
             (False, "false"),
             (0, "0"),
             ("", "''"),
@@ -336,13 +336,15 @@ def test_options_of_a_concern(name: str, tmp_path: Path, call: Call) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "sentence"), ARGUMENTS, ids=[json.dumps(argument)[:40] for argument, _said in ARGUMENTS]
+    ("arguments", "sentence"), ARGUMENTS, ids=[json.dumps(argument)[:40] for argument, _message in ARGUMENTS]
 )
 def test_arguments_of_tune(arguments: Dict[str, Any], sentence: str, tmp_path: Path, call: Call) -> None:
     demand_sentence(call(tune.main, fresh_host.fresh(tmp_path, "metal"), check=True, **arguments), sentence)
 
 
-@pytest.mark.parametrize(("module", "options", "sentence"), ALONE, ids=[said[:40] for _module, _given, said in ALONE])
+@pytest.mark.parametrize(
+    ("module", "options", "sentence"), ALONE, ids=[message[:40] for _module, _given, message in ALONE]
+)
 def test_a_module_by_itself(module: Any, options: Dict[str, Any], sentence: str, tmp_path: Path, call: Call) -> None:
     demand_sentence(call(module.main, fresh_host.fresh(tmp_path, "metal"), check=True, **options), sentence)
 

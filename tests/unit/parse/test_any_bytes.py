@@ -133,10 +133,10 @@ TEXTS = st.one_of(
 @example(text="processor\t: 0\nCPU part\t: " + "9" * 5000)
 @example(text="9" * 5000 + "." + "9" * 5000)
 def test_a_parser_raises_only_our_error(parser: Callable[[str], Any], text: str) -> None:
-    said = ""
+    message = ""
     try:
         parser(text)
     except NearmetalError as error:
-        said = str(error)
-    assert "\n" not in said
-    assert len(said) < 1000
+        message = str(error)
+    assert "\n" not in message
+    assert len(message) < 1000

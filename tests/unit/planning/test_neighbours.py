@@ -185,8 +185,8 @@ def test_settings_of_a_profile_of_the_site(tmp_path: Path, text: str, step: Acti
 
 
 def test_a_profile_of_the_site_may_include_the_packages_of_its_own_name(tmp_path: Path) -> None:
-    own = {"/etc/tuned/network-latency/tuned.conf": "[main]\ninclude=network-latency\n[sysctl]\nvm.swappiness=1\n"}
-    found = with_tuned(tmp_path, "network-latency", own)
+    profiles = {"/etc/tuned/network-latency/tuned.conf": "[main]\ninclude=network-latency\n[sysctl]\nvm.swappiness=1\n"}
+    found = with_tuned(tmp_path, "network-latency", profiles)
     assert (found.tuned["sysctl.vm.swappiness"], found.tuned["vm.transparent_hugepages"]) == ("1", "never")
 
 

@@ -74,8 +74,8 @@ def test_an_owner_that_was_installed_later(tmp_path: Path, call: Call, capsys: p
     (tmp_path / SITE.lstrip("/")).write_text("net.core.somaxconn = 128\n")
     capsys.readouterr()
     assert command(["status"], host) == 1, "our file isn't what the next boot goes by"
-    said = " ".join(capsys.readouterr().out.split())
-    assert f"refused somaxconn: {SITE} sets net.core.somaxconn = 128 and is read after nearmetal's file" in said
+    output = " ".join(capsys.readouterr().out.split())
+    assert f"refused somaxconn: {SITE} sets net.core.somaxconn = 128 and is read after nearmetal's file" in output
 
 
 @pytest.mark.parametrize(

@@ -55,8 +55,8 @@ def run(place: Path, *words: str) -> str:
 
 @pytest.mark.parametrize(("given", "folder"), [("", "here/nearmetal-capture"), ("~/captures", "home/captures")])
 def test_the_captures_are_where_the_playbook_says(given: str, folder: str, place: Path) -> None:
-    said = run(place, *(("-e", f"capture_directory={given}") if given else ()))
-    assert f"The captures are in {place / folder}" in said
+    output = run(place, *(("-e", f"capture_directory={given}") if given else ()))
+    assert f"The captures are in {place / folder}" in output
     assert json.loads((place / folder / "web1.json").read_text())["format"] == 1
     assert (place / folder).stat().st_mode & 0o777 == 0o700
     assert not (place / "here/~").exists()

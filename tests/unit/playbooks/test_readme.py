@@ -101,10 +101,10 @@ def test_the_variables_are_what_tune_takes() -> None:
 
 def test_the_callback_is_the_one_that_this_project_uses() -> None:
     (block,) = blocks("ini")
-    documented, own = configparser.ConfigParser(), configparser.ConfigParser()
+    documented, project = configparser.ConfigParser(), configparser.ConfigParser()
     documented.read_string(block)
-    own.read(ROOT / "ansible.cfg")
-    assert documented["defaults"]["stdout_callback"] == own["defaults"]["stdout_callback"]
+    project.read(ROOT / "ansible.cfg")
+    assert documented["defaults"]["stdout_callback"] == project["defaults"]["stdout_callback"]
 
 
 def test_every_make_target_exists() -> None:

@@ -269,8 +269,8 @@ def test_a_tuning_that_may_or_may_not_have_been_kept_is_reported(host: FakeKerne
 
 
 def test_both_outcomes_are_reported_for_a_host_lost_while_the_tuning_is_kept(host: FakeKernel, play: Play) -> None:
-    gone = {"unreachable": True, "msg": "connection reset"}
-    play.before_step = lambda _number: gone if "keep" in play.steps else None
+    unreachable = {"unreachable": True, "msg": "connection reset"}
+    play.before_step = lambda _number: unreachable if "keep" in play.steps else None
     result = play(command=load(host, 120))
     assert result["msg"] == (
         "connection reset; the host could not be restored (connection reset); it is tuned unless its timer restores it"

@@ -92,8 +92,8 @@ def test_no_guard_fires_within_its_limit(name: str) -> None:
 def test_guards_between_two_measurements() -> None:
     def shifted(seconds: float) -> Change:
         def change(measurement: Measurement) -> Measurement:
-            moved = measurement._replace(began=measurement.began + seconds, ended=measurement.ended + seconds)
-            return later(host_seconds=seconds)(moved)
+            displaced = measurement._replace(began=measurement.began + seconds, ended=measurement.ended + seconds)
+            return later(host_seconds=seconds)(displaced)
 
         return change
 

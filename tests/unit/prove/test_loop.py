@@ -91,8 +91,8 @@ def test_a_better_tuning_is_kept_and_a_worse_one_is_taken_back(
     assert lines[0] == f"PROVE  db-1  {verdict}, {'kept' if ended == 'kept' else 'restored'}"
     assert "(20:1 is needed)" in "\n".join(lines)
     assert "  40 pairs could show a change of " in "\n".join(lines), "not what this run of fewer pairs could"
-    said = words.summary(found, words.Ending(ended == "kept", ["a.b"]))
-    assert said.startswith(f"{lines[0][len('PROVE  db-1  ') :]}: time in s (smaller is better) ")
+    printed_lines = words.summary(found, words.Ending(ended == "kept", ["a.b"]))
+    assert printed_lines.startswith(f"{lines[0][len('PROVE  db-1  ') :]}: time in s (smaller is better) ")
 
 
 def test_without_a_difference_nothing_is_kept(tmp_path: Path) -> None:
@@ -122,8 +122,8 @@ def test_a_killed_run_continues_where_it_was(killed_at: int, tmp_path: Path) -> 
     (tmp_path / "other").mkdir()
     host, record = Host(0.1), begin(tmp_path / "other")
 
-    def killed(told: log.Log, _measurement: Any) -> None:
-        if len(told.record.measurements) == killed_at:
+    def killed(record_log: log.Log, _measurement: Any) -> None:
+        if len(record_log.record.measurements) == killed_at:
             raise Killed
 
     with pytest.raises(Killed):
@@ -237,12 +237,14 @@ def test_the_largest_ratio_is_a_figure_of_the_report(untuned: float, tuned: floa
 
 
 def test_progress_says_what_was_measured_and_what_it_is_worth(tmp_path: Path) -> None:
-    said: List[str] = []
+    printed_lines: List[str] = []
     host = Host(0.1, change=lambda number: {"code": 1, "message": "no"} if number == 12 else {})
-    loop.run_to_verdict(begin(tmp_path), host, lambda told, _last: said.append(words.progress(told.record)), 60)
-    assert said[0] == "db-1  warm-up 1, untuned: time 1 s"
-    assert "sham pair 1, untuned" in said[3]
-    (void,) = [line for line in said if "void" in line]
+    loop.run_to_verdict(
+        begin(tmp_path), host, lambda record_log, _last: printed_lines.append(words.progress(record_log.record)), 60
+    )
+    assert printed_lines[0] == "db-1  warm-up 1, untuned: time 1 s"
+    assert "sham pair 1, untuned" in printed_lines[3]
+    (void,) = [line for line in printed_lines if "void" in line]
     assert "the command ended with code 1: no; void: loads that failed" in void
-    assert "evidence" in said[-1]
-    assert "at most" in said[-1]
+    assert "evidence" in printed_lines[-1]
+    assert "at most" in printed_lines[-1]

@@ -45,9 +45,9 @@ def test_a_load_takes_as_long_whatever_the_clock_under_test_says(rate: float, mo
     first = second_clock.next_second(host)
     began = host.monotonic()
     host.passed += 2.47
-    own = host.monotonic() - began
-    found = second_clock.seconds(own, first, second_clock.next_second(host))
-    assert own == pytest.approx(2.47 * rate)
+    elapsed = host.monotonic() - began
+    found = second_clock.seconds(elapsed, first, second_clock.next_second(host))
+    assert elapsed == pytest.approx(2.47 * rate)
     assert found == pytest.approx(2.47, abs=0.01)
 
 

@@ -110,12 +110,12 @@ def test_hosts_that_compared_different_things_have_no_common_result(hosts: List[
     ids=["settings", "load", "against"],
 )
 def test_hosts_that_compared_something_else_are_not_combined(other: Dict[str, Any]) -> None:
-    one, two = result(0.08, 1), result(0.08, 2)
-    for number, each in enumerate((one, two), 1):
+    first, second = result(0.08, 1), result(0.08, 2)
+    for number, each in enumerate((first, second), 1):
         each.update(tested=["clocksource.source"], load=f"bench --server db-{number}", against="")
-    shown = several.lines(parts_of(one, two), lambda line, _color: line)
+    shown = several.lines(parts_of(first, second), lambda line, _color: line)
     assert shown[-1].startswith("  combined, requests on 2 hosts: ")
-    hosts = parts_of(one, {**two, **other})
+    hosts = parts_of(first, {**second, **other})
     assert several.combine(hosts) is None
     assert several.lines(hosts, lambda line, _color: line)[-1] == (
         "  not combined: the hosts had different loads, settings, figures or tunings to compare with"
@@ -164,8 +164,8 @@ def test_the_map_has_a_row_for_each_host_and_marks_that_need_no_color() -> None:
     assert shown[4] == "  ✗  db-4  unreachable   –"
     assert shown[5].startswith("  combined, requests on 2 hosts: ")
     assert " averaged (20:1 is needed)" in shown[5]
-    apart = several.lines([host([0.1] * 30), host([-0.1] * 30, name="db-2")], lambda line, _color: line)
-    assert apart[-1] == "  combined, ops on 2 hosts: the effect differs from host to host"
+    separate = several.lines([host([0.1] * 30), host([-0.1] * 30, name="db-2")], lambda line, _color: line)
+    assert separate[-1] == "  combined, ops on 2 hosts: the effect differs from host to host"
     painted = several.lines(hosts, lambda line, color: f"<{color}>{line}")
     assert [line.split(">")[0] for line in painted[2:4]] == ["  <green", "  <red"]
 

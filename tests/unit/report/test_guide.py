@@ -11,6 +11,6 @@ from tests.support import guide
 
 
 def test_every_example_prints_what_the_guide_says(tmp_path: Path) -> None:
-    said = [output for _command, output in guide.examples()]
-    assert len(said) >= 5
-    assert guide.outputs(tmp_path) == said
+    documented = [output for _command, output in guide.examples()]
+    assert len(documented) >= 5
+    assert guide.outputs(tmp_path) == documented

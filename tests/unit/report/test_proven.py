@@ -40,11 +40,11 @@ def wrote(folder: Path, effect: float, when: str, host: str = "db-1", **changed:
 
 def report_of(folder: Path) -> Report:
     collected = Collector()
-    told = result_with(
+    reported = result_with(
         SLOW_CLOCK, finding("numa", "ok", "balancing", wanted="0"), finding("hugepages", "ok", "thp", gain="AWS")
     )
     for name in ("db-1", "db-2"):
-        collected.add(name, told)
+        collected.add(name, reported)
     return collected.report(reports.RUN, proofs=proven.last(str(folder), collected.names()))
 
 

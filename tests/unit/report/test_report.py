@@ -209,8 +209,8 @@ def test_hosts_that_were_added_and_removed() -> None:
         reports.report(result_with(GOOD_CLOCK), result_with(GOOD_CLOCK)),
         reports.report(result_with(GOOD_CLOCK)),
     )
-    (came,) = drift.compare("then", single.hosts, both.hosts, "audit")["changes"]
-    assert (came["host"], came["before"], came["after"]) == ("h1", "not in the play", "reported")
+    (added,) = drift.compare("then", single.hosts, both.hosts, "audit")["changes"]
+    assert (added["host"], added["before"], added["after"]) == ("h1", "not in the play", "reported")
     assert drift.compare("then", both.hosts, single.hosts, "audit") == {
         "since": "then",
         "changes": [],

@@ -122,9 +122,9 @@ def repository(tmp_path: Path, collections: Path) -> Repository:
     return Repository(tmp_path, collections)
 
 
-def changed(said: str) -> List[str]:
+def changed(output: str) -> List[str]:
     """The hosts that the recap calls changed."""
-    rows = [line.split(":") for line in said.splitlines() if " ok=" in line]
+    rows = [line.split(":") for line in output.splitlines() if " ok=" in line]
     return [name.strip() for name, counts in rows if "changed=0" not in counts]
 
 
@@ -166,8 +166,8 @@ def test_in_a_play_that_gathers_facts(repository: Repository) -> None:
 def test_whole_playbooks_imported(repository: Repository) -> None:
     repository.hosts(PAIR)
     before = repository.snapshot()
-    said = repository.run("whole.yml")
-    assert set(changed(said)) == set(PAIR)
+    output = repository.run("whole.yml")
+    assert set(changed(output)) == set(PAIR)
     assert repository.snapshot() == before, "restore brought everything back"
 
 
@@ -176,8 +176,8 @@ def test_with_limit_and_tags(repository: Repository) -> None:
     before = repository.snapshot()
     repository.run("tune.yml", "--tags", "nothing")
     assert repository.snapshot() == before
-    said = repository.run("tune.yml", "--limit", "web", "--tags", "tune")
-    assert changed(said) == ["web-2"]
+    output = repository.run("tune.yml", "--limit", "web", "--tags", "tune")
+    assert changed(output) == ["web-2"]
     assert repository.value("redis-1", CLOCK) == "xen"
 
 

@@ -68,9 +68,9 @@ def play(folder: Path, hosts: int, serial: str, waiting: int, at_once: Any) -> s
 def test_no_more_than_allowed(
     tmp_path: Path, hosts: int, serial: str, waiting: int, at_once: Any, allowed: "int | None"
 ) -> None:
-    said = play(tmp_path, hosts, serial, waiting, at_once)
+    output = play(tmp_path, hosts, serial, waiting, at_once)
     if allowed is None:
-        assert LET_THROUGH not in said
-        assert f"would reboot at once, and tune_reboot_at_once: {at_once} allows" in said.replace("\n", " ")
+        assert LET_THROUGH not in output
+        assert f"would reboot at once, and tune_reboot_at_once: {at_once} allows" in output.replace("\n", " ")
     else:
-        assert sum("FAILED! =>" in line and LET_THROUGH in line for line in said.splitlines()) == allowed
+        assert sum("FAILED! =>" in line and LET_THROUGH in line for line in output.splitlines()) == allowed

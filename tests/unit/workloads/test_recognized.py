@@ -30,12 +30,12 @@ def running(root: Path, *processes: Dict[str, str]) -> FakeKernel:
     return host
 
 
-def said(result: Dict[str, Any]) -> List[Dict[str, Any]]:
+def choice_findings(result: Dict[str, Any]) -> List[Dict[str, Any]]:
     return [finding for finding in result["findings"] if finding["concern"] == "tune"]
 
 
 def statuses(result: Dict[str, Any]) -> List[Tuple[str, str]]:
-    return [(finding["status"], finding["where"]) for finding in said(result)]
+    return [(finding["status"], finding["where"]) for finding in choice_findings(result)]
 
 
 def value(host: FakeKernel, key: str) -> str:
@@ -68,8 +68,8 @@ def test_the_next_run_applies_a_recognized_workload_although_its_program_is_down
     audit = call(tune.main, host, check=True, workload="auto", workload_auto="apply")
     result = applied(call, host)
     assert (result["workload"], result["changed"]) == (["web"], False)
-    assert said(audit) == said(result)
-    (finding,) = said(result)
+    assert choice_findings(audit) == choice_findings(result)
+    (finding,) = choice_findings(result)
     assert (finding["status"], finding["where"]) == ("advice", "web")
     assert finding["reason"] == (
         "nginx is not running now; an earlier run recognized web by it, so the workload's values stay: set tune_prune:"
@@ -166,7 +166,9 @@ def test_a_waiver_leaves_the_choice_of_auto_as_it_is(tmp_path: Path, call: Call)
     host = running(tmp_path, NGINX)
     result = call(tune.main, host, check=True, workload="auto", waivers=[WAIVER])
     assert statuses(result) == [("waived", "web")]
-    assert said(result)[0]["reason"].startswith("until 2999-01-31: a proxy, see OPS-7; otherwise advice: nginx runs")
+    assert choice_findings(result)[0]["reason"].startswith(
+        "until 2999-01-31: a proxy, see OPS-7; otherwise advice: nginx runs"
+    )
     applied(call, host)
     start(host, NGINX, REDIS)
     result = applied(call, host, waivers=[WAIVER])
@@ -174,14 +176,14 @@ def test_a_waiver_leaves_the_choice_of_auto_as_it_is(tmp_path: Path, call: Call)
     assert statuses(result) == [("ok", "web"), ("waived", "in_memory_database")]
     result = applied(call, host, waivers=[{**WAIVER, "expires": "2026-01-31"}])
     assert result["workload"] == ["web", "in_memory_database"]
-    assert "its waiver expired on 2026-01-31 (a proxy, see OPS-7)" in said(result)[-1]["reason"]
+    assert "its waiver expired on 2026-01-31 (a proxy, see OPS-7)" in choice_findings(result)[-1]["reason"]
 
 
 def test_an_excluded_choice_reports_nothing_and_applies_base(tmp_path: Path, call: Call) -> None:
     host = running(tmp_path, NGINX)
     applied(call, host)
     result = applied(call, host, exclude=["tune.workload"])
-    assert (result["workload"], said(result)) == (["base"], [])
+    assert (result["workload"], choice_findings(result)) == (["base"], [])
     assert "tune" not in wanted(host)
     both = call(tune.main, host, workload="web", exclude=["tune.workload"], waivers=[WAIVER])
     assert "tune.workload is in exclude, which takes it back, and in waivers" in both["msg"]

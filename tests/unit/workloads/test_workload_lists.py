@@ -38,7 +38,7 @@ def running(root: Path, *processes: Dict[str, str]) -> FakeKernel:
     return host
 
 
-def said(result: Dict[str, Any]) -> List[Dict[str, Any]]:
+def choice_findings(result: Dict[str, Any]) -> List[Dict[str, Any]]:
     return [finding for finding in result["findings"] if finding["concern"] == "tune"]
 
 
@@ -55,7 +55,7 @@ def wanted(host: FakeKernel) -> Dict[str, Any]:
 def test_a_word_is_a_list_of_one(given: Any, tmp_path: Path, call: Call) -> None:
     result = call(tune.main, running(tmp_path), check=True, workload=given)
     assert result["workload"] == ["web"]
-    assert said(result) == []
+    assert choice_findings(result) == []
 
 
 @pytest.mark.parametrize("given", ["web, cache", ["web", "cache"]])
@@ -107,7 +107,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("given", "sentence"), WRONG, ids=[json.dumps(given) for given, _said in WRONG])
+@pytest.mark.parametrize(("given", "sentence"), WRONG, ids=[json.dumps(given) for given, _sentence in WRONG])
 def test_names_that_cannot_be_meant_are_refused_in_a_sentence(
     given: Any, sentence: str, tmp_path: Path, call: Call
 ) -> None:
@@ -158,11 +158,13 @@ def test_auto_reports_the_recognized_workloads_and_applies_only_base(tmp_path: P
     result = call(tune.main, host, workload="auto")
     assert result["workload"] == ["base"]
     assert value(host, "net.core.somaxconn") == "4096"
-    assert [(finding["status"], finding["where"], finding["now"], finding["wanted"]) for finding in said(result)] == [
+    assert [
+        (finding["status"], finding["where"], finding["now"], finding["wanted"]) for finding in choice_findings(result)
+    ] == [
         ("advice", "web", "nginx", "web"),
         ("advice", "in_memory_database", "redis-server", "in_memory_database"),
     ]
-    assert said(result)[0]["reason"] == (
+    assert choice_findings(result)[0]["reason"] == (
         "nginx runs on this host (1 process, ports 80, 443): it answers or passes on many connections; web is for that;"
         " to apply all 2, set tune_workload: [web, in_memory_database], or tune_workload_auto: apply"
     )
@@ -174,7 +176,7 @@ def test_auto_with_apply_uses_the_recognized_workloads(tmp_path: Path, call: Cal
     host = running(tmp_path, NGINX, REDIS, TOOL)
     result = call(tune.main, host, workload="auto", workload_auto="apply")
     assert result["workload"] == ["web", "in_memory_database"]
-    assert {finding["status"] for finding in said(result)} == {"ok"}
+    assert {finding["status"] for finding in choice_findings(result)} == {"ok"}
     assert value(host, "net.ipv4.tcp_max_syn_backlog") == "8192"
     assert wanted(host)["network_stack"]["run"] == "tune, auto: workloads web, in_memory_database"
 
@@ -193,14 +195,14 @@ def test_applied_workloads_hold_when_a_program_is_down(tmp_path: Path, call: Cal
 
 def test_a_program_in_a_container_is_reported_as_such(tmp_path: Path, call: Call) -> None:
     inside = process(812, "redis-server", "/usr/local/bin/redis-server", ports=[6379], pids=7, net=8)
-    (finding,) = said(call(tune.main, running(tmp_path, inside), check=True, workload="auto"))
+    (finding,) = choice_findings(call(tune.main, running(tmp_path, inside), check=True, workload="auto"))
     assert finding["reason"].startswith("redis-server runs on this host (1 process, in a container, port 6379): ")
 
 
 def test_if_nothing_is_recognized_the_run_says_so_and_base_applies(tmp_path: Path, call: Call) -> None:
     result = call(tune.main, running(tmp_path, TOOL), workload="auto", workload_auto="apply")
     assert result["workload"] == ["base"]
-    (finding,) = said(result)
+    (finding,) = choice_findings(result)
     assert finding["status"] == "advice"
     assert finding["reason"].startswith("none of 2 processes is a program that auto recognizes: base applies; name")
 
@@ -215,7 +217,7 @@ def test_a_capture_without_processes_is_not_reported_as_running_nothing(
     (tmp_path / "host.json").write_text(json.dumps(found))
     capsys.readouterr()
     assert command.main(["plan", "--from", str(tmp_path / "host.json"), "--workload", "auto", "--json"]) == 0
-    (finding,) = said(json.loads(capsys.readouterr().out))
+    (finding,) = choice_findings(json.loads(capsys.readouterr().out))
     assert finding["reason"].startswith(
         "no process can be seen, as in a capture of an earlier nearmetal: base applies; "
     )
@@ -233,7 +235,7 @@ def test_a_capture_contains_programs_and_nothing_else_of_processes(tmp_path: Pat
     capsys.readouterr()
     assert command.main(["plan", "--from", str(tmp_path / "host.json"), "--workload", "auto", "--json"]) == 0
     again = json.loads(capsys.readouterr().out)
-    assert said(again) == said(call(tune.main, host, check=True, workload="auto"))
+    assert choice_findings(again) == choice_findings(call(tune.main, host, check=True, workload="auto"))
     assert command.main(["plan", "--from", str(tmp_path / "host.json"), "--workload", "web,cache", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["workload"] == ["web", "cache"]
 

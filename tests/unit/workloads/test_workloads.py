@@ -83,9 +83,9 @@ def test_the_guide_says_what_each_workload_rests_on() -> None:
 def test_values_that_all_workloads_share_are_written_once() -> None:
     """A workload that repeats an inherited value would keep it when the base changes."""
     base = values(WORKLOADS["base"])
-    for name, own in OWN.items():
-        said = values(own)
+    for name, workload_choices in OWN.items():
+        own_values = values(workload_choices)
         for concern, options in base.items():
             for option, value in options.items():
-                assert values(WORKLOADS[name])[concern][option] == said.get(concern, {}).get(option, value)
+                assert values(WORKLOADS[name])[concern][option] == own_values.get(concern, {}).get(option, value)
         assert WORKLOADS[name]["network_stack"]["keepalive_time"].value < 350
