@@ -316,7 +316,7 @@ def test_an_older_controller_never_replaces_a_newer_agent(host: FakeKernel) -> N
     older = tuned_by(host, "0.9.0")
     assert not older["changed"]
     assert version_of(host) == "0.10.0"
-    assert "newer than 0.9.0: left alone" in older["findings"][-1]["reason"]
+    assert "newer than 0.9.0: it is left alone" in older["findings"][-1]["reason"]
     run(
         host,
         lambda known: restore_requests(None, known),
