@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 from ansible.plugins.action.normal import ActionModule as NormalAction
@@ -14,7 +15,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERS
 _CONFIRM = "nearmetal.ec2.confirm"
 _BY_AGENT = "nearmetal.ec2.tune_by_agent"
 # Once per run of Ansible, which loads this before it starts a worker for each host.
-_MARK = bundle.mark(VERSION)
+_MARK = bundle.mark(VERSION).decode()
+_AGENT = base64.b64encode(bundle.build(VERSION)).decode()
 
 
 class ActionModule(NormalAction):
@@ -32,7 +34,9 @@ class ActionModule(NormalAction):
         if self._task.async_val:
             return {}  # the module itself goes on after the connection
         arguments = dict(self._task.args)
-        asked = {"mark": _MARK.decode(), "wanted": arguments}
+        asked = {"mark": _MARK, "wanted": arguments}
+        if self._task.check_mode:
+            asked["agent"] = _AGENT  # most hosts of an audit have none, and to pack the module costs a fleet much more
         result: dict[str, Any] = self._execute_module(module_name=_BY_AGENT, module_args=asked, task_vars=task_vars)
         if result.get("answered") is False:
             return {}

@@ -14,8 +14,12 @@ description:
   - The task of P(nearmetal.ec2.tune#module) runs this module first. Write P(nearmetal.ec2.tune#module) in a playbook.
   - If the host has the agent of exactly this collection, and only root can change it, the module runs the agent with
     the options of P(nearmetal.ec2.tune#module) and returns its result. So the same code isn't sent and compiled again.
-  - Otherwise the module does nothing and says so.
+  - Otherwise the module runs the agent that the task sends along in check mode. Without that it does nothing and says
+    so.
 options:
+  agent:
+    description: The agent to run where the host has none, in base64. It runs from a temporary file.
+    type: str
   mark:
     description: Version and digest of the agent that may run, as the agent itself begins.
     type: str
@@ -43,9 +47,11 @@ answered:
   returned: when no agent could answer
 """
 
+import base64
 import json
 import os
 import sys
+from typing import Optional
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import installed
@@ -54,18 +60,23 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._host import install
 def main() -> None:
     """Run the host's agent, if it is the right one."""
     module = AnsibleModule(
-        argument_spec={"mark": {"type": "str", "required": True}, "wanted": {"type": "dict", "required": True}},
+        argument_spec={
+            "agent": {"type": "str", "no_log": True},  # no secret, but half a megabyte
+            "mark": {"type": "str", "required": True},
+            "wanted": {"type": "dict", "required": True},
+        },
         supports_check_mode=True,
     )
-    agent = installed.opened(module.params["mark"])
+    own = installed.opened(module.params["mark"])
+    agent = _sent_along(module) if own is None else own
     if agent is None:
         module.exit_json(changed=False, answered=False)
     # The file that was looked at, open until the end: another run may put its own in its place meanwhile.
     command = [sys.executable, "-I", f"/proc/self/fd/{agent}", "tune"]
     if not os.path.exists(command[2]):
         module.exit_json(changed=False, answered=False)
-    asked = json.dumps({"options": module.params["wanted"], "check": module.check_mode})
-    status, answer, complaint = module.run_command(command, data=asked, pass_fds=[agent])
+    asked = {"options": module.params["wanted"], "check": module.check_mode, "installed": own is not None}
+    status, answer, complaint = module.run_command(command, data=json.dumps(asked), pass_fds=[agent])
     if status == installed.UNSUITED:
         module.exit_json(changed=False, answered=False)
     if status:
@@ -74,6 +85,16 @@ def main() -> None:
     if result.get("failed"):
         module.fail_json(**result)
     module.exit_json(**result)
+
+
+def _sent_along(module: AnsibleModule) -> Optional[int]:
+    """A descriptor of the agent that came with the task; None: none came."""
+    if not module.params["agent"]:
+        return None
+    path = os.path.join(module.tmpdir, "nearmetal.pyz")  # this user's alone
+    with open(path, "wb") as stream:
+        stream.write(base64.b64decode(module.params["agent"]))
+    return os.open(path, os.O_RDONLY)
 
 
 if __name__ == "__main__":

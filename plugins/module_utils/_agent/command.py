@@ -69,7 +69,7 @@ def main(arguments: list[str], host: WritableHost | None = None) -> int:
 
 
 def _tune(host: WritableHost) -> int:
-    """Answer the module that runs the installed agent in its own stead."""
+    """Answer the module that runs an agent in its own stead."""
     import json
 
     from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import tuning
@@ -84,7 +84,7 @@ def _tune(host: WritableHost) -> int:
         options = validate(TUNE, tuning.OPTIONS, asked["options"])
     except NearmetalError:
         return installed.UNSUITED
-    if unit.identity(host) != bundle.identity(VERSION):
+    if asked["installed"] and unit.identity(host) != bundle.identity(VERSION):
         return installed.UNSUITED
     result = tuning.tune(host, options, asked["check"])
     if result.get("failed"):

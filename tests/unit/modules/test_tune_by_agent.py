@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import base64
 import errno
 import io
 import json
@@ -58,7 +59,9 @@ class Module:
     def __init__(self, patch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
         self._patch, self._capsys = patch, capsys
 
-    def __call__(self, root: Path, check: bool = False, after: "Optional[Callable[[], object]]" = None) -> Any:
+    def __call__(
+        self, root: Path, check: bool = False, after: "Optional[Callable[[], object]]" = None, agent: bytes = b""
+    ) -> Any:
         def opened(mark: str) -> "Optional[int]":
             descriptor = own(mark, str(root))
             if after is not None:
@@ -66,7 +69,9 @@ class Module:
             return descriptor
 
         own = installed.opened
-        arguments = {"mark": MARK.decode(), "wanted": WANTED, "_ansible_check_mode": check}
+        arguments: Dict[str, Any] = {"mark": MARK.decode(), "wanted": WANTED, "_ansible_check_mode": check}
+        if agent:
+            arguments["agent"] = base64.b64encode(agent).decode()
         with self._patch.context() as patch, patch_module_args(arguments):
             patch.setattr(installed, "opened", opened)
             with pytest.raises(SystemExit):
@@ -84,8 +89,16 @@ def _module(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 @pytest.mark.parametrize("check", [False, True])
 def test_the_agent_gets_the_options_and_its_answer_is_the_result(tmp_path: Path, module: Module, check: bool) -> None:
     _lay_out(tmp_path, _agent(ECHO))
-    asked = {"options": WANTED, "check": check}
+    asked = {"options": WANTED, "check": check, "installed": True}
     assert module(tmp_path, check) == {"changed": True, "asked": asked, "words": ["tune"]}
+
+
+def test_the_agent_of_the_task_runs_only_where_the_host_has_none(tmp_path: Path, module: Module) -> None:
+    sent = _agent(ECHO.replace("'changed': True", "'changed': False"))
+    asked = {"options": WANTED, "check": True, "installed": False}
+    assert module(tmp_path, check=True, agent=sent) == {"changed": False, "asked": asked, "words": ["tune"]}
+    _lay_out(tmp_path, _agent(ECHO))
+    assert module(tmp_path, check=True, agent=sent)["asked"]["installed"] is True
 
 
 def test_the_checked_file_is_run_whatever_is_installed_meanwhile(tmp_path: Path, module: Module) -> None:
@@ -160,9 +173,10 @@ class Asked:
     def __init__(self, patch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
         self._patch, self._capsys = patch, capsys
 
-    def __call__(self, host: FakeKernel, check: bool = True, **options: Any) -> Any:
+    def __call__(self, host: FakeKernel, check: bool = True, is_installed: bool = True, **options: Any) -> Any:
         """The answer; the status when there is none."""
-        self._patch.setattr(sys, "stdin", io.StringIO(json.dumps({"options": options, "check": check})))
+        asked = {"options": options, "check": check, "installed": is_installed}
+        self._patch.setattr(sys, "stdin", io.StringIO(json.dumps(asked)))
         status = command.main(["tune"], host)
         return status or json.loads(self._capsys.readouterr().out)
 
@@ -181,6 +195,16 @@ def test_the_agent_answers_as_the_module_does(tmp_path: Path, call: Call, asked:
         assert asked(host, **options) == result
     assert asked(host, check=False, workload=["cache"])["changed"] is True
     assert call(tune.main, host, workload=["cache"])["changed"] is False
+
+
+def test_an_agent_that_the_task_sends_along_plans_a_host_that_has_none(
+    tmp_path: Path, call: Call, asked: Asked
+) -> None:
+    host = FakeKernel(tmp_path, files_of("nitro"))
+    result = call(tune.main, host, check=True, workload=["web"])
+    del result["invocation"]
+    assert asked(host, is_installed=False, workload=["web"]) == result
+    assert asked(host, is_installed=False, workload=["web"], prune="nonsense") == installed.UNSUITED
 
 
 def test_options_that_are_wrong_and_an_agent_that_was_removed_are_left_to_the_module(
