@@ -18,7 +18,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities
     completed,
     disturbed_by,
     may_return,
-    seen,
+    present_elements,
     write_all,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of, way_back
@@ -154,7 +154,7 @@ def _restore_each_element(host: WritableHost, group: Sequence[Action]) -> List[s
     trouble = []
     lever = lever_of(group[0].what)
     for action, value in _not_restored(host, group):
-        for name, part in lever.elements(value, seen(lever, host, action.where)).items():
+        for name, part in lever.elements(value, present_elements(lever, host, action.where)).items():
             try:
                 lever.write(host, action.where, lever.composed({name: part}, lever.read(host, action.where)))
             except NearmetalError as error:
@@ -167,7 +167,7 @@ def _not_restored(host: WritableHost, group: Sequence[Action]) -> List[Tuple[Act
     found = []
     for action in group:
         lever = lever_of(action.what)
-        present = seen(lever, host, action.where)
+        present = present_elements(lever, host, action.where)
         before = lever.elements(action.before, lever.elements(action.after))
         after = lever.elements(action.after, before)
         back = {

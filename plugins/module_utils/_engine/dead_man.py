@@ -24,8 +24,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import bundle, store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import (
-    called,
     detached,
+    device_name,
     exchanged,
     identity,
 )
@@ -280,7 +280,7 @@ def _put_back(action: Action) -> str:
 
 
 def _left_alone(host: WritableHost, action: Action) -> str:
-    name = called(lever_of(action.what), host, action.where)
+    name = device_name(lever_of(action.what), host, action.where)
     return (
         f"{action.concern}.{action.knob}: nobody confirmed the change, but {name} is not the device that was at"
         f" {action.where} then: it is left as it is"

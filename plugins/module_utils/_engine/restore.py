@@ -13,10 +13,10 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import Wr
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import (
     OnDisk,
     SetsOthers,
-    called,
     detached,
+    device_name,
     disturbed_by,
-    seen,
+    present_elements,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of, way_back
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.elements import Judged
@@ -131,8 +131,8 @@ def other_devices(host: WritableHost, entries: Iterable[Entry], what_follows: st
             knob=entry.knob,
             status="advice",
             where=entry.where,
-            reason=f"{called(lever_of(entry.what), host, entry.where)} is not the device that nearmetal tuned at this"
-            f" place: {what_follows}",
+            reason=f"{device_name(lever_of(entry.what), host, entry.where)} is not the device that nearmetal tuned at"
+            f" this place: {what_follows}",
             reference="journal",
         )
         for entry in entries
@@ -158,10 +158,13 @@ def _goal(host: WritableHost, entry: Entry, found: Judged, renewed: bool) -> Map
     """The elements to restore, and absent ones that a step of the same run may create again, such as queues."""
     lever = lever_of(entry.what)
     first = lever.elements(entry.original) if lever.partial else {}
-    absent = set(first) - set(seen(lever, host, entry.where)) if renewed else set()
-    if not found.back and not absent:
+    absent = set(first) - set(present_elements(lever, host, entry.where)) if renewed else set()
+    if not found.restorable and not absent:
         return {}
-    return {**found.back, **{name: part for name, part in first.items() if name in found.absent or name in absent}}
+    return {
+        **found.restorable,
+        **{name: part for name, part in first.items() if name in found.absent or name in absent},
+    }
 
 
 def _left_alone(entry: Entry, found: Judged) -> Iterator[Finding]:

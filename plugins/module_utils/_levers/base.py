@@ -21,9 +21,9 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
 
 class Values:
-    """How the values of a lever are recognised, and divided into elements: one, unless the lever is a table. Pure."""
+    """How the values of a lever are compared and divided into elements; only a table has several. Pure."""
 
-    partial = False  # a value may speak of some elements of its place, and then leaves the others as they are
+    partial = False  # a value may name only some elements of its place, and leaves the others as they are
 
     def same(self, present: Value, value: Value) -> bool:
         """Whether a place that reads `present` holds `value`."""
@@ -46,7 +46,7 @@ class Values:
         return value
 
     def elements(self, value: Value, names: Iterable[str] = ()) -> Dict[str, Value]:
-        """The value element by element; a set says of the elements `names` too that they aren't in it."""
+        """Element → value; a set also has those of the elements `names` that aren't in it."""
         return {"": value}
 
     def composed(self, elements: Mapping[str, Value], value: Value) -> Value:
@@ -55,17 +55,17 @@ class Values:
 
 
 class Lever(Values, ABC):
-    """One way to move a knob. Subclasses say how; what only some can do is in capabilities.py."""
+    """One way to set a knob. What only some levers can do is in capabilities.py."""
 
     scope = "runtime"
-    disruptive = False  # traffic or a service notices that it is written
+    disruptive = False  # a write disturbs traffic or a service
 
     def __init__(self, what: str) -> None:
         self.what = what
 
     @abstractmethod
     def check(self, where: str, value: Value) -> None:
-        """Raise NearmetalError unless `where` and `value` are of the kind this lever moves."""
+        """Raise NearmetalError unless the lever can set such a `value` at such a place."""
 
     @abstractmethod
     def read(self, host: WritableHost, where: str) -> Value:
@@ -73,11 +73,11 @@ class Lever(Values, ABC):
 
     @abstractmethod
     def write(self, host: WritableHost, where: str, value: Value) -> None:
-        """Set the value; NearmetalError when the host doesn't take it."""
+        """Set the value. Raises NearmetalError when the host doesn't take it."""
 
     @abstractmethod
     def obstacle(self, host: WritableHost, where: str) -> str:
-        """Why it can't be written, known before anything is changed; empty when nothing stands in the way."""
+        """Why the place can't be written, known before anything is changed; empty when it can."""
 
     def kernel_choice(self, host: WritableHost, where: str) -> Value:
         """What the kernel would choose by itself; None when that takes a reboot to learn."""
@@ -90,7 +90,7 @@ class Table(Lever):
     partial = True
 
     def same(self, present: Value, value: Value) -> bool:
-        """A table holds when its elements do that the place still has: queues and CPUs may have left since."""
+        """Whether the elements that the place still has hold `value`: queues and CPUs may have left since."""
         if not isinstance(present, Mapping):
             return present == value
         return all(present.get(name, part) == part for name, part in self.elements(value).items())
@@ -110,7 +110,7 @@ class Table(Lever):
 
 
 class ElementSet(Table):
-    """A set of elements: a value speaks of all of them, and those that aren't in it are known too."""
+    """A set of elements: a value decides about every element, in the set or not."""
 
     partial = False
 
@@ -118,12 +118,12 @@ class ElementSet(Table):
         return present == value
 
     @abstractmethod
-    def seen(self, host: WritableHost, where: str) -> Dict[str, Value]:
+    def present_elements(self, host: WritableHost, where: str) -> Dict[str, Value]:
         """The elements that can be read now, in the set or not."""
 
 
 def no_place(lever: Lever, where: str) -> NearmetalError:
-    """That the lever moves nothing there."""
+    """The error for a place that the lever doesn't have."""
     return NearmetalError(f"{lever.what} has no place {shown(where)}")
 
 
@@ -134,12 +134,12 @@ def demand_no_place(lever: Lever, where: str) -> None:
 
 
 def impossible(lever: Lever, value: object, where: str = "") -> NearmetalError:
-    """That the lever moves no such value."""
+    """The error for a value that the lever can't set."""
     return NearmetalError(f"{lever.what} {where}".strip() + f" can't be {shown(value)}")
 
 
 def put(host: WritableHost, path: str, text: str, attempt: str = "") -> None:
-    """Write one value to a kernel file; NearmetalError says which `attempt` the kernel refused, and how."""
+    """Write one value to a kernel file. Raises NearmetalError with the `attempt` that the kernel refused."""
     try:
         host.write_value(path, f"{text}\n")
     except OSError as error:
@@ -147,7 +147,7 @@ def put(host: WritableHost, path: str, text: str, attempt: str = "") -> None:
 
 
 def refused(error: OSError, attempt: str) -> NearmetalError:
-    """The kernel's refusal as one sentence."""
+    """The error for what the kernel refused, as one sentence."""
     name = errno.errorcode.get(error.errno or 0, "error")
     return NearmetalError(f"the kernel refused {attempt} ({name}: {os.strerror(error.errno or 0)})")
 

@@ -68,14 +68,14 @@ class QueueFile(OnDevice):
         return next(iter(self._identities(host, where).values()), "")
 
     def is_another(self, host: WritableHost, where: str, device: str) -> bool:
-        """Told by the same source: a name that can't be read now, or a journal without sources, tells nothing."""
+        """Compare identities of the same source; one that can't be read now, or has no source, proves nothing."""
         return self._identities(host, where).get(device.partition("=")[0], device) != device
 
     def _identities(self, host: WritableHost, where: str) -> Dict[str, str]:
         name = disk.names(host).get(where)
         return disk.identities(host, name) if name is not None else {}
 
-    def called(self, host: WritableHost, where: str) -> str:
+    def device_name(self, host: WritableHost, where: str) -> str:
         return disk.names(host).get(where, where)
 
     def kernel_choice(self, host: WritableHost, where: str) -> Value:
@@ -96,7 +96,7 @@ class QueueFile(OnDevice):
 
 
 class Scheduler(QueueFile, Disturbing):
-    """The I/O scheduler. With each one the kernel sets nr_requests again, so a number that wasn't its own is kept."""
+    """The I/O scheduler. A change makes the kernel reset nr_requests, so a number that isn't its default is kept."""
 
     def __init__(self) -> None:
         super().__init__("scheduler")
@@ -108,10 +108,10 @@ class Scheduler(QueueFile, Disturbing):
     def write(self, host: WritableHost, where: str, value: Value) -> None:
         name = self._demand(host, where)
         requests = block.read(host, name, "nr_requests")
-        own = block.requests_of(host, name, block.read(host, name, "scheduler"))
-        chosen = None not in (requests, own) and requests != own
+        default = block.requests_of(host, name, block.read(host, name, "scheduler"))
+        was_set = None not in (requests, default) and requests != default
         put(host, self.path(name), str(value))
-        if chosen and block.read(host, name, "nr_requests") != requests:
+        if was_set and block.read(host, name, "nr_requests") != requests:
             with suppress(NearmetalError):  # without a scheduler there may be no room for so many
                 put(host, self._requests.path(name), str(requests))
 
@@ -121,9 +121,9 @@ def set_by_rules(host: WritableHost, text: str) -> Iterator[Place]:
     found = [(match[1], match[2], match[3]) for match in _RULE.finditer(text)]
     for where, name in disk.names(host).items():
         layer, kind = disk.layer(host, name), disk.kind_and_driver(host, name)[0]
-        for meant, attribute, value in found:
+        for rule_kind, attribute, value in found:
             fits = layer == disk.DISK or (layer == disk.HEAD and attribute == "read_ahead_kb")
-            if fits and meant == kind and block_queue.holds(attribute, block.read(host, name, attribute), value):
+            if fits and rule_kind == kind and block_queue.holds(attribute, block.read(host, name, attribute), value):
                 yield f"block.{attribute}", where
 
 

@@ -40,7 +40,7 @@ class Shared(Batch):
 
 
 class Disturbing(Lever):
-    """The kernel or a driver changes other places when it is written: on the way back too it comes before them."""
+    """A write makes the kernel or a driver change other places, so it comes before theirs, on the way back too."""
 
     @abstractmethod
     def disturbs(self, host: WritableHost, where: str) -> Iterable[Place]:
@@ -52,7 +52,7 @@ class Declining(Lever):
 
 
 class OnDevice(Lever):
-    """Its places are devices, which leave and come."""
+    """Its places are devices, which may be detached and attached."""
 
     @abstractmethod
     def detached(self, host: WritableHost, where: str) -> bool:
@@ -60,29 +60,29 @@ class OnDevice(Lever):
 
     @abstractmethod
     def identity(self, host: WritableHost, where: str) -> str:
-        """What tells the device from another one at the same place; empty where the kernel doesn't say."""
+        """What distinguishes the device from another one at the same place; empty where the kernel doesn't say."""
 
     def is_another(self, host: WritableHost, where: str, device: str) -> bool:
-        """Whether another device than this one, by its identity, is at the place; False where that isn't known."""
+        """Whether the device at the place has another identity than `device`; False where that isn't known."""
         return self.identity(host, where) not in ("", device)
 
     @abstractmethod
-    def called(self, host: WritableHost, where: str) -> str:
-        """The kernel's name for the device that is there now; the place itself where none is."""
+    def device_name(self, host: WritableHost, where: str) -> str:
+        """The kernel's name for the device at the place now; the place itself where there is none."""
 
 
 class OnDisk(Lever):
-    """What it writes is in files that act at boot."""
+    """It writes files that act at boot."""
 
     scope = "boot"
-    waits_for = "needs_reboot"  # the status of what is on disk and not yet in force
+    waits_for = "needs_reboot"  # the status of a value that is on disk and not yet in force
 
     def pending(self, host: WritableHost, where: str, value: Value) -> str:
-        """What the next boot brings when the value is `value` on disk; empty when it holds already."""
+        """Why `value` on disk isn't in force yet, and what brings it into force; empty when it is in force."""
         return ""
 
     def temporary(self, host: WritableHost, where: str) -> Iterable[str]:
-        """Files that a run which was killed may have left beside the place."""
+        """Files that a killed run may have left beside the place."""
         return ()
 
 
@@ -91,15 +91,15 @@ class SetsOthers(OnDisk):
 
     @abstractmethod
     def sets(self, host: WritableHost, where: str) -> Iterable[Place]:
-        """Places that hold a value because of it, although no run of ours wrote it there."""
+        """Places that hold a value from the file at `where`, although no run of ours wrote it there."""
 
     @abstractmethod
     def set_at_boot(self, host: WritableHost, where: str) -> Iterable[Place]:
-        """Places that still hold what it gave them at boot."""
+        """Places that still hold the value that the file at `where` gave them at boot."""
 
 
 class NamedByPath(Lever):
-    """Its place is a kernel file that a file of the distribution can name."""
+    """Its place is a kernel file, which a file such as one of tmpfiles.d can name by its path."""
 
     paths: Tuple[str, ...] = ()
 
@@ -152,18 +152,18 @@ def detached(lever: Lever, host: WritableHost, where: str) -> bool:
 
 
 def identity(lever: Lever, host: WritableHost, where: str) -> str:
-    """What tells the device at the place from another one; empty where there is none, or the kernel doesn't say."""
+    """What distinguishes the device at the place from another one; empty where the kernel doesn't say."""
     return lever.identity(host, where) if isinstance(lever, OnDevice) else ""
 
 
 def exchanged(lever: Lever, host: WritableHost, where: str, device: str) -> bool:
-    """Whether another device has come to the place of this one; False where no device is known."""
+    """Whether the place of `device` has another device now; False where no device is known."""
     return bool(device) and isinstance(lever, OnDevice) and lever.is_another(host, where, device)
 
 
-def called(lever: Lever, host: WritableHost, where: str) -> str:
+def device_name(lever: Lever, host: WritableHost, where: str) -> str:
     """The kernel's name for the device that is at the place now."""
-    return lever.called(host, where) if isinstance(lever, OnDevice) else where
+    return lever.device_name(host, where) if isinstance(lever, OnDevice) else where
 
 
 def may_return(lever: Lever, host: WritableHost, where: str, element: str) -> bool:
@@ -171,10 +171,10 @@ def may_return(lever: Lever, host: WritableHost, where: str, element: str) -> bo
     return not isinstance(lever, Table) or lever.may_return(host, where, element)
 
 
-def seen(lever: Lever, host: WritableHost, where: str) -> Dict[str, Value]:
+def present_elements(lever: Lever, host: WritableHost, where: str) -> Dict[str, Value]:
     """The elements that can be read now."""
     if isinstance(lever, ElementSet):
-        return lever.seen(host, where)
+        return lever.present_elements(host, where)
     present = lever.read(host, where)
     return {} if present is None and lever.scope == "runtime" else lever.elements(present)
 

@@ -12,7 +12,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
 
 
 class ClockSource(KernelValue):
-    """The counter that the kernel tells the time from."""
+    """The counter from which the kernel takes the time."""
 
     def __init__(self, what: str) -> None:
         # CS_NAME_LEN is 32 in kernel/time/clocksource.c.

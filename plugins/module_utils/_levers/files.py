@@ -29,14 +29,14 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import LEVERS as ALL_LEVERS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
 
-# Their readers must be notified of a change.
+# File → the command that makes its reader notice a change.
 _READ_AGAIN = {
     SERVICE: ("systemctl", "daemon-reload"),
     TIMER: ("systemctl", "daemon-reload"),
     GENERATOR: ("systemctl", "daemon-reload"),
     COMPUTE_GENERATOR: ("systemctl", "daemon-reload"),
 }
-# Their folders seldom exist without nearmetal.
+# Files whose folders seldom exist without nearmetal, so an empty one is removed.
 _OWN_FOLDER = (GENERATOR, COMPUTE_GENERATOR, COMPUTE_CPUS)
 # Lines of _planning/native.py.
 _PARAMETER = re.compile(r"^([a-z0-9_.]{1,100}) = ([ -~]{1,100})$", re.ASCII | re.MULTILINE)
@@ -69,7 +69,7 @@ class NativeFile(SetsOthers):
             raise impossible(self, value, where)
 
     def read(self, host: WritableHost, where: str) -> Value:
-        """Its text; None for none. Raises Damaged, so that the other concerns go on."""
+        """The file's text; None when there is none. Raises Damaged, so that the other concerns go on."""
         try:
             data = store.read_file(host, where)
         except NearmetalError as error:
@@ -112,19 +112,19 @@ class NativeFile(SetsOthers):
         return _set_by_lines(host, present) if isinstance(present, str) and where.endswith(".conf") else ()
 
     def _read_if_ours(self, host: WritableHost, where: str) -> Value:
-        """Its text; None where something else has its name: that sets nothing of ours, and its own concern says so."""
+        """The file's text; None when it can't be read: it sets nothing of ours then, and its own concern reports it."""
         try:
             return self.read(host, where)
         except Damaged:
             return None
 
     def original(self, before: Value) -> Value:
-        return None  # a file of ours without a journal is a leftover, nobody's original
+        return None  # a file of ours without a journal entry is a leftover, and no original
 
     def remembered(self, value: Value) -> Value:
         if value is None:
             return None
-        import hashlib  # a plan that writes no file does without it
+        import hashlib  # imported late: a plan without files doesn't need it
 
         return hashlib.sha256(str(value).encode()).hexdigest()
 

@@ -54,7 +54,7 @@ class Transparent(NamedByPath):
 
 
 class KhugepagedDefrag(Transparent):
-    """Whether khugepaged makes room: enabled or disabled, which is 1 or 0 in the file, yes or no on RHEL 6."""
+    """Whether khugepaged defragments memory: enabled or disabled; in the file 1 or 0, on RHEL 6 yes or no."""
 
     def read(self, host: WritableHost, where: str) -> Value:
         return hugepages.khugepaged_defrag(host)
@@ -82,7 +82,7 @@ class Reserved(Table, Batch):
         return hugepages.reserved(host, where) or None
 
     def partly(self, present: Value, original: Value, value: Value) -> bool:
-        # A signal ends the kernel's work after any page.
+        # A signal may end the kernel's work after any page.
         if not (isinstance(present, int) and isinstance(original, int) and isinstance(value, int)):
             return False
         return min(original, value) < present < max(original, value)
@@ -91,7 +91,7 @@ class Reserved(Table, Batch):
         return host.exists(hugepages.file_of(where, element))
 
     def write_all(self, host: WritableHost, values: Mapping[str, Value]) -> None:
-        """Free first, then reserve: what one size or node gives back is what another takes."""
+        """Free pages first, then reserve: one size or node may need the memory that another gives back."""
         steps: List[Tuple[int, str, str, int]] = []
         for size, value in values.items():
             present = hugepages.reserved(host, size)
@@ -108,7 +108,7 @@ class Reserved(Table, Batch):
 
 
 def _reserve(host: WritableHost, size: str, place: str, count: int) -> None:
-    """A request that memory's fragments meet only in part is repeated once, compacted."""
+    """Reserve pages; when fragmented memory has too few, compact it and try once more."""
     path = hugepages.file_of(size, place)
     put(host, path, str(count))
     if hugepages.reserved(host, size).get(place, 0) < count and host.exists(COMPACT):

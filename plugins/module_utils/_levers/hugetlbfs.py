@@ -19,7 +19,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.unit import 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
 
 _MADE = "# Its folder was made for it.\n"
-# A size of the instance that has no such pages leaves the mount out; a mount that fails keeps no boot waiting.
+# On an instance type without pages of this size the mount is left out; a mount that fails delays no boot.
 _UNIT = """{mark} (concern hugepages): restore with state: restored, don't edit
 {made}[Unit]
 Description=Huge pages for programs that open them as files
@@ -38,7 +38,7 @@ _KIB = {"K": 1, "M": 1024, "G": 1024 * 1024}
 
 
 class Mount(OnDisk):
-    """A mount at the path `where`, now and at each boot; its value are its options."""
+    """A mount at the path `where`, now and at each boot; the value is its mount options."""
 
     def check(self, where: str, value: Value) -> None:
         if not hugetlbfs.PATH.fullmatch(where):
@@ -50,7 +50,7 @@ class Mount(OnDisk):
         return hugetlbfs.ours(host).get(where)
 
     def write(self, host: WritableHost, where: str, value: Value) -> None:
-        value = self.remembered(value)  # a way back to one that wasn't mounted mounts it: it was wanted
+        value = self.remembered(value)  # a restored mount is mounted, even if it wasn't: it was wanted
         name = hugetlbfs.unit_of(where)
         unit, wants = f"{hugetlbfs.FOLDER}/{name}", f"{hugetlbfs.WANTS}/{name}"
         made = _MADE in (host.text(unit, 4096) or "") or not host.exists(where)
@@ -83,10 +83,10 @@ class Mount(OnDisk):
         return (store.beside(f"{hugetlbfs.FOLDER}/{hugetlbfs.unit_of(where)}"),)
 
     def original(self, before: Value) -> Value:
-        return None  # a mount of ours without a journal is a leftover
+        return None  # a mount of ours without a journal entry is a leftover, and no original
 
     def remembered(self, value: Value) -> Value:
-        # Somebody who unmounted it hasn't become its owner.
+        # A mount that somebody unmounted is still ours.
         return value[: -len(hugetlbfs.ABSENT)] if isinstance(value, str) and value.endswith(hugetlbfs.ABSENT) else value
 
 

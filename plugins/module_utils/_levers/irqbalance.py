@@ -4,8 +4,8 @@
 """The lever for the arguments of irqbalance, in the file that its own unit reads. PRIVATE to the collection.
 
 The file belongs to the distribution and the operator: one variable's text is
-exchanged, every other byte stays. irqbalance runs as root, so no value may bring
-a word that is neither in the file already nor one of ours.
+replaced, every other byte stays. irqbalance runs as root, so a value may contain
+only words that are in the file already, and ours.
 """
 
 from __future__ import annotations
@@ -60,7 +60,10 @@ class IrqbalanceArguments(OnDisk):
             word for word in irqbalance.words(raw or "") or () if word not in known and not _OURS.fullmatch(word)
         ]
         if foreign:
-            raise NearmetalError(f"{where}: {foreign[0]} is neither in the file nor one of ours")
+            raise NearmetalError(
+                f"{foreign[0]} can't be written to {where}: it is neither in the file already nor an argument that"
+                " nearmetal sets"
+            )
         text = (store.read_file(host, where) or b"").decode("utf-8", "surrogateescape")
         after = environment_file.assigned(text, variable, raw)
         if after != text:
@@ -71,7 +74,7 @@ class IrqbalanceArguments(OnDisk):
             self._wait(host, where)
 
     def _wait(self, host: WritableHost, where: str) -> None:
-        """Until it runs: systemctl returns as soon as there is a process that is to become it."""
+        """Wait until irqbalance runs: systemctl returns before the new process has become it."""
         end = time.monotonic() + _STARTS_WITHIN
         while where not in irqbalance.observe(host).in_force and time.monotonic() < end:
             time.sleep(0.1)

@@ -41,12 +41,12 @@ _BUSES = ("pci", "virtio", "xen", "vmbus")
 
 
 def nic_at(host: WritableHost, where: str) -> Optional[Nic]:
-    """The NIC at a place; None when none is."""
+    """The NIC at a place; None when there is none."""
     return next((found for found in nic.observe(host, interrupts.observe(host)) if found.place == where), None)
 
 
 def demand_nic(host: WritableHost, where: str) -> Nic:
-    """The NIC at a place; NearmetalError when none is."""
+    """The NIC at a place. Raises NearmetalError when there is none."""
     found = nic_at(host, where)
     if found is None:
         raise NearmetalError(no_nic(where))
@@ -54,12 +54,12 @@ def demand_nic(host: WritableHost, where: str) -> Nic:
 
 
 def no_nic(where: str) -> str:
-    """That the device left the host."""
+    """The sentence for a NIC that has left the host."""
     return f"no network interface is at {where} any more"
 
 
 def interrupts_of(host: WritableHost, place: str) -> Iterable[Place]:
-    """The interrupts that a change of a NIC sets again; irqbalance moves them anyway."""
+    """The interrupts that a change of a NIC resets; none while irqbalance runs, which moves them anyway."""
     return () if irqbalance_process.arguments(host) is not None else (("network.affinity", place),)
 
 
@@ -67,16 +67,16 @@ class OnNic(OnDevice):
     """Its place is a NIC's, or begins with it."""
 
     def detached(self, host: WritableHost, where: str) -> bool:
-        """Whether the device left; one whose interface was lent to a container is still in the host."""
+        """Whether the device left the host; one whose interface was given to a container has not."""
         place = where.partition("/")[0]
         return nic_at(host, place) is None and not any(host.exists(f"/sys/bus/{bus}/devices/{place}") for bus in _BUSES)
 
     def identity(self, host: WritableHost, where: str) -> str:
-        """The address in the hardware, which no bond and no operator changes."""
+        """The permanent address, which no bond and no operator changes."""
         name = nic.name_at(host, where.partition("/")[0])
         return (ethtool.permanent_address(host, name) or "") if name is not None else ""
 
-    def called(self, host: WritableHost, where: str) -> str:
+    def device_name(self, host: WritableHost, where: str) -> str:
         return nic.name_at(host, where.partition("/")[0]) or where
 
 
@@ -123,7 +123,7 @@ class QueueTable(Table, OnNic):
                 raise self.trouble(error, f"{entry} for queue {label} of {where}") from None
 
     def trouble(self, error: OSError, attempt: str) -> NearmetalError:
-        """What a failed write means."""
+        """The error that explains a failed write."""
         return refused(error, attempt)
 
     @abstractmethod
@@ -152,12 +152,12 @@ class Affinity(QueueTable):
         found = nic_at(host, where)
         if found is None or element in self.paths(host, found):
             return True
-        # An interface that is down has given its interrupts back; the kernel remembers where they were to go.
+        # An interface that is down has freed its interrupts; the kernel remembers their affinity.
         kind, _dash, number = element.rpartition("-")
         return int(number) in found.tx if kind == "tx" else int(number) in found.rx
 
     def trouble(self, error: OSError, attempt: str) -> NearmetalError:
-        # EIO before Linux 6.12, EPERM since: the driver let the kernel place it.
+        # EIO before Linux 6.12, EPERM since then: the driver leaves the interrupt to the kernel.
         if error.errno in (errno.EIO, errno.EPERM):
             return NearmetalError(f"{attempt}: the kernel manages this interrupt itself, nobody can move it")
         return refused(error, attempt)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The levers of NICs that the driver itself moves, by the ethtool ioctl. PRIVATE to the collection."""
+"""The levers of NIC settings that the driver changes, by ethtool or sysfs. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import ethtoo
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
 
 _MOST = 1 << 20
-# How drivers and the kernel before them refuse a value; any other error is a failure.
+# The errors by which a driver, or the kernel on its behalf, refuses a value; any other is a failure.
 _REFUSALS = (errno.EOPNOTSUPP, errno.EINVAL, errno.ERANGE)
 
 
 def declined(error: OSError, found: Nic, attempt: str, places: Iterable[Place] = ()) -> NearmetalError:
-    """The refusal of a driver as one sentence that names it."""
+    """The error for what a driver refused, as one sentence that names the driver."""
     named = f"{attempt} of {found.name}, whose driver is {found.driver or 'unknown'}"
     sentence = refused(error, named)
     return Declined(str(sentence), places) if error.errno in _REFUSALS else sentence
@@ -88,7 +88,7 @@ class Queues(_Number, Disturbing):
 
 
 class DriverField(Batch, OnNic, Declining):
-    """One field of a driver's table; `where` is place/field. Fields of one NIC are written by one order."""
+    """One field of a driver's table; `where` is place/field. The fields of one NIC are written in one call."""
 
     def __init__(self, what: str, names: Sequence[str]) -> None:
         super().__init__(what)
@@ -107,22 +107,22 @@ class DriverField(Batch, OnNic, Declining):
         return (self.ask(host, found) or {}).get(field) if found is not None else None
 
     def write_all(self, host: WritableHost, values: Mapping[str, Value]) -> None:
-        orders: Dict[str, Dict[str, int]] = {}
+        changes: Dict[str, Dict[str, int]] = {}
         for where, value in values.items():
             place, _slash, field = where.rpartition("/")
             if not isinstance(value, int):
                 raise impossible(self, value, where)
-            orders.setdefault(place, {})[field] = value
-        for place, order in orders.items():
+            changes.setdefault(place, {})[field] = value
+        for place, change in changes.items():
             found = demand_nic(host, place)
-            record = self.record(host, found, order)
+            record = self.record(host, found, change)
             if record is None:
                 raise NearmetalError(f"the driver of {found.name} doesn't say its present {self.what}")
             try:
                 host.set_driver(found.name, record)
             except OSError as error:
-                values_of_fields = ", ".join(f"{field} {value}" for field, value in order.items())
-                places = [(self.what, f"{place}/{field}") for field in order]
+                values_of_fields = ", ".join(f"{field} {value}" for field, value in change.items())
+                places = [(self.what, f"{place}/{field}") for field in change]
                 raise declined(error, found, values_of_fields, places) from None
 
     def obstacle(self, host: WritableHost, where: str) -> str:
@@ -139,7 +139,7 @@ class DriverField(Batch, OnNic, Declining):
 
 
 class Rings(DriverField, Disturbing):
-    """Descriptors per queue. Some drivers request their interrupts again for them."""
+    """Descriptors per queue. Some drivers request their interrupts anew when these change."""
 
     disruptive = True
 

@@ -29,7 +29,7 @@ _WORD = re.compile(r"[a-z0-9_]{1,32}", re.ASCII)
 
 
 class _Placeless(Lever):
-    """One value for the host, below a directory of CPUs."""
+    """A lever with one value for the host, in a file of the CPUs' directories."""
 
     def check(self, where: str, value: Value) -> None:
         demand_no_place(self, where)
@@ -38,18 +38,18 @@ class _Placeless(Lever):
 
     @abstractmethod
     def _fits(self, value: Value) -> bool:
-        """Whether the lever moves values like this one."""
+        """Whether the lever can set such a value."""
 
     @abstractmethod
-    def _first(self, host: WritableHost) -> str:
+    def _sample_path(self, host: WritableHost) -> str:
         """A file that has to be writable."""
 
     def obstacle(self, host: WritableHost, where: str) -> str:
-        return unwritable(host, self._first(host))
+        return unwritable(host, self._sample_path(host))
 
 
 class IdleDisabled(_Placeless, ElementSet):
-    """Which CPUs leave out which idle state: a table of state → kernel list. An element is state/CPU."""
+    """The idle states that are disabled, and on which CPUs: state → kernel list. An element is state/CPU."""
 
     def _fits(self, value: Value) -> bool:
         if not isinstance(value, Mapping) or not 0 < len(value) <= 32:
@@ -60,7 +60,7 @@ class IdleDisabled(_Placeless, ElementSet):
             cpulist.parse(cpus)
         return True
 
-    def _first(self, host: WritableHost) -> str:
+    def _sample_path(self, host: WritableHost) -> str:
         return f"{CPU}/cpu{(power.idle_cpus(host) or [0])[0]}/cpuidle/state0/disable"
 
     def read(self, host: WritableHost, where: str) -> Value:
@@ -80,7 +80,7 @@ class IdleDisabled(_Placeless, ElementSet):
         found.update((f"{state}/{cpu}", "1") for state, cpus in table.items() for cpu in cpulist.parse(cpus))
         return found
 
-    def seen(self, host: WritableHost, where: str) -> Dict[str, Value]:
+    def present_elements(self, host: WritableHost, where: str) -> Dict[str, Value]:
         return {f"{state}/{cpu}": "1" if off else "0" for state, cpu, off in power.switches(host) if off is not None}
 
     def composed(self, elements: Mapping[str, Value], value: Value) -> Value:
@@ -104,7 +104,7 @@ class IdleDisabled(_Placeless, ElementSet):
 class FrequencyTable(_Placeless, Table, NamedByPath):
     """One word per frequency domain, in its file `name`.
 
-    Domains go and come with their CPUs; one that comes back has the word that it went with.
+    Domains go offline and online with their CPUs, and keep their word.
     """
 
     def __init__(self, what: str, name: str) -> None:
@@ -123,7 +123,7 @@ class FrequencyTable(_Placeless, Table, NamedByPath):
             for domain, word in value.items()
         )
 
-    def _first(self, host: WritableHost) -> str:
+    def _sample_path(self, host: WritableHost) -> str:
         return f"{power.folder((power.frequency_domains(host) or ('policy0',))[0])}/{self.name}"
 
     def read(self, host: WritableHost, where: str) -> Value:
@@ -141,28 +141,28 @@ class FrequencyTable(_Placeless, Table, NamedByPath):
 
 
 class Governors(FrequencyTable, Disturbing):
-    """The governor performance fixes the preference of its domain."""
+    """The governors, of which performance fixes the energy preference of its domain."""
 
     def disturbs(self, host: WritableHost, where: str) -> Iterable[Place]:
         return (("power.preferences", ""),)
 
 
 class Turbo(_Placeless, NamedByPath):
-    """intel_pstate says no_turbo, other drivers boost: the inverse. The value is enabled or disabled."""
+    """Turbo: enabled or disabled. intel_pstate has the file no_turbo, other drivers boost, which is the inverse."""
 
     paths = (power.NO_TURBO, power.BOOST)
 
     def _fits(self, value: Value) -> bool:
         return value in ("enabled", "disabled")
 
-    def _first(self, host: WritableHost) -> str:
+    def _sample_path(self, host: WritableHost) -> str:
         return power.NO_TURBO if host.exists(power.NO_TURBO) else power.BOOST
 
     def read(self, host: WritableHost, where: str) -> Value:
         return power.turbo(host)
 
     def write(self, host: WritableHost, where: str, value: Value) -> None:
-        path = self._first(host)
+        path = self._sample_path(host)
         put(host, path, "1" if (path == power.NO_TURBO) == (value == "disabled") else "0")
 
     def kernel_choice(self, host: WritableHost, where: str) -> Value:

@@ -15,7 +15,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
 if TYPE_CHECKING:
-    # Never run: this makes Ansible send all of them, of which a run loads those that it needs.
+    # Never executed: these imports make Ansible send all levers, of which a run loads those that it needs.
     from ansible_collections.nearmetal.ec2.plugins.module_utils._levers import (
         block,
         clock,
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
         unit,
     )
 
-# The first part of a lever's name → the modules whose LEVERS begin with it. First those that are looked up by path.
+# The first part of a lever's name → the modules with such LEVERS. Families that are looked up by path come first.
 _FAMILIES = {
     "clock": ("clock",),
     "smt": ("smt",),
@@ -65,11 +65,11 @@ _FAMILIES = {
 
 
 class _Step(Protocol):
-    """An action, or what the journal has of one."""
+    """An action or a journal entry."""
 
     @property
     def what(self) -> str:
-        """The name of its lever."""
+        """The name of the lever."""
 
 
 Step = TypeVar("Step", bound=_Step)
@@ -77,7 +77,7 @@ Step = TypeVar("Step", bound=_Step)
 
 @lru_cache(maxsize=None)
 def _family(name: str) -> Dict[str, Lever]:
-    """The levers of a family, loaded when the first of them is needed: that costs a small host milliseconds."""
+    """The levers of a family, loaded when the first of them is needed, because loading costs milliseconds."""
     modules = [import_module(f"{__package__}.{module}") for module in _FAMILIES.get(name, ())]
     return {lever.what: lever for module in modules for lever in module.LEVERS}
 
@@ -99,14 +99,14 @@ LEVERS: Mapping[str, Lever] = _Levers()
 
 
 def lever_of(what: str) -> Lever:
-    """The lever of that name; NearmetalError when none has it."""
+    """The lever of that name. Raises NearmetalError when there is none."""
     try:
         return LEVERS[what]
     except KeyError:
-        raise NearmetalError(f"{shown(what)} is nothing that nearmetal can change") from None
+        raise NearmetalError(f"nearmetal has no lever {shown(what)}") from None
 
 
 def way_back(steps: Sequence[Step]) -> List[Step]:
-    """The order of the way back: the last step first, but a lever that changes other places comes before them."""
+    """The steps in the order of a restore: the last first, but those of Disturbing levers before all others."""
     backwards = list(reversed(steps))
     return sorted(backwards, key=lambda step: not isinstance(lever_of(step.what), Disturbing))

@@ -23,7 +23,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
 
 
 class SmtControl(KernelValue):
-    """smt/control: the kernel takes every second thread off and on by itself."""
+    """smt/control, by which the kernel takes all second threads offline or online."""
 
     disruptive = True
 
@@ -35,7 +35,7 @@ class SmtControl(KernelValue):
 
 
 class OfflineCpus(ElementSet):
-    """The set of offline CPUs, one after the other through their `online` files; the value is a kernel list."""
+    """The set of offline CPUs, a kernel list; written CPU by CPU through the files `online`."""
 
     disruptive = True
 
@@ -52,7 +52,7 @@ class OfflineCpus(ElementSet):
         offline = {str(cpu) for cpu in cpulist.parse(str(value or ""))}
         return {cpu: "offline" if cpu in offline else "online" for cpu in offline.union(names)}
 
-    def seen(self, host: WritableHost, where: str) -> Dict[str, Value]:
+    def present_elements(self, host: WritableHost, where: str) -> Dict[str, Value]:
         offline = smt.offline(host)
         present = cpulist.parse(host.line(f"{CPU}/present") or "")
         return self.elements(offline, map(str, present)) if offline is not None else {}

@@ -22,7 +22,7 @@ _VALUE = re.compile(r"[A-Za-z0-9_-]{1,32}(?: [0-9]{1,20}){0,2}", re.ASCII)
 
 
 class Sysctl(Lever):
-    """A kernel parameter that a concern manages; `where` is its key, words are separated by one blank."""
+    """A kernel parameter that a concern manages; `where` is its key. One space separates the words of a value."""
 
     def check(self, where: str, value: Value) -> None:
         if where not in sysctl.KEYS:

@@ -53,7 +53,7 @@ class Agent(OnDisk):
         version = str(value).split(" ", maxsplit=1)[0]
         data = bundle.build(version)
         if bundle.identity(version) != value or len(data) > MAX_BYTES:
-            raise NearmetalError(f"the agent {value} can't be made of these sources")
+            raise NearmetalError(f"this nearmetal can't build the agent {value}")
         store.replace_file(host, AGENT, data, mode=0o644, folder_mode=0o755)
         cache = f"{folder}/{installed.cache_name()}"
         store.replace_file(host, cache, bundle.compiled(version), mode=0o644, folder_mode=0o755)
@@ -67,7 +67,7 @@ class Agent(OnDisk):
         return (store.beside(AGENT), store.beside(f"{os.path.dirname(AGENT)}/{installed.cache_name()}"))
 
     def remembered(self, value: Value) -> Value:
-        # Whichever version it is, it is ours and goes with the last concern that needs it.
+        # Any version of the agent is ours, and is removed with the last concern that needs it.
         return None if value is None else "agent"
 
 
@@ -99,14 +99,14 @@ class Enabled(OnDisk):
         return read_only(host, LINK)
 
     def original(self, before: Value) -> Value:
-        return None  # links without a journal are leftovers, nobody's original
+        return None  # links without a journal entry are leftovers, and no originals
 
     def remembered(self, value: Value) -> Value:
-        return None if value is None else True  # whichever links, they are ours
+        return None if value is None else True  # an older version's link is ours, too
 
 
 def link(host: WritableHost, path: str) -> None:
-    """The link in a folder `….wants` by which a target starts the unit of that name."""
+    """Make the link in a folder `….wants` by which a target starts the unit of that name."""
     folder, name = os.path.split(path)
     try:
         with store.directory(host, folder, create=0o755) as parent, suppress(FileExistsError):

@@ -1,10 +1,10 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Judging a place element by element: ours, original, or somebody's. PRIVATE to the collection.
+"""Judging a place element by element: ours, original, or somebody else's. PRIVATE to the collection.
 
-A run may end inside a table, and somebody may set one element of it; so what holds of a
-table never holds of all its elements. A place that is no table has one element.
+A run may end inside a table, and somebody may set one element of it, so the elements of a
+table may differ in this. A place that is no table has one element.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from typing import Dict, Iterable, List, Mapping, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import Lever
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import may_return, seen
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import may_return, present_elements
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
 
 
 @dataclass(frozen=True)
 class Judged:
-    """Whose each element of a place is now. An element that is at its original is in none of the tables."""
+    """Who has set the elements of a place. An element that has its original value is in none of the tables."""
 
     ours: Mapping[str, Value]  # element → the value of ours that it holds
-    back: Mapping[str, Value]  # of those, element → its original
-    absent: Mapping[str, Value]  # element that can't be read now → the value of ours that it went with
-    # Element that somebody set → what it is, and its original; None at runtime: only a boot shows it.
+    restorable: Mapping[str, Value]  # element of `ours` → its original
+    absent: Mapping[str, Value]  # element that can't be read now → the last value of ours that it had
+    # Element that somebody set → its present value, and its original; None at runtime: only a boot shows it.
     foreign: Mapping[str, Tuple[Value, Value]]
 
     @property
@@ -37,11 +37,11 @@ class Judged:
 def judge(
     host: WritableHost, lever: Lever, where: str, original: Value, ours: Sequence[Value], whole: bool = True
 ) -> Judged:
-    """Look at the place. `ours` are values that runs of ours wrote or meant to, the last one last.
+    """Read the place and judge it. `ours` are values that runs of ours wrote or intended, the last one last.
 
-    Unless they were written `whole`, a run may have ended inside the write of an element.
+    Unless they are known to be `whole`, a run may have ended inside the write of an element.
     """
-    present = seen(lever, host, where)
+    present = present_elements(lever, host, where)
     names = dict.fromkeys(name for value in (original, *ours) for name in lever.elements(value))
     names.update(dict.fromkeys(present))
     first = originals(lever, original, names)
@@ -50,7 +50,7 @@ def judge(
         for name, part in lever.elements(value, names).items():
             written.setdefault(name, []).append(part)
     held: Dict[str, Value] = {}
-    back: Dict[str, Value] = {}
+    restorable: Dict[str, Value] = {}
     absent: Dict[str, Value] = {}
     foreign: Dict[str, Tuple[Value, Value]] = {}
     for name in names:
@@ -67,74 +67,74 @@ def judge(
             if matches:
                 held[name] = matches[0]
                 if name in first:
-                    back[name] = first[name]
+                    restorable[name] = first[name]
             elif name in first:
                 foreign[name] = (present[name], first[name])
             elif parts and original is None:
                 foreign[name] = (present[name], None)
-    return Judged(held, back, absent, foreign)
+    return Judged(held, restorable, absent, foreign)
 
 
 @dataclass(frozen=True)
-class TakenAway:
-    """Elements that went with another change of ours, as queues do, and that its way back makes again."""
+class RemovedElements:
+    """Elements that another change of ours removed, such as queues, and that its restore creates again."""
 
-    ours: Mapping[str, Value]  # element → the value of ours that it went with
-    originals: Mapping[str, Value]  # element → what it is to be again, where the kernel wouldn't choose that by itself
+    ours: Mapping[str, Value]  # element → the last value of ours that it had
+    originals: Mapping[str, Value]  # element → the value to restore, where the kernel wouldn't choose it by itself
 
 
-def taken_away(
+def removed_elements(
     host: WritableHost, lever: Lever, where: str, original: Value, ours: Mapping[str, Value], before: Value
-) -> TakenAway:
-    """Look for them. `ours` has the last value of ours per element; `before` is the place as it was before the run.
+) -> RemovedElements:
+    """Find them. `ours` has the last value of ours per element; `before` is the place as it was before the run.
 
-    What somebody had set since our first change is to be set again, not the original.
+    What somebody had set since our first change is to be restored, not the original.
     """
-    present, earlier = seen(lever, host, where), lever.elements(before)
+    present, earlier = present_elements(lever, host, where), lever.elements(before)
     choice = list(lever.elements(lever.kernel_choice(host, where)).values())
     held: Dict[str, Value] = {}
-    again: Dict[str, Value] = {}
+    to_restore: Dict[str, Value] = {}
     for name, part in originals(lever, original, ()).items() if lever.partial else ():
         if name in present or may_return(lever, host, where, name):
             continue
         if name in ours and ours[name] != part:
             held[name] = ours[name]
-            again[name] = part
+            to_restore[name] = part
         elif earlier.get(name, part) not in choice:
-            again[name] = earlier.get(name, part)
-    return TakenAway(held, again)
+            to_restore[name] = earlier.get(name, part)
+    return RemovedElements(held, to_restore)
 
 
 def originals(lever: Lever, original: Value, names: Iterable[str]) -> Mapping[str, Value]:
-    """What the place was before nearmetal, element by element; none when only a boot brings it back."""
+    """Element → its value before nearmetal; empty when only a boot brings it back."""
     return {} if original is None and lever.scope == "runtime" else lever.elements(original, names)
 
 
-def with_coming(host: WritableHost, lever: Lever, where: str, original: Value, after: Value) -> Value:
-    """The original, with the kernel's own choice for elements that come with the run, as queues do."""
+def with_new_elements(host: WritableHost, lever: Lever, where: str, original: Value, after: Value) -> Value:
+    """The original, with the kernel's own choice for elements that the run creates, such as queues."""
     first = originals(lever, original, ())
-    coming = [name for name in lever.elements(after) if name not in first] if lever.partial and first else []
-    choice = list(lever.elements(lever.kernel_choice(host, where)).values()) if coming else []
+    new = [name for name in lever.elements(after) if name not in first] if lever.partial and first else []
+    choice = list(lever.elements(lever.kernel_choice(host, where)).values()) if new else []
     if not choice or any(part != choice[0] for part in choice):
         return original
-    return lever.composed({**first, **dict.fromkeys(coming, choice[0])}, original)
+    return lever.composed({**first, **dict.fromkeys(new, choice[0])}, original)
 
 
 def remaining(
     lever: Lever, found: Judged, set_now: Mapping[str, Value], original: Value, after: Value
 ) -> Dict[str, Value]:
-    """What is left of ours when an action has set or kept `set_now`, and its place is to be `after`."""
+    """Our elements after an action that set or kept `set_now`, and is to bring its place to `after`."""
     ours = {**found.ours, **set_now, **found.absent}
     goal = lever.elements(after, ours)
     first = originals(lever, original, ours)
-    back = {name for name in goal if name in first and goal[name] == first[name] and name not in found.absent}
-    return {name: part for name, part in ours.items() if name not in back}
+    restored = {name for name in goal if name in first and goal[name] == first[name] and name not in found.absent}
+    return {name: part for name, part in ours.items() if name not in restored}
 
 
-def chosen(lever: Lever, before: Value, held: Mapping[str, Value], choice: Value) -> Value:
-    """A value from before our change, with the kernel's own choice for what a file of ours set at boot."""
+def with_kernel_choice(lever: Lever, before: Value, held: Mapping[str, Value], choice: Value) -> Value:
+    """The value before our change, with the kernel's own choice for elements that a file of ours set at boot."""
     if choice is None and len(held) == len(lever.elements(before)):
         return None
-    known = {name: part for name, part in lever.elements(choice, held).items() if name in held}
-    rest = {name: part for name, part in lever.elements(before).items() if name not in held}
-    return lever.composed({**rest, **known}, before)
+    chosen = {name: part for name, part in lever.elements(choice, held).items() if name in held}
+    foreign = {name: part for name, part in lever.elements(before).items() if name not in held}
+    return lever.composed({**foreign, **chosen}, before)

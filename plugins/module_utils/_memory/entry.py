@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""An entry of the journal: what one place was before nearmetal, and what of it is ours. PRIVATE to the collection."""
+"""An entry of the journal: the original of one place, and the values of ours. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry imp
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory import elements
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Value
 
-MOST_OURS = 8  # of one place, after runs that were killed
+MOST_OURS = 8  # values of one place, after runs that were killed
 _DEVICE = re.compile(r"[ -~]{0,256}", re.ASCII)
 
 
 @dataclass(frozen=True)
 class Entry:
-    """What one place was before nearmetal, and which values since then are ours."""
+    """The value of one place before nearmetal, and the values that nearmetal has set since then."""
 
     concern: str
     knob: str
     what: str
     where: str
     original: Value  # None at runtime: not known, as only a boot brings it back
-    ours: Tuple[Value, ...]  # the last one is wanted; more than one only after a run that was killed
+    ours: Tuple[Value, ...]  # the last value is wanted; there are more only after a run that was killed
     boot_id: str  # a runtime original of another boot is void
-    whole: bool = False  # a run lived to see that its values hold
-    disturbed_by: str = ""  # the lever whose write changed this place too; "" where a run wrote itself
-    device: str = ""  # which device was at the place; "" where there is none, or the kernel doesn't tell
+    whole: bool = False  # a run has verified that its values hold
+    disturbed_by: str = ""  # the lever whose write changed this place, too; "" where a run wrote the place
+    device: str = ""  # the identity of the device at the place; "" without a device, or where the kernel has none
 
     @property
     def key(self) -> Tuple[str, str]:
-        """The place: lever and where."""
+        """The place: the lever's name, and where."""
         return (self.what, self.where)
 
     def void(self, boot_id: str) -> bool:
@@ -46,14 +46,14 @@ class Entry:
         return lever_of(self.what).scope == "runtime" and (self.boot_id != boot_id or self.original is None)
 
     def judged(self, host: WritableHost, original: Value) -> elements.Judged:
-        """Whose each element of the place is now, if it was `original`."""
+        """Who has set the elements of the place, whose value before nearmetal was `original`."""
         lever = lever_of(self.what)
         ours = self._ours(lever.read(host, self.where))
         return elements.judge(host, lever, self.where, original, ours, self.whole)
 
     def _ours(self, now: Value) -> Tuple[Value, ...]:
         """The values that are ours when the place reads `now`."""
-        if self.disturbed_by and not self.whole:  # by a run that ended before it could see what came of it
+        if self.disturbed_by and not self.whole:  # by a run that ended before it could read the result
             return (*self.ours, lever_of(self.what).remembered(now))
         return self.ours
 
@@ -76,7 +76,7 @@ class Entry:
         return {name: held.get(name, part) for name, part in last.items() if name in held or name not in present}
 
     def setting(self, action: Action) -> Dict[str, Value]:
-        """The elements that an action sets or keeps set; what somebody else set to what is wanted stays foreign."""
+        """The elements that an action sets or keeps; one that somebody else set to the wanted value stays foreign."""
         lever = lever_of(self.what)
         before = lever.elements(action.before)
         after = lever.elements(lever.remembered(action.after), before)
@@ -86,7 +86,7 @@ class Entry:
         return {**kept, **changed}
 
     def adding(self, host: WritableHost, action: Action) -> Entry:
-        """With what the action sets as one more value of ours; of many runs that were killed the last values stay."""
+        """The entry with the action's value as one more of ours; after many killed runs only the last values stay."""
         set_now = self.setting(action)
         intended = self.value(set_now) if set_now else lever_of(self.what).remembered(action.after)
         earlier = [value for value in self.ours if value != intended]
@@ -101,15 +101,15 @@ class Entry:
         return lever_of(self.what).composed(parts, self.original)
 
     def exchanged(self, host: WritableHost) -> bool:
-        """Whether another device has come to the place since."""
+        """Whether the place has another device now."""
         return exchanged(lever_of(self.what), host, self.where, self.device)
 
 
 def entry_of(raw: Any) -> Entry:
-    """An entry as a journal has it, checked. Raises NearmetalError, KeyError or TypeError when it isn't one of ours."""
+    """The entry of a journal's data, checked. Raises NearmetalError, KeyError or TypeError when it isn't ours."""
     texts = {name: raw[name] for name in ("concern", "knob", "what", "where", "boot_id")}
     if not all(isinstance(text, str) and len(text) <= 256 for text in texts.values()):
-        raise NearmetalError("an entry whose names are no short texts")
+        raise NearmetalError("an entry whose names aren't short texts")
     lever = lever_of(texts["what"])
     original, ours = raw["original"], raw["ours"]
     if not isinstance(ours, list) or not ours:
@@ -125,6 +125,6 @@ def entry_of(raw: Any) -> Entry:
         lever_of(disturbed_by)
     device = raw.get("device", "")  # older versions wrote none
     if not isinstance(device, str) or not _DEVICE.fullmatch(device):
-        raise NearmetalError("a device whose identity is no text")
+        raise NearmetalError("a device whose identity isn't a text")
     whole = raw.get("whole", True) is True
     return Entry(original=original, ours=tuple(ours), whole=whole, disturbed_by=disturbed_by, device=device, **texts)

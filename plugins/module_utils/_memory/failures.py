@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What failed in the last run of each concern, kept for `nearmetal status`. PRIVATE to the collection.
 
-A concern that fails is taken back, so nothing else on the host shows that more was wanted. No run decides by it.
+A concern that fails is taken back, so nothing else on the host shows that it was wanted. No run plans from it.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import Wr
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import json_text
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import sentence
 
-PATH = f"{store.RUN}/failed.json"  # also there when /var is full; a boot plans again what is wanted
+PATH = f"{store.RUN}/failed.json"  # in /run, because /var may be full, and a boot plans anew
 
 
 @dataclass(frozen=True)
 class Failure:
-    """Of one concern."""
+    """The failure of one concern."""
 
     run: str  # "tune, workload base"
     at: str  # UTC
@@ -33,12 +33,12 @@ class Failure:
 
 
 def failure(run: str, error: str) -> Failure:
-    """One of now."""
+    """A failure at the present time."""
     return Failure(run, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), sentence(error))
 
 
 def read(host: WritableHost) -> Dict[str, Failure]:
-    """By concern; none when the file can't be read."""
+    """Concern → failure; empty when the file can't be read."""
     with suppress(NearmetalError, ValueError, KeyError, TypeError, AttributeError):
         content = json_text.parse((store.read_file(host, PATH) or b"{}").decode("utf-8"))
         return {
@@ -49,7 +49,7 @@ def read(host: WritableHost) -> Dict[str, Failure]:
 
 
 def write(host: WritableHost, failures: Mapping[str, Failure]) -> None:
-    """Keep exactly these, if the host can keep anything: the run has said them too."""
+    """Store exactly these. An error of the disk is ignored, because the run reports the failures itself."""
     with suppress(NearmetalError):
         if failures:
             data = json.dumps({name: asdict(failure) for name, failure in failures.items()}, indent=1).encode()

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The journal of a host that an image is made of: run time belongs to no copy. PRIVATE to the collection."""
+"""The journal of a host that an image is made of, which has no runtime values. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal impo
 
 
 class ImageJournal(Journal):
-    """The entries of files alone, without instance and boot; the others wait beside for the host's own way back."""
+    """The entries of files, without instance and boot; those of runtime values are kept aside for this host."""
 
     def __init__(self, host: WritableHost) -> None:
         super().__init__(host, None)
 
     def set_aside(self) -> None:
-        """From now on nothing on the host's disk tells of what it had at run time, or which host it is."""
+        """Remove everything from the journal on disk that holds for this host or its present boot only."""
         store.replace_file(self._host, BAKED, b"", mode=0o600, folder_mode=0o755)
         if self._aside.entries:
             write(self._host, ASIDE, self._aside, folder_mode=0o755)

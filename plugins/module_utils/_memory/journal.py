@@ -24,7 +24,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities
     completed,
     disturbed_by,
     identity,
-    seen,
+    present_elements,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory import elements
@@ -36,7 +36,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._version import numb
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
 PATH = f"{store.DATA}/journal.json"
-# What a host that becomes an image had at run time: for its own way back, and in no image.
+# The runtime entries of a host that an image is made of: for its own restore, and in no image.
 ASIDE = "/run/nearmetal/journal.json"
 VERSION = 1
 
@@ -45,7 +45,7 @@ class _Newer(NearmetalError):
     """Only a newer nearmetal can read it."""
 
 
-# What reading something else than a journal of ours may raise.
+# The errors that reading anything but a journal of ours may raise.
 _DAMAGE = (ValueError, KeyError, TypeError, NearmetalError)
 
 
@@ -53,11 +53,11 @@ _DAMAGE = (ValueError, KeyError, TypeError, NearmetalError)
 class Content:
     """What one file holds."""
 
-    instance: Optional[str] = None  # whose originals these are
+    instance: Optional[str] = None  # the id of the instance whose originals these are
     entries: Sequence[Entry] = ()
 
     def of(self, scope: str) -> List[Entry]:
-        """The entries that hold for a boot, or outlive it."""
+        """The entries of this scope: runtime or boot."""
         return [entry for entry in self.entries if lever_of(entry.what).scope == scope]
 
 
@@ -74,7 +74,7 @@ class Journal:
         self._exchanged: List[Entry] = []
         self._aside = Content()
         self._by_files: Set[Tuple[str, str]] = set()
-        self._earlier: Dict[Tuple[str, str], Entry] = {}  # before the changes that were begun
+        self._earlier: Dict[Tuple[str, str], Entry] = {}  # the entries before `begin`
         self.damage = ""
         try:
             self._load()
@@ -93,13 +93,13 @@ class Journal:
         return tuple(entry for entry in self._exchanged if entry.concern == concern)
 
     def concerns(self) -> List[str]:
-        """Every concern with an entry, the last one done first."""
+        """Every concern with an entry, the last one changed first."""
         return list(dict.fromkeys(entry.concern for entry in reversed([*self._exchanged, *self._entries.values()])))
 
     def begin(self, actions: Iterable[Action], neighbours: Iterable[Action] = ()) -> None:
-        """Remember where each action starts and what it intends, on disk, before anything is changed.
+        """Write the original and the intended value of each action to disk, before anything is changed.
 
-        The same of the `neighbours`, which are places that the actions may change.
+        The same is done for `neighbours`, which are other places that the actions may change.
         """
         boot_id = self._host.boot_id()
         self._by_files = set_by_files(self._host, self._entries.values())
@@ -111,7 +111,9 @@ class Journal:
             entries[entry.key] = replace(entry, ours=ours, whole=False, disturbed_by=place.reason)
         for action in actions:
             entry = self._started(entries.get((action.what, action.where)), action, boot_id)
-            first = elements.with_coming(self._host, lever_of(action.what), action.where, entry.original, action.after)
+            first = elements.with_new_elements(
+                self._host, lever_of(action.what), action.where, entry.original, action.after
+            )
             entry = replace(entry, concern=action.concern, knob=action.knob, original=first).adding(self._host, action)
             entries[entry.key] = replace(entry, disturbed_by="")
         self._save(entries)
@@ -141,70 +143,77 @@ class Journal:
         if held:
             # A file of ours set them: their originals are what the kernel would choose, if that is known.
             ours = ours or (lever.remembered(action.before),)
-            original = elements.chosen(lever, action.before, held, lever.kernel_choice(self._host, action.where))
+            choice = lever.kernel_choice(self._host, action.where)
+            original = elements.with_kernel_choice(lever, action.before, held, choice)
             return replace(fresh, original=original, ours=ours)
         try:
             lever.check(action.where, fresh.original)
         except NearmetalError as error:
-            raise NearmetalError(f"the present value couldn't be put back ({error}): left as it is") from None
+            raise NearmetalError(
+                f"the present value is left as it is, because nearmetal couldn't restore it later ({error})"
+            ) from None
         return fresh
 
     def settle(self, actions: Iterable[Action], neighbours: Iterable[Action] = ()) -> None:
-        """The actions hold: keep what is ours, and forget places where nothing is."""
+        """Record that the actions hold, and forget places that have no value of ours."""
         entries = dict(self._entries)
         for action in sorted(actions, key=lambda action: not isinstance(lever_of(action.what), Disturbing)):
             entry = entries.pop((action.what, action.where), None)
             if entry is None:
                 continue
-            # This run lived to see its writes: only those of an earlier one may have ended halfway.
+            # This run has verified its writes: only those of an earlier run may have ended halfway.
             before_run = self._earlier.get(entry.key)
             whole = before_run is None or before_run.whole
             found = replace(entry, whole=whole).judged(self._host, entry.original)
-            left = elements.remaining(lever_of(entry.what), found, entry.setting(action), entry.original, action.after)
-            entries.update(self._left(entry, left, action.before, entries))
+            ours = elements.remaining(lever_of(entry.what), found, entry.setting(action), entry.original, action.after)
+            entries.update(self._settled(entry, ours, action.before, entries))
         for place in neighbours:
             entry = entries.pop((place.what, place.where), None)
             if entry is not None:
-                entries.update(self._left(*self._disturbed(entry, place), place.before, entries))
+                entries.update(self._settled(*self._disturbed(entry, place), place.before, entries))
         self._save(entries)
 
     def _disturbed(self, entry: Entry, place: Action) -> Tuple[Entry, Mapping[str, Value]]:
-        """The entry of a neighbour, and its elements that aren't at their original."""
+        """The entry of a neighbour, and its elements that don't have their original value."""
         lever = lever_of(entry.what)
         before = self._earlier.get(entry.key)
-        own = before is not None and not before.disturbed_by
+        was_written = before is not None and not before.disturbed_by
         found = replace(entry, disturbed_by="").judged(self._host, entry.original)
-        present, before_run = seen(lever, self._host, entry.where), lever.elements(place.before)
+        present, before_run = present_elements(lever, self._host, entry.where), lever.elements(place.before)
         changed = {name: lever.remembered(part) for name, part in present.items() if before_run.get(name, part) != part}
         first = elements.originals(lever, entry.original, changed)
         changed = {name: part for name, part in changed.items() if name not in first or part != first[name]}
-        return replace(entry, disturbed_by="" if own else entry.disturbed_by), {**found.ours, **found.absent, **changed}
+        return replace(entry, disturbed_by="" if was_written else entry.disturbed_by), {
+            **found.ours,
+            **found.absent,
+            **changed,
+        }
 
-    def _left(
-        self, entry: Entry, left: Mapping[str, Value], before: Value, entries: Mapping[Tuple[str, str], Entry]
+    def _settled(
+        self, entry: Entry, ours: Mapping[str, Value], before: Value, entries: Mapping[Tuple[str, str], Entry]
     ) -> Dict[Tuple[str, str], Entry]:
-        """The entry with what is left of ours, and what is to be set when the way back of another place makes it."""
+        """The entry with these elements of ours, and with those that the restore of another place creates again."""
         lever, host = lever_of(entry.what), self._host
-        makers = [
-            maker.what
-            for maker in entries.values()
-            if entry.key in disturbed_by(lever_of(maker.what), host, maker.where)
+        creators = [
+            creator.what
+            for creator in entries.values()
+            if entry.key in disturbed_by(lever_of(creator.what), host, creator.where)
         ]
-        taken_away = elements.TakenAway({}, {})
-        if makers:
-            taken_away = elements.taken_away(host, lever, entry.where, entry.original, entry.last(before), before)
-        if not left and not taken_away.originals:
+        removed = elements.RemovedElements({}, {})
+        if creators:
+            removed = elements.removed_elements(host, lever, entry.where, entry.original, entry.last(before), before)
+        if not ours and not removed.originals:
             return {}
-        if taken_away.originals:
-            original = lever.composed({**lever.elements(entry.original), **taken_away.originals}, entry.original)
-            entry = replace(entry, original=original, disturbed_by=entry.disturbed_by if left else makers[0])
-        return {entry.key: replace(entry, ours=(entry.value({**left, **taken_away.ours}),), whole=True)}
+        if removed.originals:
+            original = lever.composed({**lever.elements(entry.original), **removed.originals}, entry.original)
+            entry = replace(entry, original=original, disturbed_by=entry.disturbed_by if ours else creators[0])
+        return {entry.key: replace(entry, ours=(entry.value({**ours, **removed.ours}),), whole=True)}
 
     def forget(self, entries: Iterable[Entry]) -> None:
-        """These places are no longer ours."""
-        given = list(entries)
-        forgotten = {entry.key for entry in given if entry not in self._exchanged}
-        self._exchanged = [entry for entry in self._exchanged if entry not in given]
+        """Remove these entries, whose places are no longer ours."""
+        dropped = list(entries)
+        forgotten = {entry.key for entry in dropped if entry not in self._exchanged}
+        self._exchanged = [entry for entry in self._exchanged if entry not in dropped]
         self._save({key: entry for key, entry in self._entries.items() if key not in forgotten})
 
     def reset(self, entries: List[Entry]) -> None:
@@ -212,7 +221,7 @@ class Journal:
         self._save({entry.key: entry for entry in entries})
 
     def keep(self, entries: Iterable[Entry]) -> None:
-        """Keep entries of before a run whose way back failed: their places may hold our values again."""
+        """Keep the entries from before a run whose rollback failed: their places may hold our values again."""
         kept = dict(self._entries)
         for entry in entries:
             present = kept.get(entry.key, entry)
@@ -221,9 +230,9 @@ class Journal:
         self._save(kept)
 
     def _save(self, entries: Dict[Tuple[str, str], Entry]) -> None:
-        """Put the entries on disk. Raises NearmetalError when they couldn't be read again: then nothing has changed.
+        """Write the entries to disk. Raises NearmetalError, with nothing changed, when they couldn't be read again.
 
-        Temporary files of a run that was killed go with the entry of their place.
+        With the last entry of a place go the temporary files that a killed run left there.
         """
         if self.damage:
             raise Damaged(self.damage)
@@ -242,7 +251,7 @@ class Journal:
         self._reunited()
 
     def _reunited(self) -> None:
-        """All entries are in one place again."""
+        """End the separation of runtime entries: one file has all entries again."""
         if self._aside.entries:
             store.remove_file(self._host, ASIDE)
             self._aside = Content()
@@ -252,7 +261,7 @@ class Journal:
         if not kept.entries and not self._aside.entries:
             return
         boot_id = self._host.boot_id()
-        # Those of another instance are of the one that an image was made of.
+        # Entries of another instance are those of the host that this host's image was made of.
         own = self._is_own(kept, boot_id)
         entries = list(kept.entries) if own else kept.of("boot")
         self._instance = self._instance or (kept.instance if own else None)
@@ -265,14 +274,14 @@ class Journal:
         self._entries = {entry.key: entry for entry in entries if entry not in self._exchanged}
 
     def _is_own(self, content: Content, boot_id: str) -> bool:
-        """Whether the originals are of this instance: while its id can't be read, the boot tells."""
+        """Whether the originals are those of this instance; without its id the boot id decides."""
         if content.instance == self._instance or None not in (content.instance, self._instance):
             return content.instance == self._instance
         return any(entry.boot_id == boot_id for entry in content.of("runtime"))
 
 
 def set_at_boot(host: WritableHost, entries: Iterable[Entry]) -> Set[Tuple[str, str]]:
-    """The places that still have the value which a file of ours, older than this boot, gave them at boot."""
+    """The places that still have the value that a file of ours, older than this boot, gave them at boot."""
     kept = tuple(entries)
     boot_id = host.boot_id() if kept else ""
     old = [entry for entry in kept if entry.boot_id != boot_id]
@@ -281,7 +290,7 @@ def set_at_boot(host: WritableHost, entries: Iterable[Entry]) -> Set[Tuple[str, 
 
 
 def set_by_files(host: WritableHost, entries: Iterable[Entry]) -> Set[Tuple[str, str]]:
-    """The places that have a value which a file of ours gave them, at boot or when their device came."""
+    """The places that have the value that a file of ours gave them, at boot or when their device was attached."""
     levers = [(lever_of(entry.what), entry.where) for entry in entries]
     found = {place for lever, at in levers if isinstance(lever, SetsOthers) for place in lever.sets(host, at)}
     return found | set_at_boot(host, entries)
@@ -292,9 +301,9 @@ def write(host: WritableHost, path: str, content: Content, folder_mode: int) -> 
     try:
         readable = _rendered(_parsed(path, data)) == data and len(data) <= store.MAX_BYTES
     except _DAMAGE as error:
-        raise NearmetalError(f"{path} couldn't be read again ({_reason(error)}): it is left as it is") from None
+        raise NearmetalError(f"{path} couldn't be read again ({_reason(error)}): it is left as it was") from None
     if not readable:
-        raise NearmetalError(f"{path} would become one that can't be read again: it is left as it is")
+        raise NearmetalError(f"{path} couldn't be read again after this change: it is left as it was")
     store.replace_file(host, path, data, mode=0o600, folder_mode=folder_mode)
 
 
@@ -324,13 +333,13 @@ def _rendered(content: Content) -> bytes:
 
 
 def _parsed(path: str, data: bytes) -> Content:
-    """What it holds; one of _DAMAGE when it isn't a journal of ours."""
+    """The content of a journal's bytes. Raises one of _DAMAGE when it isn't a journal of ours, or _Newer."""
     raw = json_text.parse(data.decode("utf-8"))
     version, writer = raw["version"], raw.get("nearmetal")
     if version != VERSION:
         raise _Newer(
             f"{path} has version {shown(version)}, this nearmetal writes version {VERSION}: nothing was changed;"
-            " use the newer one"
+            " use the newer nearmetal"
         )
     try:
         return Content(raw["instance"], [entry_of(entry) for entry in raw["entries"]])

@@ -1,10 +1,10 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Stored wanted: what the last run of each concern asked for, kept on the host. PRIVATE to the collection.
+"""Stored wanted: the options that the last run gave each concern, kept on the host. PRIVATE to the collection.
 
-The unit plans from it, `nearmetal status` tells it, and a later run sees what it
-leaves out. Options are checked against their concern's own spec at every use.
+The unit plans from it, `nearmetal status` shows it, and a later run compares its own
+concerns with it. Options are checked against their concern's own spec at every use.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PATH = f"{store.DATA}/wanted.json"
 FORMAT = 1
 CHOICE = "tune"  # beside the concerns: what `auto` recognized
 
-# What reading something else than what nearmetal stored may raise.
+# The errors that reading anything but what nearmetal stored may raise.
 _DAMAGE = (ValueError, KeyError, TypeError, AttributeError, NearmetalError)
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,31}", re.ASCII)
 _RUN = re.compile(r"[a-z0-9_ ,:.-]{1,200}", re.ASCII)
@@ -40,7 +40,7 @@ _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z", re
 
 @dataclass(frozen=True)
 class Stored:
-    """What one concern is wanted to be, and which run said so."""
+    """The wanted options of one concern, and the run that stored them."""
 
     options: Mapping[str, Any]
     by: Mapping[str, str] = field(default_factory=dict)  # option → user | workload
@@ -48,13 +48,13 @@ class Stored:
     run: str = ""  # "tune, workload base"
     version: str = ""  # of the nearmetal that stored it
     at: str = ""  # UTC, when it was stored
-    learnt: Tuple[str, ...] = ()  # options that nobody named: nearmetal asked the host's platform
+    learnt: Tuple[str, ...] = ()  # options that nobody gave: nearmetal had them from the metadata service
     damage: str = ""  # why it can't be read
-    raw: Any = None  # then it is kept as it was found
+    raw: Any = None  # the unreadable data, which is kept
 
     @property
     def outlives_boots(self) -> bool:
-        """Whether it is to hold after a reboot too."""
+        """Whether it is to hold after a reboot, too."""
         return self.options.get("persist") is not False
 
     @property
@@ -63,7 +63,7 @@ class Stored:
         return f"{self.run} of {self.at[:10]} {self.at[11:16]} UTC"
 
     def wanted(self, concern: Concern) -> Wanted:
-        """The options, checked as if they were given now. Raises NearmetalError naming the one that is wrong."""
+        """The options, checked as if they were given now. Raises NearmetalError that names the wrong option."""
         if self.damage:
             raise Damaged(self.damage)
         try:
@@ -74,7 +74,7 @@ class Stored:
 
 
 def to_store(wanted: Wanted, replan: bool) -> Stored:
-    """What is stored of what is wanted; the run is named when it is put."""
+    """The stored form of what is wanted; `StoredWanted.put` adds the run."""
     by = {option: origin for option, origin in wanted.by.items() if origin != "auto"}
     return Stored(dict(wanted.options), by, replan, learnt=tuple(sorted(set(wanted.by) - set(by))))
 
@@ -96,7 +96,7 @@ class StoredWanted:
 
     @property
     def damaged(self) -> bool:
-        """Whether all of it or something of a concern can't be read."""
+        """Whether the file or any concern in it can't be read."""
         return bool(self.damage) or any(stored.damage for stored in self._concerns.values())
 
     def names(self) -> List[str]:
@@ -104,17 +104,18 @@ class StoredWanted:
         return list(self._concerns)
 
     def get(self, name: str) -> Optional[Stored]:
-        """What is stored of the concern; None when nothing is."""
+        """What is stored of the concern; None when there is nothing."""
         return self._concerns.get(name)
 
     def everything(self) -> Dict[str, Stored]:
-        """All of it, by concern."""
+        """Concern → what is stored of it."""
         return dict(self._concerns)
 
     def put(self, name: str, keep: Optional[Stored], run: str, version: str) -> None:
-        """Store what is wanted of a concern now; None forgets the concern, and the choice of workloads with the last.
+        """Store what is wanted of a concern now, in the name of a run.
 
-        Nothing is written when it is the same.
+        None forgets the concern, and with the last concern the choice of workloads. Nothing is written when nothing
+        changes.
         """
         concerns = dict(self._concerns)
         if keep is None:
@@ -127,14 +128,14 @@ class StoredWanted:
         self.reset(concerns)
 
     def differs(self, name: str, keep: Optional[Stored]) -> bool:
-        """Whether putting this would change what is stored, whoever wanted it."""
+        """Whether `put` would change what is stored, whichever run wants it."""
         present = self._concerns.get(name)
         if present is None or keep is None:
             return present is not keep
         return replace(present, run="", version="", at="") != replace(keep, run="", version="", at="")
 
     def reset(self, concerns: Dict[str, Stored]) -> None:
-        """Put exactly these on disk, unless they are there."""
+        """Store exactly these concerns. Raises Damaged, or NearmetalError with the file as it was."""
         if concerns == self._concerns:
             return
         if self.damage:
@@ -142,7 +143,7 @@ class StoredWanted:
         try:
             self._write(concerns)
         except NearmetalError:
-            with suppress(NearmetalError):  # an error after the rename: the new file is there
+            with suppress(NearmetalError):  # the error may have come after the rename of the new file
                 self._write(self._concerns)
             raise
         self._concerns = concerns
@@ -158,12 +159,12 @@ class StoredWanted:
 
 
 def text(host: WritableHost) -> str:
-    """The file as it is, empty for none, so that it can be put back. Raises NearmetalError."""
+    """The text of the file, for `put_text`; empty when there is none. Raises NearmetalError."""
     return (store.read_file(host, PATH) or b"").decode("utf-8", "surrogateescape")
 
 
 def put_text(host: WritableHost, content: str) -> None:
-    """Put the file back as it was. Raises NearmetalError."""
+    """Bring the file back to an earlier `text`. Raises NearmetalError."""
     if content == text(host):
         return
     if content:
@@ -193,7 +194,7 @@ def _parsed(data: bytes) -> Dict[str, Stored]:
     if version != FORMAT:
         raise NearmetalError(
             f"{PATH} has version {shown(version)}, this nearmetal writes version {FORMAT}: nothing was changed;"
-            " use the newer one"
+            " use the newer nearmetal"
         )
     return {name: _stored(name, raw) for name, raw in concerns.items()}
 
@@ -214,23 +215,22 @@ def _reason(error: Exception) -> str:
 
 
 def as_data(stored: Stored) -> Any:
-    """What is written of it."""
+    """The data of the file for one concern."""
     data = asdict(stored)
     del data["damage"], data["raw"]
     return stored.raw if stored.damage else data
 
 
 def stored_of(raw: Any) -> Stored:
-    """What is stored of one concern, checked. Raises NearmetalError, KeyError or TypeError when it isn't of ours."""
+    """What is stored of one concern, checked. Raises NearmetalError, KeyError or TypeError when it isn't ours."""
     options, by, replan = raw["options"], raw["by"], raw["replan"]
     if not isinstance(replan, bool):
         raise NearmetalError("a mark for the unit that is neither true nor false")
     if not isinstance(options, dict) or not isinstance(by, dict):
-        raise NearmetalError("options that are no mapping")
-    # An older version didn't tell them from what the user named.
-    learnt = raw.get("learnt", [])
+        raise NearmetalError("options that aren't a mapping")
+    learnt = raw.get("learnt", [])  # older versions didn't tell them from the user's options
     if not isinstance(learnt, list) or not all(option in options for option in learnt):
-        raise NearmetalError("an option that was learnt and isn't there")
+        raise NearmetalError("a learnt option that isn't among the options")
     if not all(origin in ("user", "workload") for origin in by.values()):
         raise NearmetalError("an option that neither the user nor a workload wants")
     if numbers(raw["version"]) is None:

@@ -209,7 +209,7 @@ def test_interrupts_that_irqbalance_would_move_back_are_left_out(tmp_path: Path,
     assert "what can't: network_irq.irqbalance, network_irq.policy" in nothing
     begun = steps("begin", tune={"concerns": {**placed, **disks}})["answer"]
     assert begun["tested"] == ["block_storage.read_ahead_kb"]
-    reason = "network_irq.policy: irqbalance would move them: only tune keeps it from them"
+    reason = "network_irq.policy: irqbalance would move the interrupts back: only tune prevents it"
     assert reason in begun["untested"]
     steps("back")
     (tmp_path / "proc/412/cmdline").write_text("/usr/sbin/irqbalance\0--banmod=ena\0")

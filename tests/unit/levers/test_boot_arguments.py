@@ -313,7 +313,7 @@ def test_a_foreign_line_in_our_block_stays(tmp_path: Path, call: Call) -> None:
     write(host, "etc/default/grub", text.replace("# END", foreign_line + "# END"))
     before = everything(host)
     failed = call(tune.main, host, concerns={"clocksource": {"tsc_reliable": "kernel"}})
-    assert "was changed by somebody: move that behind the block" in failed["msg"]
+    assert "was changed by somebody: move the change below the block" in failed["msg"]
     assert call(restore.main, host)["failed"]
     assert everything(host) == before
     write(host, "etc/default/grub", text + foreign_line)

@@ -124,7 +124,7 @@ def test_a_value_that_could_not_be_put_back_is_not_changed(tmp_path: Path, call:
     qdisc = "/proc/sys/net/core/default_qdisc"
     host = FakeKernel(tmp_path, files_of("nitro", {qdisc: "somebody's.own\n"}))
     done = call(tune.main, host, concerns={"network_stack": {"qdisc": "fq"}, "clocksource": {"source": "kvm-clock"}})
-    assert "couldn't be put back" in done["errors"]["network_stack"]
+    assert "couldn't restore it later" in done["errors"]["network_stack"]
     assert text(host, qdisc) == "somebody's.own\n"
     assert "failed" not in call(clocksource.main, host, source="tsc")
     assert command(["restore"], host) == 0

@@ -14,21 +14,21 @@ import time
 from contextlib import suppress
 from typing import IO, Callable, NamedTuple
 
-MOST_OUTPUT = 64 * 1024  # bytes of what it prints
-_LOOK = 0.2  # seconds between two looks whether it still runs, which cost it nothing
-# A shell leads the group to the end: a program of another user in its place, as with sudo, could not be ended. It
-# begins when the guard knows it, or never.
+MOST_OUTPUT = 64 * 1024  # bytes of the load's output
+_LOOK = 0.2  # seconds between two checks of the watcher, which cost the load nothing
+# A shell leads the process group to the end, because a program of another user in its place, as with sudo, could
+# not be killed. It starts the load only when the guard knows the group.
 _LEADER = ("/bin/sh", "-c", 'read -r _ || exit 1\nexec </dev/null\neval "$1"\nexit $?', "sh")
-# It reads the group, and then ends it when the pipe is closed by an end of this process that nothing else notices.
+# It reads the group's number, and kills the group when the pipe closes because this process was killed.
 _GUARD = ("/bin/sh", "-c", 'read -r group && { read -r _ || kill -KILL "-$group"; }')
 
 
 class Ran(NamedTuple):
     """One run of the load."""
 
-    code: int  # what it ended with; negative: the signal that ended it
+    code: int  # the exit status; negative: the signal that ended it
     output: str
-    message: str  # the end of what it wrote to standard error
+    message: str  # the end of its standard error
     seconds: float
     end: str  # "" | "time" (it took too long) | "gone" (the experiment ended meanwhile)
 
@@ -36,8 +36,8 @@ class Ran(NamedTuple):
 def run(command: str, limit: float, goes_on: Callable[[], bool]) -> Ran:
     """Run a shell command for at most `limit` seconds, and as long as the experiment `goes_on`.
 
-    It has a session of its own, so that whatever it started ends with it, and it ends with this process, even when
-    that is killed: a connection that is lost hangs it up.
+    It has a session of its own, so that whatever it started ends with it. It ends with this process too, even when
+    a lost connection kills that.
     """
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as messages, _guard() as guard:
         with subprocess.Popen(
@@ -64,7 +64,7 @@ def run(command: str, limit: float, goes_on: Callable[[], bool]) -> Ran:
 
 
 class _Watcher(threading.Thread):
-    """Ends a load that takes too long, or whose experiment is over."""
+    """A thread that ends a load that takes too long, or whose experiment has ended; `why` is as `Ran.end`."""
 
     def __init__(self, group: int, until: float, goes_on: Callable[[], bool]) -> None:
         super().__init__(daemon=True)
@@ -81,7 +81,7 @@ class _Watcher(threading.Thread):
 
 
 def _kill(group: int) -> None:
-    """End all of it that is ours: what runs as another user, as with sudo, may be left."""
+    """Kill a process group; a process of another user, as with sudo, may be left."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(group, signal.SIGKILL)
 
@@ -104,7 +104,7 @@ def _tell(process: "subprocess.Popen[bytes]", line: str) -> None:
 
 
 def _text(stream: IO[bytes], start: int) -> str:
-    """What was written, from the start or the end, as text without NUL."""
+    """The text of a stream from `start`, without NUL; negative: so many bytes before its end."""
     size = stream.seek(0, os.SEEK_END)
     stream.seek(max(size + start, 0) if start < 0 else 0)
     return stream.read(MOST_OUTPUT).decode("utf-8", "replace").replace("\0", "")

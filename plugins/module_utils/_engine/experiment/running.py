@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What runs: one file in /run says that two states of this host are compared. PRIVATE to the collection."""
+"""The running experiment: one file in /run says that two states of this host are compared. PRIVATE."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class Experiment:
     shared: Tuple[Action, ...] = ()  # that another tuning sets as the tuned state does
     against: bool = False  # untuned is another tuning, not the host's originals
     earlier: Tuple[Action, ...] = ()  # from untuned to what nearmetal had set before the experiment
-    order: Tuple[Tuple[str, str], ...] = ()  # the places of the journal, as they stood in it
-    ending: bool = False  # only taking it back is left
+    order: Tuple[Tuple[str, str], ...] = ()  # the journal's places, in its order before the experiment
+    ending: bool = False  # it is being taken back, and nothing else goes on
     wanted: Optional[str] = None  # while the tuning is being kept: the text of what was wanted before
 
     def selects(self, concern: str, knob: str) -> bool:
@@ -55,7 +55,7 @@ def demand_running(host: WritableHost, run_id: str) -> Experiment:
 
 
 def running(host: WritableHost) -> Optional[Experiment]:
-    """The experiment of this boot, checked like any input; None for none. Raises NearmetalError."""
+    """The experiment of this boot, checked like any input; None when there is none. Raises NearmetalError."""
     data = store.read_file(host, EXPERIMENT)
     if data is None:
         return None
@@ -69,7 +69,7 @@ def running(host: WritableHost) -> Optional[Experiment]:
         fields.update({name: bool(raw[name]) for name in ("ending", "against")})
         experiment = Experiment(abandon_after=int(raw["abandon_after"]), **fields)
         for action in experiment.difference if experiment.against else ():
-            lever_of(action.what).check(action.where, action.before)  # which is written too
+            lever_of(action.what).check(action.where, action.before)  # it is written too
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, NearmetalError) as error:
         reason = (str(error).splitlines() or ["nothing in it"])[0][:200]
         raise NearmetalError(
@@ -86,7 +86,7 @@ def is_kept(host: WritableHost, run_id: str) -> bool:
 
 
 def write(host: WritableHost, experiment: Experiment) -> None:
-    """Say that this experiment runs."""
+    """Write the file that says that this experiment runs."""
     store.replace_file(host, EXPERIMENT, json.dumps(asdict(experiment)).encode(), mode=0o600, folder_mode=0o755)
 
 

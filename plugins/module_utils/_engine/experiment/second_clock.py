@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The real-time clock, by which a load is timed where the kernel's own clock is under test. PRIVATE to the collection.
 
-All clocks that a program may read run on the clock source. When two of those are compared, each would be timed by
-itself. The real-time clock isn't switched. It tells whole seconds (Documentation/ABI/testing/sysfs-class-rtc), so the
-kernel's clock, which tells parts of them, is held against it from one begin of a second to another.
+All clocks that a program may read run on the clock source. When two clock sources are compared, each would be timed
+by itself. The real-time clock isn't switched. It has whole seconds only (Documentation/ABI/testing/sysfs-class-rtc),
+so the kernel's clock, which has fractions, is compared with it from the start of one second to the start of another.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import H
 
 PATH = "/sys/class/rtc/rtc0/since_epoch"
 _CLOCK_SOURCE = "clock.current"
-_LOOK = 0.002  # seconds between two looks, before and after the load
-_MOST_LOOKS = 5000  # in which a second must begin
+_LOOK = 0.002  # seconds between two reads, before and after the load
+_MOST_LOOKS = 5000  # reads within which a second must begin
 
 
 class Second(NamedTuple):
-    """The begin of a second, by both clocks."""
+    """The start of a second, in seconds by both clocks."""
 
     real: int
-    own: float
+    kernel: float
 
 
 def needed(experiment: Experiment) -> bool:
-    """Whether the clock by which programs tell the time is under test."""
+    """Whether the experiment switches the clock source."""
     return any(action.what == _CLOCK_SOURCE for action in experiment.difference)
 
 
 def demand(host: Host) -> int:
-    """The time by the real-time clock. Raises NearmetalError on a host without it."""
+    """Seconds since 1970 by the real-time clock. Raises NearmetalError on a host without it."""
     now = host.number(PATH)
     if now is None:
         raise NearmetalError(
@@ -57,6 +57,6 @@ def next_second(host: Host) -> Second:
     raise NearmetalError(f"the host's real-time clock stands still at {first} ({PATH}), so the load can't be timed")
 
 
-def seconds(own: float, first: Second, last: Second) -> float:
-    """How long it really took what the kernel's clock says took `own` seconds, between these two."""
-    return own * (last.real - first.real) / (last.own - first.own)
+def seconds(measured: float, first: Second, last: Second) -> float:
+    """The real duration of what took `measured` seconds by the kernel's clock, between `first` and `last`."""
+    return measured * (last.real - first.real) / (last.kernel - first.kernel)

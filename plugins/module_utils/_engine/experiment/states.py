@@ -1,13 +1,13 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""An experiment on one host: it goes between untuned and tuned, and back to how it was. PRIVATE to the collection.
+"""An experiment on one host: it switches between untuned and tuned, and back to the state before. PRIVATE.
 
-Only what runs is switched: no file, unit or stored wanted changes. What the two states
-differ in is planned once, so that every measurement compares the same two. Originals go
-through the journal, so `restore` works at any time. One file in /run says that an
-experiment runs; the unit obeys it, and a reboot ends both. A timer on the host takes it
-back when no step came for a while: the controller may be gone.
+Only runtime values are switched: no file, unit or stored wanted changes. The difference of
+the two states is planned once, so that every measurement compares the same two. Originals
+go through the journal, so `restore` works at any time. One file in /run says that an
+experiment runs; the unit obeys it, and a reboot ends both. A timer on the host takes the
+experiment back when no step comes for a while, because the controller may be lost.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Set, Tupl
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import ending
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import switching, timer
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.another import Between, between
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.running import (
     Experiment,
     demand_running,
     running,
     write,
 )
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.trial import taken
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.trial import accepted_outcomes
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.two_tunings import Comparison, compare
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import observe
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.json_data import json_data
@@ -40,14 +40,14 @@ if TYPE_CHECKING:
     from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Ask
     from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Known
 
-PATIENCE = 60  # seconds in which a step waits for one before it, such as that of a run that was interrupted
+PATIENCE = 60  # seconds that a step waits for an earlier one, such as that of an interrupted run
 UNTUNED, TUNED = "untuned", "tuned"
 STATES = (UNTUNED, TUNED)
-_PERSIST = "persist"  # the option that says where a value is kept, which nothing that runs notices
+_PERSIST = "persist"  # the option that says where a value is kept, which has no effect at runtime
 _LATER = ("needs_reboot", "needs_restart")
 # Levers whose values another program takes back at once, unless a lever that isn't switched prevents it.
 _RESTS_ON = {
-    "network.affinity": ("irqbalance.in_force", "irqbalance would move them: only tune keeps it from them"),
+    "network.affinity": ("irqbalance.in_force", "irqbalance would move the interrupts back: only tune prevents it"),
 }
 
 
@@ -60,7 +60,7 @@ class Begun:
     """A run that began: the experiment, and what it can't compare."""
 
     experiment: Experiment
-    tuned: Tuple[Finding, ...]  # of the settings that differ: what the tuning wants of them
+    tuned: Tuple[Finding, ...]  # the findings of the settings that differ, with what the tuning wants
     untested: Tuple[Finding, ...]
     platform: Dict[str, Any]
 
@@ -69,8 +69,8 @@ def begin(host: WritableHost, run_id: str, asks: Sequence[Ask], knobs: Sequence[
     """Plan what `tune` would do, arm the timer, and leave the host untuned.
 
     Of two `asks` the second is another tuning, with which the first is compared in place of the untuned host.
-    The same run may begin again: a controller that was killed goes on. Raises NothingDiffers when the two states
-    are the same, and NearmetalError when something stands in the way: the host is as it was then.
+    The same run may begin again after its controller was killed. Raises NothingDiffers when the two states are the
+    same, and NearmetalError for an obstacle: the host is as it was then.
     """
     python = demand_possible(host, abandon_after)
     with store.lock(host, PATIENCE):
@@ -82,7 +82,7 @@ def begin(host: WritableHost, run_id: str, asks: Sequence[Ask], knobs: Sequence[
             )
         if previous is not None:
             switching.put_back(host, previous)
-        experiment = _armed(host, _looked(host, run_id, asks, knobs, abandon_after), python)
+        experiment = _armed(host, _unarmed(host, run_id, asks, knobs, abandon_after), python)
         try:
             return _planned(host, experiment, asks, switching.untune(host, experiment))
         except NearmetalError:
@@ -90,10 +90,10 @@ def begin(host: WritableHost, run_id: str, asks: Sequence[Ask], knobs: Sequence[
             raise
 
 
-def _looked(
+def _unarmed(
     host: WritableHost, run_id: str, asks: Sequence[Ask], knobs: Sequence[str], abandon_after: int
 ) -> Experiment:
-    """What takes part, before anything is changed."""
+    """The experiment with the concerns and knobs that take part, before anything is changed."""
     found = [_findings(host, ask) for ask in asks]
     concerns = dict.fromkeys(name for by_concern in found for name in by_concern)
     findings = [finding for by_concern in found for of_concern in by_concern.values() for finding in of_concern]
@@ -103,43 +103,46 @@ def _looked(
 
 def _findings(host: WritableHost, ask: Ask) -> Dict[str, Sequence[Finding]]:
     """What `tune` would find, by concern."""
-    # Planning is imported here alone: a switch, some 50 times in a run, costs what it imports.
+    # Imported late, because a switch, of which a run has some 50, costs mostly its imports.
     from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Leave
     from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import run
 
-    left: Set[str] = set()
+    left_alone: Set[str] = {"unit"}
 
-    def noted(known: Known) -> Sequence[Request]:
+    def ask_and_note(known: Known) -> Sequence[Request]:
         requests = ask(known)
-        left.update(request.name for request in requests if isinstance(request, Leave))
+        left_alone.update(request.name for request in requests if isinstance(request, Leave))
         return requests
 
-    looked = run(host, noted, check=True)
-    errors = [f"{outcome.name}: {outcome.error}" for outcome in looked.outcomes if outcome.error]
+    planned = run(host, ask_and_note, check=True)
+    errors = [f"{outcome.name}: {outcome.error}" for outcome in planned.outcomes if outcome.error]
     if errors:
         raise NearmetalError(f"tune could not do what is to be proven: {'; '.join(errors)}")
-    outcomes = [outcome for outcome in looked.outcomes if outcome.plan.findings and outcome.name not in (*left, "unit")]
+    outcomes = [outcome for outcome in planned.outcomes if outcome.plan.findings and outcome.name not in left_alone]
     return {outcome.name: outcome.plan.findings for outcome in outcomes}
 
 
 def _armed(host: WritableHost, experiment: Experiment, python: str) -> Experiment:
-    """The same with the way back, which the timer knows from now on."""
+    """The experiment with its way back, which the timer takes from now on."""
     order = tuple(entry.key for entry in switching.journal_of(host).entries())
     experiment = replace(experiment, earlier=switching.earlier(host, experiment), order=order, python=python)
     timer.arm(host, experiment)
     return experiment
 
 
-def _planned(host: WritableHost, experiment: Experiment, asks: Sequence[Ask], left: Sequence[Finding]) -> Begun:
-    """What `tune` would do on the untuned host, but for what is `left` tuned. Raises NothingDiffers for nothing."""
+def _planned(host: WritableHost, experiment: Experiment, asks: Sequence[Ask], still_tuned: Sequence[Finding]) -> Begun:
+    """Plan what `tune` would do on the untuned host, without places that are `still_tuned`.
+
+    Raises NothingDiffers when that is nothing.
+    """
     from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import run
 
     planned = [run(host, ask, check=True) for ask in asks]
-    tried = [taken(host, experiment, tuning.outcomes) for tuning in planned]
-    actions = [[action for outcome in outcomes for action in outcome.plan.actions] for outcomes, _refused in tried]
-    waiting = {switching.place_of(finding) for finding in left if finding.status == "needs_reboot"}
+    accepted = [accepted_outcomes(host, experiment, tuning.outcomes) for tuning in planned]
+    actions = [[action for outcome in outcomes for action in outcome.plan.actions] for outcomes, _refused in accepted]
+    waiting = {switching.place_of(finding) for finding in still_tuned if finding.status == "needs_reboot"}
     resting = {place: reason for of_tuning in actions for place, reason in _resting(of_tuning).items()}
-    tuned, *others = (
+    tuned, *another = (
         tuple(
             action
             for action in of_tuning
@@ -147,33 +150,32 @@ def _planned(host: WritableHost, experiment: Experiment, asks: Sequence[Ask], le
         )
         for of_tuning in actions
     )
-    compared = between(others[0], tuned) if others else Between((), tuned)
+    compared = compare(another[0], tuned) if another else Comparison((), tuned)
     tested = {(action.concern, action.knob) for action in (*compared.difference, *compared.shared)}
     findings = [
         replace(finding, reason=resting.get(switching.place_of(finding), finding.reason))
-        for outcomes, _refused in tried
+        for outcomes, _refused in accepted
         for outcome in outcomes
         for finding in outcome.plan.findings
     ]
-    later = [*left, *(finding for finding in findings if _waits(experiment, finding))]
+    later = [*still_tuned, *(finding for finding in findings if _waits(experiment, finding))]
     untested = tuple(finding for finding in later if (finding.concern, finding.knob) not in tested)
-    untested += tuple(finding for _outcomes, refused in tried for finding in refused)
+    untested += tuple(finding for _outcomes, refused in accepted for finding in refused)
     if not compared.difference:
-        raise NothingDiffers(_nothing(untested))
+        raise NothingDiffers(_no_difference(untested))
     against = len(asks) > 1
     experiment = replace(experiment, difference=compared.difference, shared=compared.shared, against=against)
     write(host, experiment)
     differing = {(action.concern, action.knob) for action in compared.difference}
-    proposed = (finding for outcome in tried[0][0] for finding in outcome.plan.findings)
+    proposed = (finding for outcome in accepted[0][0] for finding in outcome.plan.findings)
     wanted = tuple(finding for finding in proposed if (finding.concern, finding.knob) in differing)
     return Begun(experiment, wanted, untested, json_data(planned[0].facts.platform))
 
 
 def switch(host: WritableHost, run_id: str, state: str, without: str = "") -> Experiment:
-    """Bring the host to one state by way of the other, so that every measurement has the same before it.
+    """Bring the host to one state by way of the other, so that every measurement has the same history.
 
-    Where a concern is named, untuned is tuned but `without` it. It also gives the controller as long again until its
-    next step.
+    The untuned state `without` one concern is tuned in all others. The timer starts to count again.
     """
     with store.lock(host, PATIENCE):
         experiment = demand_running(host, run_id)
@@ -187,7 +189,7 @@ def switch(host: WritableHost, run_id: str, state: str, without: str = "") -> Ex
 
 
 def taken_back(host: WritableHost, experiment: Experiment, state: str, without: str = "") -> List[str]:
-    """The places that aren't in this state, though the host was brought to it: somebody else has set them."""
+    """The places that aren't in this state although the host was brought to it, because somebody else has set them."""
     found = []
     for action in (*experiment.shared, *experiment.difference):
         untuned = state == UNTUNED and without in ("", action.concern) and action not in experiment.shared
@@ -206,7 +208,7 @@ def back(host: WritableHost, experiment: Experiment) -> None:
 
 
 def end(host: WritableHost, run_id: str) -> bool:
-    """Take back what this run left, if it still runs; any run when `run_id` is empty. Whether there was one."""
+    """Take the experiment of this run back, or of any run when `run_id` is empty. Returns whether there was one."""
     with store.lock(host, PATIENCE):
         experiment = running(host)
         if experiment is None or run_id not in ("", experiment.run):
@@ -234,9 +236,9 @@ def done(host: WritableHost, run_id: str) -> None:
 
 
 def fire(host: WritableHost, stopped: bool = False) -> Optional[Experiment]:
-    """What the timer runs: take back an experiment whose controller made no step. What was taken back.
+    """Take back an experiment whose controller made no step, as the timer does. Returns it; None when there is none.
 
-    With `stopped` only where the timer is stopped.
+    With `stopped` only an experiment whose timer is stopped.
     """
     with store.lock(host, PATIENCE), ending.uninterrupted():
         experiment = running(host)
@@ -250,7 +252,7 @@ def fire(host: WritableHost, stopped: bool = False) -> Optional[Experiment]:
 
 
 def fire_without_timer(host: WritableHost) -> Optional[Experiment]:
-    """What the unit runs: take back an experiment whose timer somebody stopped. What was taken back."""
+    """Take back an experiment whose timer somebody stopped, as the unit does. Returns it; None when there is none."""
     found = running(host)
     if found is None or not found.abandon_after or timer.waits(host):
         return None
@@ -270,7 +272,7 @@ def demand_possible(host: WritableHost, abandon_after: int) -> str:
     if unit is None or unit.python is None or not host.booted():
         raise NearmetalError(
             "prove_abandon_after needs systemd and a Python 3.8 on the host: set prove_abandon_after: 0 to go without"
-            " it, and a host whose controller is killed stays in the state that it has then"
+            " it; a host whose controller is killed then stays in the state that it has"
         )
     return unit.python
 
@@ -297,7 +299,7 @@ def _waits(experiment: Experiment, finding: Finding) -> bool:
     return later and finding.knob != _PERSIST and experiment.selects(finding.concern, finding.knob)
 
 
-def _nothing(untested: Sequence[Finding]) -> str:
+def _no_difference(untested: Sequence[Finding]) -> str:
     waiting = (finding for finding in untested if finding.status != "advice")
     knobs = ", ".join(dict.fromkeys(f"{finding.concern}.{finding.knob}" for finding in waiting))
     waits = f" in what can be switched while it runs; what can't: {knobs}" if knobs else ""

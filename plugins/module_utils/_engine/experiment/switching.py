@@ -26,18 +26,18 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal impo
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding
 from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
 
-_LEFT = ("advice", "needs_reboot")  # of what a way back leaves as it is
+_LEFT_ALONE = ("advice", "needs_reboot")  # statuses of places that a restore leaves as they are
 
 
 def earlier(host: WritableHost, experiment: Experiment) -> Tuple[Action, ...]:
-    """What brings an untuned host back to what nearmetal had set before."""
+    """The actions that set again on an untuned host what nearmetal had set before."""
     return _values(host, _entries(journal_of(host), experiment))
 
 
 def on_disk(host: WritableHost) -> Tuple[Action, ...]:
-    """What brings back the files that nearmetal had written before the tuning is kept.
+    """The actions that bring back the files that nearmetal had written before the tuning is kept.
 
-    What somebody made of a file that can't be written again is no reason not to keep.
+    A file that somebody changed so that it can't be written again is left out, so that the tuning can be kept.
     """
     found: List[Action] = []
     for entry in _on_disk(journal_of(host)):
@@ -61,17 +61,17 @@ def _values(host: WritableHost, entries: Sequence[Entry]) -> Tuple[Action, ...]:
 
 
 def untune(host: WritableHost, experiment: Experiment, without: str = "") -> Sequence[Finding]:
-    """Bring back the originals of the knobs that take part, or set another tuning; say what can't be untuned.
+    """Restore the originals of the knobs that take part, or set another tuning. Returns what can't be untuned.
 
-    Where a concern is named, it alone is untuned, and all others are tuned. Raises NearmetalError, after all that can
-    be is back.
+    `without` a concern, that one is untuned, and all others are tuned. Raises NearmetalError after everything that
+    can be untuned is.
     """
     if experiment.against:
-        others = (
+        actions = (
             replace(action, after=action.before) if without in ("", action.concern) else action
             for action in experiment.difference
         )
-        _demand_none(_set(host, [*experiment.shared, *others]))
+        _demand_none(_set(host, [*experiment.shared, *actions]))
         return ()
     if without:
         _demand_none(_set(host, [action for action in experiment.difference if action.concern != without]))
@@ -87,9 +87,9 @@ def tune(host: WritableHost, experiment: Experiment) -> None:
 
 
 def put_back(host: WritableHost, experiment: Experiment) -> None:
-    """As it was before; then nothing waits any more. The caller holds the lock.
+    """Bring the host to its state before the experiment, and end the experiment. The caller holds the lock.
 
-    Raises NearmetalError, after all that can be is back: then only the rest is tried again, and nothing else goes on.
+    Raises NearmetalError after everything that can be is back: the experiment can then only be taken back.
     """
     store.remove_temporary(host)
     _findings, failed = _untune(host, experiment)
@@ -100,8 +100,8 @@ def put_back(host: WritableHost, experiment: Experiment) -> None:
         if not experiment.ending:  # once: what somebody restores before the next try isn't wanted again
             stored.put_text(host, experiment.wanted)
     if failed:
-        left = tuple(action for action in experiment.earlier if action.concern in failed)
-        write(host, replace(experiment, concerns=tuple(failed), earlier=left, ending=True))
+        remaining = tuple(action for action in experiment.earlier if action.concern in failed)
+        write(host, replace(experiment, concerns=tuple(failed), earlier=remaining, ending=True))
     _demand_none(failed)
     journal, places = journal_of(host), experiment.order
     entries = journal.entries()
@@ -114,17 +114,17 @@ def put_back(host: WritableHost, experiment: Experiment) -> None:
 def give_way(host: WritableHost, concerns: AbstractSet[str]) -> None:
     """End an experiment because somebody restores these concerns, which aren't tuned again. The caller holds the lock.
 
-    What stands in the way of it is no reason not to restore: whatever is left then is tried again by the timer.
+    A failure doesn't keep the host from being restored: the timer tries it again.
     """
     with suppress(NearmetalError):
         experiment = running(host)
         if experiment is not None:
-            others = tuple(action for action in experiment.earlier if action.concern not in concerns)
-            put_back(host, replace(experiment, earlier=others))
+            earlier_actions = tuple(action for action in experiment.earlier if action.concern not in concerns)
+            put_back(host, replace(experiment, earlier=earlier_actions))
 
 
 def place_of(about: Union[Finding, Action, Entry]) -> Tuple[str, str, str]:
-    """What tells the place of one setting."""
+    """Concern, knob and place of one setting."""
     return about.concern, about.knob, about.where
 
 
@@ -138,9 +138,9 @@ def journal_of(host: WritableHost) -> Journal:
 
 
 def _untune(host: WritableHost, experiment: Experiment) -> Tuple[List[Finding], Dict[str, str]]:
-    """Bring back one concern after the other, the last one set first.
+    """Restore one concern after the other, the last one set first.
 
-    Returns what is left as it is, and by concern why it could not be brought back.
+    Returns findings of what is left as it is, and concern → error.
     """
     journal, failed = journal_of(host), {}
     findings: List[Finding] = []
@@ -152,12 +152,12 @@ def _untune(host: WritableHost, experiment: Experiment) -> Tuple[List[Finding], 
             if experiment.selects(entry.concern, entry.knob)
         ]
         try:
-            way_back = plan_restore(host, [*entries, *by_files], "untuned, to compare")
-            apply(host, journal, way_back.plan.actions, tuple)
-            findings += (finding for finding in way_back.plan.findings if finding.status in _LEFT)
+            restore = plan_restore(host, [*entries, *by_files], "untuned, to compare")
+            apply(host, journal, restore.plan.actions, tuple)
+            findings += (finding for finding in restore.plan.findings if finding.status in _LEFT_ALONE)
             # Without its entry nobody would know that only a reboot untunes the place.
             waiting = {place_of(finding) for finding in findings if finding.status == "needs_reboot"}
-            forget = [entry for entry in way_back.forget if place_of(entry) not in waiting]
+            forget = [entry for entry in restore.forget if place_of(entry) not in waiting]
             if forget:
                 journal.forget(forget)
         except NearmetalError as error:
@@ -166,15 +166,15 @@ def _untune(host: WritableHost, experiment: Experiment) -> Tuple[List[Finding], 
 
 
 def _set(host: WritableHost, actions: Sequence[Action]) -> Dict[str, str]:
-    """Set one concern after the other; by concern why it could not be. A device that has left is left out."""
+    """Set one concern after the other, without devices that have left the host. Returns concern → error."""
     journal, failed = journal_of(host), {}
     present = [action for action in actions if not detached(lever_of(action.what), host, action.where)]
-    first = [action for action in present if isinstance(lever_of(action.what), Disturbing)]
-    rest = [action for action in present if action not in first]
+    disturbing = [action for action in present if isinstance(lever_of(action.what), Disturbing)]
+    undisturbing = [action for action in present if action not in disturbing]
     for concern in dict.fromkeys(action.concern for action in present):
         try:
-            for together in (first, rest):  # the queues of a NIC, before what is set of each queue
-                changes = _changes(host, [action for action in together if action.concern == concern])
+            for group in (disturbing, undisturbing):  # the queues of a NIC, before the settings of each queue
+                changes = _changes(host, [action for action in group if action.concern == concern])
                 apply(host, journal, changes, tuple)
         except NearmetalError as error:
             failed[concern] = str(error)
@@ -182,7 +182,7 @@ def _set(host: WritableHost, actions: Sequence[Action]) -> Dict[str, str]:
 
 
 def _changes(host: WritableHost, actions: Sequence[Action]) -> List[Action]:
-    """What leads from what is there now to what these actions set."""
+    """The actions that still change something, each with the present value as `before`."""
     return [
         replace(action, before=now)
         for action in actions
@@ -192,14 +192,14 @@ def _changes(host: WritableHost, actions: Sequence[Action]) -> List[Action]:
 
 
 def _of_these_sources(host: WritableHost, action: Action) -> Action:
-    """Of the agent whichever version of ours is there serves: an older one can't be made of these sources."""
+    """The action; that of the agent keeps the version on the host, because an older one can't be built any more."""
     if action.what != "unit.agent" or action.after is None:
         return action
     return replace(action, after=identity(host) or bundle.identity(VERSION))
 
 
 def _remove_temporary(host: WritableHost, actions: Sequence[Action]) -> None:
-    """What was beside a file when the process that wrote it was killed."""
+    """Remove what a process that was killed while it wrote a file left beside it."""
     for action in actions:
         lever = lever_of(action.what)
         for path in lever.temporary(host, action.where) if isinstance(lever, OnDisk) else ():
@@ -212,9 +212,9 @@ def _demand_none(failed: Mapping[str, str]) -> None:
 
 
 def _entries(journal: Journal, experiment: Experiment) -> List[Entry]:
-    """What nearmetal has set of the knobs that take part, and the places that their writes changed too.
+    """The entries of the knobs that take part, and of places that their writes changed too.
 
-    While the tuning is being kept: also the files that this has written.
+    While the tuning is being kept, also those of the files that this has written.
     """
     written = [] if experiment.wanted is None else _on_disk(journal)
     entries = [entry for entry in journal.entries() if lever_of(entry.what).scope == "runtime"]

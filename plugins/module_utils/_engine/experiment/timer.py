@@ -17,14 +17,14 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERS
 NAME = "nearmetal-prove"
 AGENT = "/run/nearmetal/prove.pyz"
 TIMER = f"{NAME}.timer"
-RETRY = 15  # seconds between two tries to take it back
+RETRY = 15  # seconds between two attempts to take it back
 # A soft reboot, which keeps the kernel and /run, ends all units but those that nothing stops for it
 # (systemd-soft-reboot.service(8)). An old systemd takes neither property, and knows no soft reboot.
 _LASTING = ("--timer-property=DefaultDependencies=no", "--timer-property=IgnoreOnIsolate=yes")
 
 
 def arm(host: WritableHost, experiment: Experiment) -> None:
-    """The timer first: an experiment that nobody takes back must not begin."""
+    """Arm the timer, then write the experiment: one that nobody takes back must not begin."""
     if experiment.abandon_after:
         store.replace_file(host, AGENT, bundle.build(VERSION), mode=0o600, folder_mode=0o755)
         try:
@@ -37,9 +37,9 @@ def arm(host: WritableHost, experiment: Experiment) -> None:
 
 
 def wind_up(host: WritableHost, experiment: Experiment) -> None:
-    """Count again until the host is taken back.
+    """Let the timer start to count again.
 
-    systemd stops and starts the timer in one job: whoever asked for it may be killed meanwhile.
+    systemd stops and starts it in one job, which is completed even when this process is killed meanwhile.
     """
     if not experiment.abandon_after:
         return
@@ -50,7 +50,7 @@ def wind_up(host: WritableHost, experiment: Experiment) -> None:
 
 
 def waits(host: WritableHost) -> bool:
-    """Whether systemd has the timer; also where it doesn't say so."""
+    """Whether systemd has the timer; True also when systemd doesn't answer."""
     try:
         state = host.command(("systemctl", "show", "--property=ActiveState", TIMER)).strip()
     except NearmetalError:
@@ -71,7 +71,7 @@ def _start(host: WritableHost, experiment: Experiment) -> None:
 
 
 def disarm(host: WritableHost) -> None:
-    """The file decides, so it is removed first; the agent when nothing starts it any more."""
+    """Remove the experiment's file first, because it decides, and the agent when nothing starts it any more."""
     armed = host.exists(AGENT)
     store.remove_file(host, EXPERIMENT)
     for path in (EXPERIMENT, AGENT):

@@ -3,10 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """RHEL 8 to 10, Amazon Linux 2023: entries of the Boot Loader Specification. PRIVATE to the collection.
 
-We write the lines that grubby would write. grubby itself keeps one value per
-argument, takes it from every entry, whoever put it there, makes /etc/kernel/cmdline
-out of any entry, and syncs nothing. grub.cfg, which is a stub on EFI partitions, is
-never written.
+We write the lines that grubby would write, but don't run grubby: it keeps one value
+per argument, removes an argument from every entry, whoever set it, makes
+/etc/kernel/cmdline out of any entry, and syncs nothing. grub.cfg, which is a stub on
+EFI partitions, is never written.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.boot_record i
 
 Texts = Dict[str, str]  # file → its content
 
-_VARIABLE = "GRUB_CMDLINE_LINUX"  # of /etc/default/grub, for kernels of which grub2-mkconfig writes the entry
+_VARIABLE = "GRUB_CMDLINE_LINUX"  # of /etc/default/grub, for kernels whose entries grub2-mkconfig writes
 
 
 class Bls(Provider):
-    """One line per file: judged before anything is written, then renamed to its place."""
+    """Changes one line per file: all entries are checked before anything is written, then files are renamed."""
 
     def obstacle(self, host: WritableHost) -> str:
         for path in (boot.ENTRIES, "/etc"):
             if not host.writable(path):
                 return f"{path} is read-only, so kernel arguments can't be set"
-        # Once ours are there, whatever was written around them since must not keep them from being taken back.
+        # What somebody wrote around our arguments must not keep them from being taken back.
         found = shell_defaults.find(_text(host, boot.DEFAULTS), _VARIABLE)
         if not found.obstacle or host.exists(boot_record.PATH):
             return ""
@@ -73,7 +73,9 @@ class Bls(Provider):
         old, new = {}, {}
         for path, (start, end), text, line in _places(host):
             foreign = _foreign(path, line, record)
-            lacking = {name: each for name, each in record.arguments.items() if not _in_force(foreign, each)}
+            lacking = {
+                name: argument for name, argument in record.arguments.items() if not _in_force(foreign, argument)
+            }
             wanted = boot_line.append(foreign, flat(lacking)) if lacking else foreign
             if wanted != line:
                 old[path], new[path] = text, _padded(path, text, text[:start] + wanted + text[end:])
@@ -85,7 +87,7 @@ class Bls(Provider):
 
 
 def _places(host: WritableHost) -> Iterator[Tuple[str, Tuple[int, int], str, str]]:
-    """File, where in it, its text, the arguments there. Entries for rescue are left out: ours stay out of them."""
+    """File, span in its text, its text, the arguments in the span; without rescue entries, which we never change."""
     places = [(f"{boot.ENTRIES}/{name}", boot_line.ENTRY) for name in boot.entry_names(host)]
     places.append((boot.environment_path(host), boot_line.ENVIRONMENT))
     places.append((boot.KERNEL_CMDLINE, boot_line.KERNEL_CMDLINE))
@@ -102,7 +104,7 @@ def _text(host: WritableHost, path: str) -> str:
 
 
 def _foreign(path: str, line: str, record: Record) -> str:
-    """What isn't ours: all but the texts that weren't there before us."""
+    """The arguments of a line that aren't ours: those that it had before us, and what others added."""
     ours = {
         name: tuple(text for text in texts if path not in record.foreign.get(text, ()))
         for name, texts in record.texts().items()
@@ -115,7 +117,7 @@ def _in_force(line: str, text: str) -> bool:
 
 
 def _padded(path: str, old: str, new: str) -> str:
-    """GRUB's environment block has one size forever, filled up with #."""
+    """The text at the size of GRUB's environment block, which never changes: # fills it up."""
     if not path.endswith("/grubenv"):
         return new
     bare = new.rstrip("#")
@@ -125,14 +127,14 @@ def _padded(path: str, old: str, new: str) -> str:
 
 
 def _device(host: WritableHost) -> str:
-    """The disk that GRUB puts before the kernel's name, at its longest: (hd0,gpt2), or what this boot had."""
+    """The disk that GRUB puts before the kernel's name, such as (hd0,gpt2), at its longest."""
     images = cmdline.values(cmdline.tokens(host.text("/proc/cmdline", cmdline.LONGEST) or ""), "BOOT_IMAGE")
     found = re.match(r"\([^)]*\)", (images[-1] if images else None) or "")
     return max("(hd0,gpt128)", found.group() if found else "", key=len)
 
 
 def _write(host: WritableHost, old: Texts, new: Texts) -> None:
-    """First all that needs space, then the renames. GRUB's files keep their old one beside."""
+    """Write new files first, which needs space, then rename them. Old files of GRUB are kept beside the new ones."""
     grubs = [path for path in new if path.startswith("/boot/")]
     try:
         for path in grubs:
@@ -146,22 +148,22 @@ def _write(host: WritableHost, old: Texts, new: Texts) -> None:
         for path in grubs:
             with suppress(NearmetalError):  # a later run removes it
                 store.remove_file(host, f"{path}.nearmetal-new")
-        # What can't be read isn't exchanged: the file beside it may be of an earlier run.
-        for path in [path for path, same in reversed(list(_as_they_were(host, old))) if same is False]:
+        # A file that can't be read stays: the old file beside it may be of an earlier run.
+        for path in [path for path, same in reversed(list(_unchanged(host, old))) if same is False]:
             with suppress(NearmetalError):
                 if path in grubs:
                     swap.take_back(host, path)
                 else:
                     _put(host, path, old[path], host.mode(path))
-        left = [path for path, same in _as_they_were(host, old) if not same]
-        if left:
-            raise HalfDone(f"{error}; and {', '.join(left)} could not be brought back") from None
+        changed = [path for path, same in _unchanged(host, old) if not same]
+        if changed:
+            raise HalfDone(f"{error}; and {', '.join(changed)} could not be restored") from None
         raise
 
 
-def _as_they_were(host: WritableHost, old: Texts) -> Iterator[Tuple[str, Optional[bool]]]:
+def _unchanged(host: WritableHost, old: Texts) -> Iterator[Tuple[str, Optional[bool]]]:
     for path, text in old.items():
-        yield path, swap.as_it_was(host, path, text.encode("utf-8", "surrogateescape"))
+        yield path, swap.is_unchanged(host, path, text.encode("utf-8", "surrogateescape"))
 
 
 def _put(host: WritableHost, path: str, text: str, mode: int) -> None:
@@ -169,7 +171,7 @@ def _put(host: WritableHost, path: str, text: str, mode: int) -> None:
 
 
 def _copies(host: WritableHost) -> Iterator[str]:
-    """Of entries that a kernel's removal took with it too, and what a run left that was killed."""
+    """Old and temporary files beside the boot loader's, also of entries that were removed with their kernel."""
     places = [(boot.ENTRIES, r".*\.conf")]
     for path in (boot.environment_path(host), boot.KERNEL_CMDLINE, boot.DEFAULTS):
         folder, name = os.path.split(path)

@@ -14,7 +14,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_argumen
 
 
 class Debian(Generated):
-    """update-grub is grub-mkconfig -o: it would write over the only good file before anybody looked at it."""
+    """update-grub isn't used: as grub-mkconfig -o it overwrites the only good file before the new one is checked."""
 
     name = "debian"
     make = "grub-mkconfig"
@@ -23,7 +23,10 @@ class Debian(Generated):
     def obstacle(self, host: WritableHost) -> str:
         text = host.text(boot.DROP_IN)
         if text is not None and not _as_written(text):
-            return f"{boot.DROP_IN} was changed by somebody: move that to a file of its own, remove ours, run again"
+            return (
+                f"{boot.DROP_IN} was changed by somebody: move the change to a file of its own, remove this file, and"
+                " run again"
+            )
         return super().obstacle(host)
 
     def defaults(self, host: WritableHost, tokens: Tuple[str, ...]) -> Tuple[str, Optional[str]]:
@@ -35,7 +38,7 @@ def _text(tokens: Tuple[str, ...]) -> str:
 
 
 def _as_written(text: str) -> bool:
-    """Whether the file is what we would write for the arguments in it."""
+    """Whether we would write exactly this file for the arguments in it."""
     last = text.splitlines()[-1] if text else ""
     tokens = tuple(last.partition(" ")[2].rstrip('"').split())
     return text == _text(tokens)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A grub.cfg that a program makes from shell files: what Debian and others share. PRIVATE to the collection."""
+"""Boot loaders whose grub.cfg a program generates from shell files. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.boot_record i
 
 
 class Generated(Provider):
-    """Write the shell file, generate beside, check, rename."""
+    """Writes the shell file, generates a grub.cfg beside the old one, checks it, and renames it."""
 
     name = ""
     make = ""  # the program that prints a grub.cfg
@@ -32,9 +32,9 @@ class Generated(Provider):
 
     @abstractmethod
     def defaults(self, host: WritableHost, tokens: Tuple[str, ...]) -> "Tuple[str, str | None]":
-        """Path and new text of the shell file that holds ours; None removes it.
+        """Path and new text of the shell file that holds our arguments; None removes it.
 
-        Raises NearmetalError when somebody changed what is ours there.
+        Raises NearmetalError when somebody changed our text in it.
         """
 
     def obstacle(self, host: WritableHost) -> str:
@@ -56,20 +56,20 @@ class Generated(Provider):
         files = swap.Swap(host)
         shell, text = self.defaults(host, record.tokens())
         config = boot.config_path(host, self.name)
-        # Only the shell file is of a kind that we write: grub.cfg may be large, or a link.
+        # `read_file` is for files that we write, as the shell file is; grub.cfg may be large, or a link.
         old_shell, old_config = store.read_file(host, shell), host.raw(config)
         try:
             files.put(shell, text)
             self._generate(host, record.arguments)
         except NearmetalError as error:
             with suppress(NearmetalError):
-                files.back()
-            left = [] if swap.as_it_was(host, shell, old_shell) else [shell]
-            left += [] if host.raw(config) == old_config else [config]
-            if left:
-                raise HalfDone(f"{error}; and {', '.join(left)} could not be brought back") from None
+                files.undo()
+            changed = [] if swap.is_unchanged(host, shell, old_shell) else [shell]
+            changed += [] if host.raw(config) == old_config else [config]
+            if changed:
+                raise HalfDone(f"{error}; and {', '.join(changed)} could not be restored") from None
             raise
-        with suppress(NearmetalError):  # everything is in its place; `copies` names what stays beside
+        with suppress(NearmetalError):  # the change is complete; `copies` names files that stay
             files.keep()
 
     def _generate(self, host: WritableHost, arguments: Mapping[str, str]) -> None:
@@ -88,5 +88,5 @@ class Generated(Provider):
 
 
 def append(tokens: Tuple[str, ...]) -> str:
-    """The shell line that puts ours behind what others have set."""
+    """The shell line that appends our arguments to those that others have set."""
     return f'{boot.VARIABLE}="${boot.VARIABLE} {" ".join(tokens)}"\n'

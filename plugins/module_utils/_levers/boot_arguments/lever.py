@@ -21,14 +21,14 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import boot_r
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.boot_record import Record
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
 
-# One per boot loader, by the name that the facts give it.
+# Boot loader, as the facts name it → its provider.
 PROVIDERS: Dict[str, Provider] = {"debian": Debian(), "bls": Bls(), "mkconfig": Mkconfig()}
 
 
 class BootArguments(Shared, OnDisk):
-    """`where` is an argument's name, the value what nearmetal adds for it: None is nothing.
+    """`where` is an argument's name, the value the text that nearmetal adds for it; None adds nothing.
 
-    Others' arguments are no values of this lever: they stay as they are.
+    Arguments that somebody else set are no values of this lever, and stay as they are.
     """
 
     def check(self, where: str, value: Value) -> None:
@@ -64,7 +64,7 @@ class BootArguments(Shared, OnDisk):
         _save(host, changing)
         try:
             provider.realise(host, changing)
-        except HalfDone:  # the record says what may stand there, for the next run
+        except HalfDone:  # the record keeps what the files may hold, for the next run
             raise
         except NearmetalError:
             _save(host, known)
@@ -74,11 +74,11 @@ class BootArguments(Shared, OnDisk):
     def obstacle(self, host: WritableHost, where: str) -> str:
         facts = boot.observe(host)
         if facts.provider is None:
-            return f"{_stranger(facts)}; set {where} in its configuration yourself"
+            return f"{_unsupported(facts)}; set {where} in its configuration yourself"
         return PROVIDERS[facts.provider].obstacle(host)
 
     def original(self, before: Value) -> Value:
-        return None  # what others set is never ours to change, so there is nothing else to go back to
+        return None  # we only add arguments, so the original is none of ours
 
     def remembered(self, value: Value) -> Value:
         return value.get("argument") if isinstance(value, Mapping) else value
@@ -86,7 +86,7 @@ class BootArguments(Shared, OnDisk):
     def temporary(self, host: WritableHost, where: str) -> Iterable[str]:
         facts = boot.observe(host)
         if facts.provider is None or host.exists(boot_record.PATH):
-            return ()  # as long as something is ours, the boot loader's old files are kept beside
+            return ()  # while an argument is ours, the boot loader's old files are kept
         return PROVIDERS[facts.provider].copies(host)
 
     def pending(self, host: WritableHost, where: str, value: Value) -> str:
@@ -104,11 +104,11 @@ class BootArguments(Shared, OnDisk):
 def _provider(host: WritableHost) -> Provider:
     facts = boot.observe(host)
     if facts.provider is None:
-        raise NearmetalError(_stranger(facts))
+        raise NearmetalError(_unsupported(facts))
     return PROVIDERS[facts.provider]
 
 
-def _stranger(facts: boot.BootFacts) -> str:
+def _unsupported(facts: boot.BootFacts) -> str:
     return f"nearmetal can't set kernel arguments with this boot loader ({facts.loader or 'none that it knows'})"
 
 

@@ -16,7 +16,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import boot_r
 
 
 class Mkconfig(Generated):
-    """Their grub2-mkconfig reads one file and no folder. A shell reads it: what comes last has the last word."""
+    """Their grub2-mkconfig reads one shell file and no folder; our block is at its end, so that it counts."""
 
     name = "mkconfig"
     make = "grub2-mkconfig"
@@ -29,12 +29,12 @@ class Mkconfig(Generated):
             return str(error)
         if block is not None and not _as_written(block):
             return (
-                f"the block of nearmetal in {boot.DEFAULTS} was changed by somebody: move that behind the block,"
-                " then run again"
+                f"the block of nearmetal in {boot.DEFAULTS} was changed by somebody: move the change below the block,"
+                " and run again"
             )
         end = shell_defaults.unfinished(host.text(boot.DEFAULTS) or "")
         if end and not host.exists(boot_record.PATH):
-            return f"{boot.DEFAULTS}, {end}, so nothing can be set behind it: mend that line and run again"
+            return f"{boot.DEFAULTS}, {end}, so nothing can be added at its end: fix that line and run again"
         return super().obstacle(host)
 
     def defaults(self, host: WritableHost, tokens: Tuple[str, ...]) -> Tuple[str, Optional[str]]:
@@ -43,9 +43,9 @@ class Mkconfig(Generated):
             raise NearmetalError(f"{boot.DEFAULTS} is missing, so grub2-mkconfig has nothing to read: put it back")
         text = data.decode("utf-8", "surrogateescape")
         ours = boot.block(text) or ""
-        head, _ours, rest = text.partition(ours) if ours else (text, "", "")
-        # The line end that the block brought stays when somebody has put lines behind the block.
-        text = head + ("\n" if rest and ours.startswith("\n") else "") + rest
+        head, _ours, tail = text.partition(ours) if ours else (text, "", "")
+        # The line end that came with the block stays when somebody has added lines below the block.
+        text = head + ("\n" if tail and ours.startswith("\n") else "") + tail
         if not tokens:
             return boot.DEFAULTS, text
         return boot.DEFAULTS, text + _block(tokens, joined=bool(text) and not text.endswith("\n"))
@@ -57,5 +57,5 @@ def _block(tokens: Tuple[str, ...], joined: bool) -> str:
 
 
 def _as_written(block: str) -> bool:
-    """Whether it is what we would write for the arguments in it."""
+    """Whether we would write exactly this block for the arguments in it."""
     return block == _block(boot.appended(block), joined=block.startswith("\n"))

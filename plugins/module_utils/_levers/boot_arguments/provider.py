@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a boot loader's provider is, and what must hold before its result counts. PRIVATE to the collection."""
+"""The interface to a kind of boot loader, and the checks of its new entries. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -19,38 +19,38 @@ _BY = {"UUID": "by-uuid", "PARTUUID": "by-partuuid", "LABEL": "by-label", "PARTL
 
 
 class HalfDone(NearmetalError):
-    """The change failed, and so did its way back: files of the boot loader may hold what was wanted."""
+    """The change failed, and so did undoing it: files of the boot loader may hold the new arguments."""
 
 
 class Provider(ABC):
-    """Brings arguments into the files of one kind of boot loader."""
+    """Writes arguments to the files of one kind of boot loader."""
 
     @abstractmethod
     def obstacle(self, host: WritableHost) -> str:
-        """Why it can't be done, known before anything is changed; empty when nothing stands in the way."""
+        """Why no arguments can be written, known before anything is changed; empty when they can."""
 
     @abstractmethod
     def realise(self, host: WritableHost, record: Record) -> None:
-        """Make `record.arguments` ours on every kernel's command line, and nothing else that was.
+        """Make `record.arguments` our only arguments on every kernel's command line.
 
         Raises NearmetalError with the files as they were, or HalfDone.
         """
 
     @abstractmethod
     def copies(self, host: WritableHost) -> Iterable[str]:
-        """Files of ours beside those of the boot loader, which go with the last of our arguments."""
+        """Files of ours beside those of the boot loader, to remove with the last of our arguments."""
 
     def foreign(self, host: WritableHost, known: Record, arguments: Mapping[str, str]) -> Dict[str, Tuple[str, ...]]:
-        """Text of each argument → the files in which somebody else has it already; where ours have a file, none."""
+        """Text of each argument → the files in which somebody else has it already; empty where we have our own file."""
         return {}
 
     def stays(self, host: WritableHost, text: str, record: Record) -> bool:
-        """Whether every kernel boots with a text of ours without us, because somebody else has it there too."""
+        """Whether every kernel keeps this text of ours without us, because somebody else has set it, too."""
         return False
 
 
 def judge(host: WritableHost, entries: Sequence[BootEntry], arguments: Mapping[str, str], device: str = "") -> None:
-    """Each entry can boot, and has what is ours; `device` is what GRUB puts before a kernel's name.
+    """Demand that each entry can boot and has our arguments; `device` is what GRUB puts before a kernel's name.
 
     Raises NearmetalError that names the entry.
     """
@@ -64,8 +64,8 @@ def judge(host: WritableHost, entries: Sequence[BootEntry], arguments: Mapping[s
         excess = kernel_arguments.too_long(device + entry.kernel, entry.arguments)
         if excess:
             raise NearmetalError(
-                f"the command line of {entry.name} would be {excess} bytes too long, and the kernel would cut it off"
-                " without a word: remove arguments of your own first"
+                f"the command line of {entry.name} would be {excess} bytes too long, and the kernel would truncate it"
+                " silently: remove arguments of your own first"
             )
         for text in arguments.values():
             tokens = kernel_arguments.ours(text)
@@ -73,7 +73,7 @@ def judge(host: WritableHost, entries: Sequence[BootEntry], arguments: Mapping[s
                 present = " ".join(kernel_arguments.same(entry.arguments, tokens)) or "nothing"
                 raise NearmetalError(
                     f"the boot entry of {entry.name} has {present} instead of {text}: another file of the boot loader"
-                    " has the last word; look for one that sorts after ours, or for a -- in the arguments"
+                    " overrides it; look for a file that sorts after ours, or for a -- in the arguments"
                 )
 
 
@@ -94,8 +94,9 @@ def _demand_root(host: WritableHost, entry: BootEntry) -> None:
 
 
 def _as_udev_writes(name: str) -> str:
-    """udev escapes what a file name or a shell could trip over: the label / is \\x2f."""
+    """A name as in /dev/disk, where udev escapes what a file name or a shell could trip over: / is \\x2f."""
     plain = "#+-.:=@_"
     return "".join(
-        each if each.isalnum() or each in plain or ord(each) > 127 else f"\\x{ord(each):02x}" for each in name
+        letter if letter.isalnum() or letter in plain or ord(letter) > 127 else f"\\x{ord(letter):02x}"
+        for letter in name
     )

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Replacing files so that the way back needs no space and GRUB always finds a whole one. PRIVATE to the collection."""
+"""Replacing files so that undoing it needs no space, and GRUB always finds a complete file. PRIVATE."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _CHECKPOINT = 0x4004662B
 
 
 class Swap:
-    """Files that get new contents together: `back` undoes all of them, `keep` ends the possibility."""
+    """Replaces several files as a whole: `undo` brings all old ones back, `keep` removes them."""
 
     def __init__(self, host: WritableHost) -> None:
         self._host = host
-        self._old: Dict[str, bool] = {}  # path → whether it was there
+        self._old: Dict[str, bool] = {}  # path → whether it existed
 
     def put(self, path: str, text: Optional[str]) -> None:
         """Give `path` this content; None removes it. The old file stays beside under another name."""
@@ -43,7 +43,7 @@ class Swap:
             data = text.encode("utf-8", "surrogateescape")
             store.replace_file(self._host, path, data, self._host.mode(path), folder_mode=0o755)
 
-    def back(self) -> None:
+    def undo(self) -> None:
         """Bring the old files back, the last one first; a rename needs no space."""
         for path, was_there in reversed(list(self._old.items())):
             folder, name = os.path.split(path)
@@ -67,12 +67,11 @@ class Swap:
 
 
 def publish(host: WritableHost, path: str, beside: str, keep_old: bool) -> None:
-    """Rename `beside` to `path`, which stays as path.nearmetal-old.
+    """Rename `beside` to `path`; with `keep_old` the old file stays as path.nearmetal-old.
 
     GRUB reads a file system without replaying its journal. So before and after
-    the rename everything is brought from the journal to its place, and the old
-    file keeps a name: wherever the power fails, GRUB finds the old file or the
-    new one.
+    the rename the file system writes its journal out, and the old file keeps a
+    name: whenever the power fails, GRUB finds the old file or the new one.
     """
     folder, name = os.path.split(path)
     old = f"{name}.nearmetal-old"
@@ -106,8 +105,8 @@ def take_back(host: WritableHost, path: str) -> None:
         raise walk.explain(path, error) from None
 
 
-def as_it_was(host: WritableHost, path: str, old: Optional[bytes]) -> Optional[bool]:
-    """Whether a file is what it was before; None when it can't be read now."""
+def is_unchanged(host: WritableHost, path: str, old: Optional[bytes]) -> Optional[bool]:
+    """Whether a file still has the content `old`; None when it can't be read now."""
     try:
         return store.read_file(host, path) == old
     except NearmetalError:
@@ -115,14 +114,14 @@ def as_it_was(host: WritableHost, path: str, old: Optional[bytes]) -> Optional[b
 
 
 def _settle(folder: int) -> None:
-    """Put what happened in this directory on the disk, in its place and not only in the journal."""
+    """Write the changes of this directory to their place on the disk, not only to the file system's journal."""
     os.fsync(folder)
     with suppress(OSError):  # not ext4, or a kernel before 5.14: fsync is all there is
         fcntl.ioctl(folder, _CHECKPOINT, struct.pack("I", 0))
 
 
 def aside(path: str) -> str:
-    """The second name of a file while it is exchanged."""
+    """The second name of a file while it is replaced."""
     folder, name = os.path.split(path)
     return f"{folder}/{_aside(name)}"
 
@@ -143,7 +142,7 @@ def _set_aside(parent: int, name: str) -> bool:
 
 
 def _second_name(parent: int, name: str, other: str) -> None:
-    """A hard link; on FAT, which has none, a copy."""
+    """Make a hard link; on FAT, which has none, a copy."""
     try:
         os.link(name, other, src_dir_fd=parent, dst_dir_fd=parent, follow_symlinks=False)
     except OSError as error:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Two tunings compared with each other, in place of tuned and untuned. PRIVATE to the collection."""
+"""The difference of two tunings that are compared with each other, in place of tuned and untuned. PRIVATE."""
 
 from __future__ import annotations
 
@@ -13,28 +13,31 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action
 
 
 @dataclass(frozen=True)
-class Between:
-    """What leads from one tuning to another."""
+class Comparison:
+    """What two tunings have in common, and what leads from the other one to the one under test."""
 
-    shared: Tuple[Action, ...]  # that both set to the same value
-    difference: Tuple[Action, ...]  # from the other tuning's value, or the original, to the one under test
+    shared: Tuple[Action, ...]  # both tunings set the same value
+    difference: Tuple[Action, ...]  # from the other tuning's value, or the original, to the value under test
 
 
-def between(another: Sequence[Action], tuned: Sequence[Action]) -> Between:
-    """Both are planned on the same untuned host. Raises NearmetalError for an original that can't be set."""
-    others = {(action.what, action.where): action for action in another}
+def compare(another: Sequence[Action], tuned: Sequence[Action]) -> Comparison:
+    """Compare two tunings, planned on the same untuned host.
+
+    Raises NearmetalError for an original that can't be set.
+    """
+    unmatched = {(action.what, action.where): action for action in another}
     shared: List[Action] = []
     difference: List[Action] = []
     for action in tuned:
-        other = others.pop((action.what, action.where), None)
+        other = unmatched.pop((action.what, action.where), None)
         if other is None:
             difference.append(action)
         elif lever_of(action.what).same(other.after, action.after):
             shared.append(action)
         else:
             difference.append(replace(action, before=other.after))
-    difference += (replace(action, before=action.after, after=action.before) for action in others.values())
+    difference += (replace(action, before=action.after, after=action.before) for action in unmatched.values())
     for action in difference:
         for value in (action.before, action.after):
             lever_of(action.what).check(action.where, value)
-    return Between(tuple(shared), tuple(difference))
+    return Comparison(tuple(shared), tuple(difference))
