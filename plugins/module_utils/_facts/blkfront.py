@@ -21,10 +21,10 @@ _NAMES = ("feature_persistent", "max", "max_indirect_segments", "max_queues", "m
 class BlkfrontFacts(NamedTuple):
     """Xen's block front end. Without disks the host has none."""
 
-    disks: Tuple[str, ...]  # as the kernel names them now
-    parameters: Mapping[str, str]  # of the driver, those that this kernel has
-    agreements: Optional[Mapping[str, blkfront.Agreement]]  # disk → what its line says; None: no log can be read
-    refused_queues: Optional[Tuple[int, int]]  # the max_queues asked for, and the one taken
+    disks: Tuple[str, ...]  # the kernel's present names
+    parameters: Mapping[str, str]  # those of the driver that this kernel has
+    agreements: Optional[Mapping[str, blkfront.Agreement]]  # by disk; None: no log can be read
+    refused_queues: Optional[Tuple[int, int]]  # the max_queues that was requested, and the one in use
     log_cut: Optional[bool]  # whether the log is so large that only its beginning was read
 
 

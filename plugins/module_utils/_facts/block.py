@@ -15,13 +15,13 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.disk import D
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import block_queue
 
-# What a queue file means, for who plans.
+# The meaning of queue files, for planners, which import no parser.
 ATTRIBUTES = block_queue.ATTRIBUTES
 LONGEST_MS = block_queue.LONGEST_MS
 holds = block_queue.holds
 valid = block_queue.valid
 
-# What the kernel gives a disk: blk_mq_init_allocated_queue(), BLKDEV_DEFAULT_RQ, VM_READAHEAD_PAGES.
+# The kernel's defaults: blk_mq_init_allocated_queue(), BLKDEV_DEFAULT_RQ, VM_READAHEAD_PAGES.
 _SECONDS, _REQUESTS, _READ_AHEAD_KB = 30, 128, 128
 _RULE_FOLDERS = ("/etc/udev/rules.d", "/run/udev/rules.d", "/usr/lib/udev/rules.d", "/lib/udev/rules.d")
 _OUR_RULES = "/etc/udev/rules.d/90-nearmetal"
@@ -30,7 +30,7 @@ _POLL_QUEUES = "/sys/module/nvme/parameters/poll_queues"
 
 
 class BlockFacts(NamedTuple):
-    """Every disk, by name, and tables by place. What is in no table the disk doesn't have."""
+    """Every disk, by name, and tables by place. A disk without a queue file isn't in that file's table."""
 
     disks: Tuple[Disk, ...]
     mounts: Mapping[str, Tuple[str, ...]]  # mount point → names of the devices below it, at any depth
@@ -79,13 +79,13 @@ def observe(host: Host) -> BlockFacts:
 
 
 def read(host: Host, name: str, attribute: str) -> Optional[str]:
-    """A queue file of the disk; None when it isn't there or says nothing that we know."""
+    """The value of a disk's queue file; None when the file is missing or has another form."""
     text = host.line(f"{disk.BLOCK}/{name}/queue/{attribute}")
     return block_queue.schedulers(text)[0] if attribute == "scheduler" else block_queue.number(text)
 
 
 def kernel_choice(host: Host, name: str, attribute: str) -> Optional[str]:
-    """What the kernel gives a disk by itself; None for a stacked device, whose driver decides, and an unknown file."""
+    """The kernel's own choice for a disk; None for a stacked device, whose driver decides, and for an unknown file."""
     if disk.layer(host, name) == disk.STACKED or read(host, name, attribute) is None:
         return None
     if attribute == "io_timeout":
@@ -107,14 +107,14 @@ def kernel_choice(host: Host, name: str, attribute: str) -> Optional[str]:
 
 
 def ruled(host: Host, attribute: str) -> bool:
-    """Whether a udev rule that isn't ours may set this file, so that only the next boot shows what a disk has."""
+    """Whether a foreign udev rule may set this file, so that only the next boot shows a disk's value without us."""
     places = [f"{folder}/{name}" for folder in _RULE_FOLDERS for name in host.names(folder) if name.endswith(".rules")]
     foreign_rules = (path for path in places if not path.startswith(_OUR_RULES))
     return any(f"{{queue/{attribute}}}" in (host.text(path) or "") for path in foreign_rules)
 
 
 def requests_of(host: Host, name: str, scheduler: Optional[str]) -> Optional[str]:
-    """The nr_requests that comes with a scheduler: all that a hardware queue takes, or twice it up to 256."""
+    """The nr_requests of a scheduler by default: a hardware queue's depth, or twice that up to 256."""
     most = depth(host, name)
     return None if most is None else str(most if scheduler == "none" else 2 * min(most, _REQUESTS))
 

@@ -21,7 +21,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import (
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
 
-# Debian and Ubuntu: sorts after cloud images' own 50-cloudimg-settings.cfg, which sets the variable again.
+# Debian and Ubuntu: it sorts after 50-cloudimg-settings.cfg of cloud images, which sets the variable, too.
 DROP_IN = "/etc/default/grub.d/99-nearmetal.cfg"
 DEBIAN_CONFIG = "/boot/grub/grub.cfg"
 # Amazon Linux 2 and SLES have no such folder: a block of ours at the end of the file.
@@ -30,7 +30,7 @@ BLOCK_BEGIN = "# BEGIN nearmetal.ec2: its kernel arguments. Take them back with 
 BLOCK_JOINED = " The line above had no end: it ends with this block only."
 BLOCK_END = "# END nearmetal.ec2"
 ENTRIES = "/boot/loader/entries"
-# RHEL 9 and later give this to kernels that are installed later; where it is missing, the running kernel's arguments.
+# RHEL 9 and newer give these arguments to kernels installed later; without the file those of the running kernel.
 KERNEL_CMDLINE = "/etc/kernel/cmdline"
 VARIABLE = "GRUB_CMDLINE_LINUX_DEFAULT"
 TOOLS = ("/usr/sbin", "/usr/bin", "/sbin", "/bin")
@@ -46,7 +46,7 @@ _BY_HAND_ELSEWHERE = "put this at the end of the kernel's command line in your b
 
 
 class BootEntry(NamedTuple):
-    """One kernel as it will be booted. Entries for rescue and recovery are left out: ours stay out of them."""
+    """One kernel as it will be booted. Entries for rescue and recovery are left out, because we never change them."""
 
     name: str
     kernel: str
@@ -55,19 +55,19 @@ class BootEntry(NamedTuple):
 
 
 class BootFacts(NamedTuple):
-    """Running and coming command line. None is what can't be known."""
+    """The command lines of the running kernel and of the next boot. None is what can't be known."""
 
     loader: Optional[str]  # as platform.boot_loader, and ostree, bottlerocket, zipl
-    provider: Optional[str]  # debian | bls | mkconfig: how arguments get there; None: not by us
+    provider: Optional[str]  # debian | bls | mkconfig: how nearmetal sets arguments; None: it can't
     running: Optional[Tuple[str, ...]]
     entries: Optional[Tuple[BootEntry, ...]]
-    configured: Optional[Tuple[str, ...]]  # what kernels get that are installed later; None: not written down anywhere
-    # Ours that the next boot brings whichever kernel it takes; a mapping where that is only half true.
+    configured: Optional[Tuple[str, ...]]  # the arguments of kernels installed later; None: no file has them
+    # Our arguments in every entry of the next boot; a mapping for one that some entries lack.
     arguments: Mapping[str, Value] = {}
     damage: str = ""  # why our record can't be read: then nobody knows which arguments are ours
 
     def by_hand(self, text: str) -> str:
-        """What an operator does where we can't."""
+        """What an operator has to do where nearmetal can't set arguments."""
         return _BY_HAND.get(self.loader or "", _BY_HAND_ELSEWHERE).format(text)
 
     def coming(self, text: str) -> bool:
@@ -83,7 +83,7 @@ class BootFacts(NamedTuple):
         return kernel_arguments.in_force(self.running or (), kernel_arguments.ours(text))
 
     def now(self, text: str) -> str:
-        """What the running kernel was booted with under the names in `text`; empty: nothing."""
+        """The running kernel's arguments with the names in `text`; empty when there are none."""
         return " ".join(kernel_arguments.same(self.running or (), kernel_arguments.ours(text)))
 
     def named(self, name: str) -> bool:
@@ -92,10 +92,10 @@ class BootFacts(NamedTuple):
 
 
 def read_record(host: Host) -> boot_record.Record:
-    """Our own record. Raises Damaged when it isn't ours, or no file, which isn't the same as none."""
+    """Our record; empty when there is none. Raises Damaged when it isn't ours, or isn't a file."""
     text = host.text(boot_record.PATH, limit=65536)
     if host.link(boot_record.PATH) is not None or (text is None and host.exists(boot_record.PATH)):
-        raise Damaged(f"{boot_record.PATH} is no regular file: look at it, move it away, and run again")
+        raise Damaged(f"{boot_record.PATH} is not a regular file: look at it, move it away, and run again")
     try:
         return boot_record.parse(text)
     except NearmetalError as error:
@@ -130,7 +130,7 @@ def tool(host: Host, name: str) -> Optional[str]:
 
 
 def config_path(host: Host, provider: str) -> str:
-    """The grub.cfg that counts: never a stub on an EFI partition that only leads to it."""
+    """The grub.cfg with the entries, not a stub on an EFI partition that only loads it."""
     if provider == "debian":
         return DEBIAN_CONFIG
     link = host.link("/etc/grub2-efi.cfg") if host.exists("/sys/firmware/efi") else None
@@ -175,7 +175,7 @@ def read_entries(host: Host, provider: str, new: Optional[Mapping[str, str]] = N
 
 
 def entry_names(host: Host) -> List[str]:
-    """The files of entries, less those for rescue."""
+    """The files of entries, without those for rescue."""
     return [name for name in host.names(ENTRIES) if name.endswith(".conf") and "-0-rescue" not in name]
 
 
@@ -202,7 +202,7 @@ def _loader(host: Host) -> Optional[str]:
         return "bottlerocket"
     if host.exists("/etc/zipl.conf"):
         return "zipl"
-    # PV-GRUB, outside of the guest, reads menu.lst even where a newer grub.cfg lies beside it (UnixBench, 2014).
+    # PV-GRUB, outside of the guest, reads menu.lst even where there is a newer grub.cfg, too (UnixBench, 2014).
     if seen.virtualization == "pv" and host.exists("/boot/grub/menu.lst"):
         return "grub_legacy"
     if seen.boot_loader is None and host.exists(config_path(host, "mkconfig")):
@@ -215,7 +215,7 @@ def _provider(host: Host, loader: Optional[str]) -> Optional[str]:
         return None
     if host.exists(DEBIAN_CONFIG):
         return "debian" if tool(host, "grub-mkconfig") else None
-    # Entries may lie there unused: GRUB reads them when its configuration says blscfg (GRUB_ENABLE_BLSCFG).
+    # Entries may be unused: GRUB reads them only when its configuration has blscfg (GRUB_ENABLE_BLSCFG).
     if loader == "grub_bls" and "blscfg" in (host.text(config_path(host, "mkconfig")) or ""):
         return "bls"
     return "mkconfig" if host.exists(config_path(host, "mkconfig")) and tool(host, "grub2-mkconfig") else None
@@ -232,7 +232,7 @@ def _configured(host: Host, provider: Optional[str]) -> Optional[Tuple[str, ...]
 
 
 def appended(text: Optional[str]) -> Tuple[str, ...]:
-    """What a file or block of ours appends to the variable."""
+    """The arguments that a file or block of ours appends to the variable."""
     begin = f'{VARIABLE}="${VARIABLE} '
     lines = [line for line in (text or "").splitlines() if line.startswith(begin) and line.endswith('"')]
     return tuple(token for line in lines for token in line[len(begin) : -1].split())
@@ -241,7 +241,7 @@ def appended(text: Optional[str]) -> Tuple[str, ...]:
 def _arguments(
     record: boot_record.Record, entries: Tuple[BootEntry, ...], configured: Optional[Tuple[str, ...]]
 ) -> Dict[str, Value]:
-    """Ours that hold for the next boot; a mapping says what a run that died or a new kernel left half done."""
+    """Argument → our text in the next boot; a mapping for one that a killed run or a new kernel left incomplete."""
     found: Dict[str, Value] = {}
     before = record.before or {}
     for name in sorted({*record.arguments, *before}):
@@ -252,7 +252,7 @@ def _arguments(
             continue
         tokens = kernel_arguments.ours(text)
         lacking = [entry.name for entry in entries if not kernel_arguments.in_force(entry.arguments, tokens)]
-        ahead = configured is None or kernel_arguments.in_force(configured, tokens)
-        lacking += [] if ahead else ["kernels installed later"]
+        for_later = configured is None or kernel_arguments.in_force(configured, tokens)
+        lacking += [] if for_later else ["kernels installed later"]
         found[name] = {"argument": text, "lacking": lacking} if lacking else text
     return found

@@ -41,7 +41,7 @@ def served_by_vdso(source: Optional[str]) -> Optional[bool]:
 
 
 class ClockFacts(NamedTuple):
-    """The clock source and what speaks for or against the TSC. None is what can't be known."""
+    """The clock source, and the evidence for and against the TSC. None is what can't be known."""
 
     current: Optional[str]
     available: Optional[Tuple[str, ...]]  # best rated first
@@ -56,7 +56,7 @@ class ClockFacts(NamedTuple):
 
     @property
     def kernel_choice(self) -> Optional[str]:
-        """What the kernel runs on by itself: the source it was told, if it has that one, else the best rated."""
+        """The kernel's own choice: the source on its command line, if it has that one, else the best rated."""
         offered = self.available or ()
         return self.source_argument if self.source_argument in offered else offered[0] if offered else None
 
@@ -94,5 +94,5 @@ def observe(host: Host) -> ClockFacts:
 
 
 def _constant_by_model(cpu: cpuinfo.CpuInfo) -> bool:
-    """The rule by which Linux gave constant_tsc to Intel's CPUs before 6.15, which ends it with Ivy Bridge."""
+    """The rule by which Linux before 6.15 gave constant_tsc to Intel's CPUs; later it ends with Ivy Bridge."""
     return cpu.vendor == "GenuineIntel" and cpu.family == 6 and cpu.number is not None and cpu.number >= YONAH

@@ -1,10 +1,10 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The block devices of a host: what each is, and what lies on top of what. PRIVATE to the collection.
+"""The block devices of a host: their kinds, and how they are stacked. PRIVATE to the collection.
 
 A disk's place is its device ("0000:00:1f.0/n1", "vbd-51712", "virtio3"): names change
-with the order in which disks are found. What a disk is its model says, never its name.
+with the order in which disks are found. A disk's kind follows from its model, never from its name.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ DISK, PATH, HEAD, STACKED = "disk", "path", "head", "stacked"
 _NAME = re.compile(r"[A-Za-z0-9!._-]{1,63}", re.ASCII)
 _NAMESPACE = re.compile(r"nvme([0-9]+)(?:c([0-9]+))?n([0-9]+)", re.ASCII)
 _PCI = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", re.ASCII)
-# Where udev, LVM and mdadm put other names.
+# Folders in which udev, LVM and mdadm keep other names.
 _LINKS = ("/dev/disk/by-id", "/dev/disk/by-label", "/dev/disk/by-uuid", "/dev/mapper", "/dev/md")
 _DEEPEST = 16  # layers of RAID on LVM on encryption on …
 
@@ -68,7 +68,7 @@ def names(host: Host) -> Dict[str, str]:
 
 
 def place(host: Host, name: str) -> str:
-    """The stable identity of a device; a stacked one has its name alone."""
+    """The place of a device, which is stable; for a stacked device its name."""
     device = posixpath.basename(host.link(f"{BLOCK}/{name}/device") or "")
     namespace = _NAMESPACE.fullmatch(name)
     if namespace:
@@ -78,9 +78,9 @@ def place(host: Host, name: str) -> str:
 
 
 def identities(host: Host, name: str) -> Dict[str, str]:
-    """What tells the disk from another one at its place, by source: its own names, and the kernel's number for it.
+    """Source → what distinguishes the disk from another one at its place: its own ids, and the kernel's number for it.
 
-    That number is of Linux 5.15 and newer, and is given again to no other disk of a boot.
+    Linux 5.15 and newer have that number, and use it only once in a boot.
     """
     files = ("wwid", "device/wwid", "device/serial", "serial", "diskseq")
     texts = ((file, host.line(f"{BLOCK}/{name}/{file}") or "") for file in files)
@@ -92,7 +92,7 @@ def identities(host: Host, name: str) -> Dict[str, str]:
 
 
 def layer(host: Host, name: str) -> str:
-    """What the device is to others."""
+    """The layer of the device: disk, path, head or stacked."""
     if not host.exists(f"{BLOCK}/{name}/device"):
         return STACKED
     namespace = _NAMESPACE.fullmatch(name)
@@ -113,7 +113,7 @@ def kind_and_driver(host: Host, name: str) -> Tuple[str, Optional[str], Optional
 
 
 def below(host: Host, name: str) -> Tuple[str, ...]:
-    """The devices directly below: members of RAID or LVM, the ways to a namespace."""
+    """The devices directly below: members of RAID or LVM, the paths to a namespace."""
     members = [whole(host, slave) for slave in host.names(f"{BLOCK}/{name}/slaves")]
     namespace = _NAMESPACE.fullmatch(name)
     if namespace and namespace[2] is None and layer(host, name) == HEAD:
@@ -135,7 +135,7 @@ def whole(host: Host, name: str) -> Optional[str]:
 
 
 def aliases(host: Host) -> Dict[str, str]:
-    """Path below /dev → the whole device it is or is part of: kernel names, partitions, and links by id or name."""
+    """Path below /dev → the whole device that it is or is part of, for kernel names, partitions, and links."""
     found: Dict[str, str] = {}
     for name in host.names("/sys/class/block"):
         device = whole(host, name)
@@ -150,7 +150,7 @@ def aliases(host: Host) -> Dict[str, str]:
 
 
 def mounted(host: Host, known: Dict[str, str]) -> Dict[str, Tuple[str, ...]]:
-    """Mount point → the devices directly below it, for file systems that lie on block devices."""
+    """Mount point → the devices directly below it, for file systems on block devices."""
     found: Dict[str, Tuple[str, ...]] = {}
     for mount in mountinfo.parse(host.text("/proc/self/mountinfo") or ""):
         node = posixpath.basename(host.link(f"/sys/dev/block/{mount.device}") or "")
@@ -172,7 +172,7 @@ def _btrfs(host: Host, mount: mountinfo.Mount) -> Tuple[str, ...]:
 
 
 def descended(members: Dict[str, Tuple[str, ...]], tops: Tuple[str, ...]) -> Tuple[str, ...]:
-    """The devices and all that lie below them, the top ones first."""
+    """The devices and all devices below them, the top ones first."""
     found = list(tops)
     reach = tops
     for _layer in range(_DEEPEST):

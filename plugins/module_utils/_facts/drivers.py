@@ -11,7 +11,7 @@ from typing import NamedTuple, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 
-# Those that enhanced networking needs (AWS, 2017).
+# The drivers that enhanced networking needs (AWS, 2017).
 WANTED = ("ena", "ixgbevf")
 _NAME = re.compile(r"[\w.-]{1,64}", re.ASCII)
 _RELEASE = re.compile(r"[\w.+~-]{1,128}", re.ASCII)
@@ -20,7 +20,7 @@ _RELEASE = re.compile(r"[\w.+~-]{1,128}", re.ASCII)
 class DriverFacts(NamedTuple):
     """Network drivers of a host."""
 
-    in_use: Tuple[str, ...]  # of its interfaces with hardware behind them; vif is Xen's split driver
+    in_use: Tuple[str, ...]  # by interfaces with hardware behind them; vif is Xen's split driver
     available: Optional[Tuple[str, ...]]  # of ena and ixgbevf, in the running kernel's image; None: can't be seen
 
 

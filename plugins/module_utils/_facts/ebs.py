@@ -34,7 +34,7 @@ def observe(host: Host) -> EbsFacts:
 def _exceeded(host: Host) -> Iterator[Tuple[str, ebs_log.Exceeded]]:
     names = [name for name in host.names(_CONTROLLERS) if _CONTROLLER.fullmatch(name)]
     for name in sorted(names, key=lambda name: int(name[4:])):
-        # Whether it is EBS, the model says: any other device is asked nothing.
+        # The model says whether it is EBS; other devices are asked nothing.
         if host.line(f"{_CONTROLLERS}/{name}/model") != MODEL:
             continue
         page = host.nvme_log(name, ebs_log.PAGE, ebs_log.SIZE)

@@ -1,9 +1,9 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a NIC's driver says of itself: queues, rings, coalescing, offloads, counters. PRIVATE to the collection.
+"""What a NIC's driver reports: queues, rings, coalescing, offloads, counters. PRIVATE to the collection.
 
-By the ioctl, in this process. Each function returns None for what the driver doesn't know.
+It is asked by the ioctl, in this process. Each function returns None for what the driver doesn't know.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Dict, List, Optional, Sequence, Tuple
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import ethtool
 
-# Kernel names (netdev_features_strings): what decides over the cost of a packet.
+# The kernel's names (netdev_features_strings) of offloads that determine the cost of a packet.
 OFFLOADS = (
     "tx-scatter-gather",
     "tx-checksum-ip-generic",
@@ -29,7 +29,7 @@ OFFLOADS = (
     "rx-ntuple-filter",
 )
 COALESCE = ("adaptive_rx", "adaptive_tx", "rx_usecs", "tx_usecs", "rx_frames", "tx_frames")
-# Since the driver was loaded or reset; conntrack_allowance_available is a gauge (docs/ec2.md#ena).
+# Counters since the driver was loaded or reset, but conntrack_allowance_available is a gauge (docs/ec2.md#ena).
 ALLOWANCES = (
     "bw_in_allowance_exceeded",
     "bw_out_allowance_exceeded",
@@ -47,7 +47,7 @@ def driver(host: Host, device: str) -> Optional[Tuple[str, str]]:
 
 
 def permanent_address(host: Host, device: str) -> Optional[str]:
-    """The address that the hardware has, whatever the interface was given."""
+    """The hardware's own address, whichever the interface uses."""
     record = host.ethtool(device, ethtool.ADDRESS_QUESTION)
     return ethtool.address(record) if record is not None else None
 
@@ -84,7 +84,7 @@ def offloads(host: Host, device: str, names: Sequence[str]) -> Optional[Dict[str
 
 
 def allowances(host: Host, device: str) -> Optional[Dict[str, int]]:
-    """ENA's counters of what the instance type didn't allow."""
+    """Counter → packets that ENA queued or dropped because they exceeded an allowance of the instance type."""
     names = _strings(host, device, ethtool.STATISTICS)
     if not any(name in ALLOWANCES for name in names):
         return None

@@ -13,7 +13,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import H
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Value
 
 if TYPE_CHECKING:
-    # Never run: this makes Ansible send all of them, of which a run loads those that it observes.
+    # Never executed: these imports make Ansible send all modules of facts, of which a run loads those that it observes.
     from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import (
         blkfront,
         block,
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 class Facts(NamedTuple):
-    """What was observed on a host. A domain that nobody asked for is None."""
+    """What was observed on a host. A domain that wasn't requested is None."""
 
     platform: Optional[platform.PlatformFacts] = None
     topology: Optional[topology.TopologyFacts] = None
@@ -61,11 +61,11 @@ class Facts(NamedTuple):
     block: Optional[block.BlockFacts] = None
     blkfront: Optional[blkfront.BlkfrontFacts] = None
     running: Optional[running.RunningFacts] = None
-    services: Optional[Mapping[str, services.Process]] = None  # of those that run
-    sysctl: Optional[Mapping[str, str]] = None  # key → value of those that concerns manage
+    services: Optional[Mapping[str, services.Process]] = None  # running service → its main process
+    sysctl: Optional[Mapping[str, str]] = None  # key → value, for the keys that concerns manage
     files: Optional[Mapping[str, str]] = None  # path → text of each file of ours
-    # (lever, place) → the value before nearmetal, and those that nearmetal set since. The engine knows them from the
-    # journal; they are empty for whoever only observes.
+    # (lever, place) → the value before nearmetal, and the values that nearmetal has set since then. The engine takes
+    # them from the journal; facts that were only observed have none.
     originals: Mapping[Tuple[str, str], Tuple[Value, Tuple[Value, ...]]] = {}
 
     @property
@@ -89,7 +89,7 @@ class Facts(NamedTuple):
         return self.topology.nodes if self.topology is not None else ()
 
     def own(self, what: str, where: str, now: Value) -> Value:
-        """The value that the host has at a place without nearmetal, which reads `now`; of a table each element."""
+        """The value that a place, which reads `now`, has without nearmetal; in a table element by element."""
         original, ours = self.originals.get((what, where), (None, ()))
         if isinstance(now, Mapping):
             tables = [table for table in ours if isinstance(table, Mapping)]
@@ -101,13 +101,13 @@ class Facts(NamedTuple):
         return original if now in ours and original is not None else now
 
 
-# The domains that modules of other names observe. A new domain is a module and a field of Facts.
+# Domain → its module, where the names differ. A new domain is a module and a field of Facts.
 _MODULES = {"files": "native_files"}
 DOMAINS = tuple(name for name in Facts._fields if name != "originals")
 
 
 def observe(host: Host, domains: Iterable[str]) -> Facts:
-    """Observe the domains asked for, each once.
+    """Observe these domains, each once.
 
     Raises NearmetalError for a domain that isn't in DOMAINS.
     """
@@ -120,15 +120,15 @@ def observe(host: Host, domains: Iterable[str]) -> Facts:
 
 
 def _module(domain: str) -> Any:
-    """The module of a domain. Loading one costs a small host milliseconds, so that is done when it is asked for."""
+    """The module of a domain, loaded when it is needed, because loading costs milliseconds."""
     return import_module(f"{__package__}.{_MODULES.get(domain, domain)}")
 
 
 def project(facts: Facts, actions: Iterable[Action]) -> Facts:
     """The facts as they will be when the actions are done; nothing is observed.
 
-    An action's `what` names a fact: `clock.current`, or with `where` an entry of a
-    table, as `files` and `boot.arguments`. What names no observed fact changes none.
+    An action's `what` names a fact such as `clock.current`, or with `where` an entry of a
+    table such as `files` or `boot.arguments`. An action on a fact that isn't observed changes none.
     """
     for action in actions:
         domain, _dot, name = action.what.partition(".")
@@ -157,7 +157,7 @@ def project(facts: Facts, actions: Iterable[Action]) -> Facts:
 
 
 def _entry(table: Any, action: Action) -> Any:
-    """The table with the action's entry as it will be; what is no table has no entries and is set whole."""
+    """The table with the action's entry as it will be; any other value is replaced."""
     if not isinstance(table, Mapping):
         return action.after
     after = {key: value for key, value in table.items() if key != action.where}

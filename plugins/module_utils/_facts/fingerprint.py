@@ -1,10 +1,10 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a plan depends on and may change while a host runs, as one short word. PRIVATE to the collection.
+"""A checksum of what a plan depends on and may change while a host runs. PRIVATE to the collection.
 
-An ENA reset renews queues and interrupts without any event, so a timer compares
-this word every two minutes: it costs a few reads, no plan, and imports next to nothing.
+An ENA reset renews queues and interrupts without any event, so a timer compares the
+checksum every two minutes: that costs a few reads, no plan, and hardly any imports.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def _shape(host: Host) -> Iterator[str]:
     yield f"irqbalance {irqbalance_process.arguments(host)}"
     for name in host.names(NET):
         if _real(host, f"{NET}/{name}"):
-            # One that is down is left alone; bringing it up is no event either. A driver that resets its device may
-            # give new interrupts the old numbers, with affinities of its own; but first it takes the carrier away.
+            # An interface that is down isn't tuned, and no event tells that it is brought up. A driver that resets its
+            # device may give new interrupts the old numbers, with other affinities, but it drops the carrier first.
             resets = host.line(f"{NET}/{name}/carrier_changes")
             yield f"{name} {is_up(host, name)} {resets} {' '.join(host.names(f'{NET}/{name}/queues'))}"
     for name in host.names("/sys/block"):
@@ -43,5 +43,5 @@ def _shape(host: Host) -> Iterator[str]:
 
 
 def _real(host: Host, path: str) -> bool:
-    """Whether hardware stands behind it; what containers and tunnels make comes and goes unheeded."""
+    """Whether it is hardware; devices of containers and tunnels come and go, and don't count."""
     return "/virtual/" not in (host.link(path) or "")

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """How facts read a host: files below one root, never written. PRIVATE to the collection.
 
-The timer's look needs this too, so what only drivers are asked with is imported by their methods.
+The timer's look needs this module, too, so methods that ask drivers import what they need themselves.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MAX_BYTES = 4 * 1024 * 1024  # of a file that no reader sets another limit for
 
 # A chain of symbolic links this long is a loop (the kernel's MAXSYMLINKS).
 _MAX_LINKS = 40
-# Longer than any path may be (PATH_MAX): what has it as a part is never there, nor followed anywhere.
+# Longer than any path may be (PATH_MAX), so a path with this part never exists.
 _NOWHERE = "x" * 4096
 
 
@@ -39,13 +39,13 @@ class Host:
     def text(self, path: str, limit: int = MAX_BYTES) -> str | None:
         """The file's text, at most its first `limit` bytes; None when it can't be read.
 
-        NUL bytes are dropped (recorded sysfs files end in them); bytes that are
-        no UTF-8 become U+FFFD, so hostile content can't raise.
+        NUL bytes are dropped (recorded sysfs files end in them); bytes that aren't
+        UTF-8 become U+FFFD, so hostile content raises nothing.
         """
         return self._read(path, limit, records=False)
 
     def line(self, path: str) -> str | None:
-        """The file's text without the white space around it; None when it can't be read or is empty."""
+        """The file's text without leading and trailing white space; None when it can't be read or is empty."""
         text = self._read(path, 4096, records=False)
         return (text.strip() or None) if text is not None else None
 
@@ -55,7 +55,7 @@ class Host:
         return int(text) if text.isdigit() and text.isascii() and len(text) <= 20 else None
 
     def raw(self, path: str) -> bytes | None:
-        """The file's bytes, NUL too, which stands between the arguments of a process; None when it can't be read."""
+        """The file's bytes, with NULs, which separate the arguments of a process; None when it can't be read."""
         return self._bytes(path, MAX_BYTES, records=False)
 
     def records(self, path: str, limit: int = MAX_BYTES) -> str | None:
@@ -89,7 +89,7 @@ class Host:
             return False
 
     def fixed(self, path: str) -> bool:
-        """Whether the file is there and has no permission to write, which for files of /sys binds root too."""
+        """Whether the file exists without write permission, which in /sys holds for root, too."""
         try:
             return not os.stat(self.real(path)).st_mode & 0o222
         except (OSError, ValueError):
@@ -103,7 +103,7 @@ class Host:
         from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.ethtool import READING
 
         if int.from_bytes(record[:4], sys.byteorder) not in READING:
-            raise ValueError("no record that only reads")
+            raise ValueError("this record doesn't only read")
         try:
             return self._driver(device, record)
         except OSError:
@@ -150,7 +150,7 @@ class Host:
                         break
                     return None
                 except BrokenPipeError:
-                    # The kernel overwrote the record we stood at; the next read goes on with the oldest.
+                    # The kernel has overwritten the next record; the next read continues with the oldest.
                     left -= 8192
                     continue
                 if not chunk:

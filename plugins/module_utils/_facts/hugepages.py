@@ -13,7 +13,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import H
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import NODE
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cmdline, meminfo
 
-# The second is RHEL 6's.
+# The second one is that of RHEL 6.
 FOLDERS = ("/sys/kernel/mm/transparent_hugepage", "/sys/kernel/mm/redhat_transparent_hugepage")
 RESERVED = "/sys/kernel/mm/hugepages"
 
@@ -30,7 +30,7 @@ _ENVIRONMENTS = ("/etc/environment", "/etc/default", "/etc/sysconfig", "/etc/sys
 
 
 class HugepageFacts(NamedTuple):
-    """Huge pages as the kernel has them. None is what it doesn't have."""
+    """Huge pages in the kernel. None is what it doesn't have."""
 
     folder: Optional[str]  # of transparent huge pages
     thp: Optional[str]  # always | madvise | never
@@ -40,15 +40,15 @@ class HugepageFacts(NamedTuple):
     thp_shmem: Optional[str]
     thp_shmem_offered: Tuple[str, ...]
     khugepaged_defrag: Optional[str]  # enabled | disabled
-    thp_size: Optional[int]  # bytes; 512 MiB tells a kernel of 64 KiB pages
+    thp_size: Optional[int]  # bytes; 512 MiB on a kernel with pages of 64 KiB
     pages: Mapping[str, Mapping[str, int]]  # size such as 2048kB → node0 (host without NUMA) → reserved pages
     memory: Optional[int]  # bytes, MemTotal
     available: Optional[int]  # bytes, MemAvailable
     morecore: Tuple[str, ...]  # files that set HUGETLB_MORECORE
     libc_without_morecore: Optional[bool]  # glibc 2.34 and newer
-    kernel_choice: Mapping[str, Optional[str]]  # thp, thp_defrag, …: what this kernel boots with by itself
-    size: Optional[str]  # of a page that is asked for without a size: 2048kB
-    mounts: Mapping[str, str]  # path → options of those of ours
+    kernel_choice: Mapping[str, Optional[str]]  # thp, thp_defrag, …: the kernel's own choice at boot
+    size: Optional[str]  # of a page that is requested without a size: 2048kB
+    mounts: Mapping[str, str]  # path of a mount of ours → its options
     mounted: Mapping[str, str]  # path → type of everything that is mounted
     groups: Mapping[str, int]  # name → number
 
@@ -111,19 +111,19 @@ def _groups(host: Host) -> Iterator[Tuple[str, int]]:
 
 
 def thp_folder(host: Host) -> Optional[str]:
-    """Where transparent huge pages are set; None for a kernel without."""
+    """The folder of transparent huge pages; None for a kernel without them."""
     return next((folder for folder in FOLDERS if host.exists(folder)), None)
 
 
 def choice(line: Optional[str]) -> Tuple[Optional[str], Tuple[str, ...]]:
-    """What a file such as "always [madvise] never" has chosen and offers."""
+    """The choice and the words on offer in a line such as "always [madvise] never"."""
     words = (line or "").split()
     chosen = next((word[1:-1] for word in words if word.startswith("[") and word.endswith("]")), None)
     return chosen, tuple(word.strip("[]") for word in words)
 
 
 def khugepaged_defrag(host: Host) -> Optional[str]:
-    """Whether khugepaged makes room; RHEL 6 says yes and no."""
+    """Whether khugepaged defragments memory; the file has 1 or 0, on RHEL 6 yes or no."""
     line = host.line(f"{thp_folder(host)}/khugepaged/defrag")
     word = choice(line)[0] or line
     return {"1": "enabled", "yes": "enabled", "0": "disabled", "no": "disabled"}.get(word or "")
@@ -135,7 +135,7 @@ def file_of(size: str, place: str, name: str = "nr_hugepages") -> str:
 
 
 def reserved(host: Host, size: str) -> Dict[str, int]:
-    """Place → pages that stay reserved, where that can be read; those only taken on demand (surplus) don't count."""
+    """Place → reserved pages, where they can be read; surplus pages, which are taken on demand, don't count."""
     places = [name for name in host.names(NODE) if _NODE.fullmatch(name) and host.exists(file_of(size, name))]
     counts = ((place, _count(host, size, place)) for place in sorted(places, key=len) or ["host"])
     return {place: count for place, count in counts if count is not None}
@@ -159,7 +159,7 @@ def _new_libc(host: Host) -> Optional[bool]:
 
 
 def _morecore(host: Host) -> Tuple[str, ...]:
-    """Files that set HUGETLB_MORECORE, in the places where services get their environment from."""
+    """Files that set HUGETLB_MORECORE, of those that give services their environment."""
     found = []
     for place in _ENVIRONMENTS:
         inner = [f"{place}/{name}" for name in host.names(place)]

@@ -14,7 +14,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files 
 FOLDER = "/etc/systemd/system"
 WANTS = f"{FOLDER}/local-fs.target.wants"
 
-# Of characters that a mount table doesn't escape, and a unit's name only the hyphen.
+# Only characters that a mount table doesn't escape, and of which a unit's name escapes only the hyphen.
 PATH = re.compile(r"(?:/[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}){1,8}", re.ASCII)
 OPTIONS = re.compile(r"pagesize=([0-9]{1,4}[KMG])(?:,gid=([0-9]{1,10}),mode=1770)?", re.ASCII)
 ABSENT = " (not mounted)"
@@ -27,7 +27,7 @@ def unit_of(path: str) -> str:
 
 
 def ours(host: Host) -> Mapping[str, str]:
-    """Path → options of each mount of ours; with ABSENT behind them when it isn't mounted or won't be at boot."""
+    """Path → options of each mount of ours, followed by ABSENT when it isn't mounted, or won't be at boot."""
     found: Dict[str, str] = {}
     mounted = mounts(host)
     running = host.exists("/run/systemd/system")
@@ -40,7 +40,7 @@ def ours(host: Host) -> Mapping[str, str]:
 
 
 def mounts(host: Host) -> Mapping[str, str]:
-    """Path → type of everything that is mounted, as the first process sees it."""
+    """Path → type of every mount that the first process sees."""
     lines = (line.split() for line in (host.text("/proc/1/mounts") or "").splitlines())
     return {fields[1]: fields[2] for fields in lines if len(fields) > 2}
 

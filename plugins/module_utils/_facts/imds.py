@@ -1,10 +1,10 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the instance metadata service (IMDSv2) says. PRIVATE to the collection.
+"""The answers of the instance metadata service (IMDSv2). PRIVATE to the collection.
 
-Asked only where firmware or hypervisor say EC2, without any proxy, for one second in all. The token lives
-in memory for that second. User data is never read. What is not of its form is null.
+It is asked only where firmware or hypervisor say EC2, without any proxy, for one second in all. The token is kept
+in memory for that second. User data is never read. An answer of another form than expected is null.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class MetadataInterface(NamedTuple):
 
 
 class InstanceMetadata(NamedTuple):
-    """The instance as it knows itself. None: not said."""
+    """The service's answers about the instance; None for an answer that is missing."""
 
     status: str  # ok | not_ec2 | off | no_answer
     reason: str  # what to do about it; empty when ok
@@ -78,7 +78,7 @@ def observe(platform: PlatformFacts, endpoint: Tuple[str, int] = ENDPOINT) -> In
 
 
 def instance_type(platform: PlatformFacts, endpoint: Tuple[str, int] = ENDPOINT) -> Optional[str]:
-    """The type as the service says it; None outside EC2, in a container, and where no type comes within the second."""
+    """The type that the service reports; None outside EC2, in a container, and when none comes within the second."""
     if platform.host_class in ("not_ec2", "container"):
         return None
     service = _Service(endpoint)
@@ -107,7 +107,7 @@ class _Service:
         return bool(self._token)
 
     def text(self, path: str) -> Optional[str]:
-        """What a path says; None when there is nothing, or no time left."""
+        """The service's text at a path; None when there is none, or no time left."""
         try:
             status, text = self._ask("GET", f"/latest/{path}", f"X-aws-ec2-metadata-token: {self._token}")
         except OSError:
@@ -125,31 +125,31 @@ class _Service:
         return int(text) if _NUMBER.fullmatch(text) else None
 
     def json(self, path: str) -> Any:
-        """JSON; None when it is none."""
+        """The value of the JSON at a path; None when there is none."""
         try:
             return json_text.parse(self.text(path) or "null")
         except ValueError:
             return None
 
     def _ask(self, method: str, path: str, header: str) -> Tuple[int, str]:
-        """Status and body of one request. OSError: no answer in time."""
-        with socket.create_connection(self._endpoint, timeout=self._left()) as connection:
+        """Status and body of one request. Raises OSError when no answer comes in time."""
+        with socket.create_connection(self._endpoint, timeout=self._remaining()) as connection:
             lines = (f"{method} {path} HTTP/1.1", f"Host: {self._endpoint[0]}", "Connection: close", header, "", "")
             connection.sendall("\r\n".join(lines).encode())
             received = b""
             while len(received) <= MAX_BYTES:
-                connection.settimeout(self._left())
+                connection.settimeout(self._remaining())
                 part = connection.recv(MAX_BYTES)
                 if not part:
                     break
                 received += part
         return _parsed(received, method)
 
-    def _left(self) -> float:
-        left = self._until - time.monotonic()
-        if left <= 0:
+    def _remaining(self) -> float:
+        remaining = self._until - time.monotonic()
+        if remaining <= 0:
             raise socket.timeout
-        return left
+        return remaining
 
 
 class _Received:
@@ -164,7 +164,7 @@ class _Received:
 
 
 def _parsed(received: bytes, method: str) -> Tuple[int, str]:
-    """Status and body; status 0 when it is no HTTP."""
+    """Status and body; status 0 when the answer isn't HTTP."""
     readable: Any = _Received(received)
     answer = http.client.HTTPResponse(readable, method=method)
     try:
@@ -180,7 +180,7 @@ def word(value: Any) -> Optional[str]:
 
 
 def _all(service: _Service) -> InstanceMetadata:
-    """What matters most first: a slow service may not get to the end."""
+    """All answers, the most important first, because a slow service may not give them all in time."""
     document = service.json("dynamic/instance-identity/document")
     known = document if isinstance(document, dict) else {}
     spot_notice = _spot_notice(service.json("meta-data/spot/instance-action"))
@@ -220,7 +220,7 @@ def _interfaces(service: _Service) -> Tuple[MetadataInterface, ...]:
         card = service.number(f"{place}/network-card")
         number = service.number(f"{place}/device-number")
         found.append(MetadataInterface(service.word(f"{place}/interface-id"), number, card))
-    return tuple(sorted(found, key=lambda each: (each.card or 0, each.device_number or 0)))
+    return tuple(sorted(found, key=lambda interface: (interface.card or 0, interface.device_number or 0)))
 
 
 def _events(answer: Any) -> Tuple[str, ...]:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Interrupts of a host: who has which, where each may go and where it goes. PRIVATE to the collection."""
+"""Interrupts of a host: whose they are, and to which CPUs they may go and do go. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _LONGEST = 16 * 1024 * 1024  # 1,920 CPUs have columns of 11 characters each in 
 
 
 class Affinity(NamedTuple):
-    """Where one interrupt may go. None is what the kernel doesn't say."""
+    """The CPUs of one interrupt, as kernel lists. None is what the kernel doesn't say."""
 
-    wanted: Optional[str]  # smp_affinity_list, a kernel list
+    wanted: Optional[str]  # smp_affinity_list: where it may go
     effective: Optional[str]  # where it really goes; None before Linux 4.15
 
 
@@ -48,7 +48,7 @@ def affinity(host: Host, irq: int) -> Affinity:
 
 
 def queues(found: interrupts.Interrupts) -> Dict[str, Tuple[Vector, ...]]:
-    """The queue interrupts of each device that the names speak of, by queue and then receive before transmit."""
+    """Device in the interrupts' names → its queue interrupts, by queue and receive before transmit."""
     devices: Dict[str, List[Vector]] = {}
     for line in found.lines:
         if line.number < 0:
@@ -63,7 +63,7 @@ def queues(found: interrupts.Interrupts) -> Dict[str, Tuple[Vector, ...]]:
 def numbered(driver: Optional[str], vectors: Tuple[Vector, ...]) -> Tuple[Vector, ...]:
     """The vectors with the numbers of their queues, where the driver counts vectors.
 
-    tg3's vector 0 is for events of the link, and sends where there is one transmit queue; vector 1 is queue 0.
+    tg3's vector 0 is for events of the link, and for sending where there is one transmit queue; vector 1 is queue 0.
     """
     if driver != "tg3":
         return vectors

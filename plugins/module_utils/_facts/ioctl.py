@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The two ioctls that we use. PRIVATE to the collection."""
+"""The two ioctls that read from drivers: ethtool, and a log page of NVMe. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _NVME_COMMAND = struct.Struct("<B3xI8x8xQ4xII20x8x")
 def ethtool(device: str, record: bytes) -> bytes:
     """Hand the record to the driver of the interface and return it as the driver left it.
 
-    Raises OSError as the kernel answers. Any socket will do; one of AF_UNIX reaches no network. Behind the record there
-    is room for a driver that got more queues since it was asked for its counts.
+    Raises OSError as the kernel answers. Any socket will do; one of AF_UNIX reaches no network. The memory after the
+    record is for a driver that got more queues since it was asked for its counts.
     """
     if not 0 < len(device.encode()) <= _NAME:
         raise OSError(19, "No such device", device)

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Facts about irqbalance: whether it runs, with which arguments, and where it reads them. PRIVATE.
 
-Its own unit says which file it reads and which variable of it: that differs between
-distributions, and a word in the wrong one is ignored without a sound.
+Its own unit names the file and the variable in it: they differ between distributions,
+and a word in the wrong one is silently ignored.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ _UNITS = ("/etc/systemd/system", "/run/systemd/system", "/usr/lib/systemd/system
 
 
 class IrqbalanceFacts(NamedTuple):
-    """The daemon that moves interrupts. Tables have the one file that its unit reads."""
+    """The daemon that moves interrupts. The only key of the tables is the file that its unit reads."""
 
     running: Optional[Tuple[str, ...]]  # the arguments of the process; None: it doesn't run
-    options: Tuple[str, ...]  # of OPTIONS, those that this version knows
-    file: Optional[str]  # where the unit reads its arguments; None: nowhere that could be changed
+    options: Tuple[str, ...]  # those of OPTIONS that this version knows
+    file: Optional[str]  # with the arguments that the unit reads; None: there is none that could be changed
     variable: Optional[str]
-    arguments: Mapping[str, str]  # file → the variable's text, quotes and all; empty when the file doesn't set it
-    inherited: str  # the text that an earlier file gives it
-    in_force: Mapping[str, str]  # the same, when the process was started with it
+    arguments: Mapping[str, str]  # file → the variable's text, with its quotes; empty when the file doesn't set it
+    inherited: str  # the variable's text in an earlier file
+    in_force: Mapping[str, str]  # file → the variable's text, when the process was started with it
     confined: bool  # SELinux keeps it from starting a script
 
 
@@ -79,6 +79,6 @@ def extended(raw: str, word: str) -> Optional[str]:
 
 
 def _options(host: Host) -> Tuple[str, ...]:
-    """The options that stand in the program: an unknown one would keep it from starting."""
+    """The options that the program contains: it wouldn't start with an unknown one."""
     program = next((found for path in PROGRAMS for found in [host.raw(path)] if found), b"")
     return tuple(option for option in OPTIONS if option.encode() in program)

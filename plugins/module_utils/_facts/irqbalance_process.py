@@ -15,7 +15,7 @@ _GROUPS = ("/sys/fs/cgroup", "/sys/fs/cgroup/systemd")
 def arguments(host: Host) -> tuple[str, ...] | None:
     """The arguments of its process, by the control group of either version; None when it doesn't run.
 
-    Beside it the group may hold a script that it asks, or what systemd is about to make it of.
+    The group may also hold a script that irqbalance runs, or a process that systemd is about to turn into it.
     """
     for group in _GROUPS:
         for number in (host.text(f"{group}/system.slice/{UNIT}/cgroup.procs", 65536) or "").split():

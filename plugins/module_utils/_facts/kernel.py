@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What nobody tunes: date, stolen time, drivers of the NICs. PRIVATE to the collection."""
+"""Facts for checks only: date, stolen CPU time, drivers of the NICs. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -18,12 +18,14 @@ _VERSION = re.compile(r"[0-9][A-Za-z0-9.+_-]{0,63}", re.ASCII)
 
 
 class KernelFacts(NamedTuple):
-    """None is what the host doesn't say."""
+    """Date, stolen CPU time and drivers. None is what the host doesn't say."""
 
     today: str  # 2026-11-20
-    stolen: Optional[int]  # CPU time that the hypervisor gave to others since boot, of 1,000
-    drivers: Mapping[str, str]  # NIC that is a device → driver: ena, ixgbevf, vif (Xen's own)
-    ena_version: Optional[str]  # 2.2.9g of the driver that AWS ships apart; in-tree ones say the kernel's release
+    stolen: Optional[int]  # per mille of CPU time since boot that the hypervisor gave to other guests
+    drivers: Mapping[str, str]  # NIC with hardware → driver: ena, ixgbevf, vif (Xen's own)
+    ena_version: Optional[
+        str
+    ]  # such as 2.2.9g for the driver that AWS ships; the kernel's own has the kernel's release
 
 
 def observe(host: Host) -> KernelFacts:

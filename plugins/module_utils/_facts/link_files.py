@@ -1,10 +1,10 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who gives an interface its MTU at each start: files of systemd, udev, ifupdown, NetworkManager. PRIVATE.
+"""Files that give an interface its MTU at each start: systemd, udev, ifupdown, NetworkManager. PRIVATE.
 
-amazon-ec2-net-utils ships such a file (MTUBytes=9001 for ena, ixgbevf and vif), and cloud-init writes them from what
-the instance's metadata says.
+amazon-ec2-net-utils ships such a file (MTUBytes=9001 for ena, ixgbevf and vif), and cloud-init writes them from the
+instance's metadata.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _File = Tuple[Tuple[str, link_settings.Lines], ...]
 
 
 def mtus(host: Host, networkd: bool) -> Dict[str, Tuple[str, str]]:
-    """Place of each interface whose MTU somebody sets → the file, and the MTU; `networkd`: whether that daemon runs."""
+    """Place of an interface → file that sets its MTU, and the MTU; `networkd`: whether systemd-networkd runs."""
     suffixes = (".network", ".link") if networkd else (".link",)
     files = {suffix: tuple(_systemd(host, suffix)) for suffix in suffixes}
     by_managers = {**dict(_keyfiles(host)), **dict(_ifupdown(host))}
@@ -58,7 +58,7 @@ def _interface(host: Host, name: str) -> Mapping[str, str]:
 
 
 def _systemd(host: Host, suffix: str) -> Iterator[_File]:
-    """The files in the order in which they are asked: the first one that matches an interface counts."""
+    """The files in the order in which they are read: the first one that matches an interface counts."""
     for name, path in _found(host, _FOLDERS, suffix):
         drop_ins = _found(host, tuple(f"{folder}/{name}.d" for folder in _FOLDERS), ".conf")
         parts = (path, *(drop_in for _name, drop_in in drop_ins))
@@ -77,10 +77,10 @@ def _found(host: Host, folders: Tuple[str, ...], suffix: str) -> List[Tuple[str,
 
 def _first(files: Tuple[_File, ...], interface: Mapping[str, str]) -> Optional[Tuple[str, str]]:
     for parts in files:
-        lines = tuple(line for _path, of in parts for line in of)
+        lines = tuple(line for _path, part in parts for line in part)
         if any(section == "Match" for section, _key, _value in lines) and link_settings.matches(lines, interface):
-            given = ((path, link_settings.last(of, "Link", "MTUBytes")) for path, of in reversed(parts))
-            return next(((path, number) for path, number in given if number is not None), None)
+            mtus_of_parts = ((path, link_settings.last(part, "Link", "MTUBytes")) for path, part in reversed(parts))
+            return next(((path, number) for path, number in mtus_of_parts if number is not None), None)
     return None
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A host's counters before and after a load: they tell a disturbed measurement. PRIVATE to the collection."""
+"""A host's counters before and after a load: they reveal a disturbed measurement. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _KERNEL = "2"  # the parent of all kernel threads
 _MOST_PROCESSES = 20000
 
 Processes = Dict[str, Tuple[str, List[str]]]  # process → its name and status
-Ticks = Dict[str, List[int]]  # "cpu", all of them, and each → user, nice, system, idle, iowait, irq, softirq, steal
+Ticks = Dict[str, List[int]]  # "cpu" for all, "cpu0", … → user, nice, system, idle, iowait, irq, softirq, steal
 Usage = Dict[Tuple[int, str], Tuple[str, float]]  # process and when it began → its name and CPU seconds
 
 
 class Sample(NamedTuple):
-    """One moment; None: the host doesn't say."""
+    """The counters at one moment; None where the host doesn't say."""
 
     boot_id: str
     host_seconds: float  # since 1970 by the host's clock
-    cpu_total: Optional[float]  # seconds of all CPUs since boot, idle ones too
+    cpu_total: Optional[float]  # seconds of all CPUs since boot, with idle time
     cpu_steal: Optional[float]
     throttled: Optional[int]  # how often the cgroups of the load and its programs had used up their CPU time
     swapped: Optional[int]  # pages in and out since boot
@@ -38,14 +38,14 @@ class Sample(NamedTuple):
     usage: Usage
 
     def as_dict(self, foreign: Optional[float]) -> Dict[str, Any]:
-        """Plain JSON; `foreign` are CPU seconds of processes that aren't part of the load, None where none is told."""
+        """Plain JSON; `foreign` are the CPU seconds of processes that aren't part of the load, None if not known."""
         fields = self._asdict()
         del fields["usage"]
         return {**fields, "cpu_foreign": foreign}
 
 
 def observe(host: Host, programs: Collection[str]) -> Sample:
-    """Read them now; `programs` serve the load."""
+    """Read the counters; `programs` are those that serve the load."""
     total, steal = _cpu(host)
     processes = {pid: _status(host, pid) for pid in _pids(host)}
     return Sample(
@@ -61,7 +61,7 @@ def observe(host: Host, programs: Collection[str]) -> Sample:
 
 
 def foreign(before: Sample, after: Sample, own: Collection[str]) -> List[Tuple[str, float]]:
-    """The CPU seconds of each program but those of the load (`own`), the busiest first."""
+    """The CPU seconds of each program that isn't part of the load (`own`), the busiest first."""
     found: Dict[str, float] = {}
     for key, (name, seconds) in after.usage.items():
         used = seconds - before.usage.get(key, ("", 0.0))[1]
@@ -76,8 +76,10 @@ def _cpu(host: Host) -> Tuple[Optional[float], Optional[float]]:
 
 
 def busy(first: Ticks, second: Ticks) -> Optional[float]:
-    """The share of its time, 0 to 1, in which the busiest CPU was in use between two `ticks`; None when it can't be
-    told. A load generator of a single thread leaves all other CPUs idle."""
+    """The share of time, 0 to 1, in which the busiest CPU was in use between two `ticks`; None if not known.
+
+    A load generator with a single thread leaves all other CPUs idle.
+    """
     shares = [share for name in first if name != "cpu" for share in _busy(first[name], second.get(name, []))]
     return max(shares) if shares else None
 
@@ -88,7 +90,7 @@ def _busy(first: List[int], second: List[int]) -> List[float]:
 
 
 def ticks(host: Host) -> Ticks:
-    """Empty when the host doesn't say."""
+    """The CPU times of the host; empty when it doesn't say."""
     found = _CPU.findall(host.text("/proc/stat") or "")
     return {name: [int(number) for number in numbers.split()[:8]] for name, numbers in found}
 
@@ -98,7 +100,7 @@ def _rate() -> float:
 
 
 def _throttled(host: Host, processes: Processes, programs: Collection[str]) -> Optional[int]:
-    """None also while a program isn't found: a limit of it can't be seen then."""
+    """How often a cgroup was throttled; None also while a program isn't found, whose limit can't be seen then."""
     serving = [pid for pid, (name, _fields) in processes.items() if name in programs]
     if {processes[pid][0] for pid in serving} != set(programs):
         return None
@@ -141,14 +143,14 @@ def _allowances(host: Host) -> Dict[str, int]:
 def _usage(host: Host, processes: Processes) -> Usage:
     """The CPU time of each process of user space and of the children that it waited for.
 
-    Not of our own session, nor of those that started us, such as a controller on the same machine.
+    Our own session and the processes that started us, such as a controller on the same machine, are left out.
     """
     own, ancestors = str(os.getsid(0)), _ancestors(host)
     found: Usage = {}
     for pid, (name, fields) in processes.items():
         if len(fields) < 20 or fields[1] == _KERNEL or fields[3] == own or pid in ancestors:
             continue
-        # Whoever the first process waits for may be of the load.
+        # The children that the first process waited for may be part of the load.
         times = fields[11:13] if pid == "1" else fields[11:15]
         if all(number.isdigit() for number in times):
             found[int(pid), fields[19]] = (name, sum(map(int, times)) / _rate())

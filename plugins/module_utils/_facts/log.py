@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The kernel log since boot, wherever it still is. PRIVATE to the collection."""
+"""The kernel log since boot, from the ring or a file. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import NamedTuple, Optional
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import kernel_log
 
-# The ring of the largest hosts has 8 MiB; whoever can write to it can make it larger.
+# The ring of the largest hosts has 8 MiB; the log may be made larger by whoever can write to it.
 LONGEST = 8 * 1024 * 1024
 
 
 class KernelLog(NamedTuple):
-    """What the kernel said since boot."""
+    """The messages of the kernel since boot."""
 
     text: str
-    cut: bool  # it is longer than LONGEST, and what is said later wasn't read
+    cut: bool  # the log is longer than LONGEST, and its end wasn't read
 
 
 def since_boot(host: Host) -> Optional[KernelLog]:

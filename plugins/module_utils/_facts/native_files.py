@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Facts about the configuration files that nearmetal itself keeps on a host. PRIVATE to the collection."""
+"""Facts about nearmetal's own configuration files on a host. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TIMER = "/etc/systemd/system/nearmetal.timer"
 RULES = "/etc/udev/rules.d/90-nearmetal.rules"
 LAUNCHER = "/usr/local/sbin/nearmetal"
 GENERATOR = "/etc/systemd/system-generators/nearmetal-numa"
-# Beside the command: a place for programs, also in the eyes of SELinux.
+# Beside the command, because SELinux, too, takes this folder as one of programs.
 IRQBALANCE_POLICY = "/usr/local/sbin/nearmetal-irqbalance"
 COMPUTE_GENERATOR = "/etc/systemd/system-generators/nearmetal-compute"
 PROGRAMS = (LAUNCHER, GENERATOR, COMPUTE_GENERATOR, IRQBALANCE_POLICY)

@@ -30,7 +30,7 @@ class NetworkFacts(NamedTuple):
     nics: Tuple[Nic, ...]
     uppers: Mapping[str, Tuple[str, ...]]  # bond, VLAN, bridge → interfaces below it
     default_route: Tuple[str, ...]  # interfaces that have one
-    default_affinity: Optional[str]  # where the kernel lets a new interrupt go
+    default_affinity: Optional[str]  # CPUs to which a new interrupt may go
     irqbalance: bool  # its daemon runs, and moves interrupts every 10 s
     isolated: Optional[str]  # CPUs that the command line keeps free of work (isolcpus=, nohz_full=)
     load: Mapping[int, float]  # CPU → share of its time in interrupts since boot, 0 to 1
@@ -51,8 +51,8 @@ class NetworkFacts(NamedTuple):
     txqueuelen: Mapping[str, int]
     bql: Mapping[str, Mapping[str, int]]  # transmit queue → bytes in flight that are always allowed (limit_min)
     bql_max: Mapping[str, int]  # the most that a transmit queue is ever allowed (limit_max of the first)
-    compute_cpus: Optional[str]  # those that dedicated interrupts leave, as the file says that this collection writes
-    ena_parameters: Tuple[str, ...]  # of the driver that is loaded; none without it
+    compute_cpus: Optional[str]  # CPUs that dedicated interrupts leave free, from the file that this collection writes
+    ena_parameters: Tuple[str, ...]  # of the loaded driver; empty when it isn't loaded
 
     def nic(self, place: str) -> Optional[Nic]:
         """The NIC at this place."""
@@ -170,7 +170,7 @@ def observe(host: Host) -> NetworkFacts:
 
 
 def fields(table: Mapping[str, Any], place: str) -> Dict[str, Any]:
-    """Field → value of one NIC, from a table by place and field; empty for a driver that says nothing."""
+    """Field → value of one NIC, from a table by place and field; empty for a driver without an answer."""
     prefix = place + "/"
     return {key[len(prefix) :]: value for key, value in table.items() if key.startswith(prefix)}
 
@@ -192,8 +192,8 @@ def wanted(table: Mapping[str, interrupts.Affinity]) -> Dict[str, str]:
 def delivered(before: NetworkFacts, after: NetworkFacts, place: str, online: Iterable[int], xen: bool) -> NetworkFacts:
     """The facts after a change of a NIC's affinities, with the CPUs that its interrupts will be delivered to.
 
-    x86 leaves an interrupt where it is as long as it may go there (assign_vector_locked()); Xen's event channels go
-    to the first CPU, as the one without many of them. Of others nobody knows, unless there is one CPU to choose.
+    x86 leaves an interrupt where it is if it may stay there (assign_vector_locked()); Xen's event channels go to the
+    first CPU. All others are left out, because nobody knows their CPU, unless there is only one to choose.
     """
     usable, known, earlier = frozenset(online), before.effective.get(place, {}), before.affinity.get(place, {})
     table = {
@@ -209,7 +209,7 @@ def delivered(before: NetworkFacts, after: NetworkFacts, place: str, online: Ite
 
 
 def cpus(text: Optional[str]) -> Tuple[int, ...]:
-    """The CPUs of a kernel list; none for no list. Raises NearmetalError for a text that is none."""
+    """The CPUs of a kernel list; empty for None. Raises NearmetalError for a text that isn't a kernel list."""
     return cpulist.parse(text or "")
 
 
@@ -245,14 +245,14 @@ def steering(host: Host, nic: Nic) -> Steering:
 
 
 def queues_now(nic: Nic, channels: Optional[Mapping[str, int]]) -> int:
-    """Queue pairs in use: what the driver says, else what /sys lists (mlx5 of Linux 5.3 to 6.0 lists each twice)."""
+    """Queue pairs in use, by the driver, else by /sys, where mlx5 of Linux 5.3 to 6.0 lists each twice."""
     if channels is not None and (channels["combined"] or channels["rx"]):
         return channels["combined"] + channels["rx"]
     return len(nic.rx)
 
 
 def now(rings: Mapping[str, int]) -> Dict[str, int]:
-    """Of what the driver says of its rings, what they are now."""
+    """The present sizes of the rings, without the largest possible ones."""
     return {name: rings[name] for name in ("rx", "tx")}
 
 
@@ -272,7 +272,7 @@ def _most_in_flight(host: Host, nic: Nic) -> Optional[int]:
 
 
 class _Settings(NamedTuple):
-    """What the driver answers."""
+    """The driver's answers for one NIC."""
 
     version: Optional[str]
     channels: Optional[Dict[str, int]]
@@ -297,13 +297,13 @@ class _Settings(NamedTuple):
 
 
 def _irqbalance(host: Host) -> bool:
-    """Whether its service has a process, by its control group of either version; nothing is forked to ask."""
+    """Whether its service has a process, by its control group of either version, without a program to ask."""
     groups = ("/sys/fs/cgroup", "/sys/fs/cgroup/systemd")
     return any(host.line("{}/system.slice/irqbalance.service/cgroup.procs".format(group)) for group in groups)
 
 
 def _isolated(host: Host) -> Optional[str]:
-    """Those of both lists; without nohz_full= some kernels write "(null)" for no list."""
+    """The CPUs of both lists; without nohz_full= some kernels write "(null)" for no list."""
     texts = [host.line("/sys/devices/system/cpu/{}".format(name)) for name in ("isolated", "nohz_full")]
     if texts == [None, None]:
         return None
@@ -335,7 +335,7 @@ def _numbers(host: Host, nics: Tuple[Nic, ...], name: str) -> Dict[str, int]:
 
 
 def _list(mask: Optional[str]) -> Optional[str]:
-    """A mask as a kernel list; None when it is no mask."""
+    """A mask as a kernel list; None when it isn't a mask."""
     try:
         return cpulist.render(cpumask.parse(mask)) if mask is not None else None
     except NearmetalError:

@@ -1,9 +1,9 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What happens on the network within a few seconds. PRIVATE to the collection.
+"""The network's counters over a few seconds. PRIVATE to the collection.
 
-Counters since boot say little about now: a host that was slow last week still shows it.
+Counters since boot say little about the present: a host that was slow last week still shows it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class _Counters(NamedTuple):
 
 
 def observe(host: Host, seconds: int, wait: Callable[[float], None] = time.sleep) -> Dict[str, Any]:
-    """Interrupt load per CPU (shares, 0 to 1), ENA's allowances and packets: of `seconds`, or with 0 since boot."""
+    """Interrupt load per CPU (shares, 0 to 1), ENA's allowances, and packets in `seconds`; with 0 since boot."""
     first = _counters(host) if seconds else _Counters({}, {}, {})
     if seconds:
         wait(seconds)

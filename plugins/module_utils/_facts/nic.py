@@ -34,14 +34,14 @@ class Nic(NamedTuple):
 
     name: str
     place: str
-    ifindex: int  # in the order in which they appeared
-    up: bool  # somebody brought it up; one that is down carries nothing
+    ifindex: int  # ascending in the order in which interfaces appeared
+    up: bool  # an interface that is down carries no traffic
     driver: Optional[str]
-    node: Optional[int]  # None: none in particular
+    node: Optional[int]  # the NUMA node; None: near none in particular
     rx: Tuple[int, ...]  # queues that carry traffic now, ascending
     tx: Tuple[int, ...]
     vectors: Tuple[Vector, ...]  # interrupts of these queues
-    surplus: Tuple[int, ...]  # interrupts that no queue has any more, or has not yet
+    surplus: Tuple[int, ...]  # interrupts that no queue uses now
 
     @property
     def folder(self) -> str:
@@ -62,7 +62,7 @@ def observe(host: Host, found: Interrupts) -> Tuple[Nic, ...]:
 
 
 def name_at(host: Host, place: str) -> Optional[str]:
-    """The interface of the device at a place; None when none is."""
+    """The name of the interface at a place; None when there is none."""
     links = {name: host.link("{}/{}/device".format(NET, name)) for name in host.names(NET)}
     return next((name for name, link in links.items() if link and os.path.basename(link) == place), None)
 
@@ -118,7 +118,7 @@ def _nic(host: Host, found: Interrupts, by_name: Dict[str, Tuple[Vector, ...]], 
 def _owned(host: Host, folder: str) -> Set[int]:
     """The interrupts that the kernel lists for the device, or for the PCI device that carries virtio.
 
-    Empty on Xen since Linux 5.17: then only their names tell.
+    Empty on Xen since Linux 5.17, where only the interrupts' names say whose they are.
     """
     for path in ("/device/msi_irqs", "/device/../msi_irqs"):
         numbers = {int(entry) for entry in host.names(folder + path) if entry.isdigit() and entry.isascii()}
@@ -130,7 +130,7 @@ def _owned(host: Host, folder: str) -> Set[int]:
 def _vectors(
     found: Interrupts, by_name: Dict[str, Tuple[Vector, ...]], owned: Set[int], aliases: Tuple[str, ...]
 ) -> Tuple[Vector, ...]:
-    """The device's queue interrupts: those it owns, whatever name the interface had then; else by name."""
+    """The device's queue interrupts: those that it owns, whatever their names, else those with one of its names."""
     found_vectors = []
     for line in found.lines:
         if line.number in owned:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Facts about NUMA: how much memory came from the node that was wanted. PRIVATE to the collection."""
+"""Facts about NUMA: how much memory is remote, and near which nodes services and devices are. PRIVATE."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _LINE = re.compile(r"([a-z_]{3,32}) ([0-9]{1,20})", re.ASCII)
 class NumaFacts(NamedTuple):
     """The kernel's counters since boot, in per mille so that they are whole numbers."""
 
-    remote: Mapping[str, Optional[int]]  # node → pages given there to CPUs of another node, of 1,000
+    remote: Mapping[str, Optional[int]]  # node → per mille of its pages that went to CPUs of another node
     off_argument: bool  # numa=off is on the kernel's command line
     balancing_argument: Optional[str]  # the last numa_balancing= there: enable or disable
     systemd: Optional[int]  # its version
     # Observed where there is more than one node:
-    units: FrozenSet[str]  # files of services
-    processes: Mapping[str, Process]  # service → its main process, of those that run
+    units: FrozenSet[str]  # unit files of services
+    processes: Mapping[str, Process]  # running service → its main process
     devices: Mapping[str, Device]  # by interface, NVMe controller or PCI address
 
 

@@ -1,9 +1,9 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Facts about who else sets what: tuned, sysctl.d, kubelet, irqbalance, an immutable system. PRIVATE to the collection.
+"""Facts about other owners of settings: tuned, sysctl.d, kubelet, irqbalance, an immutable system. PRIVATE.
 
-Decided by what a daemon is configured to set, not by its presence: RHEL runs tuned by default.
+What a daemon is configured to set decides, not its presence: RHEL runs tuned by default.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ ABOUT = ("type", "enabled", "replace", "devices", "priority", "uname_regex", "cp
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 _QUOTED = re.compile(r'"(.*)"')
 _REPEATED_GROUP = re.compile(r"\)[*+{]")
-_LONGEST_LINE = 100  # characters of a line of /proc/cpuinfo that a profile's expression is looked for in
+_LONGEST_LINE = 100  # characters of a line of /proc/cpuinfo that a profile's expression is matched with
 
 
 class OwnersFacts(NamedTuple):
-    """Who else has a say on this host."""
+    """The other owners of settings on this host."""
 
     running: Tuple[str, ...]  # of tuned, irqbalance, kubelet
     tuned_profile: Optional[str]  # None: tuned neither runs nor starts with the host
@@ -49,7 +49,7 @@ class OwnersFacts(NamedTuple):
 
 
 def observe(host: Host) -> OwnersFacts:
-    """Read profiles, sysctl files and what systemd runs; nothing is asked of a daemon."""
+    """Read profiles, sysctl files and the processes of services; no daemon is asked."""
     running = tuple(name for name in ("tuned", "irqbalance", "kubelet") if _runs(host, name))
     active = (host.line(_ACTIVE) or "") if "tuned" in running or _tuned_starts(host) else ""
     kubelet = "kubelet" in running or host.exists("/etc/kubernetes/kubelet.conf") or host.exists("/var/lib/kubelet")
@@ -70,7 +70,7 @@ def _runs(host: Host, name: str) -> bool:
 
 
 def _tuned_starts(host: Host) -> bool:
-    """Whether tuned starts with the host: what is set while it has ended, or in an image, it would set again."""
+    """Whether tuned starts with the host, and then sets its values again."""
     return host.exists(_WANTED) and host.link(_UNIT) != _MASK
 
 
@@ -90,7 +90,7 @@ def _settings(host: Host, names: "list[str]") -> Dict[str, str]:
         plugin = options.get("type", section)
         if (
             section in ("main", "variables")
-            or not _meant(host, options, variables)
+            or not _applies(host, options, variables)
             or options.get("enabled", "true").lower() not in tuned_profile.TRUE
         ):
             continue
@@ -105,12 +105,12 @@ def _settings(host: Host, names: "list[str]") -> Dict[str, str]:
 
 
 def _expanded(text: str, variables: Mapping[str, str]) -> str:
-    """The text with the profile's variables in it; what a function of tuned computes stays as it is written."""
+    """The text with the profile's variables replaced; a function of tuned's stays as it is written."""
     return _VARIABLE.sub(lambda name: variables.get(name[1], name[0]), text)
 
 
-def _meant(host: Host, options: Mapping[str, str], variables: Mapping[str, str]) -> bool:
-    """Whether a section counts on this machine and this CPU; a condition that can't be read doesn't hold."""
+def _applies(host: Host, options: Mapping[str, str], variables: Mapping[str, str]) -> bool:
+    """Whether a section applies to this machine and this CPU; a condition that can't be read doesn't hold."""
     machine = host.machine() or host.line("/proc/sys/kernel/arch") or ""
     cpu = host.text("/proc/cpuinfo", 4096) or ""
     for option, text in (("uname_regex", f"Linux {machine}"), ("cpuinfo_regex", cpu)):
@@ -125,15 +125,15 @@ def _meant(host: Host, options: Mapping[str, str], variables: Mapping[str, str])
 
 
 def _cheap(pattern: str) -> bool:
-    """Whether an expression of a stranger's can't go on forever: little is repeated, and no group."""
+    """Whether a foreign expression is sure to end soon: it has few repetitions, and none of a group."""
     repeats, choices = (sum(map(pattern.count, signs)) for signs in ("*+{", "?|"))
     return len(pattern) <= 200 and repeats <= 2 and choices <= 8 and not _REPEATED_GROUP.search(pattern)
 
 
 def _profile(host: Host, name: str, read: Set[str]) -> tuned_profile.Profile:
-    """A profile and what it includes. No file is read twice: one of a site may include the package's of its name.
+    """A profile with those that it includes. No file is read twice: a site's may include the package's of its name.
 
-    A name with `-` in front may be missing.
+    A profile whose name begins with `-` may be missing.
     """
     name = name[1:] if name.startswith("-") else name
     paths = (f"{folder}/{name}/tuned.conf" for folder in _PROFILES if _PROFILE_NAME.fullmatch(name))
@@ -149,7 +149,7 @@ def _profile(host: Host, name: str, read: Set[str]) -> tuned_profile.Profile:
 
 
 def _after_ours(host: Host) -> Iterator[Tuple[str, Tuple[str, str]]]:
-    """Key, file and value of each setting that is read after our own files, the last one last."""
+    """Key, file and value of each setting that is read after our own files, in the order of reading."""
     files: Dict[str, str] = {}
     for folder in _SYSCTL:
         for name in host.names(folder):
@@ -174,7 +174,7 @@ def _immutable(host: Host) -> Optional[str]:
 
 
 def _read_only(host: Host) -> bool:
-    """Whether /etc can't be written, as the first process sees it: in our unit's sandbox it never can."""
+    """Whether /etc is read-only for the first process; in our unit's sandbox it always is."""
     options: Dict[str, str] = {}
     for line in (host.text("/proc/1/mounts") or "").splitlines():
         fields = line.split()

@@ -19,7 +19,7 @@ XEN = "/sys/hypervisor"
 
 # m5.large, u-6tb1.metal, hpc7a.96xlarge, i7ie.metal-48xl
 INSTANCE_TYPE = re.compile(r"[a-z][a-z0-9-]{0,31}\.[a-z0-9-]{1,31}", re.ASCII)
-# Baseline credits and bursts (docs/ec2.md#cpu-credits): t2, t3a, t4g and those to come. A host has no table of types.
+# Families with CPU credits (docs/ec2.md#cpu-credits): t2, t3a, t4g and later ones. A host has no table of types.
 _BURSTABLE = re.compile(r"t[0-9]+[a-z]*", re.ASCII)
 _WITHOUT_CREDITS = ("t1", "t8i")  # by DescribeInstanceTypes
 _INSTANCE_ID = re.compile(r"i-[0-9a-f]{8,17}", re.ASCII)
@@ -40,10 +40,10 @@ class PlatformFacts(NamedTuple):
     """What kind of host this is. None is what can't be known."""
 
     host_class: str  # xen_pv | xen_hvm | nitro | metal | not_ec2 | container
-    hypervisor: Optional[str]  # xen | nitro | other | none; what is under us, EC2 or not
+    hypervisor: Optional[str]  # xen | nitro | other | none, on EC2 or not
     virtualization: Optional[str]  # pv | hvm | pvh | none
     hypervisor_flag: Optional[bool]  # the x86 CPU flag; None on arm64, which has no such flag
-    container: str  # docker | podman | kubernetes | what systemd calls it | other | none
+    container: str  # docker | podman | kubernetes | systemd's name for it | other | none
     architecture: Optional[str]  # as uname: x86_64, aarch64
     instance_type: Optional[str]  # None on Xen, whose DMI says only "HVM domU"
     instance_id: Optional[str]
@@ -138,7 +138,7 @@ def _xen_on_ec2(host: Host) -> bool:
 
 
 def _container(host: Host) -> str:
-    """Which container we are in, "other" when only a namespace tells, "none" for a host.
+    """The kind of container that we are in, "other" when only a namespace shows one, "none" for a host.
 
     An image that was made from a container keeps its marker files. So in the first PID
     namespace a marker counts only if our control group is a container's too.
@@ -156,7 +156,7 @@ def _container(host: Host) -> str:
 
 
 def _architecture(host: Host, processor: CpuInfo) -> Optional[str]:
-    """uname; for another root what its kernel (6.1 or newer) or its first processor says."""
+    """The machine by uname; for another root by its kernel (6.1 or newer) or its first processor."""
     machine = host.machine() or host.line("/proc/sys/kernel/arch")
     if machine is not None:
         return machine
@@ -166,7 +166,7 @@ def _architecture(host: Host, processor: CpuInfo) -> Optional[str]:
 
 
 def _boot_loader(host: Host) -> Optional[str]:
-    """A guess from the files a boot loader leaves; None when there are none that we know or may read."""
+    """A guess from the files of boot loaders; None when there are none that we know or may read."""
     entries = any(name.endswith(".conf") for name in host.names("/boot/loader/entries"))
     if host.exists("/boot/grub2/grub.cfg") or host.exists("/boot/grub/grub.cfg"):
         if entries:
@@ -187,5 +187,5 @@ def _numbers(release: Optional[str]) -> Tuple[Optional[Tuple[int, int, int]], Op
 
 
 def _match(pattern: "re.Pattern[str]", text: Optional[str]) -> Optional[str]:
-    """The text when it is of that form: nothing else of DMI is passed on."""
+    """The text when it has that form; no other text of DMI is reported."""
     return text if text is not None and pattern.fullmatch(text) else None

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Facts about idle states and frequencies. PRIVATE to the collection.
 
-Which instance types let their guest choose either isn't a list: the host has
-the files or lacks them.
+There is no list of instance types that let their guest choose these: a host has the
+files or lacks them.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class IdleState(NamedTuple):
     key: str  # state0, state1, …: the kernel's directory
     name: str  # POLL, C1, C1E, C6; C1-HSW before Linux 4.9; C1_ACPI
     latency: int  # µs to wake up from it
-    default: bool  # whether the kernel uses it unless told otherwise
+    default: bool  # whether the kernel uses it by default
 
     @property
     def polls(self) -> bool:
-        """Whether the CPU doesn't idle at all in it: cpuidle's own state 0, which the oldest kernels call C0."""
+        """Whether the CPU doesn't idle at all in it, as in cpuidle's state 0, which the oldest kernels call C0."""
         return self.name.upper() in ("POLL", "C0")
 
 
@@ -86,7 +86,7 @@ def idle_cpus(host: Host) -> List[int]:
 
 
 def disabled(host: Host) -> Dict[str, str]:
-    """State → the CPUs that don't use it, for every state that there is."""
+    """State → the CPUs that don't use it, as a kernel list, for every state."""
     found: Dict[str, List[int]] = {}
     for state, cpu, off in switches(host):
         cpus = found.setdefault(state, [])
@@ -96,7 +96,7 @@ def disabled(host: Host) -> Dict[str, str]:
 
 
 def switches(host: Host) -> Iterator[Tuple[str, int, Optional[bool]]]:
-    """State, CPU, and whether the CPU leaves the state out; None when that can't be read."""
+    """State, CPU, and whether the state is disabled on the CPU; None when that can't be read."""
     for cpu in idle_cpus(host):
         for state in filter(STATE.fullmatch, host.names(f"{CPU}/cpu{cpu}/cpuidle")):
             word = host.line(f"{CPU}/cpu{cpu}/cpuidle/{state}/disable")
@@ -104,7 +104,7 @@ def switches(host: Host) -> Iterator[Tuple[str, int, Optional[bool]]]:
 
 
 def kernel_choice(host: Host) -> Optional[Dict[str, str]]:
-    """State → CPUs as the kernel boots: it leaves a state out where `default_status` says so."""
+    """State → CPUs that don't use it by default, as a kernel list; `default_status` decides."""
     cpus = idle_cpus(host)
     if not cpus:
         return None
@@ -115,8 +115,8 @@ def kernel_choice(host: Host) -> Optional[Dict[str, str]]:
 def frequency_domains(host: Host) -> Tuple[str, ...]:
     """The frequency domains: policies, or CPUs of their own on an old kernel.
 
-    A policy whose CPUs are all offline keeps its directory, and is none: it reads
-    EBUSY, before Linux 5.19 no affected CPU, and takes nothing.
+    A policy whose CPUs are all offline keeps its directory, but doesn't count: reading
+    it is EBUSY, before Linux 5.19 it affects no CPU, and it takes no value.
     """
     policies = tuple(name for name in host.names(CPUFREQ) if DOMAIN.fullmatch(name))
     if not policies:
@@ -151,17 +151,18 @@ def settled(before: PowerFacts, online: Iterable[int]) -> PowerFacts:
     }
     cpus.update((f"{kind}{cpu}", str(cpu)) for cpu in came)
 
-    def left(words: Optional[Mapping[str, str]]) -> Optional[Mapping[str, str]]:
+    def of_domains(words: Optional[Mapping[str, str]]) -> Optional[Mapping[str, str]]:
         return {domain: words.get(domain, "") for domain in cpus} if words is not None else None
 
-    return before._replace(frequency_cpus=cpus, governors=left(before.governors), preferences=left(before.preferences))
+    governors, preferences = of_domains(before.governors), of_domains(before.preferences)
+    return before._replace(frequency_cpus=cpus, governors=governors, preferences=preferences)
 
 
 def turbo(host: Host) -> Optional[str]:
     """Whether CPUs may clock above their nominal frequency; None where the host has no switch for it."""
-    kept_off = host.line(NO_TURBO)
-    if kept_off is not None:
-        return "disabled" if kept_off == "1" else "enabled"
+    no_turbo = host.line(NO_TURBO)
+    if no_turbo is not None:
+        return "disabled" if no_turbo == "1" else "enabled"
     boost = host.line(BOOST)
     return None if boost is None else "enabled" if boost == "1" else "disabled"
 

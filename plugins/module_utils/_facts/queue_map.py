@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which CPUs serve each queue of each NIC, as found and as planned: the data of a picture. Pure. PRIVATE."""
+"""The CPUs that serve each queue of each NIC, as found and as planned, for a picture. Pure. PRIVATE."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology impo
 
 def queue_map(found: Facts, planned: Facts) -> List[Dict[str, Any]]:
     """An entry per NIC, with its queues; sets of CPUs and nodes are kernel lists. None is what the host doesn't say."""
-    now, then = found.network, planned.network
-    if now is None or then is None or found.topology is None or planned.topology is None:
+    present, wanted = found.network, planned.network
+    if present is None or wanted is None or found.topology is None or planned.topology is None:
         return []
     nics = []
-    for nic in now.nics:
-        counts = now.queues.get(nic.place, len(nic.rx)), then.queues.get(nic.place, len(nic.rx))
+    for nic in present.nics:
+        counts = present.queues.get(nic.place, len(nic.rx)), wanted.queues.get(nic.place, len(nic.rx))
         rows = [
             {
                 "queue": queue,
-                "now": _served(now, found.topology, nic.place, queue) if queue < counts[0] else None,
-                "wanted": _served(then, planned.topology, nic.place, queue) if queue < counts[1] else None,
+                "now": _cpus_of(present, found.topology, nic.place, queue) if queue < counts[0] else None,
+                "wanted": _cpus_of(wanted, planned.topology, nic.place, queue) if queue < counts[1] else None,
             }
             for queue in range(max(counts))
         ]
@@ -32,8 +32,8 @@ def queue_map(found: Facts, planned: Facts) -> List[Dict[str, Any]]:
     return nics
 
 
-def _served(network: NetworkFacts, topology: TopologyFacts, place: str, queue: int) -> Dict[str, Optional[str]]:
-    """The CPUs of one queue: those that its interrupts go to, with their nodes, its helpers, and those that send."""
+def _cpus_of(network: NetworkFacts, topology: TopologyFacts, place: str, queue: int) -> Dict[str, Optional[str]]:
+    """The CPUs of one queue: those of its interrupts, with their nodes, of RPS and of XPS."""
     labels = (str(queue), f"rx-{queue}", f"tx-{queue}")
     tables = (network.effective.get(place, {}), network.affinity.get(place, {}))
     texts = [next((table[label] for table in tables if label in table), None) for label in labels]

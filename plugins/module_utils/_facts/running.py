@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What runs on this host: known programs, their processes and the ports on which they listen. PRIVATE.
 
-The host may have tens of thousands of processes and as many connections. So a process costs one short read; what
-more is read is of known programs alone, of their first processes, and of the beginning of each table.
+The host may have tens of thousands of processes and as many connections. So a process costs one short read; more is
+read only of known programs, of their first processes, and of the beginning of each table.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _MOST_PROCESSES = 65536
 _FIRST_PROCESSES = 8  # of a program: they listen, or their children inherited it from them
 _FIRST_DESCRIPTORS = 256  # a server listens before it takes connections
 _COMM = 64
-# Listening sockets stand before all connections (tcp_get_idx() in net/ipv4/tcp_ipv4.c): these are some 1,700.
+# Listening sockets come before all connections (tcp_get_idx() in net/ipv4/tcp_ipv4.c): this has room for some 1,700.
 _TABLE = 256 * 1024
 # The main class comes after the class path.
 _COMMAND_LINE = 1024 * 1024
@@ -29,19 +29,19 @@ class Program(NamedTuple):
 
     name: str
     processes: int
-    contained: int  # of these in a PID namespace of their own: a container's
-    ports: Tuple[int, ...]  # on which it listens for TCP
+    contained: int  # processes in a PID namespace of their own, as in a container
+    ports: Tuple[int, ...]  # TCP ports on which it listens
 
 
 class RunningFacts(NamedTuple):
-    """The known programs by name, and how many processes were looked at."""
+    """The known programs by name, and the number of processes that were looked at."""
 
     programs: Tuple[Program, ...]
     processes: int
 
 
 def observe(host: Host) -> RunningFacts:
-    """The known programs that run. A process that ends meanwhile is not there."""
+    """Observe the known programs that run. A process that ends meanwhile isn't counted."""
     pids = sorted(int(name) for name in host.names("/proc") if name.isdigit() and name.isascii() and len(name) < 8)
     pids = pids[:_MOST_PROCESSES]
     found: Dict[str, List[int]] = {}
@@ -74,11 +74,11 @@ def _program(host: Host, pid: int) -> Optional[str]:
 
 
 def _ports(host: Host, pid: int, tables: Dict[Optional[str], Mapping[str, int]]) -> List[int]:
-    """The ports on which a process listens; `tables`: network namespace → what listens there."""
+    """The ports on which a process listens; `tables`: network namespace → inode → port, filled as needed."""
     space = host.link(f"/proc/{pid}/ns/net")
     if space not in tables:
-        both = [host.text(f"/proc/{pid}/net/{name}", _TABLE) or "" for name in ("tcp", "tcp6")]
-        tables[space] = {inode: port for text in both for inode, port in listening.parse(text).items()}
+        texts = [host.text(f"/proc/{pid}/net/{name}", _TABLE) or "" for name in ("tcp", "tcp6")]
+        tables[space] = {inode: port for text in texts for inode, port in listening.parse(text).items()}
     numbers = [name for name in host.names(f"/proc/{pid}/fd") if name.isdigit() and name.isascii() and len(name) < 8]
     first = sorted(numbers, key=int)[:_FIRST_DESCRIPTORS]
     inodes = [listening.inode(host.link(f"/proc/{pid}/fd/{name}")) for name in first]

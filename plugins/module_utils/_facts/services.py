@@ -46,8 +46,8 @@ class Process(NamedTuple):
     """The main process of a service."""
 
     pid: int
-    cpus: Optional[str]  # on which it may run, as a kernel list
-    policy: Optional[Tuple[str, Tuple[int, ...]]]  # of its memory: ("bind", (1,)), ("default", ()); None: not readable
+    cpus: Optional[str]  # CPUs on which it may run, as a kernel list
+    policy: Optional[Tuple[str, Tuple[int, ...]]]  # of memory: ("bind", (1,)), ("default", ()); None: can't be read
 
 
 class Device(NamedTuple):
@@ -74,12 +74,12 @@ def version(host: Host) -> Optional[int]:
 
 
 def units(host: Host) -> FrozenSet[str]:
-    """The names of all unit files of services, templates too."""
+    """The names of all unit files of services, with templates."""
     return frozenset(name for folder in _UNITS for name in host.names(folder) if name.endswith(".service"))
 
 
 def observe(host: Host) -> Mapping[str, Process]:
-    """Unit → main process, of each service that runs: the process of its control group that systemd started."""
+    """Running service → its main process: the one in its control group that systemd started."""
     found: Dict[str, Process] = {}
     for unit, group in _groups(host):
         pids = sorted(int(word) for word in (host.text(f"{group}/cgroup.procs") or "").split() if word.isdigit())
@@ -109,7 +109,7 @@ def devices(host: Host) -> Mapping[str, Device]:
 
 
 def _groups(host: Host) -> Iterator[Tuple[str, str]]:
-    """Unit and control group of each service, two slices deep: system-getty.slice lies in system.slice."""
+    """Unit and control group of each service, two slices deep: system-getty.slice is in system.slice."""
     for root in _CGROUPS:
         for outer in (name for name in host.names(root) if name.endswith(".slice")):
             for name in host.names(f"{root}/{outer}"):

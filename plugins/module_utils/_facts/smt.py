@@ -1,10 +1,10 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Facts about SMT: which CPUs are second threads, and who decides over them. PRIVATE to the collection.
+"""Facts about SMT: which CPUs are second threads, and what switches them off. PRIVATE to the collection.
 
-Second threads are what the kernel lists as siblings; no number of a CPU is ever
-computed from another.
+Second threads are those that the kernel lists as siblings; a CPU's number is never
+computed from another one.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _CPU_NAME = re.compile(r"cpu([0-9]{1,5})", re.ASCII)
 
 
 class SmtFacts(NamedTuple):
-    """SMT as the kernel has it. None is what the host doesn't say."""
+    """SMT in the kernel. None is what the host doesn't say."""
 
     control: Optional[str]  # on | off | forceoff | notsupported | notimplemented; None: before Linux 4.19
     offline: Optional[str]  # CPUs that are present and not online, as a kernel list
     removable: str  # CPUs that the kernel can take offline, as a kernel list; CPU 0 often isn't one
     arguments: Tuple[str, ...]  # on the kernel's command line: nosmt, nosmt=force, mitigations=…,nosmt
     maxcpus: Optional[str]  # the last maxcpus= there
-    kernel_offline: str  # of the offline CPUs those that maxcpus= leaves out, as a kernel list
+    kernel_offline: str  # the offline CPUs that maxcpus= leaves out, as a kernel list
     # Whether the guest chooses C-states. On Xen only types that fill a socket do: docs/ec2.md#idle-states-and-frequency
     cpuidle: bool
 
@@ -75,12 +75,12 @@ def disabling(arguments: Tuple[str, ...]) -> Tuple[str, ...]:
 
 
 def kernel_choice(host: Host) -> str:
-    """What smt/control is after a boot: off when the command line says so, else on."""
+    """The value of smt/control after a boot: off when the command line says so, else on."""
     return "off" if disabling(cmdline.tokens(host.text("/proc/cmdline", cmdline.LONGEST) or "")) else "on"
 
 
 def kernel_offline(host: Host) -> str:
-    """Of the CPUs that are offline those that maxcpus= leaves out; udev may have brought them all the same."""
+    """The offline CPUs that maxcpus= leaves out, as a kernel list; udev may have brought others of them online."""
     count = _maxcpus(cmdline.tokens(host.text("/proc/cmdline", cmdline.LONGEST) or "")) or ""
     if not re.fullmatch("[0-9]{1,5}", count):
         return ""
@@ -98,16 +98,16 @@ def together(*lists: Optional[str]) -> str:
 
 
 def seconds(cpus: TopologyFacts) -> Optional[Cpus]:
-    """The online CPUs that aren't the first of their core; None when the host doesn't say who is whose sibling."""
+    """The online CPUs that aren't the first of their core; None when the host doesn't list siblings."""
     if cpus.cores is None:
         return None
     return tuple(sorted(cpu for core in cpus.cores for cpu in core[1:]))
 
 
 def settled(before: SmtFacts, after: SmtFacts, cpus: TopologyFacts) -> Tuple[SmtFacts, TopologyFacts]:
-    """Both domains as they will be once CPUs have gone or come.
+    """Both domains as they will be once CPUs have gone offline or come online.
 
-    Who is whose sibling among CPUs that come isn't known before they are there.
+    The siblings of CPUs that come online aren't known before.
     """
     if after.control != before.control:
         offline_now = together(before.offline, cpulist.render(seconds(cpus) or ()))

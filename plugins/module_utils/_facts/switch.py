@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What switches the unit on a host off. PRIVATE to the collection."""
+"""The files and the kernel argument that switch the unit on a host off. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import H
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.cmdline import LONGEST
 
 DISABLED = "/etc/nearmetal/disabled"
-BAKED = "/run/nearmetal/baked"  # an image is being made of this host: only its next boot is tuned
-EXPERIMENT = "/run/nearmetal/prove.json"  # `prove` compares two states of this host: nobody else tunes it meanwhile
+BAKED = "/run/nearmetal/baked"  # an image is being made of this host, which isn't tuned before its next boot
+EXPERIMENT = "/run/nearmetal/prove.json"  # `prove` compares two states of this host, which nothing else may tune
 ARGUMENT = "nearmetal=off"
 
 
 def switched_off(host: Host) -> str | None:
-    """What keeps the unit from running, as the operator wrote it; None when nothing does."""
+    """The file or kernel argument that keeps the unit from running; None when there is none."""
     for path in (DISABLED, BAKED, EXPERIMENT):
         if host.exists(path):
             return path

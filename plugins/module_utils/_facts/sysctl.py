@@ -27,7 +27,7 @@ def path(key: str) -> str:
 
 
 def observe(host: Host) -> Mapping[str, str]:
-    """Key → value, words separated by one blank; without the keys that this kernel lacks."""
+    """Key → value, with single spaces between words; without the keys that this kernel lacks."""
     found: Dict[str, str] = {}
     for key in OBSERVED:
         text = host.text(path(key), 4096)

@@ -42,8 +42,8 @@ class Node(NamedTuple):
     """One NUMA node that the kernel has online."""
 
     id: int
-    cpus: Cpus  # online CPUs; empty: a node of memory only, or one whose directory says nothing of CPUs
-    cpulist: Optional[str]  # as the kernel says, with CPUs that are offline or absent; None: it says nothing of CPUs
+    cpus: Cpus  # online CPUs; empty: a node of memory only, or one without a list of CPUs
+    cpulist: Optional[str]  # the kernel's text, with CPUs that are offline or absent; None: there is no list
     memory: Optional[int]  # bytes
     distances: Optional[Tuple[int, ...]]  # to each node of TopologyFacts.nodes, in that order; 10 is local
 
@@ -73,12 +73,12 @@ class TopologyFacts(NamedTuple):
 
     @property
     def threads_per_core_min(self) -> Optional[int]:
-        """The fewest; differs from the most where single siblings are offline."""
+        """The fewest online siblings of one core; they are fewer than the most where single siblings are offline."""
         return min(map(len, self.cores)) if self.cores else None
 
     @property
     def memory_only_nodes(self) -> Tuple[int, ...]:
-        """Ids of the nodes of which the kernel says that no CPU of theirs is online."""
+        """Ids of the nodes that have a list of CPUs, none of which is online."""
         return tuple(node.id for node in self.nodes if not node.cpus and node.cpulist is not None)
 
     def siblings(self, cpu: int) -> Cpus:
@@ -150,13 +150,13 @@ class _Sets:
         self._masks: Dict[str, Optional[Cpus]] = {}
 
     def listed(self, path: str) -> Optional[Cpus]:
-        """The set in a list file; None when it can't be read, is empty, or is no list."""
+        """The set in a list file; None when it can't be read, is empty, or isn't a list."""
         return self._parsed(path, self._lists, cpulist.parse)
 
     def first(self, *names: str) -> Optional[Cpus]:
-        """The set of the first file that has one; a name ending in "list" is a list, another a mask.
+        """The set of the first file that has one; a name ending in "list" is of a list, any other of a mask.
 
-        Ask for the mask first: it is older than the list (Linux 2.6.26), recordings of old
+        Callers name the mask first: it is older than the list (Linux 2.6.26), recordings of old
         kernels lack the list, and some kernels for AMD family 15h write a wrong shared_cpu_list.
         """
         for name in names:
@@ -194,7 +194,7 @@ def _online(host: Host, sets: _Sets, directories: Cpus) -> Optional[Cpus]:
 def _cores(sets: _Sets, online: Optional[Cpus]) -> Optional[Tuple[Cpus, ...]]:
     """The sets that the kernel lists as siblings; a CPU that no list names has no core.
 
-    core_id is no help: AMD family 15h gives the two of a pair different ones.
+    core_id doesn't help: AMD family 15h gives the two siblings of a core different ones.
     """
     alive = frozenset(online or ())
     found: Dict[Cpus, None] = {}
@@ -219,8 +219,8 @@ def _cores(sets: _Sets, online: Optional[Cpus]) -> Optional[Tuple[Cpus, ...]]:
 def _sockets(sets: _Sets, online: Optional[Cpus], cores: Optional[Tuple[Cpus, ...]]) -> Optional[Tuple[Cpus, ...]]:
     """The sets that the kernel lists as one package.
 
-    physical_package_id doesn't decide: outside x86 it is constant or odd. The cores
-    of one package are asked each, so a package whose cores disagree shows up as several.
+    physical_package_id doesn't decide: outside x86 it is constant or odd. Each core is
+    asked, so a package whose cores disagree counts as several.
     """
     alive = frozenset(online or ())
     found: Dict[Cpus, Cpus] = {}
@@ -238,7 +238,7 @@ def _sockets(sets: _Sets, online: Optional[Cpus], cores: Optional[Tuple[Cpus, ..
 
 
 def _caches(host: Host, sets: _Sets, online: Cpus, cores: Tuple[Cpus, ...]) -> Tuple[Cache, ...]:
-    """The sharing of each level; a CPU is asked only if a cache of its core's first CPU doesn't cover it."""
+    """The caches of each level; a CPU is asked only if its core's first CPU has a cache that doesn't cover it."""
     alive = frozenset(online)
     core_of = {cpu: core for core in cores for cpu in core}
     shared: Dict[str, Set[Cpus]] = {}
@@ -278,7 +278,7 @@ def _caches_of(host: Host, sets: _Sets, cpu: int) -> List[Tuple[str, Cpus]]:
 
 
 def _nodes(host: Host, sets: _Sets, online: Cpus) -> Tuple[Node, ...]:
-    """The nodes that have a directory: the kernel makes one for each node that is online."""
+    """The nodes with a directory, which the kernel makes for each online node."""
     alive = frozenset(online)
     ids = _numbered(host.names(NODE), _NODE_NAME)
     nodes = []
@@ -305,7 +305,7 @@ def _memory(text: Optional[str]) -> Optional[int]:
 
 
 def _distances(text: Optional[str], nodes: int) -> Optional[Tuple[int, ...]]:
-    """One number per node; None when there isn't exactly that."""
+    """One number per node; None for a text of another form."""
     words = (text or "").split()
     if len(words) != nodes or not all(re.fullmatch(r"[0-9]{1,3}", word, re.ASCII) for word in words):
         return None

@@ -14,9 +14,9 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import H
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import switched_off
 
 AGENT = "/usr/local/lib/nearmetal/nearmetal.pyz"
-# By this link systemd starts the timer at boot, and the timer the service.
+# With this link systemd starts the timer at boot, and the timer starts the service.
 LINK = "/etc/systemd/system/timers.target.wants/nearmetal.timer"
-# By this one an older version made the service a part of the boot, which waited for it.
+# With this link an older version made the service a part of the boot, which waited for it.
 OLDER_LINK = "/etc/systemd/system/multi-user.target.wants/nearmetal.service"
 
 # The second line of the agent: its version and the digest of its sources.
@@ -25,7 +25,7 @@ _SECOND_LINE = re.compile(r"[^\n]*\n# nearmetal\.ec2 agent ([^\n]*)\n", re.ASCII
 _PYTHON = "/usr/bin/python3"
 _NAMED = re.compile(r"python3\.([0-9]{1,3})", re.ASCII)
 _OLDEST = 8  # Python 3.8, as for every module
-# Below these a Python is still there when homes aren't mounted; /usr/local too.
+# A Python in these folders, such as /usr/local, is there even when homes aren't mounted.
 _AT_BOOT = re.compile(r"/(usr|opt)/[A-Za-z0-9._/+-]{1,200}", re.ASCII)
 
 
@@ -35,12 +35,12 @@ class UnitFacts(NamedTuple):
     systemd: Optional[str]  # booted | installed (an image that isn't running); None without systemd
     python: Optional[str]  # an interpreter that is there at boot; None when none is new enough
     agent: Optional[str]  # version and digest of the agent; None when it isn't installed
-    enabled: Optional[bool]  # the timer starts at boot; False: by links of an older version; None: nothing does
-    switched_off: Optional[str]  # what keeps the unit from running
+    enabled: Optional[bool]  # whether the timer starts at boot; False: an older version's link starts the service
+    switched_off: Optional[str]  # the file or kernel argument that keeps the unit from running
 
 
 def observe(host: Host) -> UnitFacts:
-    """Read whether systemd runs, which Python boots with the host, and what of ours is there."""
+    """Read whether systemd runs, which Python is there at boot, and which parts of the unit are installed."""
     return UnitFacts(
         systemd=_systemd(host),
         python=_python(host),
@@ -51,7 +51,7 @@ def observe(host: Host) -> UnitFacts:
 
 
 def enabled(host: Host) -> Optional[bool]:
-    """Whether the timer starts at boot: True as we have it, False by links of an older version, None by none."""
+    """True when the timer starts at boot, False when an older version's link starts the service, None without links."""
     if host.exists(OLDER_LINK):
         return False
     return True if host.exists(LINK) else None

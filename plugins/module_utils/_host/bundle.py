@@ -1,11 +1,11 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The agent as one zip application, made of the sources that this very process runs. PRIVATE to the collection.
+"""The agent as one zip application, built from the sources that this process runs. PRIVATE to the collection.
 
-Ansible's payload holds the command and all that it needs, because the modules that install the agent name it at
-their edge. The sources are read back from the payload, so nothing else has to be sent to a host. The same sources
-give the same bytes: sorted names, one time, no compiled code.
+Ansible's payload holds the command and all that it needs, because the modules that install the agent import it.
+The sources are read back from the payload, so nothing else has to be sent to a host. The same sources give the
+same bytes: sorted names, one time, no compiled code.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ sys.exit(main(sys.argv[1:]))
 """
 _IMPORT = re.compile(r"from " + re.escape(".".join(UTILS)) + r"(\.[\w.]+)? import (\([^)]*\)|[^\n(]+)", re.ASCII)
 _MARK = re.compile(rb"(#![^\n]*\n)?# nearmetal\.ec2 agent ([ -~]*)\n")  # compiled code begins with it
-_TIME = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip file can say
+_TIME = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip file can have
 
 
 @lru_cache(maxsize=2)
 def identity(version: str) -> str:
-    """Version and digest of the agent that `build` would make; the agent itself is what it is."""
-    own = _own()
-    if own:
-        return own.identity
+    """Version and digest of the agent that `build` would make; in the agent those of itself."""
+    agent = _running_agent()
+    if agent:
+        return agent.identity
     import hashlib  # with zipfile a sixth of what a plan imports, and the agent itself needs neither
 
     digest = hashlib.sha256()
@@ -56,23 +56,23 @@ def identity(version: str) -> str:
 @lru_cache(maxsize=2)
 def build(version: str) -> bytes:
     """The zip application, with its identity in its second line."""
-    own = _own()
-    if own and own.is_compiled:
+    agent = _running_agent()
+    if agent and agent.is_compiled:
         raise NearmetalError("the agent was removed while it ran: run again")
-    if own:
-        with open(own.path, "rb") as stream:
+    if agent:
+        with open(agent.path, "rb") as stream:
             return stream.read()
     return _archive(b"#!/usr/bin/python3 -I\n" + mark(version), _sources(), packed=True)
 
 
 def mark(version: str) -> bytes:
-    """A line of the agent, and of its cache: what they are made of."""
+    """The line by which the agent and its cache say what they are built from."""
     return f"# nearmetal.ec2 agent {identity(version)}\n".encode()
 
 
 @lru_cache(maxsize=2)
 def compiled(version: str) -> bytes:
-    """The cache for the Python that runs this: with it a plan costs half the time. It begins with its mark."""
+    """The cache for the Python that runs this, which halves the time of a plan. It begins with the mark."""
     import importlib.util
     import marshal
 
@@ -105,15 +105,15 @@ def _archive(head: bytes, files: Dict[str, bytes], packed: bool) -> bytes:
 def _sources() -> Dict[str, bytes]:
     """Name in the archive → content, sorted."""
     found: Dict[Tuple[str, ...], bytes] = {}
-    plain: Set[Tuple[str, ...]] = set()  # no packages: what is imported from these is no module
+    files_only: Set[Tuple[str, ...]] = set()  # modules that are no packages: what is imported from them is no module
     todo: List[Tuple[str, ...]] = [_COMMAND]
     while todo:
         module = todo.pop()
-        if module in found or module[:-1] in plain:
+        if module in found or module[:-1] in files_only:
             continue
         data = _read((*module[:-1], f"{module[-1]}.py"))
         if data is not None:
-            plain.add(module)
+            files_only.add(module)
         else:
             data = _read((*module, "__init__.py"))
         if data is None:
@@ -122,7 +122,7 @@ def _sources() -> Dict[str, bytes]:
         todo += [module[:length] for length in range(1, len(module))]
         todo += _imported(data.decode("utf-8"))
     if _COMMAND not in found:
-        raise NearmetalError("the module was sent without the agent that it leaves on the host: report this fault")
+        raise NearmetalError("the module was sent without the agent that it installs on the host: report this bug")
     files = {"__main__.py": _MAIN.encode()}
     packages = {module[:length] for module in found for length in range(len(module))}
     for package in packages:
@@ -136,7 +136,7 @@ def _sources() -> Dict[str, bytes]:
 
 
 def _imported(text: str) -> Iterator[Tuple[str, ...]]:
-    """The modules of ours that a source may import: each name in each of its imports, and then where they are from."""
+    """The modules of ours that a source may import: each imported name as a module, and the module it is from."""
     for path, names in _IMPORT.findall(text):
         package = tuple(path.split(".")[1:])
         for name in names.strip("()").split(","):
@@ -155,20 +155,20 @@ def _read(parts: Tuple[str, ...]) -> Optional[bytes]:
         return None
 
 
-class _Own(NamedTuple):
+class _Agent(NamedTuple):
     """The agent that this process runs."""
 
     path: str
     identity: str
-    is_compiled: bool  # it has no sources then
+    is_compiled: bool  # the cache, which has no sources
 
 
-def _own() -> Optional[_Own]:
-    """None when this process runs no agent."""
+def _running_agent() -> Optional[_Agent]:
+    """The agent that this process runs; None for a module."""
     loader = getattr(sys.modules.get("__main__"), "__loader__", None)
     if not isinstance(loader, zipimport.zipimporter):
         return None
     with open(loader.archive, "rb") as stream:
         head = stream.read(256)
     found = _MARK.match(head)
-    return _Own(loader.archive, found[2].decode("ascii"), found[1] is None) if found else None
+    return _Agent(loader.archive, found[2].decode("ascii"), found[1] is None) if found else None

@@ -14,12 +14,12 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import H
 
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 _PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
-# A tool that hangs ends, and one on a starved host doesn't end before its own limits: systemctl's is 180 s.
+# A tool that hangs is ended, but on a slow host not before its own time limit, which for systemctl is 180 s.
 TOOL_SECONDS = 600.0
 
 
 class Kind:
-    """What a host is to a run: the scopes of the changes that are done there, and whether they are for what runs."""
+    """The kind of a host in a run: the scopes of the changes that are done, and whether what runs may be changed."""
 
     def __init__(self, *scopes: str, live: bool = True) -> None:
         self.scopes = scopes
@@ -27,8 +27,8 @@ class Kind:
 
 
 RUNNING = Kind("runtime", "boot")
-IMAGE = Kind("boot", live=False)  # an image is made of it: nothing that runs is touched, nothing of this host is kept
-SANDBOX = Kind("runtime")  # as the unit sees it, which writes no file
+IMAGE = Kind("boot", live=False)  # an image is made of it: nothing that runs is changed, nothing of this host is kept
+SANDBOX = Kind("runtime")  # in the unit's sandbox, where no file is written
 
 
 class WritableHost(Host):
@@ -66,7 +66,7 @@ class WritableHost(Host):
         return self.output(argv, timeout).decode("utf-8", "replace")
 
     def output(self, argv: Sequence[str], timeout: float = TOOL_SECONDS) -> bytes:
-        """As `command`, every byte as the tool wrote it."""
+        """Like `command`, but returns the bytes of the output."""
         import subprocess  # a run without tools, such as the timer's look, does without its 8 ms
 
         name = " ".join(argv[:3])
@@ -81,7 +81,7 @@ class WritableHost(Host):
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            raise NearmetalError(f"{name}: no end after {timeout:.0f} s") from None
+            raise NearmetalError(f"{name} did not end within {timeout:.0f} s") from None
         except OSError as error:
             raise NearmetalError(f"{name}: {os.strerror(error.errno or 0)}") from None
         if done.returncode != 0:
@@ -118,6 +118,6 @@ class WritableHost(Host):
         if found is None:
             raise NearmetalError(
                 f"{_BOOT_ID} can't be read, so it isn't known which originals are of this boot: nothing was changed;"
-                f" look why with `cat {_BOOT_ID}`, and run again"
+                f" find out why with `cat {_BOOT_ID}`, and run again"
             )
         return found

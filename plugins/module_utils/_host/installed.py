@@ -17,7 +17,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Nearme
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import walk
 
 FOLDER = "/usr/local/lib/nearmetal"
-UNSUITED = 2  # the status of an agent that has done nothing, because the module itself must look at the options
+UNSUITED = 2  # the exit status of an agent that has done nothing, because the module must read the options itself
 
 
 def cache_name() -> str:
@@ -26,7 +26,7 @@ def cache_name() -> str:
 
 
 def opened(mark: str, root: str = "/") -> Optional[int]:
-    """A descriptor of the code that begins with this mark and that nobody but root can change; None: there is none."""
+    """A descriptor of the cache that begins with this mark and that only root can change; None without one."""
     try:
         descriptor = walk.open_file(root, f"{FOLDER}/{cache_name()}")
     except NearmetalError:

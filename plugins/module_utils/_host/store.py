@@ -22,9 +22,9 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import Wr
 DATA = "/var/lib/nearmetal"
 RUN = "/run/nearmetal"
 LOCK = f"{RUN}/lock"
-UNIT = "unit"  # in the lock: held by the unit
-_UNIT_ENDS = 600.0  # with a twentieth of a core, a plan takes minutes
-_STALE = 0.5  # seconds until the lock's new holder has written who it is
+UNIT = "unit"  # the lock's text while the unit holds it
+_UNIT_ENDS = 600.0  # seconds that a run of the unit may take: with a twentieth of a core, a plan takes minutes
+_STALE = 0.5  # seconds in which a new holder writes its text to the lock
 FINGERPRINT = f"{RUN}/fingerprint"  # the unit writes it when it has released the lock
 MAX_BYTES = 1024 * 1024
 _LABEL = "security.selinux"
@@ -46,18 +46,20 @@ def read_file(host: WritableHost, path: str) -> bytes | None:
     except OSError as error:
         raise walk.explain(path, error) from None
     if len(data) > MAX_BYTES:
-        raise NearmetalError(f"{path} is larger than {MAX_BYTES} bytes, so it isn't ours: move it away and run again")
+        raise NearmetalError(
+            f"{path} is larger than {MAX_BYTES} bytes, so nearmetal didn't write it: move it away and run again"
+        )
     return data
 
 
 def beside(path: str) -> str:
-    """The name under which a file is written before it gets its own; a run that is killed leaves it."""
+    """The temporary name under which a file is written; a killed run leaves it behind."""
     folder, name = os.path.split(path)
     return f"{folder}/.{name}.new"
 
 
 def replace_file(host: WritableHost, path: str, data: bytes, mode: int, folder_mode: int) -> None:
-    """Give `path` the content `data` at once: afterwards it is the old file or the new one, never a third."""
+    """Replace the file at `path` atomically: whatever happens, it is the old file or the new one."""
     folder, name = os.path.split(path)
     new = os.path.basename(beside(path))
     try:
@@ -108,18 +110,18 @@ def remove_file(host: WritableHost, path: str) -> None:
 
 
 def remove_temporary(host: WritableHost) -> None:
-    """Remove what runs that were killed left in our directories; the caller holds the lock."""
+    """Remove what killed runs left in our directories; the caller holds the lock."""
     paths = [f"{folder}/{name}" for folder in (DATA, RUN) for name in host.names(folder)]
-    left = [path for path in paths if path.endswith(".new") and os.path.basename(path).startswith(".")]
-    for path in left:
+    temporary = [path for path in paths if path.endswith(".new") and os.path.basename(path).startswith(".")]
+    for path in temporary:
         if path != beside(FINGERPRINT):
             remove_file(host, path)
-    if left:
+    if temporary:
         remove_empty_data(host)
 
 
 def remove_empty_data(host: WritableHost) -> None:
-    """Remove our data directory once nothing is in it, so that a restored host shows no trace."""
+    """Remove our data directory if nothing is in it, so that a restored host has no trace of nearmetal."""
     remove_empty(host, DATA)
 
 
@@ -144,7 +146,7 @@ def _unlink(parent: int, name: str) -> None:
 def lock(host: WritableHost, patience: float = 0, holder: str = "") -> Iterator[None]:
     """Hold the host's one lock; a run that doesn't get it within `patience` seconds fails and names the holder.
 
-    Everybody waits for the unit: it starts by itself, with the boot and with what a run changes.
+    Every run waits for the unit, which starts by itself, at boot and when a run changes something.
     """
     folder, name = os.path.split(LOCK)
     try:
@@ -157,9 +159,9 @@ def lock(host: WritableHost, patience: float = 0, holder: str = "") -> Iterator[
         started = time.monotonic()
         while not _locked(stream):
             stream.seek(0)
-            pid, _space, other = stream.read(32).decode("ascii", "replace").strip().partition(" ")
+            pid, _space, present_holder = stream.read(32).decode("ascii", "replace").strip().partition(" ")
             pid = pid if pid.isdigit() else "unknown"
-            if time.monotonic() - started < max(patience, _STALE, _UNIT_ENDS if other == UNIT else 0.0):
+            if time.monotonic() - started < max(patience, _STALE, _UNIT_ENDS if present_holder == UNIT else 0.0):
                 time.sleep(0.2)
                 continue
             raise NearmetalError(

@@ -24,16 +24,16 @@ def explain(path: str, error: OSError) -> NearmetalError:
         return NearmetalError(f"{path}: no space left on its file system; free some and run again")
     if error.errno == errno.EROFS:
         return NearmetalError(
-            f"{path}: its file system is read-only, and nearmetal writes no value without its way back there: mount it"
-            " for writing, and run again"
+            f"{path}: its file system is read-only, and nearmetal changes nothing without the original recorded there:"
+            " mount it for writing, and run again"
         )
     if error.errno == errno.EISDIR:
-        return NearmetalError(f"{path} is a directory, so it isn't ours: move it away and run again")
+        return NearmetalError(f"{path} is a directory, so nearmetal didn't write it: move it away and run again")
     if error.errno in (errno.EACCES, errno.EPERM):
         if os.geteuid() == 0:
             return NearmetalError(
-                f"{path}: root may not write it either; look for an immutable file or folder (lsattr, chattr -i) and at"
-                " the denials of SELinux or AppArmor, and run again"
+                f"{path}: even root can't write it; look for an immutable file or folder (lsattr, chattr -i) and for"
+                " denials by SELinux or AppArmor, and run again"
             )
         return NearmetalError(f"{path}: permission denied; nearmetal needs root (become: true)")
     return NearmetalError(f"{path}: {os.strerror(error.errno or 0)}")
@@ -55,13 +55,15 @@ def _enter(parent: int, name: str, path: str, create: int | None) -> int:
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENOTDIR):
             raise NearmetalError(
-                f"{path} is a symbolic link or no directory, which nearmetal doesn't follow: put the directory itself"
-                " there, with what is in it, and run again"
+                f"{path} is a symbolic link, which nearmetal doesn't follow, or not a directory: put a directory with"
+                " the same content in its place, and run again"
             ) from None
         raise
     if not is_closed(descriptor):
         os.close(descriptor)
-        raise NearmetalError(f"{path} can be written by others than root: chown root and chmod go-w it, then run again")
+        raise NearmetalError(
+            f"{path} can be written by users other than root: run chown root and chmod go-w on it, then run again"
+        )
     return descriptor
 
 
@@ -100,8 +102,8 @@ def open_file(root: str, path: str) -> int | None:
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise NearmetalError(
-                f"{path} is a symbolic link, which nearmetal doesn't follow: put the file there or move the link away,"
-                " and run again"
+                f"{path} is a symbolic link, which nearmetal doesn't follow: put the file itself in its place, or move"
+                " the link away, and run again"
             ) from None
         raise explain(path, error) from None
     mode = os.fstat(descriptor).st_mode
@@ -110,4 +112,4 @@ def open_file(root: str, path: str) -> int | None:
     os.close(descriptor)
     if stat.S_ISDIR(mode):
         raise explain(path, IsADirectoryError(errno.EISDIR, ""))
-    raise NearmetalError(f"{path} is no regular file: remove it and run again")
+    raise NearmetalError(f"{path} is not a regular file: remove it and run again")

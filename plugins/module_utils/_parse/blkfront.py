@@ -23,10 +23,10 @@ MAX_DISKS = 4096
 
 
 class Agreement(NamedTuple):
-    """What front end and back end agreed on for one disk. None is what the line doesn't say."""
+    """What front end and back end agreed on for one disk; None where the log's line doesn't say."""
 
     disk: str
-    flush: str  # barrier | barrier or flush | flush diskcache: which of them the next value is about
+    flush: str  # barrier | barrier or flush | flush diskcache: the kind that `flush_enabled` is about
     flush_enabled: bool
     persistent_grants: Optional[bool]
     indirect_descriptors: Optional[bool]  # field since Linux 3.11
@@ -34,7 +34,7 @@ class Agreement(NamedTuple):
 
 
 def agreements(text: str) -> Dict[str, Agreement]:
-    """Disk → what the log field last of it, in the log's order; at most MAX_DISKS.
+    """Disk → the last agreement that the log has of it, in the log's order; at most MAX_DISKS.
 
     Works on /dev/kmsg records and on the output of dmesg. Raises nothing.
     """
@@ -54,7 +54,7 @@ def agreements(text: str) -> Dict[str, Agreement]:
 
 
 def refused_queues(text: str) -> Optional[Tuple[int, int]]:
-    """The max_queues that the driver didn't take, and what it took instead; None when it took all. Raises nothing."""
+    """The max_queues that the driver refused, and what it uses instead; None when it refused none. Raises nothing."""
     for message in messages(text, "Invalid max_queues ("):
         match = _NO_QUEUES.search(message)
         if match is not None:
@@ -68,7 +68,7 @@ def _persistent(rest: str) -> Optional[bool]:
         return field
     if rest.strip(" ") == "using persistent grants":
         return True
-    # Linux 3.8 to 3.10 end the line in a bare blank without them; older ones never heard of them, and end without.
+    # Without persistent grants, Linux 3.8 to 3.10 end the line in a space; older kernels don't know them.
     return False if rest == " " else None
 
 

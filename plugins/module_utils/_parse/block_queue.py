@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The queue files of a block device: what they say, and what the kernel makes of a written value. Pure. PRIVATE.
+"""The queue files of a block device: their values, and how the kernel rounds a written value. Pure. PRIVATE.
 
 The rules are those of block/blk-sysfs.c and include/linux/jiffies.h, Linux 5.0 to 6.12.
 """
@@ -14,11 +14,11 @@ from typing import FrozenSet, Optional, Tuple
 # The files of /sys/block/<disk>/queue that a knob of the same name writes.
 ATTRIBUTES = ("io_timeout", "scheduler", "read_ahead_kb", "nr_requests", "nomerges", "rq_affinity")
 
-# The largest number that io_timeout takes: the longest time that there is.
+# The largest number that io_timeout takes.
 LONGEST_MS = (1 << 32) - 1
 # Ticks per second that x86 and arm64 kernels are built with (kernel/Kconfig.hz).
 _HZ = (100, 250, 300, 1000)
-# From 2^31 ms on the kernel takes its longest time, cut to the 32 bits of a queue's timeout: so many ticks.
+# From 2^31 ms on the kernel uses its longest time, in ticks, cut to the 32 bits of a queue's timeout.
 _LONGEST_TICKS = (1 << 32) - 2
 _LEAST_REQUESTS = 4  # BLKDEV_MIN_RQ
 _PAGES_KIB = (4, 16, 64)
@@ -30,7 +30,7 @@ _NUMBER = re.compile(r"[0-9]{1,10}", re.ASCII)
 
 
 def schedulers(text: Optional[str]) -> Tuple[Optional[str], Tuple[str, ...]]:
-    """The scheduler in use and those that are offered, of "mq-deadline [none]"; a device without choice says "none"."""
+    """The scheduler in use and those on offer, from "mq-deadline [none]"; a device without a choice has "none"."""
     current, offered = None, []
     for word in (text or "").split():
         name = word.strip("[]")
@@ -56,12 +56,12 @@ def valid(attribute: str, value: object) -> bool:
 
 
 def holds(attribute: str, now: Optional[str], wanted: str) -> bool:
-    """Whether a file that reads `now` is one to which `wanted` was written: the kernel rounds some."""
+    """Whether a file reads `now` after `wanted` was written to it: the kernel rounds some values."""
     return now is not None and (now == wanted or now in _read_back(attribute, wanted))
 
 
 def remembered(attribute: str, value: Optional[str]) -> Optional[str]:
-    """One word for all that a written value may read as, so that a value of ours is recognised again."""
+    """The same text for all readings of one written value, so that a value of ours is recognised."""
     if value is None or not valid(attribute, value) or attribute == "scheduler":
         return value
     requested = int(value)
@@ -77,7 +77,7 @@ def remembered(attribute: str, value: Optional[str]) -> Optional[str]:
 
 
 def of_argument(seconds: int) -> str:
-    """What io_timeout shows when a driver gave its queues so many seconds: the product with HZ wraps at 32 bits."""
+    """The io_timeout of a queue to which its driver gave so many seconds: the product with HZ wraps at 32 bits."""
     return str(seconds * 1000 & LONGEST_MS)
 
 

@@ -9,7 +9,7 @@ from typing import Dict, List, Mapping, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cmdline
 
-# A command line of 2,048 bytes has room for half of them.
+# Twice what a command line of 2,048 bytes has room for.
 MAX_ARGUMENTS = 2048
 
 
@@ -30,7 +30,7 @@ def environment(text: str) -> Dict[str, str]:
 
 
 def arguments(options: Tuple[str, ...], variables: Mapping[str, str]) -> Tuple[str, ...]:
-    """The arguments of an entry, with $kernelopts and its like replaced as GRUB does; an unknown one is empty.
+    """The arguments of an entry, with variables such as $kernelopts replaced; an unknown variable is empty.
 
     At most MAX_ARGUMENTS, which is more than any kernel takes.
     """

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The line of a file that holds kernel arguments: what isn't ours stays to the byte. PRIVATE to the collection."""
+"""The line of a file that holds kernel arguments; every byte that isn't ours stays. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Mapping, Optional, Pattern, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cmdline, kernel_arguments
 
-# Where the arguments stand. An entry with $kernelopts has them in the environment block.
+# Patterns for the place of the arguments. An entry with $kernelopts has them in the environment block.
 ENTRY = re.compile(r"^options[ \t]+(?![ \t])((?!.*\$\{?kernelopts).*)$", re.MULTILINE)
 ENVIRONMENT = re.compile(r"^kernelopts=(.*)$", re.MULTILINE)
 KERNEL_CMDLINE = re.compile(r"^(?![ \t]*#)(.*\S.*)$", re.MULTILINE)
 
 
 def span(place: Pattern[str], text: str) -> Optional[Tuple[int, int]]:
-    """From where to where the arguments stand; None when the file has no such line. Of several the last one counts."""
+    """Start and end of the arguments; None when the file has no such line. Of several lines the last one counts."""
     found = None
     for match in place.finditer(text):
         found = match.span(1)
@@ -31,7 +31,7 @@ def read(place: Pattern[str], text: str) -> Optional[str]:
 
 
 def append(line: str, tokens: Tuple[str, ...]) -> str:
-    """The line with ours: last, but before a "--", because init gets what follows."""
+    """The line with our arguments at its end, or before a "--", because init gets what follows that."""
     present = cmdline.tokens(line)
     if "--" in present:
         return " ".join(kernel_arguments.merge(present, tokens))
@@ -39,9 +39,9 @@ def append(line: str, tokens: Tuple[str, ...]) -> str:
 
 
 def foreign(line: str, ours: Mapping[str, Tuple[str, ...]], last: bool) -> str:
-    """The line less ours, of which one text per argument stands there at most.
+    """The line without our arguments; at most one text per argument is removed.
 
-    With `last` only what has the last word can be ours, as where it isn't known whether it was ever written.
+    With `last` only a text that is in force can be ours, as when it isn't known whether it was ever written.
     """
     present = cmdline.tokens(line)
     removed: Tuple[str, ...] = ()
@@ -52,17 +52,17 @@ def foreign(line: str, ours: Mapping[str, Tuple[str, ...]], last: bool) -> str:
             for tokens in texts
             if (kernel_arguments.in_force(present, tokens) if last else set(tokens) <= set(present))
         ]
-        removed += max(found, key=lambda tokens: (_place(present, tokens[-1]), len(tokens)), default=())
-    return _less(line, present, removed)
+        removed += max(found, key=lambda tokens: (_last_place(present, tokens[-1]), len(tokens)), default=())
+    return _without(line, present, removed)
 
 
-def _place(present: Tuple[str, ...], token: str) -> int:
-    return max((place for place, each in enumerate(present) if each == token), default=-1)
+def _last_place(present: Tuple[str, ...], token: str) -> int:
+    return max((place for place, argument in enumerate(present) if argument == token), default=-1)
 
 
-def _less(line: str, present: Tuple[str, ...], removed: Tuple[str, ...]) -> str:
+def _without(line: str, present: Tuple[str, ...], removed: Tuple[str, ...]) -> str:
     end = " ".join(("", *removed))
     if line.endswith(end):
         return line[: len(line) - len(end)]
-    left = kernel_arguments.without(present, removed)
-    return " ".join(left) if left != present else line
+    remaining = kernel_arguments.without(present, removed)
+    return " ".join(remaining) if remaining != present else line

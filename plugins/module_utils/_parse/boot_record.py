@@ -1,12 +1,12 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What nearmetal remembers of its own kernel arguments. PRIVATE to the collection.
+"""The record of nearmetal's own kernel arguments. PRIVATE to the collection.
 
-Every boot loader keeps ours among everybody else's, so the record says which they
-are, and where one of the same text was there before ours: that one stays when ours
-goes. While a run is changing them it also says what they were, and what earlier runs
-wanted that died half-way: any of these may stand in a file.
+Boot loaders keep our arguments among all others, so the record says which are ours,
+and which files had an equal argument before us: that one stays when ours is removed.
+While a run changes them, the record also has the earlier texts, and those of runs
+that were killed: a file may hold any of these.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ VERSION = 1
 
 
 class Record(NamedTuple):
-    """Argument → its text, as wanted; `before` is what it may have been until a run that hasn't ended."""
+    """The record's content."""
 
-    arguments: Mapping[str, str] = {}
-    before: Optional[Mapping[str, Tuple[str, ...]]] = None
+    arguments: Mapping[str, str] = {}  # argument → its wanted text
+    before: Optional[Mapping[str, Tuple[str, ...]]] = None  # argument → earlier texts, while a run hasn't ended
     foreign: Mapping[str, Tuple[str, ...]] = {}  # a text of ours → files that had it before us
 
     def texts(self) -> Dict[str, Tuple[str, ...]]:
-        """Argument → every text of ours that may stand in a file, the one wanted last."""
+        """Argument → every text of ours that a file may hold, the wanted text last."""
         found = dict(self.before or {})
         for name, text in self.arguments.items():
-            found[name] = (*(each for each in found.get(name, ()) if each != text), text)
+            found[name] = (*(earlier for earlier in found.get(name, ()) if earlier != text), text)
         return found
 
     def tokens(self) -> Tuple[str, ...]:
-        """Ours, in the order in which they stand on the command line."""
+        """The tokens of all arguments, in their order on the command line."""
         return flat(self.arguments)
 
 
@@ -56,7 +56,7 @@ def write(record: Record) -> str:
 
 
 def parse(text: Optional[str]) -> Record:
-    """The record in the file's text; None, as where there is no file, is an empty one.
+    """The record in the file's text; empty when `text` is None, because there is no file.
 
     Raises NearmetalError when nearmetal can't have written it.
     """
@@ -81,18 +81,18 @@ def parse(text: Optional[str]) -> Record:
 
 def _text(name: str, text: Any) -> str:
     if not kernel_arguments.NAME.fullmatch(name) or not isinstance(text, str) or len(text) > 1024:
-        raise NearmetalError("a name or a text that is no kernel argument")
+        raise NearmetalError("a name or a text that isn't a kernel argument")
     kernel_arguments.ours(text)
     return text
 
 
 def _texts(name: str, raw: Any) -> Tuple[str, ...]:
     if not isinstance(raw, list) or not raw:
-        raise NearmetalError("what was before is no list of texts")
+        raise NearmetalError("earlier texts that aren't a list of texts")
     return tuple(_text(name, text) for text in raw)
 
 
 def _paths(raw: Any) -> Tuple[str, ...]:
     if not isinstance(raw, list) or not all(isinstance(path, str) for path in raw):
-        raise NearmetalError("files that are no list of names")
+        raise NearmetalError("files that aren't a list of names")
     return tuple(raw)

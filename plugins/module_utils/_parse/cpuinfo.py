@@ -9,9 +9,9 @@ from typing import Dict, FrozenSet, NamedTuple, Optional, Set
 
 
 class CpuInfo(NamedTuple):
-    """What the first processor says of itself; None is what it doesn't say.
+    """The first processor's fields; None where /proc/cpuinfo doesn't have one.
 
-    Virtual Graviton hosts say nothing of their hypervisor, and x86 says no implementer.
+    Virtual Graviton hosts don't mention their hypervisor, and x86 has no implementer.
     """
 
     vendor: Optional[str] = None  # x86 vendor_id: GenuineIntel, AuthenticAMD
@@ -35,7 +35,7 @@ def parse(text: str) -> CpuInfo:
     for line in text.splitlines():
         name, colon, value = line.partition(":")
         name = name.strip()
-        # Before Linux 3.19 arm64 lists all processors first, and then once what holds for each of them.
+        # Before Linux 3.19 arm64 lists all processors first, and then once the fields that hold for all of them.
         if name == "processor" and not names <= {"processor", "Processor"}:
             break
         if colon and name:

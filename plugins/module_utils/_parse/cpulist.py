@@ -18,7 +18,7 @@ _RANGE = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?", re.ASCII)
 
 
 def parse(text: str) -> Tuple[int, ...]:
-    """The ids of a kernel list, ascending and each once; an empty text is no id.
+    """The ids of a kernel list, ascending and without duplicates; an empty text has none.
 
     Raises NearmetalError when the text is no such list.
     """
@@ -38,7 +38,7 @@ def parse(text: str) -> Tuple[int, ...]:
 
 
 def render(ids: Iterable[int]) -> str:
-    """The kernel's way to write these ids: ascending, runs as ranges ("0-3,8"); "" for none."""
+    """The kernel list of these ids: ascending, runs as ranges ("0-3,8"); "" for none."""
     runs: List[List[int]] = []
     for number in sorted(set(ids)):
         if runs and number == runs[-1][1] + 1:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""EBS's own page of statistics, an NVMe log page of Amazon's. PRIVATE to the collection.
+"""The statistics of an EBS volume, an NVMe log page of Amazon's own. PRIVATE to the collection.
 
 The layout is that of nvme-cli's amzn plugin and of amazon-ec2-utils' ebsnvme: a magic
 number, six totals, then microseconds in which a limit held I/O back. Little-endian.

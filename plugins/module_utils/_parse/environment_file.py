@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Files of environment variables (/etc/default, /etc/sysconfig) and the unit that reads them. PRIVATE.
 
-A variable's text is kept as it stands, quotes and all: what isn't ours is never
-quoted again. Shells source these files too, so only what both read alike is changed.
+A variable's text is kept verbatim, with its quotes: what isn't ours is never quoted
+anew. Shells source these files, too, so only what both read alike is changed.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from __future__ import annotations
 import re
 from typing import List, Optional, Tuple
 
-# "NAME=…" of a whole line; a line that ends in a backslash goes on, and is nothing we change.
+# A whole line "NAME=…"; a line that is continued by a backslash at its end is never changed.
 _LINE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.ASCII)
 _PLAIN = re.compile(r"\"[^\"\\$`]*\"|'[^'\\]*'|[A-Za-z0-9_.,:=+/@-]*", re.ASCII)
 _VARIABLE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)", re.ASCII)
 
 
 def assignment(text: str, name: str) -> Optional[str]:
-    """The text behind the last `name=`, as it stands; None when no line sets it."""
+    """The verbatim text after the last `name=`; None when no line sets it."""
     found = None
     for line in text.splitlines():
         match = _LINE.fullmatch(line.strip())
@@ -45,7 +45,7 @@ def extended(raw: str, word: str) -> Optional[str]:
 
 
 def assigned(text: str, name: str, raw: Optional[str]) -> str:
-    """The file's text with `name=raw` in place of the last such line, or behind it all; with None without that line."""
+    """The file's text with `name=raw` in place of its last such line, or at its end; None removes that line."""
     lines = text.splitlines(keepends=True)
     matches = [_LINE.fullmatch(line.strip()) for line in lines]
     places = [number for number, match in enumerate(matches) if match and match[1] == name]

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The records of the ethtool ioctl, as <linux/ethtool.h> lays them out. PRIVATE to the collection.
 
-A record is its command and 32-bit numbers, in the byte order of the host. What
-the driver can't do it says by an error, so a record that came back is whole.
+A record is its command and 32-bit numbers, in the byte order of the host. A driver
+answers what it can't do with an error, so a record that comes back is complete.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ READING = frozenset(
 STATISTICS, FEATURES = 1, 4  # sets of strings
 _STRING = 32
 _COUNT = struct.Struct("=IIQI")
-# The most strings that are asked for: ENA with 128 queues has some 6,000 counters.
+# The most strings that are requested: ENA with 128 queues has some 6,000 counters.
 MAX_STRINGS = 16384
-# What a driver may write behind a record: kernels before 6.19 answer with as many strings or counters as the driver has
-# by then, however many were asked for (net/ethtool/ioctl.c). Newer ones compare the count, so that stays what it is.
+# Room after a record: kernels before 6.19 answer with as many strings or counters as the driver has by then, however
+# many were requested (net/ethtool/ioctl.c). Newer kernels compare the count, so the request keeps the exact one.
 SLACK = _STRING * MAX_STRINGS
 
-# Field names in the order of the header; "" is of no use to us.
+# Field names in the order of the header; "" for fields that we don't use.
 CHANNELS = ("rx_max", "tx_max", "", "combined_max", "rx", "tx", "other", "combined")
 RINGS = ("rx_max", "", "", "tx_max", "rx", "rx_mini", "rx_jumbo", "tx")
 COALESCE = (
@@ -92,7 +92,7 @@ DRIVER_QUESTION = struct.pack("=I", GET_DRIVER) + bytes(192)
 
 
 def address(record: bytes) -> Optional[str]:
-    """A hardware address, as of GET_PERMANENT_ADDRESS; None for one of zeros, which no device has."""
+    """The answer to ADDRESS_QUESTION, such as 0a:1b:…; None for an address of zeros, which no device has."""
     size = struct.unpack_from("=I", record, 4)[0] if len(record) >= 8 else 0
     octets = record[8 : 8 + min(size, _LONGEST_ADDRESS)]
     return octets.hex(":") if any(octets) else None
@@ -104,12 +104,12 @@ def driver(record: bytes) -> Tuple[str, str]:
 
 
 def count_question(which: int) -> bytes:
-    """How many strings a set has."""
+    """The record that asks how many strings a set has."""
     return _COUNT.pack(GET_STRING_COUNT, 0, 1 << which, 0)
 
 
 def count(record: bytes) -> int:
-    """The answer to `count_question`; 0 when the driver has no such set, or one that is too large to be asked for."""
+    """The answer to `count_question`; 0 when the driver has no such set, or one of more than MAX_STRINGS."""
     if len(record) < _COUNT.size:
         return 0
     _command, _reserved, mask, strings = _COUNT.unpack_from(record)
@@ -117,31 +117,31 @@ def count(record: bytes) -> int:
 
 
 def strings_question(which: int, strings: int) -> bytes:
-    """The strings of a set."""
+    """The record that asks for the strings of a set."""
     return struct.pack("=III", GET_STRINGS, which, strings) + bytes(_STRING * strings)
 
 
 def strings(record: bytes) -> List[str]:
-    """The answer to `strings_question`; none when the set has changed since it was counted."""
+    """The answer to `strings_question`; empty when the set has changed since it was counted."""
     if len(record) < 12 or len(record) != 12 + _STRING * struct.unpack_from("=8xI", record)[0]:
         return []
     return [_text(record[start : start + _STRING]) for start in range(12, len(record), _STRING)]
 
 
 def statistics_question(number: int) -> bytes:
-    """All counters."""
+    """The record that asks for all counters."""
     return struct.pack("=II", GET_STATISTICS, number) + bytes(8 * number)
 
 
 def statistics(record: bytes) -> Tuple[int, ...]:
-    """The answer to `statistics_question`, in the order of its strings; none when their number has changed since."""
+    """The answer to `statistics_question`, in the order of its strings; empty when their number has changed."""
     if len(record) < 8 or len(record) != 8 + 8 * struct.unpack_from("=4xI", record)[0]:
         return ()
     return struct.unpack_from("={}Q".format((len(record) - 8) // 8), record, 8)
 
 
 def features_question(number: int) -> bytes:
-    """The state of so many features."""
+    """The record that asks for the state of so many features."""
     blocks = (number + 31) // 32
     return struct.pack("=II", GET_FEATURES, blocks) + bytes(16 * blocks)
 

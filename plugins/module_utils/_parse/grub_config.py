@@ -10,7 +10,7 @@ from typing import List, NamedTuple, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cmdline
 
-# grub-mkconfig says of each part by which script it was made; ours is the one for Linux, not 40_custom.
+# grub-mkconfig names the script that made each part; our arguments are in that for Linux, not in 40_custom.
 _BEGIN = re.compile(r"### BEGIN /etc/grub\.d/(\S+) ###")
 _END = re.compile(r"### END /etc/grub\.d/\S+ ###")
 _LINUX = re.compile(r"linux(16|efi)?")
@@ -19,12 +19,12 @@ _ID = re.compile(r"""\$menuentry_id_option\s+['"]([^'"]*)['"]""")
 
 
 class Entry(NamedTuple):
-    """One way to boot Linux: the kernel, what it is told, and its initial file systems."""
+    """One way to boot Linux."""
 
     kernel: str
     arguments: Tuple[str, ...]
     initrds: Tuple[str, ...]
-    recovery: bool  # made to get out of trouble: our arguments stay out of it
+    recovery: bool  # for repairs: it gets no arguments of ours
 
 
 def entries(text: str) -> Tuple[Entry, ...]:
@@ -57,7 +57,7 @@ def release(kernel: str) -> str:
 
 
 def is_stub(text: str) -> bool:
-    """Whether this grub.cfg only leads to another one, as those on EFI partitions do: never to be overwritten."""
+    """Whether this grub.cfg only loads another one, as those on EFI partitions do, and must not be overwritten."""
     return "configfile" in text and "menuentry" not in text and "blscfg" not in text
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""/proc/interrupts: counters per online CPU, and who asked for each interrupt. PRIVATE to the collection."""
+"""/proc/interrupts: counters per online CPU, and who requested each interrupt. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import List, NamedTuple, Tuple
 
 _COLUMN = re.compile(r"CPU([0-9]{1,5})", re.ASCII)
 _LABEL = re.compile(r"\s*([^\s:]{1,32}):", re.ASCII)
-# Counters are 10 digits wide. Some kernels leave no blank between those that fill their column.
+# Counters are 10 digits wide. Some kernels leave no space between counters that fill their column.
 _WIDTH = 10
-# What stands before the names: "PCI-MSI 81920-edge", "xen-dyn-event", "ITS-MSI 1 Edge", "IPI-mux 0 Level".
+# The text before the names: "PCI-MSI 81920-edge", "xen-dyn-event", "ITS-MSI 1 Edge", "IPI-mux 0 Level".
 _HANDLER = re.compile(r"(?:.*-)?(?:edge|fasteoi|level|event|msi-x|msi|virq|ipi|Edge|Level)|[0-9]+", re.ASCII)
 
 
@@ -21,7 +21,7 @@ class Interrupt(NamedTuple):
 
     label: str
     counters: Tuple[int, ...]  # per column; fewer for lines such as ERR, which count for the whole machine
-    description: str  # chip, its number and the names, single blanks; empty when the kernel says nothing
+    description: str  # chip, its number and the names, with single spaces; empty when the kernel has none
 
     @property
     def number(self) -> int:
@@ -30,7 +30,7 @@ class Interrupt(NamedTuple):
 
     @property
     def names(self) -> Tuple[str, ...]:
-        """Who asked for it, comma separated by the kernel; empty for a vector that nobody has any more."""
+        """Who requested the interrupt, from a list with commas; empty for a vector that nobody uses any more."""
         words = self.description.split()
         if len(words) < 2 or _HANDLER.fullmatch(words[-1]):
             return ()
@@ -50,7 +50,7 @@ class Interrupts(NamedTuple):
 
 
 def parse(text: str) -> Interrupts:
-    """The file's columns and lines; what is no such line is left out. Raises nothing."""
+    """The file's columns and lines; lines of another form are left out. Raises nothing."""
     head, _newline, body = text.partition("\n")
     cpus = tuple(int(number) for number in _COLUMN.findall(head))
     lines = []
@@ -63,7 +63,7 @@ def parse(text: str) -> Interrupts:
 
 
 def _counters(text: str, columns: int) -> Tuple[Tuple[int, ...], str]:
-    """The leading numbers, at most one per column, and what follows them, single blanks."""
+    """The leading numbers, at most one per column, and what follows them, with single spaces."""
     words = text.split()
     counters: List[int] = []
     used = 0

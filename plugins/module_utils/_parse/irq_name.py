@@ -15,7 +15,7 @@ _KINDS = {"rx": RX, "input": RX, "tx": TX, "output": TX}
 
 
 class QueueName(NamedTuple):
-    """What a name says. `device` is an interface, a PCI address, virtioN, or vifN of Xen."""
+    """The parts of a name. `device` is an interface, a PCI address, virtioN, or vifN of Xen."""
 
     device: str
     kind: str  # both | rx | tx
@@ -26,9 +26,9 @@ def _pattern(text: str, first: int = 0) -> Tuple[Pattern[str], int]:
     return re.compile(text.replace("<queue>", _QUEUE), re.ASCII), first
 
 
-# The first that fits counts. With each: the number that the driver gives its first queue.
+# The first pattern that matches counts; each has the number that the driver gives its first queue.
 _NAMES = (
-    # Flow Director of ixgbe and i40e: not a queue of its own.
+    # Flow Director of ixgbe and i40e has no queue of its own.
     _pattern(r"(?:.*:)?fdir-TxRx-[0-9]+"),
     # ena: eth0-Tx-Rx-0. ixgbevf, ixgbe, igb, bnxt: eth0-TxRx-0. i40e, ice, iavf put their own name before it.
     _pattern(r"(?:(?:i40e|ice|iavf|i40evf)-)?(?P<device>.+)-(?:Tx-Rx|TxRx|txrx)-<queue>"),
@@ -48,9 +48,9 @@ _NAMES = (
 
 
 def queue_of(name: str) -> Optional[QueueName]:
-    """The queue that an interrupt of this name serves; None for management, errors and everything that is no NIC.
+    """The queue that an interrupt of this name serves; None for management, errors, and devices that are no NIC.
 
-    A bare interface name is no queue: it is ixgbevf's mailbox, but all that xen-netfront with one queue has.
+    A bare interface name is no queue: for ixgbevf it is the mailbox, but for xen-netfront with one queue the queue.
     """
     for pattern, first in _NAMES:
         match = pattern.fullmatch(name)

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """JSON that may come from anybody: neither its depth nor its numbers can hurt the decoder. PRIVATE to the collection.
 
-At its recursion limit Python 3.8 may end the process, without a word: when the garbage it happens to collect there has
-finalizers. So the decoder never gets that far.
+At its recursion limit Python 3.8 may end the process silently, when it collects garbage with finalizers there. So the
+decoder never gets that far.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ import json
 from typing import Any
 
 _DEEPEST = 64  # levels; nothing that nearmetal or EC2 writes has ten
-_LONGEST_NUMBER = 40  # digits; the cost of reading more grows with their square
-# Lists and tables, and quotes: each of their values takes many times the memory of its text.
+_LONGEST_NUMBER = 40  # digits; the cost of reading a number grows with the square of its length
+# Brackets of lists and tables, and quotes: each value in them takes many times the memory of its text.
 _MOST_BRACKETS, _MOST_QUOTES = 100_000, 1_000_000
 
 _OTHERS = bytes(set(range(256)) - set(b'"[]{}'))
 
 
 def parse(text: str) -> Any:
-    """What the text says. Raises ValueError when it is no JSON, or deeper or larger than anything honest."""
+    """The value of the text. Raises ValueError when it isn't JSON, or deeper or larger than any honest text."""
     brackets = text.count("[") + text.count("{")
     if brackets > _MOST_BRACKETS or text.count('"') > _MOST_QUOTES:
         raise ValueError("more lists, tables or texts than anything honest has")
@@ -31,10 +31,9 @@ def parse(text: str) -> Any:
 
 
 def _check_depth(text: str) -> None:
-    """Raises ValueError for what is nested too deep.
+    """Raise ValueError for what is nested too deep.
 
-    First all goes that says nothing of the depth, at the speed of memory: two quotes beside each other neither open
-    nor close a text.
+    Everything that doesn't change the depth is removed first, which is fast, as are two quotes side by side.
     """
     data = text.encode("utf-8", "surrogatepass").replace(b"\\\\", b"").replace(b'\\"', b"")
     depth, quoted = 0, False

@@ -1,9 +1,9 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The one merge of kernel arguments: what stands there already, and what is ours. Pure. PRIVATE to the collection.
+"""Merging our kernel arguments with those that are there already. Pure. PRIVATE to the collection.
 
-What isn't ours is kept verbatim: its order, its duplicates, its quotes. Ours come
+Foreign arguments are kept verbatim: their order, duplicates and quotes. Ours come
 last, because for most arguments the kernel takes the last value.
 """
 
@@ -15,16 +15,16 @@ from typing import FrozenSet, Iterable, List, NamedTuple, Optional, Tuple
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cmdline
 
-# Our tokens end up in files that a shell reads: nothing in them means anything to it.
+# Our tokens are written to files that a shell reads, so none of their characters may be special to a shell.
 TOKEN = re.compile(r"[A-Za-z0-9_.,:=+/@-]+", re.ASCII)
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}", re.ASCII)
 
-# COMMAND_LINE_SIZE is 2048 on x86 and arm64, with the NUL; the kernel cuts off what is longer without a word.
+# COMMAND_LINE_SIZE is 2048 on x86 and arm64, with the NUL; the kernel silently truncates a longer line.
 LONGEST = 2047
 
 
 class Claim(NamedTuple):
-    """What one concern asks for: `text` is one argument, or several whose order matters, with blanks between."""
+    """What one concern wants: `text` is one argument, or several whose order matters, separated by spaces."""
 
     by: str  # concern.knob, for the operator
     text: str
@@ -33,14 +33,14 @@ class Claim(NamedTuple):
 def ours(text: str) -> Tuple[str, ...]:
     """The tokens of a text of ours.
 
-    Raises NearmetalError when one couldn't stand in a file that a shell reads.
+    Raises NearmetalError when one of them can't be written to a file that a shell reads.
     """
     tokens = tuple(text.split(" "))
     for token in tokens:
         if not TOKEN.fullmatch(token) or token.startswith(("=", "--")):
             raise NearmetalError(
-                f"{token[:80]!r} can't be a kernel argument of ours:"
-                " only letters, digits and _ . , : = + / @ - go there"
+                f"nearmetal can't set the kernel argument {token[:80]!r}:"
+                " only letters, digits and _ . , : = + / @ - are allowed in it"
             )
     return tokens
 
@@ -52,31 +52,31 @@ def names(tokens: Iterable[str]) -> FrozenSet[str]:
 
 def same(arguments: Tuple[str, ...], wanted: Tuple[str, ...]) -> Tuple[str, ...]:
     """The arguments that have the names of `wanted`, in their order; what follows "--" is for init."""
-    meant = names(wanted)
-    return tuple(token for token in _for_kernel(arguments) if _name(token) in meant)
+    wanted_names = names(wanted)
+    return tuple(token for token in _for_kernel(arguments) if _name(token) in wanted_names)
 
 
 def in_force(arguments: Tuple[str, ...], wanted: Tuple[str, ...]) -> bool:
-    """Whether `wanted` has the last word among the arguments of its names."""
+    """Whether `wanted` comes last among the arguments of its names, so that the kernel takes it."""
     present = tuple(_plain(token) for token in same(arguments, wanted))
     return present[-len(wanted) :] == tuple(_plain(token) for token in wanted)
 
 
 def merge(foreign: Tuple[str, ...], our_tokens: Tuple[str, ...]) -> Tuple[str, ...]:
-    """All that isn't ours as it stands, then ours; before a "--", because init gets what follows."""
+    """All foreign arguments verbatim, then ours; ours before a "--", because init gets what follows that."""
     head = _for_kernel(foreign)
     return head + our_tokens + foreign[len(head) :]
 
 
 def without(arguments: Tuple[str, ...], our_tokens: Tuple[str, ...]) -> Tuple[str, ...]:
-    """The arguments less one of each of ours, the last one: an equal one before it is somebody else's."""
-    left = list(arguments)
+    """The arguments without the last occurrence of each token of ours: an earlier one is somebody else's."""
+    remaining = list(arguments)
     for token in reversed(our_tokens):
-        for place in reversed(range(len(left))):
-            if left[place] == token:
-                del left[place]
+        for place in reversed(range(len(remaining))):
+            if remaining[place] == token:
+                del remaining[place]
                 break
-    return tuple(left)
+    return tuple(remaining)
 
 
 def agree(claims: Iterable[Claim]) -> Tuple[str, ...]:
@@ -91,7 +91,7 @@ def agree(claims: Iterable[Claim]) -> Tuple[str, ...]:
             if names(tokens) & names(taken_tokens) and tokens != taken_tokens:
                 raise NearmetalError(
                     f"{earlier.by} wants the kernel argument {earlier.text} and {claim.by} wants {claim.text}:"
-                    " both can't have their way; leave one of these options out"
+                    " only one of them can be set; leave one of these options out"
                 )
         if all(tokens != taken_tokens for _earlier, taken_tokens in taken):
             taken.append((claim, tokens))
@@ -99,7 +99,7 @@ def agree(claims: Iterable[Claim]) -> Tuple[str, ...]:
 
 
 def too_long(image: Optional[str], arguments: Tuple[str, ...]) -> int:
-    """By how many bytes the kernel would cut the line off; 0 when it fits. GRUB puts BOOT_IMAGE= before it."""
+    """How many bytes of the line the kernel would cut off; 0 when it fits. GRUB puts BOOT_IMAGE= before it."""
     line = " ".join(((f"BOOT_IMAGE={image}",) if image else ()) + arguments)
     return max(0, len(line.encode()) - LONGEST)
 

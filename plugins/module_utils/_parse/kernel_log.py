@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the kernel log says of clocks. PRIVATE to the collection."""
+"""Messages of the kernel log, and those about clocks. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _UNSTABLE = re.compile(r"marking tsc unstable|marking clocksource '?tsc'? as uns
 # "clocksource: Switched to clocksource tsc"; before Linux 3.11 "Switching to clocksource tsc".
 _SWITCHED = re.compile(r"Switch(?:ed|ing) to clocksource ([A-Za-z0-9_.:+-]{1,31})", re.ASCII)
 
-# What the kernel has room for in one record, around the word that is looked for.
+# The longest record of the kernel, on either side of the word that is looked for.
 _LONGEST = 1024
 MAX_MARKS = 8
 _MAX_SWITCHES = 16
@@ -31,9 +31,9 @@ MAX_MARK_LENGTH = 160
 
 
 def messages(text: str, word: str) -> Iterator[str]:
-    """The messages with that word in them, without their prefixes; /dev/kmsg records and dmesg's output alike.
+    """The messages that contain the word, without their prefixes, from /dev/kmsg records or dmesg's output.
 
-    No other line is looked at: the log may be of any size, and hold anything.
+    No other line is parsed, because the log may be of any size and content.
     """
     place = text.find(word)
     while place >= 0:
@@ -48,7 +48,7 @@ def messages(text: str, word: str) -> Iterator[str]:
 
 
 def tsc_unstable_marks(text: str) -> Tuple[str, ...]:
-    """The messages that call the TSC unstable, each once, in order; at most MAX_MARKS. Raises nothing."""
+    """The messages that call the TSC unstable, without duplicates, in order; at most MAX_MARKS. Raises nothing."""
     marks: List[str] = []
     for message in messages(text, "unstable"):
         if len(marks) == MAX_MARKS:
@@ -68,7 +68,7 @@ def clocksource_switches(text: str) -> Tuple[str, ...]:
 def first_sequence(text: str) -> int:
     """The sequence number of the first /dev/kmsg record; above 0 the ring has lost the boot's beginning.
 
-    0 too when the text is no record of /dev/kmsg.
+    It is 0, too, for a text that isn't a record of /dev/kmsg.
     """
     match = _SEQUENCE.match(text)
     return int(match.group(1)) if match else 0

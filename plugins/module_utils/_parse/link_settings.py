@@ -18,12 +18,12 @@ Lines = Tuple[Tuple[str, str, str], ...]
 _SECTION = re.compile(r"\[([^\]]*)\]")
 _IFACE = re.compile(r"(auto|allow-\S+|iface|mapping|source|source-directory|no-\S+)\s+(\S+)")
 _NUMBER = re.compile(r"[0-9]{1,6}", re.ASCII)
-# Of a hostile file: what a condition may cost.
+# Limits on the cost of a condition in a hostile file.
 _MOST_GLOBS, _LONGEST_GLOB, _MOST_STARS = 256, 64, 4
 
 
 def lines(text: str) -> Lines:
-    """What a file in sections assigns. Comments and what assigns nothing say nothing."""
+    """The assignments of a file with sections; other lines are left out."""
     section = ""
     found: List[Tuple[str, str, str]] = []
     for raw in text.splitlines():
@@ -38,9 +38,9 @@ def lines(text: str) -> Lines:
 
 
 def matches(found: Lines, interface: Mapping[str, str]) -> bool:
-    """Whether the section Match is met by an interface; a condition about anything else counts as met.
+    """Whether an interface meets the section Match; a condition about a key that `interface` lacks counts as met.
 
-    Lists of one key add up, an empty one starts over, `!` turns a list round.
+    Lists of one key add up, an empty one starts over, `!` inverts a list.
     """
     conditions: Dict[str, List[str]] = {}
     for section, key, value in found:
@@ -50,23 +50,23 @@ def matches(found: Lines, interface: Mapping[str, str]) -> bool:
 
 
 def _met(wanted: List[str], value: str) -> bool:
-    against = wanted[0].startswith("!")
+    inverted = wanted[0].startswith("!")
     globs = [word.lstrip("!").lower() for word in wanted]
-    return any(_fits(value.lower(), glob) for glob in globs) != against
+    return any(_fits(value.lower(), glob) for glob in globs) != inverted
 
 
 def _fits(value: str, glob: str) -> bool:
-    """No name, driver or address in the kernel is as long as a glob that is left out."""
+    """Whether the value matches; a glob longer than any name, driver or address in the kernel matches nothing."""
     if max(len(value), len(glob)) > _LONGEST_GLOB or glob.count("*") > _MOST_STARS:
         return False
     try:
         return fnmatchcase(value, glob)
-    except re.error:  # of a range such as [e-1], in Python 3.8
+    except re.error:  # a range such as [e-1], in Python 3.8
         return False
 
 
 def last(found: Lines, section: str, key: str) -> Optional[str]:
-    """The last value of a key; None where it isn't, or is no number."""
+    """The last value of a key; None when the file has none, or it isn't a number."""
     values = [value for where, name, value in found if (where, name) == (section, key)]
     return _number(values[-1]) if values else None
 

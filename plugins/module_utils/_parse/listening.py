@@ -18,7 +18,7 @@ _SOCKET = re.compile(r"socket:\[([0-9]{1,20})\]", re.ASCII)
 
 
 def parse(text: str) -> Dict[str, int]:
-    """Inode → port of the sockets that listen; other lines, and what is no line of the table, say nothing."""
+    """Inode → port of the listening sockets; all other lines are left out."""
     matches = (_LISTENS.fullmatch(line) for line in text.split("\n"))
     return {match[2]: int(match[1], 16) for match in matches if match is not None}
 
@@ -30,7 +30,7 @@ def inode(link: Optional[str]) -> Optional[str]:
 
 
 def render(listening: Dict[str, int]) -> str:
-    """The table with nothing in it but ports and inodes."""
+    """A table with these ports and inodes, and zeros in all other fields."""
     return "".join(
         f"{number}: 00000000:{port:04X} 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 {key}\n"
         for number, (key, port) in enumerate(listening.items())

@@ -13,7 +13,7 @@ _LINE = re.compile(r"(?:Node\s+[0-9]+\s+)?([A-Za-z0-9_()]+):\s*([0-9]{1,18})(\s+
 
 
 def parse(text: str) -> Dict[str, int]:
-    """The values by name: bytes where the file says kB, else plain counts. Raises nothing."""
+    """Name → value: bytes where the file has kB, else a count. Raises nothing."""
     found: Dict[str, int] = {}
     for line in text.splitlines():
         match = _LINE.fullmatch(line)

@@ -18,7 +18,7 @@ class Mount(NamedTuple):
     device: str  # major:minor; 0:… for a file system that has no block device of its own
     point: str
     kind: str  # ext4, xfs, btrfs
-    source: str  # /dev/nvme1n1p1, /dev/mapper/vg-lv, or what the file system calls itself
+    source: str  # /dev/nvme1n1p1, /dev/mapper/vg-lv, or the file system's own name for it
 
 
 def parse(text: str) -> Tuple[Mount, ...]:
@@ -33,5 +33,5 @@ def parse(text: str) -> Tuple[Mount, ...]:
 
 
 def _plain(text: str) -> str:
-    """A path without the escapes that the kernel puts in place of blanks, tabs, line ends and backslashes."""
+    """A path without the escapes that the kernel writes for spaces, tabs, line ends and backslashes."""
     return _OCTAL.sub(lambda match: chr(int(match[1], 8)), text)

@@ -17,9 +17,9 @@ _LINE = re.compile(
 
 
 def policy(text: str) -> Optional[Tuple[str, Tuple[int, ...]]]:
-    """The policy's word and its nodes, of a text that begins with one line; None for a text of another form.
+    """The policy's word and its nodes, from the start of a file; None for a text of another form.
 
-    Raises NearmetalError for nodes that are none.
+    Raises NearmetalError for nodes that aren't a kernel list.
     """
     match = _LINE.fullmatch(text)
     return (match.group(1), cpulist.parse(match.group(2) or "")) if match is not None else None

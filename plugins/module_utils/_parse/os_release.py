@@ -13,9 +13,9 @@ _ESCAPE = re.compile(r'\\([\\"$`])')
 
 
 def parse(text: str) -> Dict[str, str]:
-    """The assignments, unquoted; as in a shell, the last of a name wins.
+    """Name → value, unquoted; as in a shell, the last assignment of a name wins.
 
-    Comments and lines that are no assignment are passed over. Raises nothing.
+    Other lines are left out. Raises nothing.
     """
     found: Dict[str, str] = {}
     for line in text.splitlines():

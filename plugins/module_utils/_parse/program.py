@@ -1,10 +1,10 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which program a process is, by what the kernel says of it. Pure. PRIVATE to the collection.
+"""Which program a process runs, by the kernel's data about it. Pure. PRIVATE to the collection.
 
-The name comes from /proc/PID/comm, which a process may choose and which anybody may give to a file. So only the
-names in this list ever leave this file, and a script of such a name isn't the program.
+The name comes from /proc/PID/comm, which a process may choose, and which anybody may give to a file. So only the
+names in this list are ever reported, and a script of such a name doesn't count as the program.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import List, Mapping, Optional, Tuple
 
 _LONGEST = 15  # characters that the kernel keeps of a name (TASK_COMM_LEN)
 
-# Those that are called otherwise than their process.
+# Process name → program, where they differ.
 _RENAMED: Mapping[str, str] = {"Suricata-Main": "suricata", "jsvc": "java"}
 _NAMES = (
     "apache2",
@@ -45,15 +45,15 @@ _NAMES = (
 )
 _BY_COMM: Mapping[str, str] = {**_RENAMED, **{name[:_LONGEST]: name for name in _NAMES}}
 
-# What runs on a Java virtual machine, by the package of its main class.
+# The package of the main class → the program that runs on a Java virtual machine.
 PACKAGES: Mapping[str, str] = {
     "org.apache.spark.": "spark",
     "org.apache.hadoop.": "hadoop",
     "org.apache.flink.": "flink",
     "io.trino.": "trino",
 }
-# The value of an option may name a class of theirs: Kafka's does. And HBase, whose classes begin with Hadoop's name,
-# scans no files: it answers requests for rows.
+# An option's value may name a class of such a package without running it, as Kafka's does. HBase, whose classes begin
+# with Hadoop's name, is no sign of Hadoop: it scans no files, but answers requests for rows.
 _NAMED = {package: re.compile(rf"(?<![=,]){re.escape(package)}(?!hbase\.)", re.ASCII) for package in PACKAGES}
 # The file that a script's process runs.
 _INTERPRETER = re.compile(r"(?:ba|da|k|z|a|tc|c)?sh|busybox|perl|python|ruby|node|php|lua|tclsh", re.ASCII)
@@ -77,7 +77,7 @@ def on_java(command_line: str) -> str:
 
 
 def packages(command_line: str) -> List[str]:
-    """The known packages that a command line names, whose words may stand without anything between them."""
+    """The known packages that a command line names; its words may follow each other without a separator."""
     return [package for package, named in _NAMED.items() if named.search(command_line)]
 
 

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """/etc/default/grub, a shell script: where a variable's value can be edited, and why not. PRIVATE to the collection.
 
-Only a text in quotes, alone in its line and outside of conditions, is edited: what else a shell reads is left alone.
+Only a quoted text, alone in its line and outside of conditions, is edited; any other shell code is left alone.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ LONGEST = 65536  # characters of a file that is looked at
 _QUOTED = r'"(?P<double>(?:[^"\\\n]|\\.)*(?:""(?:[^"\\\n]|\\.)*)*)"|\'(?P<single>[^\'\n]*)\''
 _OPENING = frozenset(("if", "case", "for", "while", "until", "select", "{"))
 _CLOSING = frozenset(("fi", "esac", "done", "}"))
-# A word, a text in quotes, a comment, what ends a command, the mark of a here-document.
+# A comment, the start of a here-document, a quoted text, the end of a command, a word, or white space.
 _PIECE = re.compile(
     r"(?P<comment>(?<![^\s;&|])#[^\n]*)|(?P<here><<)|(?P<quote>\"(?:[^\"\\]|\\.)*\"?|'[^']*'?|\\.|`[^`]*`?)"
     r"|(?P<end>[\n;&|]+)|(?P<word>[^\s\"'\\;&|#`<]+|[#<\\])|(?P<blank>[^\S\n]+)",
@@ -26,25 +26,25 @@ _CLOSED = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'|`[^`]*`|\\.", re.DOTALL)
 
 
 class Place(NamedTuple):
-    """Where the value of a variable stands between its quotes; an obstacle says why it isn't edited there."""
+    """The span of a variable's value between its quotes, and the obstacle to editing it; empty when there is none."""
 
     span: Optional[Tuple[int, int]] = None
     obstacle: str = ""
 
 
 class _Line(NamedTuple):
-    """A line as the shell reads it: up to a line's end that no quote or backslash takes away."""
+    """A line as the shell reads it, up to a line end that isn't quoted or escaped."""
 
     number: int
     start: int
     text: str
-    code: str  # the same without comments
-    inside: bool  # of a condition, a loop or a function
+    code: str  # the text without comments
+    inside: bool  # in a condition, a loop or a function
     here_document: bool  # it begins a here-document
 
 
 def find(text: str, name: str) -> Place:
-    """The last assignment of the variable that can be edited, and what stands against it."""
+    """The last assignment of the variable that can be edited, and the obstacle to editing it."""
     if len(text) > LONGEST:
         return Place(None, f"the file is longer than {LONGEST >> 10} KiB")
     assigned = re.compile(rf"[ \t]*(?:export[ \t]+)?{name}=(?:{_QUOTED})[ \t]*(?:[ \t]#[^\n]*)?")
@@ -65,7 +65,7 @@ def find(text: str, name: str) -> Place:
 
 
 def unfinished(text: str) -> str:
-    """Why a line behind the file's last one wouldn't be read as a line of its own; empty when it would."""
+    """Why a line added at the file's end wouldn't be read as a line of its own; empty when it would."""
     if len(text) > LONGEST:
         return f"the file is longer than {LONGEST >> 10} KiB"
     for line in _lines(text):
@@ -77,7 +77,7 @@ def unfinished(text: str) -> str:
         if first and first[0] in ("return", "exit") and not line.inside:
             return f"line {line.number} ends the file early"
         if line.start + len(line.text) == len(text) and _open(line.text):
-            return f"line {line.number} isn't at its end: it ends in a backslash or in an open quote"
+            return f"line {line.number} isn't complete: it ends in a backslash or in an open quote"
     return ""
 
 
@@ -92,16 +92,16 @@ def _form(line: _Line, name: str) -> str:
         return "is extended by +="
     if not re.match(rf"[ \t]*(?:export[ \t]+)?{name}=", line.code):
         return "is used for something else"
-    return "isn't one text in quotes, alone in its line"
+    return "isn't one quoted text, alone in its line"
 
 
 def _lines(text: str) -> Iterator[_Line]:
     number, start, place, depth, here_document = 1, 0, 0, 0, False
     code = []
-    command = True  # whether the next word may be a word of the shell
+    command = True  # whether the next word may be a keyword of the shell
     while place < len(text):
         match = _PIECE.match(text, place)
-        if match is None:  # nothing that the pattern leaves out; a NUL is a word
+        if match is None:  # never: the pattern matches every character
             break
         place = match.end()
         kind, piece = match.lastgroup, match[0]

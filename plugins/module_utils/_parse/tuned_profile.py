@@ -11,16 +11,16 @@ from typing import Dict, Mapping
 # Section → option → value, as the file has them.
 Profile = Dict[str, Dict[str, str]]
 
-# What tuned takes for a yes, in small letters.
+# What tuned accepts as true, in lower case.
 TRUE = ("1", "true")
-_OF_EACH = ("type", "enabled", "devices")  # a section says these for itself, or has the default
+_NOT_INHERITED = ("type", "enabled", "devices")  # options that a section sets itself, or leaves at the default
 
 _SECTION = re.compile(r"\[([^\]]*)\]")
 _COMMENT = re.compile(r"(^|\s)[#;].*$")
 
 
 def parse(text: str) -> Profile:
-    """The sections of a profile. A line that is neither section nor `option=value` says nothing."""
+    """The sections of a profile; a line that is neither a section nor `option=value` is left out."""
     profile: Profile = {}
     options: Dict[str, str] = {}
     for raw in text.splitlines():
@@ -35,18 +35,18 @@ def parse(text: str) -> Profile:
 
 
 def merged(parent: Mapping[str, Mapping[str, str]], child: Mapping[str, Mapping[str, str]]) -> Profile:
-    """A profile that includes another: its options win.
+    """The profile `child`, which includes `parent`, and whose options win.
 
     `replace` drops all of a section's earlier options, `drop` those that it names.
     """
-    both = {section: dict(options) for section, options in parent.items()}
+    profile = {section: dict(options) for section, options in parent.items()}
     for section, options in child.items():
         if options.get("replace", "").lower() in TRUE:
-            both[section] = {}
+            profile[section] = {}
         added = dict(options)
         dropped = re.split(r"[,;\s]+", added.pop("drop", ""))
-        result = both.setdefault(section, {})
-        for option in (*_OF_EACH, *dropped):
+        result = profile.setdefault(section, {})
+        for option in (*_NOT_INHERITED, *dropped):
             result.pop(option, None)
         result.update(added)
-    return both
+    return profile

@@ -54,7 +54,7 @@ def test_a_closed_pipe_ends_its_writer_as_in_any_shell() -> None:
 
 @pytest.mark.parametrize("quiet", ["", "exec >&- 2>&-;"])
 def test_a_tool_that_exceeds_its_timeout_is_killed(tmp_path: Path, quiet: str) -> None:
-    with pytest.raises(NearmetalError, match=r"no end after 0 s$"):
+    with pytest.raises(NearmetalError, match=r"did not end within 0 s$"):
         shell(f"echo $$ > {tmp_path}/pid; {quiet} exec sleep 60", timeout=0.5)
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "pid").read_text()), 0)

@@ -49,10 +49,10 @@ EDITED = {
     "a quote over lines before it": f'X=\'\n{L}="in here"\n\'\n{L}="a"\n',
 }
 LEFT = {
-    "no quotes": (f"{D}=quiet\n{L}=console=tty0\n", f"line 2: {L} isn't one text in quotes, alone in its line"),
+    "no quotes": (f"{D}=quiet\n{L}=console=tty0\n", f"line 2: {L} isn't one quoted text, alone in its line"),
     "crlf": (f'X=1\r\n{L}="a"\r\n', f"line 2: {L} is in a line that ends in CR LF"),
-    "two assignments in a line": (f'{L}="a" GRUB_TERMINAL="serial"\n', f"line 1: {L} isn't one text in quotes"),
-    "two with semicolon": (f'{L}="a"; GRUB_TERMINAL="serial"\n', f"line 1: {L} isn't one text in quotes"),
+    "two assignments in a line": (f'{L}="a" GRUB_TERMINAL="serial"\n', f"line 1: {L} isn't one quoted text"),
+    "two with semicolon": (f'{L}="a"; GRUB_TERMINAL="serial"\n', f"line 1: {L} isn't one quoted text"),
     "two, ours last": (f'GRUB_TERMINAL="serial" {L}="a"\n', f"line 1: {L} is used for something else"),
     "continuation": (f'X=1\n{L}="console=tty0 \\\n nosmt"\n', f"line 2: {L} goes over several lines"),
     "several lines": (f'{L}="console=tty0\nnosmt"\n', f"line 1: {L} goes over several lines"),
@@ -62,17 +62,17 @@ LEFT = {
     "in a function": (f'{L}="a=1"\nf() {{\n {L}="zz"\n}}\n', f"line 3: {L} is in a condition, a loop or a function"),
     "in a here-document": (f'{L}="a=1"\n: <<EOF\n{L}="in here"\nEOF', "line 2 begins a here-document"),
     "read-only": (f'{L}="a=1"\nreadonly {L}\n', f"line 2: {L} is used for something else"),
-    "dollar quote": (f"{L}=$'a=1 b'\n", f"line 1: {L} isn't one text in quotes, alone in its line"),
-    "a NUL": (f'{L}="a=1"\0\n', f"line 1: {L} isn't one text in quotes, alone in its line"),
+    "dollar quote": (f"{L}=$'a=1 b'\n", f"line 1: {L} isn't one quoted text, alone in its line"),
+    "a NUL": (f'{L}="a=1"\0\n', f"line 1: {L} isn't one quoted text, alone in its line"),
     "a quote without end": (f'{L}="a=1\nX=1\n', f"line 1: {L} goes over several lines"),
     "too long": ("#" * 70_000, "the file is longer than 64 KiB"),
 }
 NOTHING = {"absent": "X=1\n", "only a comment": f'#{L}="a"\n# {L}="c"\n', "only the other": f'{D}="a"\n', "nothing": ""}
 UNFINISHED = {
     "crlf": ('X="y"\r\n', "line 1 ends in CR LF"),
-    "backslash": ('X=1\nX="y"\\\n', "line 2 isn't at its end"),
-    "backslash without line's end": ('X="y" \\', "line 1 isn't at its end"),
-    "open quote": ('X=1\nX="y\nZ=1\n', "line 2 isn't at its end"),
+    "backslash": ('X=1\nX="y"\\\n', "line 2 isn't complete"),
+    "backslash without line's end": ('X="y" \\', "line 1 isn't complete"),
+    "open quote": ('X=1\nX="y\nZ=1\n', "line 2 isn't complete"),
     "return": ("X=1\nreturn 0\nX=2\n", "line 2 ends the file early"),
 }
 
