@@ -103,7 +103,7 @@ class Host:
         from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.ethtool import READING
 
         if int.from_bytes(record[:4], sys.byteorder) not in READING:
-            raise ValueError("this record doesn't only read")
+            raise ValueError("an ethtool record that changes something, on a host that only reads")
         try:
             return self._driver(device, record)
         except OSError:
