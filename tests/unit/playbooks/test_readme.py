@@ -73,7 +73,8 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_tarball_is_installed_without_a_network(repository: Path, tmp_path: Path) -> None:
-    run(["ansible-galaxy", "collection", "build", str(repository / "source"), "--output-path", str(tmp_path)], tmp_path)
+    build = ["ansible-galaxy", "collection", "build", "--output-path", str(tmp_path / "build")]
+    run([*build, str(repository / "source")], tmp_path)
     (words,) = [words for words in commands("ansible-galaxy") if "--offline" in words]
     run([*words, "-p", str(tmp_path / "collections")], tmp_path)
     assert (tmp_path / "collections/ansible_collections/nearmetal/ec2/plugins/modules/tune.py").exists()
@@ -119,3 +120,9 @@ def test_every_link_leads_somewhere() -> None:
     for target in re.findall(r"\]\(([^)#]+)", README):
         if "://" not in target:
             assert (ROOT / target).exists(), target
+
+
+def test_the_index_of_the_documentation_names_every_page() -> None:
+    linked = re.findall(r"^\| \[.*?\]\(([^)]+)\)", (ROOT / "docs/README.md").read_text("utf-8"), re.M)
+    pages = {str(path.relative_to(ROOT / "docs")) for path in (ROOT / "docs").rglob("*.md")} - {"README.md"}
+    assert sorted(linked) == sorted(pages | {"workload_status.csv", "examples"})
