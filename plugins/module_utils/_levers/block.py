@@ -115,6 +115,11 @@ class Scheduler(QueueFile, Disturbing):
             with suppress(NearmetalError):  # without a scheduler there may be no room for so many
                 put(host, self._requests.path(name), str(requests))
 
+    def came_along(self, host: WritableHost, where: str) -> Iterable[Place]:
+        name = self._demand(host, where)
+        chosen = block.requests_of(host, name, block.read(host, name, "scheduler"))
+        return self.disturbs(host, where) if block.read(host, name, "nr_requests") == chosen else ()
+
 
 def set_by_rules(host: WritableHost, text: str) -> Iterator[Place]:
     """The queue files that hold what udev rules of ours, with this text, set there."""

@@ -46,6 +46,10 @@ class Disturbing(Lever):
     def disturbs(self, host: WritableHost, where: str) -> Iterable[Place]:
         """The places that may change."""
 
+    def came_along(self, host: WritableHost, where: str) -> Iterable[Place]:
+        """The places that have what the kernel chose with the present value."""
+        return ()
+
 
 class Declining(Lever):
     """Only a write shows which values its driver takes: it raises Declined for the others."""

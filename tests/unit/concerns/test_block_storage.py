@@ -148,6 +148,17 @@ def test_a_reboot_keeps_the_value_and_restore_takes_it_back(
     assert everything(host) == everything(untouched)
 
 
+def test_the_number_of_requests_that_came_with_a_scheduler_at_boot_goes_with_it(host: FakeKernel, call: Call) -> None:
+    before = read(host, "nvme0n1", "nr_requests")
+    call(block_storage.main, host, nr_requests=512)
+    call(block_storage.main, host, scheduler="mq-deadline")
+    assert read(host, "nvme0n1", "nr_requests") == before
+    host.reboot(NEW_BOOT)
+    assert read(host, "nvme0n1", "nr_requests") == "256", "the kernel chooses it for the scheduler that our rule sets"
+    assert not call(restore.main, host)["reboot_required"]
+    assert [read(host, "nvme0n1", name) for name in ("scheduler", "nr_requests")] == ["none", before]
+
+
 def test_the_disks_below_a_mount_point(host: FakeKernel, call: Call) -> None:
     wanted = {"disks": [{"mount": "/data", "read_ahead_kb": 4096, "nomerges": 2}]}
     applied = call(block_storage.main, host, **wanted)
