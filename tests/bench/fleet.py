@@ -48,7 +48,7 @@ PLAYBOOKS = (
 
 def main(sizes: "list[int]") -> None:
     """Print a line per size and playbook, and how the cost of a host grows with their number."""
-    each: "dict[str, list[float]]" = {}
+    cpu_seconds: "dict[str, list[float]]" = {}
     with sshd.running() as native, tempfile.TemporaryDirectory(prefix="nm-fleet-") as name:
         folder = Path(name)
         for number in range(max(sizes)):
@@ -62,11 +62,11 @@ def main(sizes: "list[int]") -> None:
                     # A run of a large fleet takes minutes, so only the necessary ones are repeated.
                     warm = playbook.changes or size == sizes[0]
                     line, cpu = _measure(playbook, size, inventory, folder, warm)
-                    each.setdefault(playbook.name, []).append(cpu / size)
+                    cpu_seconds.setdefault(playbook.name, []).append(cpu / size)
                     print(line, flush=True)
             finally:
                 _close(folder, size)
-    for playbook_name, costs in each.items():
+    for playbook_name, costs in cpu_seconds.items():
         shown = " · ".join(f"{size}: {1000 * cost:.0f} ms" for size, cost in zip(sizes, costs))
         print(f"{playbook_name}: the controller's CPU per host, by number of hosts: {shown}")
 

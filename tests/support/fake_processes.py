@@ -51,7 +51,7 @@ def process(
 
 def together(*processes: Dict[str, str]) -> Dict[str, str]:
     """The files of a host's processes: those of one network see one table, in which listening sockets come first."""
-    files = {path: text for each in processes for path, text in each.items()}
+    files = {path: text for files_of_process in processes for path, text in files_of_process.items()}
     networks: Dict[str, List[str]] = {}
     for path, text in files.items():
         if path.endswith("/net/tcp"):

@@ -111,7 +111,7 @@ class Udev:
 
 def _fits(text: str, pattern: str) -> bool:
     """Alternatives with | between them, each a shell pattern."""
-    return any(fnmatch.fnmatchcase(text, each) for each in pattern.split("|"))
+    return any(fnmatch.fnmatchcase(text, alternative) for alternative in pattern.split("|"))
 
 
 def _link(path: Path) -> str:

@@ -74,7 +74,7 @@ class Left:
 
     def renamed(self, name: str, other: str) -> None:
         """An interface has another name."""
-        before, after = (f"/sys/class/net/{each}/" for each in (name, other))
+        before, after = (f"/sys/class/net/{nic}/" for nic in (name, other))
         self._firsts = {path.replace(before, after): text for path, text in self._firsts.items()}
         self._others = {path.replace(before, after) for path in self._others}
 

@@ -195,16 +195,16 @@ class Life:
     def _somebody(self, step: Step) -> None:
         draw, other = step.given["draw"], step.given["other"]
         pattern = _pick(sorted(_SOMEBODY), draw)
-        touched = [path for path in self._left.written() if any(re.fullmatch(each, path) for each in _SOMEBODY)]
+        touched = [path for path in self._left.written() if any(re.fullmatch(place, path) for place in _SOMEBODY)]
         if touched and other * 13 % 1 < 0.7:
             path = _pick(touched, draw)
-            pattern = next(each for each in _SOMEBODY if re.fullmatch(each, path))
+            pattern = next(pattern_of_place for pattern_of_place in _SOMEBODY if re.fullmatch(pattern_of_place, path))
             if self.world.somebody(path, _pick(_SOMEBODY[pattern], other)):
                 self._left.somebody(path)
             return
         root = Path(self.world.twin.root)
         top = root / ("proc" if pattern.startswith("/proc") else pattern.split("/")[1] + "/" + pattern.split("/")[2])
-        found = sorted(f"/{each.relative_to(root)}" for each in _files(top))
+        found = sorted(f"/{path_of_file.relative_to(root)}" for path_of_file in _files(top))
         found = [path for path in found if re.fullmatch(pattern, path)]
         if found:
             self.world.somebody(_pick(found, other * 7 % 1), _pick(_SOMEBODY[pattern], other))
@@ -377,7 +377,7 @@ def failure(seed: int, folder: Path) -> str:
     if not trouble:
         return ""
     for step in list(life):
-        shorter = [each for each in life if each is not step]
+        shorter = [kept for kept in life if kept is not step]
         again = lived(folder, name, shorter)
         if again and _kind(again) == _kind(trouble):
             life, trouble = shorter, again

@@ -112,7 +112,7 @@ class World:
         self.away: List[str] = []  # devices that are unplugged
         self.programs: Sequence[str] = ()  # that run until the next boot
         self.boots = 0
-        self.host, self.twin = (self._made(folder / each) for each in ("tuned", "twin"))
+        self.host, self.twin = (self._made(folder / role) for role in ("tuned", "twin"))
         self.strict: Dict[str, str] = {}  # path → the text that somebody wrote, unless nearmetal wrote later
         self.origins: Dict[str, Set[str]] = {}  # path → the foreign text that it had
         self.waits: Set[str] = set()  # concerns of which a run said that only the next boot brings them back
@@ -166,7 +166,7 @@ class World:
             return False
         after = self._text(self.host, path)
         path = self._place(path)
-        self.origins.setdefault(path, set()).update(each for each in (other, after) if each is not None)
+        self.origins.setdefault(path, set()).update(text for text in (other, after) if text is not None)
         if after is not None and after != before:
             self.strict[path] = after
         else:
@@ -219,13 +219,13 @@ class World:
         for nic in self.spec["nics"]:
             if nic["name"] == name:
                 nic["name"] = other
-        self.away = [other if each == name else each for each in self.away]
+        self.away = [other if nic == name else nic for nic in self.away]
         if not live or other in self.away:
             return
         files = self._files()
         for host in self.both():
             host.rename(name, other, files)
-        before, after = (f"/sys/class/net/{each}/" for each in (name, other))
+        before, after = (f"/sys/class/net/{nic}/" for nic in (name, other))
         for known in (self.strict, self.origins):
             for path in [path for path in known if path.startswith(before)]:
                 known[path.replace(before, after)] = known.pop(path)

@@ -137,8 +137,8 @@ def test_a_reboot_keeps_the_value_and_restore_takes_it_back(
 ) -> None:
     untouched = FakeKernel(tmp_path_factory.mktemp("untouched"), files_of("nitro_big"))
     call(block_storage.main, host, **EVERYTHING)
-    for each in (host, untouched):
-        each.reboot(NEW_BOOT)
+    for kernel in (host, untouched):
+        kernel.reboot(NEW_BOOT)
     assert read(host, "nvme1n1", "nomerges") == "2"
     assert not call(block_storage.main, host, **EVERYTHING)["changed"]
     # The originals belong to an earlier boot; the kernel's own values of a disk need no reboot.

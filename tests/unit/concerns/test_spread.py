@@ -92,7 +92,7 @@ def test_no_second_thread_is_used_while_a_core_is_free(cpus: TopologyFacts, dema
 @given(machines(), st.integers(0, 7), st.integers(1, 128))
 def test_cores_of_the_nic_s_node_come_first(cpus: TopologyFacts, node: int, queues: int) -> None:
     found = spread(cpus, allowed(cpus), [Demand("nic", node, queues, {})])["nic"]
-    local = [cpu for each in cpus.nodes if each.id == node for cpu in each.cpus if rank(cpus, cpu) == 0]
+    local = [cpu for numa_node in cpus.nodes if numa_node.id == node for cpu in numa_node.cpus if rank(cpus, cpu) == 0]
     used = set(found.values())
     if local and not used >= set(local):
         assert used <= set(local)

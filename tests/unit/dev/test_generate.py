@@ -151,7 +151,10 @@ def facts_of(option: "dict[str, Any]") -> "dict[str, Any]":
     """What Ansible checks of an option; the module calls options of an option suboptions, the role options."""
     checked = {key: option[key] for key in ("type", "elements", "choices", "required") if option.get(key)}
     inner = option.get("suboptions") or option.get("options") or {}
-    return {**checked, **({"options": {name: facts_of(each) for name, each in inner.items()}} if inner else {})}
+    return {
+        **checked,
+        **({"options": {name: facts_of(suboption) for name, suboption in inner.items()}} if inner else {}),
+    }
 
 
 # Options that no variable of the role sets: a filter, an action plugin or another role's variables do.

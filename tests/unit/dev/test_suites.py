@@ -84,9 +84,9 @@ def test_the_cost_of_a_job_is_that_of_all_its_processes(
     busy = "import os, time\nwhile sum(os.times()[:2]) < 0.2: pass"
     child = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {busy!r}], check=True)"
     done = [test.run(suites.Job("lint", "busy", [sys.executable, "-c", child])) for _twice in range(2)]
-    assert [each.good for each in done] == [True, True]
-    assert all(each.cpu >= 0.2 for each in done)
-    assert test.cpu_seconds(done) == f"CPU seconds: lint {sum(each.cpu for each in done):.0f}"
+    assert [job.good for job in done] == [True, True]
+    assert all(job.cpu >= 0.2 for job in done)
+    assert test.cpu_seconds(done) == f"CPU seconds: lint {sum(job.cpu for job in done):.0f}"
     assert "busy" in capsys.readouterr().out
 
 

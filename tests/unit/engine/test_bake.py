@@ -168,7 +168,7 @@ def test_a_copy_of_every_kind_of_file(tmp_path: Path, call: Call) -> None:
     # The line of tmpfiles.d for policy* is written before SMT goes off, so it reaches each one.
     policies = sorted((Path(host.root) / "sys/devices/system/cpu/cpufreq").glob("policy*"))
     values.update(
-        {path.replace("policy0/", f"{each.name}/"): values[path] for path in list(values) for each in policies}
+        {path.replace("policy0/", f"{policy.name}/"): values[path] for path in list(values) for policy in policies}
     )
     call(tune.main, host, bake=True, concerns=METAL)
     copy_of(host, **values)

@@ -52,7 +52,7 @@ def test_the_later_workload_wins_and_bounds_satisfy_both(earlier: str, later: st
             values_of_both = [side[concern][option] for side in (first, second) if option in side.get(concern, {})]
             if kind is not None:
                 assert value == both(later, earlier)[concern][option], f"{option} depends on their order"
-                assert all(satisfied(kind, value, each) for each in values_of_both), (
+                assert all(satisfied(kind, value, wanted_value) for wanted_value in values_of_both), (
                     f"{option}: {value} is too little for one"
                 )
             elif option in later_values.get(concern, {}):

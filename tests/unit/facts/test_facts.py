@@ -144,8 +144,8 @@ def test_a_projection_shows_where_an_interrupt_is_delivered_then(
     assert after is not None
     assert after.effective[place].get("0") == effective
     assert after.effective[place]["1"] == present
-    others = {each: table for each, table in before.network.effective.items() if each != place}
-    assert {each: table for each, table in after.effective.items() if each != place} == others
+    others = {irq_place: table for irq_place, table in before.network.effective.items() if irq_place != place}
+    assert {irq_place: table for irq_place, table in after.effective.items() if irq_place != place} == others
 
 
 @pytest.mark.parametrize("what", ["clock.current", "clock.weather", "weather", "weather.now"])

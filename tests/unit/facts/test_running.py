@@ -91,8 +91,11 @@ class Counted(Host):
 
     def __init__(self) -> None:
         super().__init__()
-        each = [process(1, "postgres", "/usr/bin/postgres", ports=[5432], connections=999), process(2, "sh", "/bin/sh")]
-        self._files = [each[1], each[0]]
+        processes = [
+            process(1, "postgres", "/usr/bin/postgres", ports=[5432], connections=999),
+            process(2, "sh", "/bin/sh"),
+        ]
+        self._files = [processes[1], processes[0]]
 
     def names(self, path: str) -> List[str]:
         if path == "/proc":

@@ -27,5 +27,5 @@ def test_the_example_is_ten_lines_that_say_what_differs(tmp_path: Path) -> None:
     (disk,) = example_shape.disks
     assert (disk.device, disk.size_mib) == ("virtio-blk-pci,serial=vol1", 64)
     keys = {line.split(" = ")[0].split(".")[0] for line in LINES if " = " in line}
-    same = {each.name for each in fields(default)} - keys - {"name", "smbios"}
+    same = {field.name for field in fields(default)} - keys - {"name", "smbios"}
     assert {name for name in same if getattr(example_shape, name) != getattr(default, name)} == set()

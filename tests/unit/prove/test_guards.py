@@ -122,7 +122,11 @@ def test_a_pair_in_which_a_guard_fires_is_repeated_with_a_coin_of_its_own(guard:
     assert (found.verdict, dict(found.repeated)) == ("better", {guard: 2})
     assert sum(found.repeated_in.values()) == 2
     assert found.repeated_in["untuned"] >= 1, "in a sham pair the host is untuned"
-    tries = [(each.attempt, each.state) for each in record.measurements if each[:2] == ("pair", 3)]
+    tries = [
+        (measurement.attempt, measurement.state)
+        for measurement in record.measurements
+        if measurement[:2] == ("pair", 3)
+    ]
     # The first attempt ends with the measurement that was voided; the second one has both states.
     assert tries == [
         (1, order(8, "db-1", "pair", 3, 1)[0]),
@@ -255,7 +259,7 @@ def test_measured_values_do_not_decide_which_pairs_count(seed: int) -> None:
         return (metric._replace(value=metric.value * (1e4 if outlier else 1)),)
 
     calm, other = (history_of(run(load, disturb, seed=seed)) for load in (noisy(0.0, 0.02, seed), wild))
-    counts = [[(each[1:3], each.valid) for each in history.pairs if each.over] for history in (calm, other)]
+    counts = [[(pair[1:3], pair.valid) for pair in history.pairs if pair.over] for history in (calm, other)]
     shorter = min(map(len, counts))
     assert shorter >= 4
     assert counts[0][:shorter] == counts[1][:shorter]

@@ -133,8 +133,8 @@ def test_a_killed_run_continues_where_it_was(killed_at: int, tmp_path: Path) -> 
     resumed = log.resume(record.path, "db-1")
     found = run_to_verdict(resumed, host)
     assert found.verdict == "better"
-    assert [each[:4] for each in log.lines.read(Path(record.path).read_bytes()).measurements] == [
-        each[:4] for each in whole.record.measurements
+    assert [measurement[:4] for measurement in log.lines.read(Path(record.path).read_bytes()).measurements] == [
+        measurement[:4] for measurement in whole.record.measurements
     ]
     with pytest.raises(NearmetalError, match="a run that has ended"):
         log.resume(record.path, "db-1")
@@ -220,7 +220,10 @@ def test_the_report_has_every_measurement_and_no_markup_of_others(tmp_path: Path
     assert (content["schema"], content["version"], content["host"]) == ("nearmetal.ec2/prove", 1, "db-1")
     assert len(content["measurements"]) == len(record.record.measurements)
     assert content["verdict"]["verdict"] == "better"
-    states = {phase: {each["state"] for each in content["measurements"] if each["phase"] == phase} for phase in PHASES}
+    states = {
+        phase: {measurement["state"] for measurement in content["measurements"] if measurement["phase"] == phase}
+        for phase in PHASES
+    }
     assert states == {"warm_up": {"untuned"}, "sham": {"untuned"}, "pair": {"untuned", "tuned"}, "each": set()}
     text = Path(paths[1]).read_text()
     assert "<script>" not in text

@@ -32,7 +32,9 @@ def test_after_a_better_verdict_each_concern_is_tested_in_turn() -> None:
     record = run(shared(EFFECTS), record=begun())
     found = verdict(record)
     assert (found.verdict, found.keep, found.over) == ("better", True, True)
-    asked = list(dict.fromkeys(each.concern for each in record.measurements if each.phase == "each"))
+    asked = list(
+        dict.fromkeys(measurement.concern for measurement in record.measurements if measurement.phase == "each")
+    )
     assert asked == list(EFFECTS)
     assert {part.concern: part.verdict for part in found.parts} == {
         "clocksource": "better",
@@ -93,13 +95,13 @@ def test_nothing_is_asked_where_there_is_no_gain_to_divide(
     found = verdict(record)
     assert found.over
     assert found.parts == ()
-    assert {each.phase for each in record.measurements} == {"warm_up", "sham", "pair"}
+    assert {measurement.phase for measurement in record.measurements} == {"warm_up", "sham", "pair"}
 
 
 @pytest.mark.parametrize("cut", [1, 2, 9])
 def test_a_run_that_is_killed_among_the_concerns_goes_on_with_the_same_steps(cut: int) -> None:
     whole = run(shared(EFFECTS), record=begun())
-    head = sum(each.phase != "each" for each in whole.measurements) + cut
+    head = sum(measurement.phase != "each" for measurement in whole.measurements) + cut
     killed = whole._replace(measurements=whole.measurements[:head])
     data = "".join(lines.line_of(entry) for entry in (killed.start, *killed.measurements)).encode()
     resumed = lines.read(data)
@@ -147,7 +149,7 @@ def test_a_load_that_breaks_among_the_concerns_ends_the_run(states: Set[str], wo
             "the load failed in 2 measurements of the tuned host, and in none of the untuned host:"
         )
         assert reason.endswith(": exit status 1: connection refused")
-        assert sum(bool(each.error) and each.state == "tuned" for each in record.measurements) == 2
+        assert sum(bool(measurement.error) and measurement.state == "tuned" for measurement in record.measurements) == 2
 
 
 @pytest.mark.parametrize(

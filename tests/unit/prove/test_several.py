@@ -33,8 +33,8 @@ def result(effect: float, seed: int, **settings: Any) -> Dict[str, Any]:
 
 
 def parts_of(*results: Dict[str, Any]) -> List[several.Host]:
-    found = (several.host_of(f"db-{number}", each) for number, each in enumerate(results, 1))
-    return [each for each in found if each is not None]
+    found = (several.host_of(f"db-{number}", outcome) for number, outcome in enumerate(results, 1))
+    return [host_result for host_result in found if host_result is not None]
 
 
 def sides(differences: Sequence[float], shift: float = 0.0) -> "tuple[float, float]":
@@ -111,8 +111,8 @@ def test_hosts_that_compared_different_things_have_no_common_result(hosts: List[
 )
 def test_hosts_that_compared_something_else_are_not_combined(other: Dict[str, Any]) -> None:
     first, second = result(0.08, 1), result(0.08, 2)
-    for number, each in enumerate((first, second), 1):
-        each.update(tested=["clocksource.source"], load=f"bench --server db-{number}", against="")
+    for number, outcome in enumerate((first, second), 1):
+        outcome.update(tested=["clocksource.source"], load=f"bench --server db-{number}", against="")
     shown = several.lines(parts_of(first, second), lambda line, _color: line)
     assert shown[-1].startswith("  combined, requests on 2 hosts: ")
     hosts = parts_of(first, {**second, **other})

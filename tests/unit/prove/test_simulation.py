@@ -61,12 +61,12 @@ def test_whole_runs_find_a_difference_that_exists() -> None:
         effect: [verdict(run(noisy(effect, 0.02, seed), seed=seed)) for seed in range(12)]
         for effect in (0.0, 0.06, -0.06)
     }
-    assert [each.verdict for each in words[0.06]].count("better") >= 11
-    assert [each.verdict for each in words[-0.06]].count("worse") >= 11
-    assert {each.verdict for each in words[0.0]} <= {"same", "unclear", "better", "worse"}
-    assert [each.verdict for each in words[0.0]].count("same") >= 6
+    assert [outcome.verdict for outcome in words[0.06]].count("better") >= 11
+    assert [outcome.verdict for outcome in words[-0.06]].count("worse") >= 11
+    assert {outcome.verdict for outcome in words[0.0]} <= {"same", "unclear", "better", "worse"}
+    assert [outcome.verdict for outcome in words[0.0]].count("same") >= 6
     for effect, found in words.items():
-        spans = [(each.metrics[0].low, each.metrics[0].high) for each in found if each.pairs >= 6]
+        spans = [(outcome.metrics[0].low, outcome.metrics[0].high) for outcome in found if outcome.pairs >= 6]
         assert len(spans) >= 11
         assert sum(low < 100 * effect < high for low, high in spans) >= len(spans) - 1
 

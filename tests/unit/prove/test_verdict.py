@@ -154,8 +154,8 @@ def test_a_load_that_fails_before_the_pairs_ends_the_run_at_once() -> None:
 )
 def test_the_warm_up_ends_when_the_load_goes_both_ways(values: "List[float]", count: int) -> None:
     record = run(warming(values), most=6)
-    assert [each.phase for each in record.measurements].count("warm_up") == count
-    assert {each.state for each in record.measurements[:count]} == {"untuned"}
+    assert [measurement.phase for measurement in record.measurements].count("warm_up") == count
+    assert {measurement.state for measurement in record.measurements[:count]} == {"untuned"}
 
 
 @pytest.mark.parametrize("values", [[500, 600, 700, 800, 900], [1000, 900, 800, 700, 600]])
@@ -211,8 +211,8 @@ def test_no_difference_is_left_out_however_little_it_fits() -> None:
         (metric,) = load(step)
         return (metric._replace(value=metric.value * (3.0 if step[1:5] == ("pair", 2, 1, "tuned") else 1.0)),)
 
-    for each in (load, spiked):
-        record = run(each, seed=4, pairs=12)
+    for load_of_run in (load, spiked):
+        record = run(load_of_run, seed=4, pairs=12)
         found = verdict(record)
         assert found.pairs == len(
             {measurement.pair for measurement in record.measurements if measurement.phase == "pair"}

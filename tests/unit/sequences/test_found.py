@@ -161,7 +161,11 @@ def test_a_wanted_value_that_holds_only_after_taking_ours_back_is_set(tmp_path: 
     for options in ({"mtu": 1500, "allow_disruptive": True}, {"mtu": 9001}):
         requests = tune_requests([], {"network_stack": options}, {})
         [outcome, *_others] = run(world.host, lambda _known, given=requests: given, check=False).outcomes
-        said = [(each.status, each.now, each.wanted) for each in outcome.plan.findings if each.knob == "mtu"]
+        said = [
+            (finding_of_plan.status, finding_of_plan.now, finding_of_plan.wanted)
+            for finding_of_plan in outcome.plan.findings
+            if finding_of_plan.knob == "mtu"
+        ]
         assert ("would_change", 10501 - options["mtu"], options["mtu"]) in said
         assert "ok" not in [status for status, _now, _wanted in said]
         assert mtu.read_text() == f"{options['mtu']}\n"
@@ -176,5 +180,5 @@ def test_a_refused_value_is_reported_beside_the_hosts_current_value(tmp_path: Pa
     [outcome, *_others] = run(
         world.host, lambda _known: tune_requests([], {"network_stack": refused}, {}), check=True
     ).outcomes
-    [finding] = [each for each in outcome.plan.findings if each.status == "refused"]
+    [finding] = [finding_of_plan for finding_of_plan in outcome.plan.findings if finding_of_plan.status == "refused"]
     assert (finding.knob, finding.now, finding.wanted) == ("mtu", 1500, 1400)
