@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import argparse
 import subprocess
 import sys
 
@@ -26,4 +27,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser("python -m dev.lock", description=__doc__).parse_args()
     sys.exit(main())

@@ -9,6 +9,7 @@ a stamp of its lock and its version of Python.
 
 from __future__ import annotations
 
+import argparse
 import fcntl
 import hashlib
 import os
@@ -207,12 +208,15 @@ def set_up(with_lab: bool) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """`python3 -m dev.setup [--no-lab]`"""
+    """Set up, and say in a sentence what stopped it."""
+    parser = argparse.ArgumentParser("python -m dev.setup", description=__doc__)
+    parser.add_argument("--no-lab", action="store_true", help="leave out what emulated hosts need")
+    parsed = parser.parse_args(arguments)
     (ROOT / ".cache").mkdir(exist_ok=True)
     with (ROOT / ".cache" / "setup.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         try:
-            set_up(with_lab="--no-lab" not in arguments and (ROOT / "lab").is_dir())
+            set_up(with_lab=not parsed.no_lab and (ROOT / "lab").is_dir())
         except SetupError as error:
             print(f"Set-up stopped: {error}", file=sys.stderr)
             return 1

@@ -30,7 +30,7 @@ def role_variables_arrive(copy: Copy) -> "list[str]":
         role = roles.read(copy, name)
         tasks = "\n".join(copy.text(file) for file in copy.having(".yml", below=f"roles/{name}/tasks/"))
         problems += [
-            f"roles/{name}/tasks: no task uses {variable.name}"
+            f"roles/{name}/tasks: no task uses {variable.name}; run `make generate`, or use it in a task"
             for variable in (role.variables if role else ())
             if not re.search(rf"\b{variable.name}\b", tasks)
         ]

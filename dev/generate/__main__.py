@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import argparse
+
 from dev import ROOT
 from dev.gates import Copy
 from dev.generate.files import stale
@@ -20,4 +22,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser("python -m dev.generate", description=__doc__).parse_args()
     main()

@@ -8,6 +8,7 @@ Run it to write the table again: python -m tests.support.workload_rules
 
 from __future__ import annotations
 
+import argparse
 import csv
 import io
 import json
@@ -176,4 +177,5 @@ def instance_type(name: str) -> Optional[str]:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser("python -m tests.support.workload_rules", description=__doc__).parse_args()
     TABLE.write_text(table(), "utf-8")

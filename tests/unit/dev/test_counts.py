@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -48,9 +50,19 @@ def test_a_skipped_test_is_not_good() -> None:
 
 def test_every_lane_must_reach_the_minimum() -> None:
     results = [done("target", 9, "3.8"), done("target", 10, "3.9")]
-    assert test.shortfalls(results, {"target": {"minimum": 10}}, ["target"]) == [
-        "target 3.8: 9 passed, at least 10 must"
-    ]
+    assert test.shortfalls(results, {"target": {"minimum": 10}}, ["target"]) == ["target 3.8: 9 ran, at least 10 must"]
+
+
+def test_a_failed_test_is_not_counted_again_as_a_missing_one() -> None:
+    job = suites.Job("gates", "gates", [])
+    assert test.shortfalls([test.Done(job, CASES[:2], 1.0)], {"gates": {"minimum": 2}}, ["gates"]) == []
+
+
+@pytest.mark.parametrize("tool", ["dev.generate", "dev.lock", "dev.setup", "dev.test", "tests.support.workload_rules"])
+def test_a_tool_asked_for_help_explains_itself_and_does_nothing_else(tool: str) -> None:
+    words = [sys.executable, "-m", tool, "--help"]
+    done = subprocess.run(words, cwd=suites.ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(f"usage: python -m {tool} [-h]")
 
 
 def test_a_suite_that_did_not_run_falls_short() -> None:
