@@ -162,7 +162,7 @@ def _verified(facts: Facts, clock: ClockFacts, wanted: Wanted, source: str) -> _
     if not clock.constant_tsc and clock.constant_by_model:
         reason += "; this CPU has constant_tsc, although Linux 6.15 and newer don't list it for its model"
     if not clock.nonstop_tsc and host_class(facts, wanted) == "xen_hvm":
-        reason += "; nonstop_tsc is missing, which is normal on Xen (52 recorded types lack it)"
+        reason += "; nonstop_tsc is missing, which is normal on Xen"
     return _Target(source, reason)
 
 
