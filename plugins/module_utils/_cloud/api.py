@@ -38,7 +38,7 @@ class Located:
 
 @dataclass
 class Answers:
-    """What was learnt per instance, and why it was not for some."""
+    """The answers per instance, and the errors of instances without one."""
 
     by_id: Dict[str, List[Raw]] = field(default_factory=dict)
     failed: Dict[str, str] = field(default_factory=dict)
@@ -69,12 +69,12 @@ class Cloud:
     def instances(
         self, ids: Optional[Sequence[str]], filters: Optional[Raw]
     ) -> Tuple[Dict[str, Located], Dict[str, str]]:
-        """The instances by id, and why each of the others was not found."""
+        """The instances by id, and for each id that was not found the reason."""
         wanted = list(dict.fromkeys(ids or ()))
         for instance_id in wanted:
             if not _ID.fullmatch(instance_id):
                 raise NearmetalError(
-                    f"instance_ids: {instance_id[:64]!r} is no instance id: expected i- and hexadecimal digits"
+                    f"instance_ids: {instance_id[:64]!r} isn't an instance id: expected i- and hexadecimal digits"
                 )
         found: Dict[str, Located] = {}
         for target in self.targets:
@@ -112,7 +112,7 @@ class Cloud:
         return f"unknown instance: not found in {targets or 'any account'}{more}"
 
     def statuses(self, found: Mapping[str, Located]) -> Answers:
-        """Scheduled events, of the instances that have some."""
+        """The status of each instance, with its scheduled events."""
         return self._by_ids(
             found,
             _STATUS_IDS,
@@ -161,7 +161,7 @@ class Cloud:
         )
 
     def set_credit_specifications(self, found: Mapping[str, Located], specification: str) -> Dict[str, str]:
-        """Change the mode of burstable instances; why it failed, for those for which it did. Writes."""
+        """Change the mode of burstable instances; the errors by instance. Writes."""
         failed: Dict[str, str] = {}
         for target, instance_ids in _by_target(found):
             for ids in parts(list(instance_ids), _STATUS_IDS):
@@ -238,7 +238,7 @@ class Cloud:
         return answers
 
     def types(self, names: Iterable[str]) -> Tuple[Dict[str, TypeFacts], str]:
-        """Facts of types, and the error for which some are not the API's word but the offline table's."""
+        """Facts of types, and the API's error if some facts are from the offline table; else an empty text."""
         left = list(dict.fromkeys(names))
         found: Dict[str, TypeFacts] = {}
         trouble = ""
@@ -267,7 +267,7 @@ class Cloud:
             for batch in parts(list(instance_ids), size):
                 items, error = pages(target, "ec2", operation, key, request(batch))
                 terminated = _terminated(error, batch)
-                answers.failed.update(dict.fromkeys(terminated, "the instance went away while it was looked at"))
+                answers.failed.update(dict.fromkeys(terminated, "the instance was terminated during the run"))
                 part = [instance_id for instance_id in batch if instance_id not in terminated]
                 if terminated and part:
                     items, error = pages(target, "ec2", operation, key, request(part))
@@ -283,7 +283,7 @@ class Cloud:
 def pages(
     target: Target, service: str, operation: str, key: str, request: Raw
 ) -> Tuple[List[Raw], Optional[Tuple[BaseException, str]]]:
-    """The items of all pages; when a call dies half-way, those of the pages before and the error."""
+    """The items of all pages; after an error, the items of the pages before it, and the error."""
     items: List[Raw] = []
     token: Dict[str, str] = {}
     title = "".join(word.capitalize() for word in operation.split("_"))
@@ -318,7 +318,7 @@ def _filters(filters: Raw) -> Dict[str, List[str]]:
         str(name): [str(value) for value in (values if isinstance(values, list) else [values])]
         for name, values in filters.items()
     }
-    # Terminated instances stay visible for an hour; nobody means them.
+    # Terminated instances stay visible for an hour; a filter by state still finds them.
     chosen.setdefault("instance-state-name", ["pending", "running", "stopping", "stopped"])
     return chosen
 

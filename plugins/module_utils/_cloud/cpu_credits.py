@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""CPU credits: mode, balance, what is left at the present rate, and the change of the mode. PRIVATE."""
+"""CPU credits: mode, balance, hours left at the present rate, and the change of the mode. PRIVATE."""
 
 from __future__ import annotations
 
@@ -88,18 +88,22 @@ def _specification(
 ) -> Tuple[List[Action], List[Finding]]:
     now, then = facts.specification, wanted.get("specification")
     if now is None:
-        reason = "the mode is not known: DescribeInstanceCreditSpecifications did not answer for it"
+        reason = "the mode is not known: DescribeInstanceCreditSpecifications did not answer for this instance"
         return [], [_say(instance, "specification", "unknown", reason, None, then)]
     if then is None or then == now:
-        meaning = "surplus costs money" if now == "unlimited" else "without credits it is slowed down to its baseline"
+        meaning = (
+            "surplus costs money"
+            if now == "unlimited"
+            else "without credits the instance is slowed down to its baseline"
+        )
         return [], [_say(instance, "specification", "ok", f"{now}: {meaning}", now, then)]
     refusal = _refusal(instance, then, wanted)
     if refusal:
         return [], [_say(instance, "specification", "refused", refusal, now, then)]
     if then == "unlimited":
-        reason = "no slowing down; CPU beyond the credits of 24 hours costs money"
+        reason = "the instance is never slowed down; CPU beyond the credits of 24 hours costs money"
     else:
-        reason = f"no cost beyond the price; {_owed(facts)}without credits it is slowed down to its baseline"
+        reason = f"no cost beyond the price; {_owed(facts)}without credits the instance is slowed down to its baseline"
     action = Action(
         concern=CONCERN,
         knob="specification",
@@ -134,10 +138,10 @@ def _balance(instance: InstanceFacts, rules: CreditRules, facts: CreditFacts) ->
         return [_say(instance, "balance", "unknown", reason, None)]
     now = facts.as_dict(rules)
     unlimited, left = facts.specification == "unlimited", now["hours_left"]
-    end = "it costs money" if unlimited else f"it is slowed down to {rules.baseline_percent:g} % of each vCPU"
+    end = "it costs money" if unlimited else f"the instance is slowed down to {rules.baseline_percent:g} % of each vCPU"
     rate = f"; at the present rate {end} in {left:g} h" if left is not None else ""
     low = facts.balance < rules.cap * _LOW_SHARE
-    # An instance that was just started has few credits and is fine while it does not drain them.
+    # A new instance has few credits, which is no problem while their number grows.
     status = "advice" if left is not None and (low or left < 24) else "ok"
     found = [_say(instance, "balance", status, f"{facts.balance:g} of {rules.cap:g} credits{rate}", now)]
     if facts.charged:
@@ -146,13 +150,13 @@ def _balance(instance: InstanceFacts, rules: CreditRules, facts: CreditFacts) ->
         )
         found.append(_say(instance, "charged", "advice", reason, round(facts.charged)))
     elif facts.surplus:
-        reason = f"{facts.surplus:g} surplus credits of {rules.cap:g} before it costs money"
+        reason = f"{facts.surplus:g} of {rules.cap:g} surplus credits are used, and more cost money"
         found.append(_say(instance, "surplus", "advice", reason, round(facts.surplus)))
     return found
 
 
 def answer(options: Mapping[str, Any], check: bool) -> Dict[str, Any]:
-    """The module's result; `failed` is true in it when a change did not succeed."""
+    """The module's result, with `failed` true when a change did not succeed."""
     with deadline(options["timeout"]):
         seen = observe(options, with_status=options["specification"] is not None)
         burstable = seen.chosen(lambda _facts, kind: kind.burstable)
@@ -192,13 +196,13 @@ def _change(
 ) -> Dict[str, Any]:
     wanted = {instance_id: seen.found[instance_id] for instance_id, plan in plans.items() if plan.actions}
     refused = seen.cloud.set_credit_specifications(wanted, specification)
-    # An error does not say that nothing was changed: the answer can be lost on its way.
+    # A call that ended in an error may have made the change: its answer can be lost.
     now = seen.cloud.credit_specifications(wanted)
     failed: Dict[str, str] = {}
     for instance_id in wanted:
         held = (now.answer_of(instance_id) or {}).get("CpuCredits")
         if held != specification:
-            kept = f"AWS took the change to {specification} and still shows {held}"
+            kept = f"AWS accepted the change to {specification} but still shows {held}"
             failed[instance_id] = refused.get(instance_id) or now.failed.get(instance_id) or kept
     for instance_id, reason in failed.items():
         seen.failed.setdefault(instance_id, []).append(reason)

@@ -20,7 +20,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding
 
 CONCERN = "ebs"
 _CLIFF = "StorageReview, 2018: below 1 ms up to 55–60 K of a 64 K limit, then latency rises steeply"
-# A burst that is used up leaves the baseline; below this share the end is near.
+# Percent of a burst; below it, the burst ends soon and leaves the baseline.
 _LOW_BALANCE = 20.0
 _HOURS = 1
 _MOST = (1 << 64) - 1  # a counter of EBS's log page has 64 bits
@@ -39,7 +39,7 @@ class ExceededFacts:
 
 @dataclass(frozen=True)
 class EbsFacts:
-    """What is known of an instance's EBS. `volumes` is None when they could not be looked at."""
+    """The EBS facts of an instance. `volumes` is None when they could not be read."""
 
     volumes: Optional[Tuple[VolumeFacts, ...]]
     balances: Mapping[str, float]  # of the instance: EBSIOBalance% and EBSByteBalance%, the lowest of the last hour
@@ -47,7 +47,7 @@ class EbsFacts:
 
 
 def plan(instance: InstanceFacts, kind: TypeFacts, facts: EbsFacts) -> Plan:
-    """Findings only: to change a volume or a type costs money or a stop, and is the operator's to do."""
+    """Findings only: another volume or type costs money or a stop, so the operator decides."""
     found = [_optimized(instance, kind)]
     if facts.volumes is not None:
         found += _limits(instance, kind, facts.volumes)
@@ -63,13 +63,13 @@ def _optimized(instance: InstanceFacts, kind: TypeFacts) -> Finding:
             CONCERN, "ebs_optimized", "unknown", f"nothing is known about {kind.instance_type}", now, "AWS, 2017"
         )
     if kind.ebs_optimized == "unsupported":
-        reason = f"{kind.instance_type} has no bandwidth of its own for EBS: volumes share the network"
+        reason = f"{kind.instance_type} has no dedicated bandwidth for EBS: volumes share the network"
         return instance.finding(CONCERN, "ebs_optimized", "not_applicable", reason, now, "AWS, 2017")
     if kind.ebs_optimized == "supported" and not now:
-        reason = f"off: volumes share the network; {kind.instance_type} can have it, turn it on while it is stopped"
+        reason = "EBS optimization is off, so volumes share the network: turn it on while the instance is stopped"
         gain = f"{kind.ebs_maximum_mb_s:g} MB/s for EBS alone" if kind.ebs_maximum_mb_s else ""
         return instance.finding(CONCERN, "ebs_optimized", "advice", reason, now, "AWS, 2017", gain=gain)
-    return instance.finding(CONCERN, "ebs_optimized", "ok", "EBS has bandwidth of its own", now, "AWS, 2017")
+    return instance.finding(CONCERN, "ebs_optimized", "ok", "EBS has dedicated bandwidth", now, "AWS, 2017")
 
 
 def _limits(instance: InstanceFacts, kind: TypeFacts, volumes: Sequence[VolumeFacts]) -> List[Finding]:
@@ -100,16 +100,14 @@ def _limit(
     if able <= maximum:
         reason = (
             f"the volumes can do {able:,.0f} {unit}, the instance {baseline:,.0f} for long and {maximum:,.0f} in "
-            "bursts: a larger type sustains it"
+            "bursts: a larger type sustains that"
         )
         return [instance.finding(CONCERN, knob, "advice", reason, now, "AWS, 2017", gain=_CLIFF)]
     reason = f"the instance is the limit: {maximum:,.0f} {unit}, its volumes could do {able:,.0f}"
     found = [instance.finding(CONCERN, knob, "advice", reason, now, "AWS, 2017; StorageReview, 2018", gain=_CLIFF)]
     unused = min(paid, able - maximum)
     if unused >= 1:
-        reason = (
-            f"{unused:,.0f} {unit} are paid for and can never be used by this instance: lower the volumes or resize it"
-        )
+        reason = f"{unused:,.0f} {unit} are paid for and can't be used: take cheaper volumes or a larger type"
         found.append(instance.finding(CONCERN, f"unused_{knob}", "advice", reason, round(unused), "AWS, 2017"))
     return found
 
@@ -193,7 +191,7 @@ def _demand_counters(host: Mapping[str, Any]) -> None:
         for name, number in counters.items():
             if name != "device" and not 0 <= number <= _MOST:
                 place = f"hosts: {host['instance_id']}: exceeded: {counters['device']}: {name}"
-                raise NearmetalError(f"{place} is a whole number from 0 to {_MOST}")
+                raise NearmetalError(f"{place} must be a whole number from 0 to {_MOST}")
 
 
 def _series(seen: Observation, volumes: Answers) -> Dict[str, List[Series]]:

@@ -33,7 +33,7 @@ _NAMED = 5
 
 @dataclass(frozen=True)
 class DriverFacts:
-    """What the host says of its own network drivers."""
+    """A host's report of its own network drivers."""
 
     in_use: Tuple[str, ...]  # of its Ethernet interfaces
     available: Tuple[str, ...]  # in its image, loaded or not
@@ -57,9 +57,9 @@ def plan(
     wanted: Mapping[str, Any],
     meaning: str = stop_mark.NONE,
 ) -> Plan:
-    """What to change and what to say about one instance. Setting either attribute needs it stopped.
+    """The actions and findings for one instance, which must be stopped to set an attribute.
 
-    `meaning` is what stop_mark judges of the tag of an earlier run.
+    `meaning` is the result of stop_mark.judge for the tag of an earlier run.
     """
     attributes = (
         _Attribute("ena", "ena", kind.ena, bool(instance.ena_support), "by_reboot"),
@@ -71,8 +71,8 @@ def plan(
         is_wanted = wanted.get(attribute.knob) == "enabled"
         status, reason = _status(attribute, instance, kind, is_wanted)
         if status == "would_change" and host is None and meaning == stop_mark.LEFT:
-            # A host that is stopped can't be asked: this is no refusal, so that strict lets it be started.
-            status, reason = "advice", "an earlier run left it stopped: run again when it runs"
+            # A stopped host can't be asked. This is no refusal, so that `strict` lets it be started.
+            status, reason = "advice", "an earlier run left the instance stopped: run again when it is running"
         if status == "would_change":
             refusal = _refusal(attribute, instance, kind, host, wanted, meaning)
             status, reason = ("refused", refusal) if refusal else (status, reason)
@@ -96,7 +96,7 @@ def _status(attribute: _Attribute, instance: InstanceFacts, kind: TypeFacts, is_
     if attribute.support == "required":
         return "ok", f"{kind.instance_type} always runs on {attribute.driver}"
     if instance.host_class == "xen_pv":
-        reason = "paravirtual: it would be unreachable; move it to an HVM image first"
+        reason = "paravirtual: the instance would be unreachable; move it to an HVM image first"
         return ("refused" if is_wanted else "advice"), reason
     if is_wanted:
         return "would_change", f"{attribute.driver} instead of Xen's split driver: {_GAIN}"
@@ -116,11 +116,11 @@ def _refusal(
     if untouchable:
         return untouchable
     if host is None:
-        return f"it isn't known whether its image has {attribute.driver}, without which nothing reaches it: give hosts"
+        return f"it isn't known whether the image has {attribute.driver}, without which it is unreachable: set hosts"
     if attribute.driver not in (*host.available, *host.in_use):
         return f"the image has no driver {attribute.driver}: the instance would be unreachable; install it first"
     if instance.hibernated:
-        return "it is hibernated, and its kernel would wake up on other network hardware: start it first"
+        return "it is hibernated, and its kernel would resume on other network hardware: start it first"
     if instance.state == "stopped":
         return None
     if instance.state != "running":
@@ -129,9 +129,11 @@ def _refusal(
     if remembered:
         return remembered
     if instance.root_device == "instance-store":
-        return "its root is on instance store: it can't be stopped; launch a new one from an image with the attribute"
+        return (
+            "its root device is on instance store, so it can't be stopped: launch one from an image with the attribute"
+        )
     if instance.lifecycle != "on-demand":
-        return f"a {instance.lifecycle} instance may not come back from a stop; launch a new one"
+        return f"a {instance.lifecycle} instance may not start again after a stop: launch a new one"
     if instance.auto_scaling_group:
         return (
             f"Auto Scaling group {instance.auto_scaling_group} would replace it when it stops: change the image of "
@@ -141,11 +143,11 @@ def _refusal(
         return f"{instance.managed_by} manages it and may replace it when it stops: change the image that it launches"
     if kind.instance_store_gb and instance.instance_id not in (wanted.get("instance_store_loss") or ()):
         return (
-            f"a stop loses the data on its {kind.instance_store_gb} GB of instance store: name it in "
-            "instance_store_loss"
+            f"a stop loses the data on its {kind.instance_store_gb} GB of instance store: to accept that, name the "
+            "instance in instance_store_loss"
         )
     if not wanted.get("allow_stop"):
-        return "it needs a stop and a start: set allow_stop: true"
+        return "the change needs a stop and a start: set allow_stop: true"
     return None
 
 
@@ -175,20 +177,20 @@ def _finding(attribute: _Attribute, instance: InstanceFacts, status: str, reason
 
 
 def _driver(instance: InstanceFacts, kind: TypeFacts, host: Optional[DriverFacts]) -> Finding:
-    """Whether the driver that runs is the one that the attributes promise: set is not the same as in use."""
+    """Whether the interfaces use the driver that the attributes allow."""
 
     def say(status: str, reason: str, now: Any) -> Finding:
         return instance.finding(CONCERN, "driver", status, reason, now, "AWS, 2017; Netflix, 2014–2017")
 
     if host is None or not host.in_use:
-        return say("unknown", "the host was not asked which driver its interfaces run on", None)
+        return say("unknown", "the host did not report the driver of its interfaces", None)
     now = ", ".join(sorted(set(host.in_use)))
     split = sorted(set(host.in_use) & set(_SPLIT_DRIVERS))
     able = instance.host_class != "xen_pv" and (kind.ena in ("required", "supported") or kind.sriov)
     if not split:
         return say("ok", f"runs on {now}", now)
     if not able:
-        return say("not_applicable", f"runs on {now}: this instance can't have another", now)
+        return say("not_applicable", f"runs on {now}: this instance can't use another driver", now)
     if instance.ena_support or instance.sriov_net_support:
         return say(
             "advice", f"an attribute is set, yet an interface runs on {now}: the driver is missing or too old", now
@@ -197,7 +199,7 @@ def _driver(instance: InstanceFacts, kind: TypeFacts, host: Optional[DriverFacts
 
 
 def claimed_twice(hosts: Optional[Sequence[Mapping[str, Any]]]) -> List[str]:
-    """The instances of which the option `hosts` has more than one word."""
+    """The instances that the option `hosts` names more than once."""
     counted = Counter(host["instance_id"] for host in hosts or ())
     return [instance_id for instance_id, count in counted.items() if count > 1]
 
@@ -213,10 +215,10 @@ def drivers(hosts: Optional[Sequence[Mapping[str, Any]]]) -> Mapping[str, Driver
 
 
 def answer(options: Mapping[str, Any], check: bool) -> Dict[str, Any]:
-    """The module's result; `failed` is true in it when a change did not succeed."""
+    """The module's result, with `failed` true when a change did not succeed."""
     for option, most in _MOST.items():
         if not 1 <= options[option] <= most:
-            raise NearmetalError(f"{option} is a whole number from 1 to {most}, not {options[option]}")
+            raise NearmetalError(f"{option} must be a whole number from 1 to {most}, not {options[option]}")
     with deadline(options["timeout"]):
         seen = observe(options, with_status=True)
     hosts = drivers(options["hosts"])
@@ -258,7 +260,7 @@ def answer(options: Mapping[str, Any], check: bool) -> Dict[str, Any]:
 
 
 def _work(actions: Sequence[Action], tag: Optional[str]) -> Work:
-    """What the actions of one instance come to."""
+    """The work that the actions of one instance describe."""
     requests = [_REQUESTS[action.what] for action in actions if action.what in _REQUESTS]
     start = any(action.what == left_stopped.STATE for action in actions)
     needless = any(action.what == left_stopped.START_TAG for action in actions)

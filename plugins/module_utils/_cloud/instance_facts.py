@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Facts of an instance, from answers of DescribeInstances and its like. Pure. PRIVATE to the collection."""
+"""Facts of an instance, from answers of DescribeInstances and related calls. Pure. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding
 
 Raw = Mapping[str, Any]
 
-# An event of these descriptions is history.
+# Events with these descriptions are over.
 _PAST_EVENTS = ("[Completed]", "[Canceled]")
-# Codes of a spot request that say that AWS is about to take the instance.
+# Codes of a spot request that announce an interruption.
 _SPOT_NOTICES = ("marked-for-stop", "marked-for-termination")
 _UNCONFIRMED = (
     "it isn't certain which host this instance is: set its id as instance_id of exactly one host in the inventory; a "
-    "host's own word is not enough for a change"
+    "host's own report is not enough for a change"
 )
 _ASG_TAG = "aws:autoscaling:groupName"
 _EMR_TAG = "aws:elasticmapreduce:job-flow-id"
@@ -90,11 +90,11 @@ class InstanceFacts:
         return f"scheduled event: {self.events[0]}" if self.events else None
 
     def untouchable(self, wanted: Mapping[str, Any]) -> Optional[str]:
-        """Why nothing may be changed now: AWS is about to touch it, nobody knows, or it may be another host's."""
+        """Why nothing may be changed now: AWS changes it soon, or may do so, or it may be another host's."""
         return self.doomed or self.unasked or self.unconfirmed(wanted)
 
     def unconfirmed(self, wanted: Mapping[str, Any]) -> Optional[str]:
-        """Why nothing may be changed whatever it is: it may be another host's."""
+        """Why nothing may be changed at all: the instance may be another host's; None if it is confirmed."""
         return _UNCONFIRMED if self.instance_id in (wanted.get("unconfirmed") or ()) else None
 
     @property

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What an instance is, and what AWS is about to do to it. PRIVATE to the collection."""
+"""Facts and scheduled events of an instance. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def answer(options: Mapping[str, Any]) -> Dict[str, Any]:
 
 
 def plan(instance: InstanceFacts, kind: TypeFacts) -> Plan:
-    """Findings about virtualization, generation, tenancy and what AWS has scheduled. No actions."""
+    """Findings about virtualization, generation, tenancy and scheduled events. No actions."""
     found: List[Finding] = []
 
     def say(knob: str, status: str, reason: str, now: Any, reference: str, gain: str = "") -> None:
@@ -69,10 +69,16 @@ def plan(instance: InstanceFacts, kind: TypeFacts) -> Plan:
         say(
             "tenancy",
             "advice",
-            f"{instance.tenancy} tenancy: measured without any gain over shared tenancy",
+            f"{instance.tenancy} tenancy: no gain over shared tenancy was measured",
             instance.tenancy,
             "Aerospike, 2014",
         )
     if instance.doomed:
-        say("schedule", "advice", f"{instance.doomed}: every change is refused", instance.doomed, "design.md 13")
+        say(
+            "schedule",
+            "advice",
+            f"{instance.doomed}: every change is refused",
+            instance.doomed,
+            "EC2 User Guide, scheduled events",
+        )
     return Plan(findings=tuple(found))

@@ -61,12 +61,12 @@ def _queues(instance: InstanceFacts, kind: TypeFacts, cpus: Optional[int]) -> Fi
     now: Dict[str, Any] = {"cpus": cpus, "queues": counts}
     known = [count for count in counts.values() if count is not None]
     if not known or cpus is None or len(known) < len(counts):
-        reason = f"how many queues the interfaces of {instance.instance_type} have is not known"
+        reason = f"the number of queues per interface of {instance.instance_type} is not known"
         return instance.finding(CONCERN, "queues", "unknown", reason, now, _BOTH)
     queues = sum(known)
     if not _on_ena(instance, kind) and not instance.sriov_net_support:
         status = "ok" if cpus == 1 else "advice"
-        reason = "one queue per interface on Xen's split driver: enhanced networking first, then more interfaces"
+        reason = "one queue per interface on Xen's split driver: enable enhanced networking first, then add interfaces"
         return instance.finding(
             CONCERN, "queues", status, reason, now, "Aerospike, 2014", gain="" if status == "ok" else _GAIN
         )
@@ -77,7 +77,7 @@ def _queues(instance: InstanceFacts, kind: TypeFacts, cpus: Optional[int]) -> Fi
         return instance.finding(
             CONCERN, "queues", "advice", f"{queues} queues for {cpus} CPUs: {more}", now, _BOTH, gain=_GAIN
         )
-    reason = f"{queues} queues for {cpus} CPUs: enough for so few CPUs"
+    reason = f"{queues} queues for {cpus} CPUs, which is enough for so few CPUs"
     return instance.finding(CONCERN, "queues", "ok", reason, now, _BOTH)
 
 
@@ -87,7 +87,7 @@ def _more_queues(instance: InstanceFacts, kind: TypeFacts, queues: int, cpus: in
     if not _on_ena(instance, kind):
         if queues >= min(cpus, _IXGBEVF_MOST) or free < 1:
             return ""
-        return f"each further interface brings {_IXGBEVF_QUEUES}, up to {_IXGBEVF_MOST} per instance"
+        return f"each further interface adds {_IXGBEVF_QUEUES}, up to {_IXGBEVF_MOST} per instance"
     if cpus < _MANY_CPUS:
         return ""
     first: CardFacts = kind.cards[0]
@@ -98,7 +98,7 @@ def _more_queues(instance: InstanceFacts, kind: TypeFacts, queues: int, cpus: in
     if free > 0:
         per_interface = f"up to {most}" if most else str(first.default_queues)
         return f"{free} more interfaces can be attached, each with {per_interface} queues; each needs its own routing"
-    return "no more are possible: spread by software on the host (receive packet steering)"
+    return "no more queues are possible: spread by software on the host (receive packet steering)"
 
 
 def _count(instance: InstanceFacts, kind: TypeFacts) -> Finding:
@@ -141,7 +141,7 @@ def _timeout(instance: InstanceFacts, kind: TypeFacts) -> List[Finding]:
     seconds = kind.tcp_established_timeout_s
     if seconds is None or seconds > _SHORT_TIMEOUT:
         return []
-    reason = f"security groups forget an idle TCP flow after {seconds} s: keep net.ipv4.tcp_keepalive_time below it"
+    reason = f"security groups forget an idle TCP flow after {seconds} s: keep net.ipv4.tcp_keepalive_time below that"
     return [
         instance.finding(
             CONCERN, "idle_timeout", "advice", reason, seconds, "DescribeInstanceTypes, ConnectionTracking"

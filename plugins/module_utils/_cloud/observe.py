@@ -15,7 +15,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.facts i
 
 @dataclass
 class Observation:
-    """What was seen. `failed` says per instance why something of it could not be seen."""
+    """The instances, their types and raw answers. `failed` has per instance the reasons why something is missing."""
 
     cloud: Cloud
     found: Dict[str, Located]
@@ -29,7 +29,7 @@ class Observation:
         return self.types.get(instance.instance_type) or TypeFacts(instance.instance_type, source="name")
 
     def keep_failures(self, answers: Answers) -> Answers:
-        """Remember what failed, and pass the answers on."""
+        """Add the failures of these answers to `failed`; the same answers."""
         for instance_id, reason in answers.failed.items():
             self.failed.setdefault(instance_id, []).append(reason)
         return answers
@@ -44,7 +44,7 @@ class Observation:
 
 
 def observe(options: Mapping[str, Any], with_status: bool = False) -> Observation:
-    """Find the instances of the options and their types; `with_status` also asks for what AWS has scheduled."""
+    """Find the instances of the options and their types; `with_status` also asks for scheduled events."""
     cloud = Cloud(options)
     found, missing = cloud.instances(options.get("instance_ids"), options.get("filters"))
     types, trouble = cloud.types(place.answer.get("InstanceType", "") for place in found.values())
@@ -76,7 +76,10 @@ def _unasked(instance_id: str, statuses: Answers, spot: Answers) -> Optional[str
     if instance_id in spot.failed:
         lost, permission = spot.failed[instance_id], "ec2:DescribeSpotInstanceRequests"
     elif statuses.answer_of(instance_id) is None:
-        lost, permission = statuses.failed.get(instance_id, "AWS's answer left it out"), "ec2:DescribeInstanceStatus"
+        lost, permission = (
+            statuses.failed.get(instance_id, "AWS's answer lacks the instance"),
+            "ec2:DescribeInstanceStatus",
+        )
     else:
         return None
-    return f"it is not known what AWS has scheduled for it, which takes the permission {permission}: {lost}"
+    return f"AWS's scheduled events of the instance are not known; they need the permission {permission}: {lost}"

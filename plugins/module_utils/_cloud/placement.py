@@ -24,7 +24,7 @@ _GAIN = "stable low latency (AWS, 2017); 10 Gbit/s instead of 5 for a single flo
 
 @dataclass(frozen=True)
 class PlacementFacts:
-    """What an instance's placement group is, and where its fellows are."""
+    """An instance's placement group, and the zones of its workload."""
 
     workload: Optional[str]
     group: Optional[str]
@@ -39,7 +39,7 @@ def plan(instance: InstanceFacts, kind: TypeFacts, facts: PlacementFacts) -> Pla
     if zones:
         found.append(zones)
     if instance.tenancy and instance.tenancy != "default":
-        reason = f"{instance.tenancy} tenancy: measured without any gain over shared tenancy"
+        reason = f"{instance.tenancy} tenancy: no gain over shared tenancy was measured"
         found.append(instance.finding(CONCERN, "tenancy", "advice", reason, instance.tenancy, "Aerospike, 2014"))
     else:
         found.append(instance.finding(CONCERN, "tenancy", "ok", "shared tenancy", instance.tenancy, "Aerospike, 2014"))
@@ -57,7 +57,7 @@ def zones_of(instances: Mapping[str, InstanceFacts], workload: Optional[str]) ->
 
 
 def _deciding(workload: Optional[str]) -> Optional[str]:
-    """Of several workloads the first whose hosts belong together, else all of them."""
+    """The first of the workloads whose hosts belong together, else all names."""
     names = [name.strip() for name in (workload or "").split(",")]
     return next((name for name in names if name in CLOSE_TOGETHER), ", ".join(names) or None)
 
@@ -65,7 +65,7 @@ def _deciding(workload: Optional[str]) -> Optional[str]:
 def _group(instance: InstanceFacts, kind: TypeFacts, facts: PlacementFacts) -> Finding:
     reference = "AWS, 2017; Aerospike, 2014; Netflix, 2014–2017"
     if facts.group and not facts.strategy:
-        reason = f"the strategy of placement group {facts.group} could not be looked at"
+        reason = f"the strategy of placement group {facts.group} could not be read"
         return instance.finding(CONCERN, "group", "unknown", reason, facts.group, reference)
     where = f"in placement group {facts.group} ({facts.strategy})" if facts.group else "in no placement group"
     now = facts.strategy
@@ -76,7 +76,7 @@ def _group(instance: InstanceFacts, kind: TypeFacts, facts: PlacementFacts) -> F
             f"{where}; {facts.workload} wants a cluster group, which {kind.instance_type} can't join: take another type"
         )
     else:
-        reason = f"{where}; {facts.workload} wants a cluster group: move it there while it is stopped"
+        reason = f"{where}; {facts.workload} wants a cluster group: move the instance there while it is stopped"
     return instance.finding(CONCERN, "group", "advice", reason, now, reference, gain=_GAIN)
 
 
@@ -88,14 +88,19 @@ def _zones(instance: InstanceFacts, facts: PlacementFacts) -> Optional[Finding]:
     if facts.workload in CLOSE_TOGETHER:
         if len(facts.zones) == 1:
             return instance.finding(
-                CONCERN, "zones", "ok", f"all {count} of {facts.workload} are in one zone", now, "Netflix, 2014–2017"
+                CONCERN,
+                "zones",
+                "ok",
+                f"all {count} instances of {facts.workload} are in one zone",
+                now,
+                "Netflix, 2014–2017",
             )
         reason = (
             f"{facts.workload} is spread over {len(facts.zones)} zones: each hop between them costs latency and money"
         )
         return instance.finding(CONCERN, "zones", "advice", reason, now, "Netflix, 2014–2017")
     if len(facts.zones) == 1:
-        reason = f"all {count} of {facts.workload} are in one zone: they fail together"
+        reason = f"all {count} instances of {facts.workload} are in one zone and would fail together"
         return instance.finding(CONCERN, "zones", "advice", reason, now, "Aerospike, 2014")
     return instance.finding(
         CONCERN, "zones", "ok", f"{facts.workload} is spread over {len(facts.zones)} zones", now, "Aerospike, 2014"

@@ -92,7 +92,7 @@ def _message(concern: str, count: int, findings: List[Dict[str, Any]], errors: S
     phrases = [f"{counted[status]} {status.replace('_', ' ')}" for status in _ORDER if status in counted]
     incomplete = f"; instances may be missing: {errors[0]}" if errors else ""
     counted_instances = f"{count} {'instance' if count == 1 else 'instances'}"
-    return f"{concern}: {counted_instances}: {', '.join(phrases) or 'nothing to say'}{incomplete}"
+    return f"{concern}: {counted_instances}: {', '.join(phrases) or 'no findings'}{incomplete}"
 
 
 def _tree(actions: List[Action], side: str) -> Dict[str, Any]:

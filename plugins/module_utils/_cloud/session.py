@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who asks AWS, where, for how long, and what an error of AWS means. PRIVATE to the collection."""
+"""Accounts, regions and deadlines of calls to AWS, and the meaning of its errors. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ _MEANINGS = {
     "RequestLimitExceeded": f"AWS throttles the account and {_ATTEMPTS} attempts did not get through: run again later",
     # AWS's own words repeat the signed headers, the session token among them.
     "SignatureDoesNotMatch": "the secret key is wrong, or this controller's clock is wrong",
-    "RequestTimeTooSkewed": "this controller's clock is wrong: synchronise it",
+    "RequestTimeTooSkewed": "this controller's clock is wrong: synchronize it",
     "Throttling": f"AWS throttles the account and {_ATTEMPTS} attempts did not get through: run again later",
     "ThrottlingException": f"AWS throttles the account and {_ATTEMPTS} attempts did not get through: run again later",
     "UnauthorizedOperation": "the credentials lack the permission: see the module's policy in docs/iam/",
     "AccessDenied": "the credentials lack the permission: see the module's policy in docs/iam/",
     "AccessDeniedException": "the credentials lack the permission: see the module's policy in docs/iam/",
 }
-# Errors that pass. A status of 500 and more, and no readable answer at all, pass too, whatever their code.
+# Temporary errors. A status of 500 or more, or no readable answer, is temporary too, whatever the code.
 _PASSING = (
     "EC2ThrottledException",
     "InsufficientInstanceCapacity",
@@ -299,6 +299,6 @@ def _role_arn(account: object, role: object) -> str:
     arn = role.get("role_arn") if isinstance(role, dict) else role
     if not isinstance(arn, str) or not _ARN.fullmatch(arn):
         raise NearmetalError(
-            f"assume_roles: {account}: {_one_line(arn)!r} is no role: expected arn:aws:iam::123456789012:role/NAME"
+            f"assume_roles: {account}: {_one_line(arn)!r} isn't a role: expected arn:aws:iam::123456789012:role/NAME"
         )
     return arn

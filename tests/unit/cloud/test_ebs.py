@@ -131,7 +131,8 @@ def test_a_counter_that_no_host_can_have_is_named_with_its_range(run: Any, count
     hosts = [{"instance_id": "i-1", "exceeded": [{"device": "nvme1n1", **counters, counter: number}]}]
     result = run("ebs", instance_ids=["i-1"], hosts=hosts)
     assert result["failed"]
-    assert f"hosts: i-1: exceeded: nvme1n1: {counter} is a whole number from 0 to 18446744073709551615" in result["msg"]
+    place = "hosts: i-1: exceeded: nvme1n1"
+    assert f"{place}: {counter} must be a whole number from 0 to 18446744073709551615" in result["msg"]
 
 
 def test_volumes_that_can_not_be_looked_at_are_unknown(run: Any, aws: FakeAws) -> None:

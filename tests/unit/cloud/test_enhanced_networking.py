@@ -102,7 +102,7 @@ REFUSED: Dict[str, Any] = {
     "paravirtual": ({"VirtualizationType": "paravirtual"}, {}, "move it to an HVM image"),
     "the host was not asked": ({}, {"hosts": []}, "hosts"),
     "no driver in the image": ({}, {"hosts": [host("i-00000000000000001", available="ixgbevf")]}, "no driver ena"),
-    "spot": ({"InstanceLifecycle": "spot"}, {}, "may not come back"),
+    "spot": ({"InstanceLifecycle": "spot"}, {}, "may not start again"),
     "root on instance store": ({"RootDeviceType": "instance-store"}, {}, "can't be stopped"),
     "Auto Scaling": ({"Tags": [{"Key": "aws:autoscaling:groupName", "Value": "web"}]}, {}, "would replace it"),
     "EMR": ({"Tags": [{"Key": "aws:elasticmapreduce:job-flow-id", "Value": "j-1"}]}, {}, "EMR cluster j-1 manages it"),
@@ -246,7 +246,7 @@ def test_an_instance_that_cannot_be_looked_up_again_is_not_stopped(run: Any, aws
     instance = aws.add(1, "r4.large", EnaSupport=False)
     aws.fault("DescribeInstances", "UnauthorizedOperation", first=1)
     result = run("enhanced_networking", instance_ids=[instance], ena="enabled", allow_stop=True, hosts=[host(instance)])
-    assert "could not be looked at again: nothing was done to it" in result["failed_instances"][instance]
+    assert "could not be read again: nothing was done to it" in result["failed_instances"][instance]
     assert calls(aws) == []
 
 
@@ -392,4 +392,4 @@ def test_no_type_of_the_table_raises_or_gets_a_setting_that_it_lacks() -> None:
 def test_a_number_out_of_range_is_named_with_its_range(run: Any, option: str, most: int, number: int) -> None:
     result = run("enhanced_networking", instance_ids=[], **{option: number})
     assert result["failed"]
-    assert result["msg"] == f"{option} is a whole number from 1 to {most}, not {number}"
+    assert result["msg"] == f"{option} must be a whole number from 1 to {most}, not {number}"

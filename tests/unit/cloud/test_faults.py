@@ -165,7 +165,7 @@ def test_an_instance_that_goes_away_meanwhile_does_not_spoil_its_batch(run: Any,
     ids = [aws.add(number) for number in range(1, 4)]
     aws.forget_after("DescribeInstances", ids[1])
     result = run("instance_info", instance_ids=ids)
-    assert result["failed_instances"] == {ids[1]: "the instance went away while it was looked at"}
+    assert result["failed_instances"] == {ids[1]: "the instance was terminated during the run"}
     assert aws.calls["DescribeInstanceStatus"] == 2
 
 

@@ -182,11 +182,11 @@ def test_types_come_from_the_api_if_one_of_two_regions_returns_them(run: Any, aw
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"instance_ids": ["banana"]}, "instance_ids: 'banana' is no instance id"),
+        ({"instance_ids": ["banana"]}, "instance_ids: 'banana' isn't an instance id"),
         ({"instance_ids": ["i-00000000000000001"]}, "unknown instance: not found in eu-west-1"),
         ({}, "one of the following is required: instance_ids, filters"),
         ({"filters": {}, "instance_ids": []}, "mutually exclusive"),
-        ({"filters": {}, "assume_roles": {"a": "b"}}, "assume_roles: a: 'b' is no role"),
+        ({"filters": {}, "assume_roles": {"a": "b"}}, "assume_roles: a: 'b' isn't a role"),
         ({"filters": {}, "profile": "nobody"}, "nobody"),
         ({"filters": {}, "timeout": 0}, "timeout: 0: it must be at least 1 second"),
         ({"filters": {}, "timeout": 10**30}, "it must be at least 1 second, and at most 86400"),

@@ -194,7 +194,10 @@ def test_a_start_that_fails_is_tried_again(run: Any, aws: FakeAws, instance: str
 
 @pytest.mark.parametrize(
     ("more", "status", "reason"),
-    [({"allow_stop": False}, "refused", "allow_stop: true starts it"), ({"unconfirmed": True}, "refused", "certain")],
+    [
+        ({"allow_stop": False}, "refused", "set allow_stop: true to start it"),
+        ({"unconfirmed": True}, "refused", "certain"),
+    ],
 )
 def test_without_the_operators_option_nothing_is_started(
     run: Any, aws: FakeAws, instance: str, more: Dict[str, Any], status: str, reason: str
@@ -218,7 +221,7 @@ def test_a_later_stop_by_somebody_else_is_respected(run: Any, aws: FakeAws, inst
     passing.wait(30)
     aws.StopInstances({"InstanceIds": [instance]}, ("111111111111", "eu-west-1"))
     second = turn_on(run, instance)
-    assert "somebody stopped it since, so it stays stopped" in power(second)["reason"]
+    assert "somebody has stopped the instance since, so it stays stopped" in power(second)["reason"]
     assert (state(aws, instance), tags(aws, instance), second["left_stopped"]) == ("stopped", [], [])
     assert not turn_on(run, instance)["changed"]
 
@@ -344,7 +347,7 @@ def test_an_instance_that_aws_does_not_say_since_when_runs_is_not_stopped(
     run: Any, aws: FakeAws, instance: str
 ) -> None:
     del aws.instances[instance]["LaunchTime"]
-    assert "AWS does not say since when it runs" in turn_on(run, instance)["msg"]
+    assert "AWS does not say when the instance was started" in turn_on(run, instance)["msg"]
     assert aws.calls["StopInstances"] == 0
 
 

@@ -53,7 +53,7 @@ def findings(facts: InstanceFacts) -> Dict[str, Finding]:
         ),
         (instance("m6i.16xlarge", [{"EnaQueueCount": 16}] * 4), "ok", "64 queues for 64 CPUs"),
         (instance("m5.24xlarge", [{"DeviceIndex": 0}] * 15), "ok", "120 queues for 96 CPUs"),
-        (instance("c4.8xlarge", EnaSupport=False, SriovNetSupport="simple"), "advice", "brings 2, up to 16"),
+        (instance("c4.8xlarge", EnaSupport=False, SriovNetSupport="simple"), "advice", "adds 2, up to 16"),
         (instance("c4.8xlarge", EnaSupport=False), "advice", "enhanced networking first"),
         # The API reports 8 queues for c4, which have no meaning without ENA.
         (instance("c4.8xlarge"), "advice", "enhanced networking first"),

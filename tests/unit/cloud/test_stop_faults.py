@@ -145,9 +145,7 @@ class World:
 
 def named_instances(result: Dict[str, Any]) -> Tuple[List[str], List[str]]:
     """The instances that are named as left stopped, and those that may stop late."""
-    late = [
-        instance_id for instance_id, reason in result["failed_instances"].items() if "should it stop late" in reason
-    ]
+    late = [instance_id for instance_id, reason in result["failed_instances"].items() if "if it stops later" in reason]
     return result["left_stopped"], late
 
 

@@ -197,7 +197,7 @@ def test_the_filter() -> None:
     assert parse("r8gd.metal-48xl")["size_factor"] == 384
     classes = {name: parse(name)["host_class"] for name in ("m5.large", "c4.large", "i4i.metal", "z99.large")}
     assert classes == {"m5.large": "nitro", "c4.large": "xen_hvm", "i4i.metal": "metal", "z99.large": None}
-    with pytest.raises(AnsibleFilterError, match="parse_instance_type: 'banana' is no instance type"):
+    with pytest.raises(AnsibleFilterError, match="parse_instance_type: 'banana' isn't an instance type"):
         parse("banana")
 
 
@@ -213,7 +213,7 @@ def test_the_module_needs_no_network(run: Any) -> None:
 def test_the_module_names_an_unknown_type(run: Any) -> None:
     result = run("instance_type_info", instance_types=["i3.metal", "large"])
     assert result["failed"]
-    assert "'large' is no instance type" in result["msg"]
+    assert "'large' isn't an instance type" in result["msg"]
 
 
 def test_all_types_at_once(run: Any) -> None:

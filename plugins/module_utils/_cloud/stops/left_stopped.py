@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What to do about an instance that an earlier run stopped and did not start again. Pure. PRIVATE to the collection."""
+"""Plans for an instance that an earlier run stopped and did not start again. Pure. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -27,14 +27,18 @@ LEFT_STATES = (LEFT, UNCLEAR)
 
 
 def plan(concern: str, instance: InstanceFacts, meaning: str, wanted: Mapping[str, Any]) -> Plan:
-    """Start what a run left stopped, and remove a tag that is of no more use; both only with allow_stop."""
+    """Start what a run left stopped, and remove a tag that is no longer needed; both only with allow_stop."""
     if instance.state in ("terminated", "shutting-down"):
         return Plan()
     if meaning == LEFT:
-        reason = "an earlier run stopped it for a change and did not get it started again"
+        reason = "an earlier run stopped the instance for a change and could not start it again"
         return _wanted(concern, instance, wanted, reason, STATE)
     if meaning == OVER:
-        since = "somebody stopped it since, so it stays stopped" if instance.state != "running" else "it runs"
+        since = (
+            "somebody has stopped the instance since, so it stays stopped"
+            if instance.state != "running"
+            else "the instance runs"
+        )
         return _wanted(concern, instance, wanted, f"{since}; an earlier run's tag {TAG} is no longer needed", START_TAG)
     if meaning == UNCLEAR:
         unknown = instance.power.reason not in (OUR_STOP, None, "")
@@ -42,7 +46,7 @@ def plan(concern: str, instance: InstanceFacts, meaning: str, wanted: Mapping[st
         reason = f"stopped, with an earlier run's tag {TAG}, and AWS {gap}: start it, or delete the tag"
         return Plan(findings=(_say(concern, instance, "unknown", reason),))
     if meaning == FOREIGN:
-        reason = f"the content of its tag {TAG} is not of this module: delete the tag"
+        reason = f"its tag {TAG} has a value that this module did not write: delete the tag"
         return Plan(findings=(_say(concern, instance, "unknown", reason),))
     return Plan()
 
@@ -50,7 +54,9 @@ def plan(concern: str, instance: InstanceFacts, meaning: str, wanted: Mapping[st
 def refusal(instance: InstanceFacts, meaning: str) -> Optional[str]:
     """Why the tag forbids to stop a running instance; None when it doesn't."""
     if meaning == FOREIGN:
-        return f"the content of its tag {TAG} is not of this module, and a stop would overwrite it: delete the tag"
+        return (
+            f"its tag {TAG} has a value that this module did not write, and a stop would overwrite it: delete the tag"
+        )
     if meaning == AT_WORK:
         return (
             f"a run that wrote the tag {TAG} may be about to stop it: wait until {free_at(instance.power.tag or '')}, "
@@ -64,8 +70,8 @@ def _wanted(concern: str, instance: InstanceFacts, wanted: Mapping[str, Any], re
     if unconfirmed:
         return Plan(findings=(_say(concern, instance, "refused", f"{reason}; {unconfirmed}"),))
     if not wanted.get("allow_stop"):
-        status, consequence = ("refused", "starts it") if what == STATE else ("advice", "removes it")
-        return Plan(findings=(_say(concern, instance, status, f"{reason}: allow_stop: true {consequence}"),))
+        status, consequence = ("refused", "to start it") if what == STATE else ("advice", "to remove the tag")
+        return Plan(findings=(_say(concern, instance, status, f"{reason}: set allow_stop: true {consequence}"),))
     before, after = ("stopped", "running") if what == STATE else (instance.power.tag, None)
     action = Action(concern, KNOB, what, before, after, reason, "", where=instance.instance_id, wanted_by="auto")
     return Plan((action,), (_say(concern, instance, "would_change", reason),))

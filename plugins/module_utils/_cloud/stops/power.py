@@ -21,7 +21,7 @@ Raw = Mapping[str, Any]
 
 
 def attempts(seconds: float) -> Iterator[None]:
-    """One now, others after pauses that grow, the last when the time is over."""
+    """Yield at once, then after growing pauses, the last time when the seconds are over."""
     until, pause = time.monotonic() + seconds, _FIRST_PAUSE
     while True:
         yield
@@ -39,7 +39,7 @@ class Power:
         self.target = target
 
     def look(self, ids: List[str]) -> Dict[str, Raw]:
-        """The instances now. One that AWS did not answer about is missing: the next look may find it."""
+        """The instances now, by id. An instance without an answer is missing; the next call may find it."""
         seen: Dict[str, Raw] = {}
         for part in parts(ids, FILTER_VALUES):
             request = {"Filters": [{"Name": "instance-id", "Values": part}], "MaxResults": 1000}
@@ -57,7 +57,7 @@ class Power:
         return None
 
     def insist(self, seconds: float, operation: str, **request: Any) -> Optional[BaseException]:
-        """A call that may be made twice, made until AWS takes it or refuses it for good."""
+        """Repeat a call until AWS accepts it or refuses it for good; the last error. The call must be repeatable."""
         error = None
         for _attempt in attempts(seconds):
             error = self.call(operation, **request)

@@ -97,7 +97,7 @@ def power_facts(answer: Mapping[str, Any]) -> PowerFacts:
 
 
 def read(value: str) -> Optional[StopMark]:
-    """The content of a tag; None when it isn't one of ours."""
+    """The content of a tag; None when this module did not write it."""
     found = _VALUE.fullmatch(value)
     requested, launched = (_time(found[1]), _time(found[2])) if found else (None, None)
     if found is None or requested is None or launched is None or requested.year not in _YEARS:

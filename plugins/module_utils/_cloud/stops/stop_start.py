@@ -158,7 +158,7 @@ class _Batch:
         for instance_id, work in self.works.items():
             before, after = power_facts(self.planned[instance_id]), power_facts(now.get(instance_id, {}))
             if after.state is None:
-                reason = "could not be looked at again"
+                reason = "could not be read again"
             elif after.state != before.state and not (work.start and after.state == "stopped"):
                 reason = f"is {after.state} now"
             elif (after.tag, after.launched) != (before.tag, before.launched):
@@ -192,7 +192,7 @@ class _Batch:
         for instance_id in stops:
             launched = self._launched(instance_id)
             if launched is None:
-                reason = f"{_UNWRITTEN}: AWS does not say since when it runs"
+                reason = f"{_UNWRITTEN}: AWS does not say when the instance was started"
                 break
             written[instance_id] = StopMark(begun, launched, secrets.token_hex(8)).value()
             tag = {"Key": TAG, "Value": written[instance_id]}
@@ -305,7 +305,7 @@ class _Batch:
             seen = self.power.look(ids)
             states = {instance_id: state_of(answer) for instance_id, answer in seen.items()}
         for instance_id in ids:
-            state = states.get(instance_id) or "in a state that AWS does not tell"
+            state = states.get(instance_id) or "in an unknown state"
             if state in _ENDED:
                 self.outcome.fail([instance_id], f"it ran before and is {state} now: nothing can start it")
             elif state != "running":
@@ -316,7 +316,7 @@ class _Batch:
                 after = f"after stop_timeout: {self.patience} s{f': {cause}' if cause else ''}"
                 self.outcome.fail([instance_id], f"it ran before and is {state} {after}")
             elif instance_id in self.unsure:
-                self.outcome.fail([instance_id], "it still runs; should it stop late, the next run starts it")
+                self.outcome.fail([instance_id], "it is still running; if it stops later, the next run starts it")
 
     def _look_again(self) -> Dict[str, Raw]:
         """The instances as soon as AWS shows what was done: an answer can be older than the one before it."""
@@ -369,14 +369,14 @@ class _Batch:
                 del self.tags[instance_id]
             else:
                 reason = self.power.explain("delete_tags", error)
-                self.outcome.fail([instance_id], f"its tag {TAG} is left, and the next run removes it: {reason}")
+                self.outcome.fail([instance_id], f"its tag {TAG} remains, and the next run removes it: {reason}")
 
     def _settle(self, seen: Mapping[str, Raw]) -> None:
         """What is done is what AWS shows now."""
         for instance_id, work in self.works.items():
             answer = seen.get(instance_id)
             if answer is None:
-                self.outcome.fail([instance_id], "it was worked on and could not be looked at again: run again to see")
+                self.outcome.fail([instance_id], "it was changed and could not be read again: run again to check")
                 continue
             missing = self._missing(instance_id, answer)
             if missing and instance_id in self.modified and instance_id not in self.outcome.failed:

@@ -17,7 +17,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding
 
 
 def answer(options: Mapping[str, Any]) -> Dict[str, Any]:
-    """The module's result: facts per type, and a finding per type that nobody knows."""
+    """The module's result: facts per type, and a finding per unknown type."""
     table = offline_types()
     names = list(dict.fromkeys(options["instance_types"] or table))
     parts = {name: parse_instance_type(name).as_dict() for name in names}
@@ -26,14 +26,14 @@ def answer(options: Mapping[str, Any]) -> Dict[str, Any]:
         with deadline(options["timeout"]):
             known, trouble = Cloud(options).types(names)
         if trouble:
-            raise NearmetalError(f"{trouble}. The table of the collection needs no permission: source: table")
+            raise NearmetalError(f"{trouble}. The table of the collection needs no permission: set source: table")
     types = {name: {**known[name].as_dict(), "name": parts[name]} for name in names if name in known}
     findings = []
     for name in names:
         if name not in known:
             types[name] = {"instance_type": name, "source": "name", "name": parts[name]}
             reason = f"{name} is not in the table of {AS_OF}: only its name is known" + (
-                "" if options["source"] == "api" else "; source: api asks AWS"
+                "" if options["source"] == "api" else "; set source: api to ask AWS"
             )
             findings.append(Finding("instance_type_info", "instance_types", "unknown", reason, where=name).as_dict())
     return {

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the name of an instance type says by itself. Pure. PRIVATE to the collection."""
+"""The parts of an instance type's name. Pure. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class TypeName:
 
 
 def parse_instance_type(name: Any) -> TypeName:
-    """Take the name of an instance type apart; NearmetalError when it is none."""
+    """Split the name of an instance type. Raises NearmetalError for any other text."""
     if not isinstance(name, str) or len(name) > _LONGEST_NAME:
         raise NearmetalError(f"an instance type is a name such as c7gn.16xlarge, not {str(name)[:_LONGEST_NAME]!r}")
     family, dot, size = name.partition(".")
@@ -59,7 +59,7 @@ def parse_instance_type(name: Any) -> TypeName:
     matched = _HIGH_MEMORY.fullmatch(family) or _FAMILY.fullmatch(family) or _NO_GENERATION.fullmatch(family)
     if not dot or not sized or not matched:
         raise NearmetalError(
-            f"{name!r} is no instance type: expected family.size, such as c7gn.16xlarge or u-6tb1.metal"
+            f"{name!r} isn't an instance type: expected family.size, such as c7gn.16xlarge or u-6tb1.metal"
         )
     parts = matched.groupdict()
     attributes = tuple(parts.get("attributes") or "")

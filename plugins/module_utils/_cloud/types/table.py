@@ -1,9 +1,9 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The offline table of instance types: what DescribeInstanceTypes said on a day, so that nothing needs IAM.
+"""The offline table of instance types: answers of DescribeInstanceTypes, for runs without IAM permissions.
 
-`python -m dev.make_type_table` writes type_data.py. PRIVATE to the collection.
+`python -m dev.make_type_table` writes data.py. PRIVATE to the collection.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _withdrawn(name: str, vcpus: int, memory_gib: int, manufacturer: str = "Inte
     )
 
 
-# Types that the source documents name and the API no longer lists: what is sure, nothing guessed.
+# Types that the source documents name and the API no longer lists: only figures with a source.
 # EBS limits are those of AWS's talk of 2017; the rest is from AWS's public type pages.
 _RETIRED = (
     _accelerated("f1.16xlarge", 976 * 1024, 75000, 1750.0, "AWS, 2017"),
@@ -125,7 +125,7 @@ _RETIRED = (
 
 
 def pack(types: Iterable[TypeFacts]) -> bytes:
-    """The table's rows as compressed columns: equal values stand once, rows point at them."""
+    """The table's rows as compressed columns: equal values are stored once, and rows point at them."""
     rows = [asdict(kind) for kind in sorted(types, key=lambda kind: kind.instance_type)]
     columns = []
     for name in _COLUMNS:
