@@ -119,45 +119,45 @@ def _target(facts: Facts, clock: ClockFacts, wanted: Wanted) -> _Target:
         )
         return _Target(clock.kernel_choice or "", reason)
     if requested != "auto":
-        return _named(facts, clock, wanted, requested)
+        return _target_by_name(facts, clock, wanted, requested)
     kind, offered = host_class(facts, wanted), clock.available or ()
     if facts.is_arm:
         reason = "arm64 has one clock source, its architected timer, and the vDSO reads it"
-        return _refused("not_applicable", reason, clock)
+        return _refusal("not_applicable", reason, clock)
     if kind == "xen_pv":
-        return _refused_on_pv(clock, "tsc")
+        return _refusal_on_pv(clock, "tsc")
     if kind == "nitro" and clock.current in NITRO_GOOD:
         return _Target(clock.current, "on Nitro the vDSO reads both tsc and kvm-clock: the current source stays")
-    if kind == "nitro" and "kvm-clock" in offered and not ("tsc" in offered and _constant(clock)):
+    if kind == "nitro" and "kvm-clock" in offered and not ("tsc" in offered and _has_constant_rate(clock)):
         return _Target("kvm-clock", "tsc isn't usable on this host, and the vDSO reads kvm-clock too")
     if "tsc" not in offered:
-        return _refused("not_applicable", f"the kernel doesn't offer tsc{_mark(clock)}", clock, "tsc")
-    return _verified(facts, clock, wanted, "tsc")
+        return _refusal("not_applicable", f"the kernel doesn't offer tsc{_log_mark(clock)}", clock, "tsc")
+    return _tsc_target(facts, clock, wanted, "tsc")
 
 
-def _named(facts: Facts, clock: ClockFacts, wanted: Wanted, source: str) -> _Target:
+def _target_by_name(facts: Facts, clock: ClockFacts, wanted: Wanted, source: str) -> _Target:
     offered = clock.available or ()
     if source not in offered:
         sentence = (
-            f"clocksource.source: this kernel doesn't offer {plain(source)}{_mark(clock)};"
+            f"clocksource.source: this kernel doesn't offer {plain(source)}{_log_mark(clock)};"
             f" it offers {' '.join(offered)}; name one of these, or use auto"
         )
         return _Target(refusal=_SOURCE.impossible(wanted, sentence, clock.current, source))
     if source != "tsc":
         return _Target(source, "asked for by name")
     if host_class(facts, wanted) == "xen_pv":
-        return _refused_on_pv(clock, source)
-    return _verified(facts, clock, wanted, source)
+        return _refusal_on_pv(clock, source)
+    return _tsc_target(facts, clock, wanted, source)
 
 
-def _verified(facts: Facts, clock: ClockFacts, wanted: Wanted, source: str) -> _Target:
+def _tsc_target(facts: Facts, clock: ClockFacts, wanted: Wanted, source: str) -> _Target:
     """tsc needs a counter of constant rate; where nothing promises it, only the opt-in allows it."""
-    if not _constant(clock) and not wanted.get("allow_unverified"):
+    if not _has_constant_rate(clock) and not wanted.get("allow_unverified"):
         reason = (
             "the CPU doesn't promise constant_tsc, so time could run at another rate when the frequency"
             " changes; allow_unverified: true uses it anyway"
         )
-        return _refused("refused", reason, clock, source)
+        return _refusal("refused", reason, clock, source)
     reason = "tsc is read in user space by the vDSO, without a system call"
     if not clock.constant_tsc and clock.constant_by_model:
         reason += "; this CPU has constant_tsc, although Linux 6.15 and newer don't list it for its model"
@@ -166,7 +166,7 @@ def _verified(facts: Facts, clock: ClockFacts, wanted: Wanted, source: str) -> _
     return _Target(source, reason)
 
 
-def _constant(clock: ClockFacts) -> bool:
+def _has_constant_rate(clock: ClockFacts) -> bool:
     return bool(clock.constant_tsc or clock.constant_by_model)
 
 
@@ -175,7 +175,7 @@ def _warnings(facts: Facts, clock: ClockFacts, target: _Target) -> Plan:
     warnings: List[str] = []
     kind = facts.platform.host_class if facts.platform else None
     if target.source == "tsc":
-        if not _constant(clock):
+        if not _has_constant_rate(clock):
             warnings.append("tsc is in use without constant_tsc, by allow_unverified: watch the time offset in chrony")
         if not clock.nonstop_tsc and kind != "xen_hvm":
             warnings.append("nonstop_tsc is missing: tsc may stop in deep C-states; watch the time offset in chrony")
@@ -199,16 +199,16 @@ def _warnings(facts: Facts, clock: ClockFacts, target: _Target) -> Plan:
     return joined(*(_SOURCE.says("advice", warning, clock.current) for warning in warnings))
 
 
-def _refused(status: str, reason: str, clock: ClockFacts, source: Optional[str] = None) -> _Target:
+def _refusal(status: str, reason: str, clock: ClockFacts, source: Optional[str] = None) -> _Target:
     return _Target(refusal=_SOURCE.finding(status, reason, clock.current, source))
 
 
-def _refused_on_pv(clock: ClockFacts, source: str) -> _Target:
+def _refusal_on_pv(clock: ClockFacts, source: str) -> _Target:
     reason = "on Xen PV the hypervisor may emulate tsc: stay on xen, or move to an HVM type"
-    return _refused("refused", reason, clock, source)
+    return _refusal("refused", reason, clock, source)
 
 
-def _mark(clock: ClockFacts) -> str:
+def _log_mark(clock: ClockFacts) -> str:
     return f" (kernel log: {clock.unstable_marks[-1]})" if clock.unstable_marks else ""
 
 

@@ -77,9 +77,9 @@ def _decide(facts: Facts, wanted: Wanted) -> Decision:
     if threads is None or cpus is None or cpus.cores is None or threads.offline is None:
         return _THREADS.says("unknown", "the kernel doesn't say which CPUs share a core", None, requested), {}
     switch_off = requested == "disabled" or (requested == "kernel" and bool(threads.arguments))
-    refusal = (_on_pv(facts, wanted) if switch_off else None) or _single(facts, threads, cpus)
-    refusal = refusal or (_harmful(facts, wanted) if switch_off else None) or _locked(threads, switch_off)
-    refusal = refusal or _unswitchable(threads, cpus, wanted, switch_off)
+    refusal = (_on_pv(facts, wanted) if switch_off else None) or _single_thread(facts, threads, cpus)
+    refusal = refusal or (_harm(facts, wanted) if switch_off else None) or _lock(threads, switch_off)
+    refusal = refusal or _switch_obstacle(threads, cpus, wanted, switch_off)
     method, advice = wanted.get("method"), Plan(findings=_advice(facts, threads))
     if refusal is not None and refusal.status != "not_applicable":
         return joined(Plan(findings=(refusal,)), advice), {}
@@ -95,7 +95,7 @@ def _decide(facts: Facts, wanted: Wanted) -> Decision:
     return joined(runtime, at_boot, advice, replan), {tmpfiles: at_each_boot}
 
 
-def _single(facts: Facts, threads: SmtFacts, cpus: TopologyFacts) -> Optional[Finding]:
+def _single_thread(facts: Facts, threads: SmtFacts, cpus: TopologyFacts) -> Optional[Finding]:
     """The finding for a host whose cores have one thread by nature."""
     if threads.control in _SWITCHES:
         return None
@@ -112,7 +112,7 @@ def _on_pv(facts: Facts, wanted: Wanted) -> Optional[Finding]:
     return None
 
 
-def _harmful(facts: Facts, wanted: Wanted) -> Optional[Finding]:
+def _harm(facts: Facts, wanted: Wanted) -> Optional[Finding]:
     """The finding for a host on which SMT must not be switched off."""
     if facts.burstable:
         reason = (
@@ -136,7 +136,7 @@ def _harmful(facts: Facts, wanted: Wanted) -> Optional[Finding]:
     return None
 
 
-def _locked(threads: SmtFacts, switch_off: bool) -> Optional[Finding]:
+def _lock(threads: SmtFacts, switch_off: bool) -> Optional[Finding]:
     if threads.control == "forceoff" and not switch_off:
         argument = " ".join(threads.arguments) or "nosmt=force"
         return _finding(
@@ -176,7 +176,7 @@ def _lacks_siblings(threads: SmtFacts, cpus: TopologyFacts) -> bool:
     return threads.control == "on" and bool(threads.offline) and min(widths, default=2) < max([2, *widths])
 
 
-def _unswitchable(threads: SmtFacts, cpus: TopologyFacts, wanted: Wanted, switch_off: bool) -> Optional[Finding]:
+def _switch_obstacle(threads: SmtFacts, cpus: TopologyFacts, wanted: Wanted, switch_off: bool) -> Optional[Finding]:
     """The finding for a kernel without smt/control that can't take a second thread offline by itself.
 
     Raises NearmetalError when the user wants it.

@@ -24,10 +24,10 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.programs import SIGNS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.waivers import (
     REFERENCE,
-    by_concern,
-    excluded,
-    held,
+    excluded_options,
     plan_waived,
+    waived_knobs,
+    waivers_by_concern,
 )
 
 AUTO, APPLY, ADVISE = "auto", "apply", "advise"
@@ -89,12 +89,12 @@ def choose(
             " use one of the two"
         )
     concerns = with_choice() if exclude or waivers else {}
-    left_out = excluded(exclude, concerns)
-    waived = Wanted({"waivers": by_concern(waivers, concerns, left_out).get(CHOICE, [])})
+    left_out = excluded_options(exclude, concerns)
+    waived = Wanted({"waivers": waivers_by_concern(waivers, concerns, left_out).get(CHOICE, [])})
     if CHOICE in left_out:
         return Chosen((_BASE,), f"tune, auto: {_named([_BASE])}", programs=())
     today = time.strftime("%Y-%m-%d", time.gmtime())
-    chosen = _recognized(host, auto == APPLY, prune, held=bool(held(waived, today)))
+    chosen = _recognized(host, auto == APPLY, prune, held=bool(waived_knobs(waived, today)))
     if not waived.options["waivers"]:
         return chosen
     plan = plan_waived(concerns[CHOICE], waived, lambda _wanted: Plan(findings=chosen.findings), today)

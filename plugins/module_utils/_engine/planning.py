@@ -28,9 +28,9 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.entry import
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import Stored, to_store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import closed, with_type
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.ownership import guarded
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.waivers import held, plan_waived
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import gate_refusal, with_type
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.ownership import plan_beside_owners
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.waivers import plan_waived, waived_knobs
 
 # A finding with one of these statuses says that the knob is managed by this run.
 MANAGED = frozenset(("ok", "would_change", "needs_reboot", "needs_restart", "unchangeable", "unknown", "waived"))
@@ -142,7 +142,7 @@ class Tune(Request):
             plan, restore = _without_double_findings(plan, restore)
         disturbing = tuple(action for action in restore.actions if isinstance(lever_of(action.what), Disturbing))
         undisturbing = tuple(action for action in restore.actions if action not in disturbing)
-        waived = held(wanted, time.strftime("%Y-%m-%d", time.gmtime()))
+        waived = waived_knobs(wanted, time.strftime("%Y-%m-%d", time.gmtime()))
         findings = tuple(finding for finding in self.findings if finding.knob not in waived)
         findings += other_devices(session.host, exchanged, "the original values of the earlier device are forgotten")
         merged = Plan(disturbing + plan.actions + undisturbing, plan.findings + restore.findings + findings)
@@ -207,7 +207,7 @@ class Tune(Request):
 
     def _kept(self, session: Session, facts: Facts, wanted: Wanted, plan: Plan) -> Optional[Stored]:
         """What to store: what is wanted, if it manages a knob; on a host that may not be tuned, what is stored."""
-        if closed(self.name, "state", facts, wanted):
+        if gate_refusal(self.name, "state", facts, wanted):
             return session.stored.get(self.name)
         knobs = [option for option, rule in self.concern.options.items() if "default" not in rule]
         managed = any(option in wanted.options for option in knobs)
@@ -287,7 +287,7 @@ def _left_to_owner(finding: Finding) -> bool:
 
 def _plan_guarded(concern: Concern, owners: Optional[OwnersFacts], facts: Facts, wanted: Wanted) -> Plan:
     plan_of = partial(concern.plan, facts)
-    return guarded(concern.knobs, owners, plan_of, wanted) if owners is not None else plan_of(wanted)
+    return plan_beside_owners(concern.knobs, owners, plan_of, wanted) if owners is not None else plan_of(wanted)
 
 
 def _with_owner(plan: Plan, tuned: AbstractSet[str]) -> Plan:

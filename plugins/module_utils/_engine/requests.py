@@ -25,9 +25,9 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern im
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import COMMON, validate
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.waivers import (
     REFERENCE,
-    by_concern,
-    excluded,
+    excluded_options,
     managed,
+    waivers_by_concern,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
@@ -64,8 +64,8 @@ def tune_requests(
         if name not in CONCERNS:
             raise NearmetalError(f"concern {shown(name)} is unknown; there are {', '.join(sorted(CONCERNS))}")
     known = with_choice() if exclude or waivers else CONCERNS
-    left_out = excluded(exclude, known)
-    waived = by_concern(waivers, known, left_out)
+    left_out = excluded_options(exclude, known)
+    waived = waivers_by_concern(waivers, known, left_out)
     # Imported late, because the unit, which plans from what is stored, never needs it.
     from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.combined import combined
 

@@ -68,20 +68,20 @@ def may_be_burstable(facts: Facts) -> str:
     return ""
 
 
-def closed(concern: str, knob: str, facts: Facts, wanted: Wanted) -> Tuple[Finding, ...]:
+def gate_refusal(concern: str, knob: str, facts: Facts, wanted: Wanted) -> Tuple[Finding, ...]:
     """The finding that ends planning on a host that may not be tuned; empty on other hosts."""
-    reason = _outside(facts, wanted, "tunes it")
+    reason = _outside_reason(facts, wanted, "tunes it")
     return (Finding(concern, knob, "refused", reason, reference="docs/host_classes.md"),) if reason else ()
 
 
-def beside_the_point(concern: str, knob: str, facts: Facts, wanted: Wanted) -> Tuple[Finding, ...]:
+def gate_remark(concern: str, knob: str, facts: Facts, wanted: Wanted) -> Tuple[Finding, ...]:
     """The same for a concern that only checks: checks do no harm, so nothing is refused."""
-    reason = _outside(facts, wanted, "checks it")
+    reason = _outside_reason(facts, wanted, "checks it")
     status = "unknown" if host_class(facts, wanted) is None else "not_applicable"
     return (Finding(concern, knob, status, reason, reference="docs/host_classes.md"),) if reason else ()
 
 
-def _outside(facts: Facts, wanted: Wanted, does: str) -> str:
+def _outside_reason(facts: Facts, wanted: Wanted, does: str) -> str:
     """Why this host may not be tuned, and what a concern `does` with `allow_not_ec2`; empty when it may."""
     kind = host_class(facts, wanted)
     if kind == "container":

@@ -40,7 +40,9 @@ class Owner(NamedTuple):
     says: str
 
 
-def guarded(knobs: Sequence[Knob], owners: OwnersFacts, plan_of: Callable[[Wanted], Plan], wanted: Wanted) -> Plan:
+def plan_beside_owners(
+    knobs: Sequence[Knob], owners: OwnersFacts, plan_of: Callable[[Wanted], Plan], wanted: Wanted
+) -> Plan:
     """The plan without the knobs that somebody else owns; a finding refuses each of them and names its owner.
 
     The declarations of the concern's knobs say who may own them. The other knobs are planned as if the owned
@@ -50,7 +52,7 @@ def guarded(knobs: Sequence[Knob], owners: OwnersFacts, plan_of: Callable[[Wante
     """
     plan = plan_of(wanted)
     if owners.immutable is not None:
-        return _immutable(owners.immutable, plan)
+        return _immutable_plan(owners.immutable, plan)
     owned: Dict[Tuple[str, str], Tuple[Action, Owner]] = {}
     for action in plan.actions:
         owner = _owner(knobs, owners, action) if action.after is not None else None
@@ -64,7 +66,7 @@ def guarded(knobs: Sequence[Knob], owners: OwnersFacts, plan_of: Callable[[Wante
         return plan
     if wanted.get("owner_conflict") == "take_over":
         advice = tuple(
-            _finding(action, "advice", f"{owner.says}, {_afterwards(owners, action, owner, wanted)}", owner.name)
+            _finding(action, "advice", f"{owner.says}, {_outcome(owners, action, owner, wanted)}", owner.name)
             for action, owner in owned.values()
         )
         return Plan(plan.actions, plan.findings + advice, plan.replan)
@@ -72,20 +74,19 @@ def guarded(knobs: Sequence[Knob], owners: OwnersFacts, plan_of: Callable[[Wante
     other_plan = plan_of(
         replace(wanted, options={name: value for name, value in wanted.options.items() if name not in owned_knobs})
     )
-    actions = tuple(action for action in other_plan.actions if not _taken(owned, action))
-    files = not any(
-        (action.knob, "") in owned for action in other_plan.actions
-    )  # else a file has a value that must not be set
+    actions = tuple(action for action in other_plan.actions if not _is_owned(owned, action))
+    # One file has all values of a concern, so it isn't written if it would have an owned value.
+    write_files = not any((action.knob, "") in owned for action in other_plan.actions)
     refused = tuple(
         _finding(action, "refused", f"{owner.says}; {_WAYS_OUT}", owner.name) for action, owner in owned.values()
     )
-    advice = tuple(finding for finding in plan.findings if finding.status == "advice" and _taken(owned, finding))
+    advice = tuple(finding for finding in plan.findings if finding.status == "advice" and _is_owned(owned, finding))
     findings = tuple(
         finding
         for finding in other_plan.findings
-        if not _taken(owned, finding) and (files or not _unpersisted(finding, other_plan))
+        if not _is_owned(owned, finding) and (write_files or not _is_unwritten_file(finding, other_plan))
     )
-    actions = tuple(action for action in actions if files or action.what != "files")
+    actions = tuple(action for action in actions if write_files or action.what != "files")
     return Plan(actions, refused + advice + findings, plan.replan)
 
 
@@ -94,26 +95,24 @@ def _key(action: Action) -> Tuple[str, str]:
     return action.knob, action.where if action.what == "network.mtu" else ""
 
 
-def _taken(owned: Container[Tuple[str, str]], part: Union[Action, Finding]) -> bool:
+def _is_owned(owned: Container[Tuple[str, str]], part: Union[Action, Finding]) -> bool:
     return (part.knob, "") in owned or (part.knob, part.where) in owned
 
 
-def _immutable(immutable: str, plan: Plan) -> Plan:
+def _immutable_plan(image: str, plan: Plan) -> Plan:
     """The plan for a system whose image owns every setting."""
-    reason = f"this system is immutable ({immutable}): change its image, or its own settings"
+    reason = f"this system is immutable ({image}): change its image, or its own settings"
     changed = {action.knob: action for action in plan.actions if action.after is not None}
-    refused = tuple(_finding(action, "refused", reason, immutable) for action in changed.values())
+    refused = tuple(_finding(action, "refused", reason, image) for action in changed.values())
     other_findings = tuple(
-        replace(finding, status="refused", reason=reason, owner=immutable)
-        if finding.status == "would_change"
-        else finding
+        replace(finding, status="refused", reason=reason, owner=image) if finding.status == "would_change" else finding
         for finding in plan.findings
         if finding.knob not in changed
     )
     return Plan((), refused + other_findings)
 
 
-def _unpersisted(finding: Finding, plan: Plan) -> bool:
+def _is_unwritten_file(finding: Finding, plan: Plan) -> bool:
     """Whether the finding is about a file that isn't written now, as one file has all values of a concern."""
     return any(action.what == "files" and action.where == finding.where for action in plan.actions)
 
@@ -148,7 +147,7 @@ def _setter(knobs: Sequence[Knob], owners: OwnersFacts, action: Action) -> Optio
     for name in settings:
         text = _of_tuned(owners.tuned, name)
         tuned_value = _meaning(knob, name, text, action) if text is not None else None
-        if tuned_value is not None and not _same(tuned_value, action.after):
+        if tuned_value is not None and not _same_value(tuned_value, action.after):
             return Owner("tuned", f"tuned sets {name} = {text} (profile {owners.tuned_profile})")
     if action.what == "sysctl" and action.where in owners.sysctl:
         path, value = owners.sysctl[action.where]
@@ -184,7 +183,7 @@ def _meaning(knob: Knob, name: str, text: str, action: Action) -> Optional[str]:
     return text
 
 
-def _afterwards(owners: OwnersFacts, action: Action, owner: Owner, wanted: Wanted) -> str:
+def _outcome(owners: OwnersFacts, action: Action, owner: Owner, wanted: Wanted) -> str:
     """Who has the last word when the value of an owned knob is set anyway."""
     if owner.name == "tuned" and action.what == "sysctl" and owners.tuned_reapplies and wanted.get("persist"):
         return "then reads /etc/sysctl.d, where nearmetal's file has the last word (reapply_sysctl)"
@@ -196,7 +195,7 @@ def _writer(path: str) -> str:
     return next((owner for pattern, owner in _WRITERS.items() if re.search(pattern, path)), path)
 
 
-def _same(tuned_value: str, ours: Value) -> bool:
+def _same_value(tuned_value: str, ours: Value) -> bool:
     """Whether tuned and we want the same value; a table of ours must have it for each CPU or device.
 
     Values from 2048 on satisfy tuned's `>2048`, values up to 2048 satisfy `<2048`.

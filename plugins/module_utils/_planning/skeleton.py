@@ -11,7 +11,7 @@ from typing import Any, Callable, Iterable, List, Mapping, Optional, Tuple
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import beside_the_point, closed
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import gate_refusal, gate_remark
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import by_unit, plan_file
@@ -67,13 +67,13 @@ def checking(
 
     def plan(facts: Facts, wanted: Wanted) -> Plan:
         demand(wanted)
-        findings = beside_the_point(name, knobs[0].name, facts, wanted)
+        findings = gate_remark(name, knobs[0].name, facts, wanted)
         return Plan(findings=findings) if findings else look(facts, wanted)
 
     return Concern(name, options, domains, plan, knobs=knobs, heading=heading)
 
 
-def unobserved(knobs: Iterable[Knob], options: Options, wanted: Wanted, reason: str) -> Decision:
+def unobserved_decision(knobs: Iterable[Knob], options: Options, wanted: Wanted, reason: str) -> Decision:
     """The decision on a host that doesn't show the facts that the concern needs."""
     plans = []
     for option in _managed(options, wanted):
@@ -94,7 +94,7 @@ def _planned(
     plan: Plan = Plan()
     values: Mapping[Writer, Any] = {}
     managed = _managed(options, wanted)
-    refusals = tuple(finding for option in managed for finding in closed(concern, option, facts, wanted))
+    refusals = tuple(finding for option in managed for finding in gate_refusal(concern, option, facts, wanted))
     if refusals:
         plan = Plan(findings=refusals)
     elif managed:

@@ -33,7 +33,7 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {"waivers": {"type": "list", "element
 Concerns = Mapping[str, Concern]
 
 
-def excluded(given: Sequence[Any], concerns: Concerns) -> Dict[str, Set[str]]:
+def excluded_options(given: Sequence[Any], concerns: Concerns) -> Dict[str, Set[str]]:
     """Concern → the options to leave out, or the checks of a concern that only looks.
 
     Raises NearmetalError for a name that isn't `concern.knob`.
@@ -48,7 +48,9 @@ def excluded(given: Sequence[Any], concerns: Concerns) -> Dict[str, Set[str]]:
     return found
 
 
-def by_concern(given: Sequence[Any], concerns: Concerns, left_out: Mapping[str, Set[str]]) -> Dict[str, List[Any]]:
+def waivers_by_concern(
+    given: Sequence[Any], concerns: Concerns, left_out: Mapping[str, Set[str]]
+) -> Dict[str, List[Any]]:
     """Concern → its waivers in the form of OPTIONS. Raises NearmetalError for an incomplete or wrong waiver."""
     found: Dict[str, List[Any]] = {}
     for position, raw in enumerate(given):
@@ -88,24 +90,26 @@ def plan_waived(concern: Concern, wanted: Wanted, plan_of: Callable[[Wanted], Pl
         return plan
     for knob, waiver in waivers.items():
         demand_day(f"{concern.name}: the waiver of {knob}", waiver["expires"])
-    holding = {knob: waivers[knob] for knob in held(wanted, today)}
+    holding = {knob: waivers[knob] for knob in waived_knobs(wanted, today)}
     advice = [finding for waiver in waivers.values() for finding in _advice(concern, waiver, plan, today)]
     if not holding:
         return Plan(plan.actions, (*plan.findings, *advice), plan.replan)
     other_options = {option: value for option, value in wanted.options.items() if option not in holding}
     other_plan = plan_of(replace(wanted, options=other_options))
     actions = tuple(action for action in other_plan.actions if action.knob not in holding)
-    waived = tuple(_waived(finding, holding[finding.knob]) for finding in plan.findings if finding.knob in holding)
+    waived = tuple(
+        _waived_finding(finding, holding[finding.knob]) for finding in plan.findings if finding.knob in holding
+    )
     findings = tuple(finding for finding in other_plan.findings if finding.knob not in holding)
     return Plan(actions, (*waived, *findings, *advice), other_plan.replan)
 
 
-def held(wanted: Wanted, today: str) -> List[str]:
+def waived_knobs(wanted: Wanted, today: str) -> List[str]:
     """The knobs whose waiver holds on that day."""
     return [waiver["knob"] for waiver in wanted.get("waivers") or () if waiver["expires"] >= today]
 
 
-def _waived(finding: Finding, waiver: Mapping[str, str]) -> Finding:
+def _waived_finding(finding: Finding, waiver: Mapping[str, str]) -> Finding:
     if finding.status == "ok":
         return finding
     reason = "until {expires}: {reason}; otherwise {0}: {1}".format(finding.status, finding.reason, **waiver)

@@ -17,7 +17,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.owners import OwnersFacts, observe
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Value, Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.ownership import guarded
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.ownership import plan_beside_owners
 
 from tests.support.hosts import files_of, lay_out
 from tests.support.knobs import every_knob
@@ -109,7 +109,7 @@ def action(what: str, after: Value, where: str = "") -> Action:
 
 def refused(found: OwnersFacts, step: Action) -> str:
     """The reason for which an action is refused; empty if it isn't."""
-    plan = guarded(every_knob(), found, lambda _wanted: Plan((step,)), Wanted())
+    plan = plan_beside_owners(every_knob(), found, lambda _wanted: Plan((step,)), Wanted())
     assert plan.actions == (() if plan.findings else (step,))
     return "".join(finding.reason for finding in plan.findings)
 
@@ -218,7 +218,7 @@ def test_the_finding_says_which_value_wins_after_a_take_over_from_tuned(
     found = with_tuned(tmp_path, "network-latency", {"/etc/tuned/tuned-main.conf": f"daemon = 1\n{main}"})
     step = action("sysctl", "0", "net.core.busy_poll")
     wanted = Wanted({"owner_conflict": "take_over", "persist": persist})
-    plan = guarded(every_knob(), found, lambda _wanted: Plan((step,)), wanted)
+    plan = plan_beside_owners(every_knob(), found, lambda _wanted: Plan((step,)), wanted)
     assert plan.actions == (step,)
     assert [(finding.status, finding.owner) for finding in plan.findings] == [("advice", "tuned")]
     assert last in plan.findings[0].reason
@@ -232,7 +232,7 @@ def test_the_file_keeps_the_keys_that_nobody_else_owns(tmp_path: Path) -> None:
     facts = observe_facts(Host(str(root)), ("platform",))._replace(files={}, sysctl=sysctl)
     wanted = Wanted({"busy_poll": 0, "somaxconn": 8192, "persist": True})
     concern = network_stack.CONCERN
-    plan = guarded(concern.knobs, found, lambda options: concern.plan(facts, options), wanted)
+    plan = plan_beside_owners(concern.knobs, found, lambda options: concern.plan(facts, options), wanted)
     assert {
         (finding.knob, finding.status)
         for finding in plan.findings
@@ -302,7 +302,7 @@ def test_the_link_for_an_interface_is_owned_by_amazon_ec2_net_utils(tmp_path: Pa
         "0000:00:05.0": (NETWORK, "9001"),
         "0000:00:06.0": ("/usr/lib/systemd/network/80-ec2.network", "9001"),
     }
-    plan = guarded(every_knob(), found, lambda _wanted: Plan(steps), Wanted())
+    plan = plan_beside_owners(every_knob(), found, lambda _wanted: Plan(steps), Wanted())
     assert [finding.owner for finding in plan.findings] == ["amazon-ec2-net-utils"] * 2
 
 
@@ -327,7 +327,7 @@ def test_an_interface_without_an_owner_is_set_beside_one_that_has_one(tmp_path: 
     file = action("files", "net.core.somaxconn = 8192", "/etc/sysctl.d/99-nearmetal-network_stack.conf")
     steps = (mtu_of(5, 1500), mtu_of(6, 1500), file)
     findings = tuple(Finding("some", "knob", "would_change", "why", where=step.where) for step in steps[:2])
-    plan = guarded(every_knob(), found, lambda _wanted: Plan(steps, findings), Wanted())
+    plan = plan_beside_owners(every_knob(), found, lambda _wanted: Plan(steps, findings), Wanted())
     assert plan.actions == steps[1:], "no file of ours holds an MTU"
     assert [(finding.where, finding.status) for finding in plan.findings] == [
         ("0000:00:05.0", "refused"),

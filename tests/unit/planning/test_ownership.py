@@ -13,7 +13,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import H
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.owners import OwnersFacts, observe
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import tuned_profile
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Value, Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.ownership import guarded
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.ownership import plan_beside_owners
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -81,7 +81,7 @@ def action(what: str, after: Value, where: str = "", knob: str = "knob") -> Acti
 def judged(found: OwnersFacts, *actions: Action, take_over: bool = False) -> Plan:
     findings = tuple(Finding("some", step.knob, "would_change", "why", where=step.where) for step in actions)
     wanted = Wanted({"owner_conflict": "take_over" if take_over else "refuse"})
-    return guarded(every_knob(), found, lambda _wanted: Plan(actions, findings, replan=True), wanted)
+    return plan_beside_owners(every_knob(), found, lambda _wanted: Plan(actions, findings, replan=True), wanted)
 
 
 def test_a_profile_has_its_own_and_its_parents_settings(tmp_path: Path) -> None:

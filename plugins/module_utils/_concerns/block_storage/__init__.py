@@ -11,8 +11,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.block_stor
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.block_storage.choice import (
     NAME,
     OF_QUEUE,
-    Wishes,
-    wishes,
+    DiskSettings,
+    disk_settings,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.block_storage.rules import rules
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.block import BlockFacts
@@ -23,7 +23,11 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join impor
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import options_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import udev_rules
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import METHOD, PERSIST
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import Decision, tuning, unobserved
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import (
+    Decision,
+    tuning,
+    unobserved_decision,
+)
 
 KNOBS = (*OF_QUEUE, *driver.KNOBS)
 _PER_DISK = options_of(OF_QUEUE)
@@ -52,8 +56,8 @@ def _decide(facts: Facts, wanted: Wanted) -> Decision:
     """
     block = facts.block
     if block is None or not block.disks:
-        return unobserved(KNOBS, OPTIONS, wanted, "this host shows no disk")
-    chosen = wishes(block, wanted)
+        return unobserved_decision(KNOBS, OPTIONS, wanted, "this host shows no disk")
+    chosen = disk_settings(block, wanted)
     at_boot = driver.plan_timeout(facts, block, chosen, wanted)
     chosen = _of_method(chosen, wanted)
     for_rules = _for_rules(facts, block, chosen)
@@ -66,14 +70,14 @@ def _decide(facts: Facts, wanted: Wanted) -> Decision:
     return plan, {udev_rules: rules(for_rules)}
 
 
-def _of_method(chosen: Wishes, wanted: Wanted) -> Wishes:
+def _of_method(chosen: DiskSettings, wanted: Wanted) -> DiskSettings:
     """With method: boot only the driver's argument sets the timeout."""
     if wanted.get("method") != "boot":
         return chosen
     return chosen._replace(kinds=_without_timeout(chosen.kinds), disks=_without_timeout(chosen.disks))
 
 
-def _for_rules(facts: Facts, block: BlockFacts, chosen: Wishes) -> Wishes:
+def _for_rules(facts: Facts, block: BlockFacts, chosen: DiskSettings) -> DiskSettings:
     """What udev rules may set: not the read-ahead of a kind with a disk that has more, which the unit plans."""
     requested = {disk: chosen.disks[disk.name].get("read_ahead_kb") for disk in block.disks}
     kinds_with_more = {

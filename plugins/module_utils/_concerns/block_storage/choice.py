@@ -73,7 +73,7 @@ OF_QUEUE = (
 SELECTORS = ("kind", "device", "mount")
 
 
-class Wishes(NamedTuple):
+class DiskSettings(NamedTuple):
     """Knob → value, per kind and per disk (by name), and per disk the options with who wants them.
 
     `derived`: disks whose wishes no udev rule can express.
@@ -86,11 +86,11 @@ class Wishes(NamedTuple):
 
     def knobs(self) -> Tuple[Knob, ...]:
         """The knobs that are wanted somewhere, in the order in which they are written."""
-        wanted = {name for wishes in (*self.kinds.values(), *self.disks.values()) for name in wishes}
+        wanted = {name for disk_settings in (*self.kinds.values(), *self.disks.values()) for name in disk_settings}
         return tuple(knob for knob in OF_QUEUE if knob.name in wanted)
 
 
-def wishes(block: BlockFacts, wanted: Wanted) -> Wishes:
+def disk_settings(block: BlockFacts, wanted: Wanted) -> DiskSettings:
     """What is wanted of each kind and each disk.
 
     Raises NearmetalError for an entry that names no disk of this host, for two entries that differ about one disk, and
@@ -125,7 +125,7 @@ def wishes(block: BlockFacts, wanted: Wanted) -> Wishes:
         for disk in block.disks
     }
     hidden = any(disk.layer == PATH and found[disk.name] for disk in block.disks)
-    return Wishes(kinds, found, by_disk, hidden or any(of_disk.values()))
+    return DiskSettings(kinds, found, by_disk, hidden or any(of_disk.values()))
 
 
 def _belongs(disk: Disk, name: str) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.block_storage.choice import NAME, Wishes
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.block_storage.choice import NAME, DiskSettings
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.block_storage.queue import timeout
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.block import LONGEST_MS, BlockFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.disk import EBS, INSTANCE_STORE
@@ -29,9 +29,9 @@ _RENAMED, _WIDENED = (4, 6, 0), (4, 15, 0)
 _MOST_OF_8_BITS = 255
 
 
-def plan_timeout(facts: Facts, block: BlockFacts, wishes: Wishes, wanted: Wanted) -> Plan:
+def plan_timeout(facts: Facts, block: BlockFacts, disk_settings: DiskSettings, wanted: Wanted) -> Plan:
     """The driver's own timeout."""
-    requested = wishes.kinds[EBS].get("io_timeout")
+    requested = disk_settings.kinds[EBS].get("io_timeout")
     if wanted.get("method") == "runtime" or requested is None:
         return Plan()
     if not any(disk.kind == EBS for disk in block.disks):
@@ -39,7 +39,7 @@ def plan_timeout(facts: Facts, block: BlockFacts, wishes: Wishes, wanted: Wanted
     goal = timeout(EBS, requested)
     seconds = LONGEST_MS if int(goal.value) == LONGEST_MS else -(-int(goal.value) // 1000)
     version = facts.platform.kernel_version if facts.platform is not None else None
-    if _narrow(block, version):
+    if _has_8_bits(block, version):
         # A larger number isn't cut off: the driver would refuse to load, and the root disk would be missing.
         seconds = min(seconds, _MOST_OF_8_BITS)
     knob = _TIMEOUT.at(_OLD_NAME) if version is not None and version < _RENAMED else _TIMEOUT
@@ -55,7 +55,7 @@ def plan_timeout(facts: Facts, block: BlockFacts, wishes: Wishes, wanted: Wanted
     return change
 
 
-def _narrow(block: BlockFacts, version: Optional[Tuple[int, int, int]]) -> bool:
+def _has_8_bits(block: BlockFacts, version: Optional[Tuple[int, int, int]]) -> bool:
     """Whether the driver's parameter has 8 bits; a distribution may have widened it, which a larger value shows."""
     old = version is None or version < _WIDENED
     return old and (block.driver_timeout is None or block.driver_timeout <= _MOST_OF_8_BITS)
@@ -72,7 +72,7 @@ def plan_polling(facts: Facts, block: BlockFacts, wanted: Wanted) -> Plan:
     reason = "the driver sets its queues up when it is loaded"
     if not queues:
         return plan_argument(facts, wanted, _POLL, None, reason)
-    refusal = _no_polling(facts, block)
+    refusal = _polling_refusal(facts, block)
     if refusal is not None:
         return Plan(findings=(refusal,))
     cpus = len(facts.online)
@@ -93,7 +93,7 @@ def plan_polling(facts: Facts, block: BlockFacts, wanted: Wanted) -> Plan:
     return joined(plan, knob.says("advice", warning))
 
 
-def _no_polling(facts: Facts, block: BlockFacts) -> Optional[Finding]:
+def _polling_refusal(facts: Facts, block: BlockFacts) -> Optional[Finding]:
     knob = _POLL.at("")
     if block.poll_queues is None:
         reason = "no NVMe driver with polled queues is loaded; they came with Linux 5.0"

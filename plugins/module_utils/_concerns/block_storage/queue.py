@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.block_storage.choice import (
     NAME,
     READ_AHEAD,
-    Wishes,
+    DiskSettings,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.block import LONGEST_MS, BlockFacts, holds, valid
@@ -45,7 +45,7 @@ class _Group(NamedTuple):
     names: List[str]
 
 
-def plan(facts: Facts, block: BlockFacts, wishes: Wishes) -> Plan:
+def plan(facts: Facts, block: BlockFacts, disk_settings: DiskSettings) -> Plan:
     """The plan for each knob on each disk.
 
     Raises NearmetalError for a value that a disk can't take.
@@ -53,14 +53,14 @@ def plan(facts: Facts, block: BlockFacts, wishes: Wishes) -> Plan:
     actions: List[Action] = []
     findings: List[Finding] = []
     switched = set()
-    for knob in wishes.knobs():
+    for knob in disk_settings.knobs():
         groups: Dict[Tuple[str, str], _Group] = {}
         for disk in block.disks:
-            requested, wanted = wishes.disks[disk.name].get(knob.name), wishes.wanted[disk.name]
+            requested, wanted = disk_settings.disks[disk.name].get(knob.name), disk_settings.wanted[disk.name]
             if requested is None:
                 continue
             now = block.now(knob.name).get(disk.place)
-            goal = _goal(facts, block, disk, knob, requested, wishes, wanted)
+            goal = _goal(facts, block, disk, knob, requested, disk_settings, wanted)
             if not goal.status:
                 # Another scheduler resets the number, so it is written even if it is right now.
                 reset = knob.name == "nr_requests" and disk.place in switched
@@ -102,20 +102,20 @@ def timeout(kind: str, requested: str) -> Goal:
 
 
 def _goal(
-    facts: Facts, block: BlockFacts, disk: Disk, knob: Knob, requested: str, wishes: Wishes, wanted: Wanted
+    facts: Facts, block: BlockFacts, disk: Disk, knob: Knob, requested: str, disk_settings: DiskSettings, wanted: Wanted
 ) -> Goal:
     if disk.zoned:
         return Goal(status="not_applicable", reason="a zoned device has rules of its own, so it is left alone")
     goal = timeout(disk.kind, requested) if knob.name == "io_timeout" else Goal(requested)
     if knob.name == "scheduler":
-        goal = scheduler(disk, requested)
+        goal = scheduler_name(disk, requested)
     if knob == READ_AHEAD:
         goal = _read_ahead(facts, block, disk, requested, wanted)
     if goal.status:
         return goal
     now = block.now(knob.name).get(disk.place)
     if now is None:
-        return Goal(status="not_applicable", reason=_absent(disk, knob.name))
+        return Goal(status="not_applicable", reason=_missing_file(disk, knob.name))
     if knob.name in disk.fixed:
         status = "ok" if holds(knob.name, now, goal.value) else "unchangeable"
         return Goal(goal.value, status, "this kernel makes the setting read-only")
@@ -123,7 +123,7 @@ def _goal(
     if knob.name == "scheduler" and goal.value not in (*disk.offered, *block.loadable):
         obstacle = f"doesn't offer {requested}; it offers {' '.join(disk.offered) or 'none'}"
     if knob.name == "nr_requests":
-        obstacle = _too_many(block, disk, int(requested), wishes)
+        obstacle = _depth_obstacle(block, disk, int(requested), disk_settings)
     if not obstacle:
         return goal
     impossible = knob.impossible(wanted, f"{NAME}.{knob.name}: {disk.name} {obstacle}")
@@ -142,16 +142,16 @@ def has_more(facts: Facts, block: BlockFacts, disk: Disk, requested: str, wanted
     return bool(_read_ahead(facts, block, disk, requested, wanted).reason)
 
 
-def scheduler(disk: Disk, requested: str) -> Goal:
+def scheduler_name(disk: Disk, requested: str) -> Goal:
     """The name that this disk has for the scheduler; before Linux 5.0 `none` may be called noop."""
     if requested == _NONE and _NONE not in disk.offered and "noop" in disk.offered:
         return Goal("noop")
     return Goal(requested)
 
 
-def _too_many(block: BlockFacts, disk: Disk, requested: int, wishes: Wishes) -> str:
-    chosen = wishes.disks[disk.name].get("scheduler")
-    name = scheduler(disk, chosen).value if chosen is not None else block.scheduler.get(disk.place)
+def _depth_obstacle(block: BlockFacts, disk: Disk, requested: int, disk_settings: DiskSettings) -> str:
+    chosen = disk_settings.disks[disk.name].get("scheduler")
+    name = scheduler_name(disk, chosen).value if chosen is not None else block.scheduler.get(disk.place)
     most: Optional[int] = disk.depth if name == _NONE else max(_MOST_QUEUED, disk.depth or 0)
     if most is None or requested <= most:
         return ""
@@ -159,7 +159,7 @@ def _too_many(block: BlockFacts, disk: Disk, requested: int, wishes: Wishes) -> 
     return f"takes at most {most} {how}, not {requested}"
 
 
-def _absent(disk: Disk, name: str) -> str:
+def _missing_file(disk: Disk, name: str) -> str:
     if name == "io_timeout" and disk.kind in (EBS, INSTANCE_STORE):
         return (
             "this kernel has no queue/io_timeout, which came with Linux 5.0; method: boot sets the"

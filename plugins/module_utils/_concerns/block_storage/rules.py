@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Dict, List, Mapping, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.block_storage.choice import OF_QUEUE, Wishes
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.block_storage.choice import OF_QUEUE, DiskSettings
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.block_storage.queue import timeout
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.disk import (
     EBS,
@@ -36,12 +36,12 @@ _MATCH: Mapping[str, Tuple[str, ...]] = {
 }
 
 
-def rules(wishes: Wishes) -> List[str]:
+def rules(disk_settings: DiskSettings) -> List[str]:
     """The rules for what is wanted of kinds of disks; none when nothing is wanted.
 
     Raises NearmetalError for a value that no disk takes.
     """
-    settings = {kind: _settings(kind, wanted) for kind, wanted in wishes.kinds.items()}
+    settings = {kind: _settings(kind, wanted) for kind, wanted in disk_settings.kinds.items()}
     if not any(settings.values()):
         return []
     kinds = [f'{match}{_KIND}="{kind}"' for kind in (OTHER, XVD, VIRTIO, EBS, INSTANCE_STORE) for match in _MATCH[kind]]

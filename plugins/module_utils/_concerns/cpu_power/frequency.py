@@ -65,12 +65,12 @@ def plan(facts: Facts, wanted: Wanted) -> Tuple[Plan, Dict[str, str]]:
         requested = knob.value(wanted)
         if requested is not None:
             plans.append(_table(facts.power, wanted, knob, requested))
-            if _possible(plans[-1]):
+            if _is_possible(plans[-1]):
                 at_boot[_FILES[knob.name]] = requested
     requested = _TURBO.value(wanted)
     if requested is not None:
         plans.append(_turbo(facts, wanted, requested))
-        if _possible(plans[-1]) and requested != "kernel":
+        if _is_possible(plans[-1]) and requested != "kernel":
             switch_off = requested == "disabled"
             # Both files, as each driver has its own: systemd-tmpfiles skips a missing one.
             at_boot.update({NO_TURBO: "1" if switch_off else "0", BOOST: "0" if switch_off else "1"})
@@ -78,7 +78,7 @@ def plan(facts: Facts, wanted: Wanted) -> Tuple[Plan, Dict[str, str]]:
     return joined(*plans), dict(sorted(at_boot.items(), key=lambda line: line[0] != _FILES[_GOVERNOR.name]))
 
 
-def _possible(plan_of_knob: Plan) -> bool:
+def _is_possible(plan_of_knob: Plan) -> bool:
     return plan_of_knob.findings[0].status in ("ok", "would_change")
 
 

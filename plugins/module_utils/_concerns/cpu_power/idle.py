@@ -52,7 +52,7 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
         reason = "this host has no cpuidle: its type leaves idle states to the hypervisor"
         return joined(knob.says("not_applicable", reason, None, requested), advice)
     limit = _limit(power.idle_states, requested)
-    refusal = _poll_refused(facts, wanted, knob, power) if _only_polls(power.idle_states, limit) else None
+    refusal = _poll_refusal(facts, wanted, knob, power) if _only_polls(power.idle_states, limit) else None
     if refusal is not None:
         return joined(Plan(findings=(refusal,)), advice)
     runtime = _runtime(wanted, knob, power, power.idle_states, limit) if method != "boot" else Plan()
@@ -65,7 +65,7 @@ def _runtime(
 ) -> Plan:
     present, target = dict(power.idle_disabled or {}), _target(power, states, limit)
     reason = _reason(states, limit, knob.value(wanted))
-    shown, goal = _used(states, present), _used(states, target)
+    shown, goal = _states_in_use(states, present), _states_in_use(states, target)
     if present == target:
         return knob.says("ok", reason, shown, goal)
     finding = knob.finding("would_change", reason, shown, goal, _gain(states, limit))
@@ -99,20 +99,20 @@ def _limit(states: Tuple[IdleState, ...], requested: "str | int") -> Optional[in
     return int(requested)
 
 
-def _allowed(state: IdleState, limit: Optional[int]) -> bool:
+def _is_allowed(state: IdleState, limit: Optional[int]) -> bool:
     return state.polls or limit is None or state.latency <= limit
 
 
 def _only_polls(states: Tuple[IdleState, ...], limit: Optional[int]) -> bool:
-    return limit is not None and all(state.polls or not _allowed(state, limit) for state in states)
+    return limit is not None and all(state.polls or not _is_allowed(state, limit) for state in states)
 
 
 def _target(power: PowerFacts, states: Tuple[IdleState, ...], limit: Optional[int]) -> Dict[str, str]:
     """State → CPUs that leave it out; a state that the kernel itself leaves out stays out."""
-    return {state.key: "" if state.default and _allowed(state, limit) else power.idle_cpus for state in states}
+    return {state.key: "" if state.default and _is_allowed(state, limit) else power.idle_cpus for state in states}
 
 
-def _poll_refused(facts: Facts, wanted: Wanted, knob: Knob, power: PowerFacts) -> Optional[Finding]:
+def _poll_refusal(facts: Facts, wanted: Wanted, knob: Knob, power: PowerFacts) -> Optional[Finding]:
     requested = knob.value(wanted)
     floor = min((state.latency for state in power.idle_states or () if not state.polls), default=0)
     cause = (
@@ -126,25 +126,27 @@ def _poll_refused(facts: Facts, wanted: Wanted, knob: Knob, power: PowerFacts) -
         reason = cause + "polling burns full power, costs turbo and slows the other thread; allow_poll: true allows it"
     else:
         return None
-    return knob.finding("refused", reason, _used(power.idle_states or (), power.idle_disabled or {}), requested)
+    return knob.finding(
+        "refused", reason, _states_in_use(power.idle_states or (), power.idle_disabled or {}), requested
+    )
 
 
 def _reason(states: Tuple[IdleState, ...], limit: Optional[int], requested: "str | int") -> str:
     if limit is None:
         return "the kernel uses all the idle states that it would choose by itself"
-    allowed = [state.name for state in states if _allowed(state, limit)]
+    allowed = [state.name for state in states if _is_allowed(state, limit)]
     sentence = f"CPUs use only {' and '.join(allowed)}" if requested != "poll" else "CPUs never idle"
-    return sentence if all(_allowed(state, limit) for state in states) else f"{sentence}; {PRICE}"
+    return sentence if all(_is_allowed(state, limit) for state in states) else f"{sentence}; {PRICE}"
 
 
 def _gain(states: Tuple[IdleState, ...], limit: Optional[int]) -> str:
     if limit is None:
         return ""
-    quick = max((state.latency for state in states if _allowed(state, limit)), default=0)
+    quick = max((state.latency for state in states if _is_allowed(state, limit)), default=0)
     return GAIN.format(quick, max(state.latency for state in states))
 
 
-def _used(states: Tuple[IdleState, ...], disabled: Mapping[str, str]) -> str:
+def _states_in_use(states: Tuple[IdleState, ...], disabled: Mapping[str, str]) -> str:
     """The names of the states that every CPU uses."""
     return " ".join(state.name for state in states if not disabled.get(state.key))
 

@@ -119,9 +119,9 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
             return Plan(findings=(request,))
         earlier = by_size.get(request.size)
         entry_names = f"{names.setdefault(request.size, name)} and {name}"
-        by_size[request.size] = _merged(entry_names, earlier, request) if earlier is not None else request
+        by_size[request.size] = _merge(entry_names, earlier, request) if earlier is not None else request
     requests = list(by_size.values())
-    refusal = _guard(facts, pages, requests, wanted)
+    refusal = _starving(facts, pages, requests, wanted)
     if refusal is not None:
         return Plan(findings=(refusal,))
     now = [request for request in requests if method == "runtime" or (method == "both" and not request.only_at_boot)]
@@ -176,7 +176,7 @@ def _request(
     return _Request(size, now, after, named)
 
 
-def _merged(names: str, earlier: _Request, request: _Request) -> _Request:
+def _merge(names: str, earlier: _Request, request: _Request) -> _Request:
     """Two entries of one size, each on nodes of its own."""
     if not earlier.nodes or not request.nodes or set(earlier.nodes) & set(request.nodes):
         raise NearmetalError(
@@ -203,7 +203,7 @@ def _places(name: str, nodes: str, now: Mapping[str, int]) -> Tuple[str, ...]:
     return chosen
 
 
-def _guard(facts: Facts, pages: HugepageFacts, requests: List[_Request], wanted: Wanted) -> Optional[Finding]:
+def _starving(facts: Facts, pages: HugepageFacts, requests: List[_Request], wanted: Wanted) -> Optional[Finding]:
     """The refusal of pages that would starve the host; None where they fit."""
     memory, available = pages.memory or 0, pages.available
     if memory < SMALLEST and any(request.total for request in requests):

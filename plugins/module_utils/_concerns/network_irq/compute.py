@@ -92,10 +92,10 @@ def _units(facts: Facts, free_cpus: str, wanted: Wanted) -> Plan:
         return joined(*refused)
     reason = f"from the next start on, {', '.join(names)} on the CPUs without interrupts of a NIC"
     plan = _file(facts, _UNITS, _UNITS.wanted_by(wanted), SCRIPT.format(" ".join(names)), reason)
-    return joined(plan, *refused, *_started(facts.services or {}, names, free_cpus))
+    return joined(plan, *refused, *_pending_restarts(facts.services or {}, names, free_cpus))
 
 
-def _started(processes: Mapping[str, Process], names: Sequence[str], free_cpus: str) -> List[Plan]:
+def _pending_restarts(processes: Mapping[str, Process], names: Sequence[str], free_cpus: str) -> List[Plan]:
     """The findings for services that were started before and so run on other CPUs."""
     plans: List[Plan] = []
     for name in names:

@@ -70,10 +70,10 @@ def plan_ban(
             " irqbalance, or switch it off with systemctl disable --now irqbalance"
         )
         return Plan(findings=(_finding("refused", reason, irqbalance, None),)), False
-    return _configured(facts, irqbalance, irqbalance.file, text, word, wanted)
+    return _configuration_plan(facts, irqbalance, irqbalance.file, text, word, wanted)
 
 
-def _configured(
+def _configuration_plan(
     facts: Facts, irqbalance: IrqbalanceFacts, file: str, text: Optional[str], word: str, wanted: Wanted
 ) -> Tuple[Plan, bool]:
     """The plan for the word in the file that irqbalance's unit reads, and for the script; whether it is in force."""

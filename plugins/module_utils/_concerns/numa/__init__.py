@@ -17,7 +17,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.sysctl import
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning import unit
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.boot_argument import plan_argument
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import closed, host_class
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import gate_refusal, host_class
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob, boot_argument, options_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import sysctl_d
@@ -52,7 +52,7 @@ _MUCH = 100
 
 def _unbound(facts: Facts, wanted: Wanted) -> Plan:
     """The plan that takes back what an earlier run bound, where no service is wanted or none can be bound."""
-    refused = closed(NAME, "services", facts, wanted) or _without_nodes(services.SERVICES, facts, wanted)
+    refused = gate_refusal(NAME, "services", facts, wanted) or _without_nodes(services.SERVICES, facts, wanted)
     if services.SERVICES.value(wanted) is None or refused:
         return services.plan(facts, Wanted())
     return Plan()

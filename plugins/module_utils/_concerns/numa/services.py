@@ -108,7 +108,7 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
         else:
             findings.append(result)
     if entries and numa is not None and not _known_to_systemd(facts, numa):
-        refused = tuple(_refused(binding, numa) for binding in bindings)
+        refused = tuple(_too_old_systemd(binding, numa) for binding in bindings)
         return joined(_file(facts, None, wanted), Plan(findings=refused))
     text = _SCRIPT + "".join(f"{binding.line}\n" for binding in bindings) if bindings else None
     written = ((facts.files or {}).get(GENERATOR) or "").splitlines()
@@ -179,7 +179,7 @@ def _known_to_systemd(facts: Facts, numa: NumaFacts) -> bool:
     return (numa.systemd or 0) >= SYSTEMD or (rhel_8 and numa.systemd is not None)
 
 
-def _refused(binding: _Binding, numa: NumaFacts) -> Finding:
+def _too_old_systemd(binding: _Binding, numa: NumaFacts) -> Finding:
     nodes = shown(binding.nodes)
     seen = f"systemd {numa.systemd}" if numa.systemd is not None else "this host's systemd"
     start = f"/usr/bin/numactl --cpunodebind={nodes} --{_NUMACTL[binding.policy]}={nodes}"
@@ -212,7 +212,7 @@ def _findings(facts: Facts, binding: _Binding, written: bool) -> List[Finding]:
             findings.append(knob.finding("advice", f"this host has no {unit} yet: check its name"))
     elif process.policy is None or process.cpus is None:
         findings.append(knob.finding("unknown", f"CPUs and memory of process {process.pid} can't be read", now, goal))
-    elif not _bound(facts, process, binding):
+    elif not _is_bound(facts, process, binding):
         reason = f"process {process.pid} was started before that: run `systemctl restart {unit}` when it suits"
         findings.append(knob.finding("needs_restart", reason, now, goal))
     elif written:
@@ -236,7 +236,7 @@ def _cpus(facts: Facts, binding: _Binding) -> Set[int]:
     return {cpu for node in facts.nodes if node.id in binding.nodes for cpu in node.cpus}
 
 
-def _bound(facts: Facts, process: Process, binding: _Binding) -> bool:
+def _is_bound(facts: Facts, process: Process, binding: _Binding) -> bool:
     """Whether it runs on the nodes' CPUs alone and its memory has the policy; a CPU that is offline doesn't count."""
     of_nodes = _cpus(facts, binding)
     allowed = set(listed(process.cpus or "")).intersection(facts.online)
