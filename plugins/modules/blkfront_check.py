@@ -111,7 +111,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import H
 
 
 def main(host: Host | None = None) -> None:
-    """Look at `host`, by default this machine."""
+    """Check `host`, by default this machine."""
     check_module(CONCERN, host)
 
 

@@ -145,7 +145,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import Wr
 
 
 def main(host: WritableHost | None = None) -> None:
-    """Plan and do the concern on `host`, by default this machine."""
+    """Plan and apply the concern on `host`, by default this machine."""
     state_module(CONCERN, host)
 
 

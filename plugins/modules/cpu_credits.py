@@ -139,7 +139,7 @@ _OPTIONS: dict[str, Any] = {
 
 
 def main() -> None:
-    """Look, and change what is asked for."""
+    """Report, and change what the options ask for."""
     module = AnsibleModule(argument_spec={**changing_options(), **_OPTIONS}, supports_check_mode=True, **INSTANCES)
     leave(module, lambda: answer(module.params, module.check_mode))
 

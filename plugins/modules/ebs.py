@@ -138,7 +138,7 @@ _OPTIONS: dict[str, Any] = {
 
 
 def main() -> None:
-    """Look and say."""
+    """Report, and change nothing."""
     module = AnsibleModule(argument_spec={**instance_options(), **_OPTIONS}, supports_check_mode=True, **INSTANCES)
     leave(module, lambda: answer(module.params))
 

@@ -90,7 +90,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.result import
 
 
 def main() -> None:
-    """Ask and answer."""
+    """Ask the API and return its answer."""
     module = AnsibleModule(argument_spec=instance_options(), supports_check_mode=True, **INSTANCES)
     leave(module, lambda: answer(module.params))
 

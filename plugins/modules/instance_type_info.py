@@ -90,7 +90,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.info im
 
 
 def main() -> None:
-    """Answer from the table, or ask."""
+    """Return facts from the table, or ask the API."""
     options: dict[str, Any] = {
         **aws_options(),
         "instance_types": {"type": "list", "elements": "str"},

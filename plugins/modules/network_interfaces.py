@@ -77,7 +77,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.result import
 
 
 def main() -> None:
-    """Look and say."""
+    """Report, and change nothing."""
     module = AnsibleModule(argument_spec=instance_options(), supports_check_mode=True, **INSTANCES)
     leave(module, lambda: answer(module.params))
 

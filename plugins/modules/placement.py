@@ -86,7 +86,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.result import
 
 
 def main() -> None:
-    """Look and say."""
+    """Report, and change nothing."""
     options = {**instance_options(), "workload": {"type": "str"}}
     module = AnsibleModule(argument_spec=options, supports_check_mode=True, **INSTANCES)
     leave(module, lambda: answer(module.params))

@@ -252,7 +252,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import Wr
 
 
 def main(host: WritableHost | None = None) -> None:
-    """Plan and do the concerns on `host`, by default this machine."""
+    """Plan and apply the concerns on `host`, by default this machine."""
     module = HostModule("tune", OPTIONS)
     leave(module, tune(host or WritableHost(), module.options, module.check_mode))
 

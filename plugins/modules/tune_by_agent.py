@@ -71,7 +71,7 @@ def main() -> None:
     agent = _sent_along(module) if own is None else own
     if agent is None:
         module.exit_json(changed=False, answered=False)
-    # The file that was looked at, open until the end: another run may put its own in its place meanwhile.
+    # The checked file stays open until the end, as another run may replace it meanwhile.
     command = [sys.executable, "-I", f"/proc/self/fd/{agent}", "tune"]
     if not os.path.exists(command[2]):
         module.exit_json(changed=False, answered=False)

@@ -144,7 +144,7 @@ def _target_by_name(facts: Facts, clock: ClockFacts, wanted: Wanted, source: str
         )
         return _Target(refusal=_SOURCE.impossible(wanted, sentence, clock.current, source))
     if source != "tsc":
-        return _Target(source, "asked for by name")
+        return _Target(source, "requested by name")
     if host_class(facts, wanted) == "xen_pv":
         return _refusal_on_pv(clock, source)
     return _tsc_target(facts, clock, wanted, source)

@@ -56,7 +56,7 @@ def _removal(boot: BootFacts, wanted: Wanted, knob: Knob, now: Value, reason: st
         foreign = f"{knob.place} is among the kernel arguments and nearmetal didn't put it there: it is left alone"
         return Plan(findings=(knob.finding("ok", reason), knob.finding("advice", foreign)))
     if running:
-        return knob.says("needs_reboot", f"the next boot is without {running}")
+        return knob.says("needs_reboot", f"the next boot will run without {running}")
     return knob.says("ok", reason)
 
 

@@ -124,7 +124,7 @@ def _table(power: Optional[PowerFacts], wanted: Wanted, knob: Knob, requested: s
     if sentence:
         return Plan(findings=(knob.impossible(wanted, sentence, _words(present), requested),))
     after = dict.fromkeys(present, requested)
-    reason = "asked for by name"
+    reason = "requested by name"
     if dict(present) == after:
         return knob.says("ok", reason, _words(present), requested)
     before = {domain: word for domain, word in present.items() if word}

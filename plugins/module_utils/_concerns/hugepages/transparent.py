@@ -130,7 +130,7 @@ def _word_plan(pages: Optional[HugepageFacts], wanted: Wanted, knob: Knob, word:
     refusal = _refusal(pages, wanted, knob, word)
     if refusal is not None:
         return Plan(findings=(refusal,))
-    return knob.change(wanted, getattr(pages, knob.name), word, REASONS.get(word, "asked for by name"))
+    return knob.change(wanted, getattr(pages, knob.name), word, REASONS.get(word, "requested by name"))
 
 
 def _at_boot(facts: Facts, wanted: Wanted, requested: str) -> Plan:

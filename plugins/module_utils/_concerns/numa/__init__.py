@@ -115,14 +115,14 @@ def _balance(facts: Facts, requested: str, now: str) -> Tuple[str, str]:
             "memory stays on the node where it was allocated; bind threads to that node, or they read remote memory",
         )
     if now in ("2", "3"):  # 2 also moves cold pages to slower memory: balancing is on
-        return now, "asked for by name"
+        return now, f"NUMA balancing is on already, in mode {now}"
     return "1", "the kernel moves memory to the node whose CPUs use it"
 
 
 def _reclaim(requested: int) -> Tuple[str, str]:
     if requested == 0:
         return "0", "a full node takes memory of another node instead of dropping its file cache"
-    return str(requested), "asked for"
+    return str(requested), "the requested value"
 
 
 def _nodes(facts: Facts, wanted: Wanted) -> Plan:
