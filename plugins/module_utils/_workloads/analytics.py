@@ -47,7 +47,7 @@ OWN: Workload = {
     "block_storage": {
         "read_ahead_kb": Choice(
             1024,
-            "scans read in order; AWS asks for 1 MiB on st1 and sc1, which earn by large requests",
+            "scans read in order; AWS asks for 1 MiB on st1 and sc1, which gain from large requests",
             "EC2 User Guide, EBS volume performance",
         )
     },

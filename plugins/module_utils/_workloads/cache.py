@@ -22,7 +22,7 @@ OWN: Workload = {
         "policy": Choice("auto", "as many threads as queues, each queue on a CPU of its own", "Netflix, 2014–2017"),
         "rps": Choice(
             "auto",
-            "8 queues are few for 32 CPUs and more: free ones on their node help",
+            "8 queues are few for 32 or more CPUs: free CPUs on their node help",
             "Netflix, 2014–2017; EC2 API, DescribeInstanceTypes",
         ),
         "rfs": Choice("auto", "a packet is handled on the CPU whose thread reads it", "Netflix, 2014–2017"),

@@ -18,13 +18,14 @@ OWN: Workload = {
     "block_storage": {
         "io_timeout": Choice(
             "aws",
-            "90 s for instance store, where a disk that is silent is broken, and no end for EBS, as AWS's own rules",
+            "90 s for instance store, where a silent disk is broken, and no limit for EBS, like AWS's own rules",
             "amazon-ec2-utils",
         ),
         "disks": Choice(
             [{"kind": "instance_store", "scheduler": "none", "nomerges": 2}],
-            "instance store alone: it orders requests itself, and random requests hardly ever touch, so a scheduler and"
-            " the search for requests to merge cost CPU for each of a million; an EBS volume merges small writes",
+            "only instance store, which orders requests itself; random requests are hardly ever adjacent,"
+            " so a scheduler and the search for requests to merge only cost CPU; EBS volumes still merge"
+            " small writes",
             "StorageReview, 2018; SAP note 1656250; unmeasured",
         ),
     },

@@ -44,7 +44,7 @@ OWN: Workload = {
     "block_storage": {
         "io_timeout": Choice(
             "aws",
-            "a volume that answers late is waited for: after 30 s the file system would be read-only",
+            "the kernel waits for a volume that answers late: otherwise the file system would be read-only after 30 s",
             "SAP note 1656250",
         ),
         "scheduler": Choice(
