@@ -86,13 +86,14 @@ class Wanted:
     """The validated options of one concern. An option left out is unmanaged.
 
     `by` says per option who wants it: `user`, `workload`, or `auto` for what nobody named and nearmetal learnt; an
-    option not listed is the user's.
+    option not listed is the user's. `reasons` has, per option whose value a workload chose, why it did, and the source.
     With `stored` an earlier run checked them against the host, which may have changed since.
     """
 
     options: Mapping[str, Any] = field(default_factory=dict)
     by: Mapping[str, str] = field(default_factory=dict)
     stored: bool = False
+    reasons: Mapping[str, Tuple[str, str]] = field(default_factory=dict)
 
     def get(self, option: str) -> Any:
         """The option's value; None when it was left out."""

@@ -10,7 +10,7 @@ satisfies all workloads is used. Where exact values differ, a finding names the 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Dict, List, Mapping, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.bounds import satisfying
@@ -95,3 +95,15 @@ def _claims(names: Sequence[str], concern: str, option: str, inherited: bool) ->
     claims = [(name, choice.value) for name, choice in choices if choice is not None]
     own_claims = [(name, value) for name, value in claims if option in OWN.get(name, {}).get(concern, {})]
     return own_claims if own_claims and not inherited else claims
+
+
+def reason_of(names: Sequence[str], concern: str, option: str, value: Any) -> Optional[Tuple[str, str]]:
+    """Why the last of the workloads that chose this value did, and the source; None where the concern decides.
+
+    It does for `auto`, and where a playbook that spells its workload out was given another value.
+    """
+    for name in reversed(names):
+        choice = WORKLOADS[name].get(concern, {}).get(option)
+        if choice is not None and choice.value == value != "auto":
+            return f"for {name}: {choice.reason}", choice.source
+    return None

@@ -155,6 +155,7 @@ class Tune(Request):
         """The plan of the concern for these facts."""
         today = time.strftime("%Y-%m-%d", time.gmtime())
         plan = plan_waived(self.concern, wanted, partial(_plan_guarded, self.concern, owners, facts), today)
+        plan = self.concern.with_reasons(plan, wanted)
         findings = tuple(finding for finding in plan.findings if finding.knob not in self.excluded)
         return _with_owner(replace(plan, findings=findings), tuned)
 

@@ -67,7 +67,7 @@ def tune_requests(
     left_out = excluded_options(exclude, known)
     waived = waivers_by_concern(waivers, known, left_out)
     # Imported late, because the unit, which plans from what is stored, never needs it.
-    from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.combined import combined
+    from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.combined import combined, reason_of
 
     named, contradictions = combined(workloads, CONCERNS)
     from_workload: Mapping[str, Any] = spelled_out or named
@@ -92,7 +92,8 @@ def tune_requests(
         }
         checks = left_out.get(concern.name, set()).intersection(concern.checks)
         undecided = () if spelled_out else _undecided(contradictions, concern, by)
-        wanted = Wanted(options, by)
+        reasons = {option: reason_of(("base", *workloads), name, option, of_workload[option]) for option in by}
+        wanted = Wanted(options, by, reasons={option: reason for option, reason in reasons.items() if reason})
         requests.append(Tune(concern.name, concern, wanted, excluded=frozenset(checks), findings=undecided))
     if not requests:
         raise NearmetalError("nothing to tune: name a workload or concerns")

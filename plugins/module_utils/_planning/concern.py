@@ -5,11 +5,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Mapping, NamedTuple, Tuple
+from dataclasses import replace
+from typing import Any, Callable, Dict, Mapping, NamedTuple, Tuple, TypeVar
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
+
+Statement = TypeVar("Statement", Action, Finding)
 
 
 class Concern(NamedTuple):
@@ -39,3 +42,25 @@ class Concern(NamedTuple):
     def bounds(self) -> Mapping[str, str]:
         """The options of which a workload's value is a bound, each with its kind."""
         return {knob.name: knob.bound for knob in self.knobs if knob.bound}
+
+    def with_reasons(self, plan: Plan, wanted: Wanted) -> Plan:
+        """The plan, in which each value that a workload chose has the workload's reason and its source too."""
+        of_knob: Dict[str, Tuple[str, str]] = {}
+        for knob in self.knobs:
+            option = (knob.option or knob.name).partition(".")[0]
+            if option in wanted.reasons:
+                of_knob[knob.name] = wanted.reasons[option]
+        if not of_knob:
+            return plan
+        findings = tuple(
+            _with_reason(finding, of_knob) if finding.status in ("would_change", "ok") else finding
+            for finding in plan.findings
+        )
+        return replace(plan, actions=tuple(_with_reason(action, of_knob) for action in plan.actions), findings=findings)
+
+
+def _with_reason(statement: Statement, of_knob: Mapping[str, Tuple[str, str]]) -> Statement:
+    if statement.knob not in of_knob:
+        return statement
+    reason, source = of_knob[statement.knob]
+    return replace(statement, reason=f"{statement.reason}; {reason}", reference=source)

@@ -34,7 +34,7 @@ OWN: Workload = {
     },
     "network_stack": {
         "somaxconn": Choice(4096, "there is room for clients that reconnect all at once", "SAP note 2382421"),
-        "max_syn_backlog": Choice(8192, "the same for connections that are half open", "SAP note 2382421"),
+        "max_syn_backlog": Choice(8192, "a burst of half-open connections waits too", "SAP note 2382421"),
         "slow_start_after_idle": Choice(
             "disabled",
             "connections between hosts of one system pause and needn't begin small again",

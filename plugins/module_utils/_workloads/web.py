@@ -29,7 +29,7 @@ OWN: Workload = {
             "Netflix, 2014–2017",
         ),
         "somaxconn": Choice(4096, "a burst of new connections waits instead of being dropped", "Netflix, 2014–2017"),
-        "max_syn_backlog": Choice(8192, "the same for connections that are half open", "our choice, unmeasured"),
+        "max_syn_backlog": Choice(8192, "a burst of half-open connections waits too", "our choice, unmeasured"),
         "port_range": Choice(
             "10240 65535",
             "a proxy opens a connection per request to few backends: 55,296 ports instead of 28,232",

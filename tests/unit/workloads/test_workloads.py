@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any, Callable, Dict
 
 import pytest
 import yaml
@@ -13,6 +14,9 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning imp
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import tune_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.registry import OWN, WORKLOADS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.workload import values
+from ansible_collections.nearmetal.ec2.plugins.modules import tune
+
+from tests.support.fresh_host import fresh
 
 ROOT = Path(__file__).resolve().parents[3]
 PLAYBOOKS = ROOT / "playbooks"
@@ -73,6 +77,37 @@ def test_every_choice_has_a_reason_and_a_source() -> None:
             for choice in choices.values():
                 assert choice.reason
                 assert choice.source
+
+
+@pytest.mark.parametrize("name", sorted(WORKLOADS))
+def test_what_a_workload_would_set_is_reported_with_its_reason_and_its_source(
+    name: str, tmp_path: Path, call: Callable[..., Dict[str, Any]]
+) -> None:
+    done = call(tune.main, fresh(tmp_path, "metal"), check=True, workload=[name])
+    findings = [finding for finding in done["findings"] if finding["status"] == "would_change"]
+    explained = {(finding["concern"], finding["knob"]) for finding in findings}
+    for finding in [*findings, *done["actions"]]:
+        choice = WORKLOADS[name].get(finding["concern"], {}).get(finding["knob"])
+        if choice is not None and choice.value != "auto":
+            assert finding["reason"].endswith(f"; for {name}: {choice.reason}")
+            assert finding["reference"] == choice.source
+    assert explained
+
+
+def test_what_a_user_sets_is_reported_without_a_reason_of_the_workload(
+    tmp_path: Path, call: Callable[..., Dict[str, Any]]
+) -> None:
+    copied = values(WORKLOADS["web"])
+    copied["hugepages"]["thp"] = "never"
+    options = {"concerns": {"network_stack": {"somaxconn": 8192}}, "workload_concerns": copied}
+    done = call(
+        tune.main, fresh(tmp_path, "metal"), check=True, workload=["web"], workload_concerns_of="web", **options
+    )
+    of_knob = {finding["knob"]: finding for finding in done["findings"]}
+    assert "for web" not in of_knob["somaxconn"]["reason"]
+    assert of_knob["somaxconn"]["reference"] != WORKLOADS["web"]["network_stack"]["somaxconn"].source
+    assert "for web" not in of_knob["thp"]["reason"]
+    assert "for web" in of_knob["max_syn_backlog"]["reason"]
 
 
 def test_the_guide_says_what_each_workload_rests_on() -> None:
