@@ -25,6 +25,10 @@ TABLE = FOLDER.parents[1] / "docs" / "workload_status.csv"
 NAMED = sorted(set(RULES["workloads"]) - {"base", "named"})
 
 
+class RulesError(Exception):
+    """What is missing in workload_rules.toml."""
+
+
 def description(name: str) -> Dict[str, Any]:
     """A host of the table as tests/hosts describes hosts."""
     host = RULES["hosts"][name]
@@ -41,6 +45,9 @@ def values(workload: str) -> Dict[str, Any]:
     """Knob → what the workload wants of it."""
     inherited = {**RULES["workloads"]["base"], **(RULES["workloads"]["named"] if workload != "base" else {})}
     found = {**inherited, **RULES["workloads"][workload]}
+    unruled = sorted(set(found) - set(RULES["knobs"]))
+    if unruled:
+        raise RulesError(f"workload_rules.toml: {workload} wants {unruled[0]}, which has no [knobs] table")
     return {knob: found[knob] for knob in RULES["knobs"] if knob in found}
 
 
@@ -67,6 +74,8 @@ def _status(knob: str, view: Dict[str, Any]) -> str:
         for rule in group.get("rules", ()):
             if _holds(rule, view):
                 return str(rule["status"])
+    if knob not in view["has"]:
+        raise RulesError(f"workload_rules.toml: no rule decides {knob}, and it has no value in [fresh] or [drivers]")
     return "ok" if view["met"] else "would_change"
 
 

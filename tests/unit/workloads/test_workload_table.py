@@ -44,6 +44,15 @@ def test_every_rule_has_a_source_that_exists() -> None:
     assert all(rule["because"] for group in groups.values() for rule in group.get("rules", ()))
 
 
+def test_a_value_without_its_rules_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(workload_rules.RULES["workloads"]["web"], "numa.new", 1)
+    with pytest.raises(workload_rules.RulesError, match=r"web wants numa\.new, which has no \[knobs\] table"):
+        workload_rules.table()
+    monkeypatch.setitem(workload_rules.RULES["knobs"], "numa.new", {"source": "docs/numa.md"})
+    with pytest.raises(workload_rules.RulesError, match=r"no rule decides numa\.new, and it has no value in \[fresh\]"):
+        workload_rules.table()
+
+
 def look(kind: str, root: Path) -> Facts:
     """The facts of the fresh host of a class."""
     return workload_table.look(booted(root, built(workload_rules.description(kind))))
@@ -59,7 +68,8 @@ def test_the_table_has_a_row_for_every_check() -> None:
     looks = [concern for concern in CONCERNS.values() if concern.name in workload_table.LOOKS]
     # A check that depends on an option differs for each workload: tests/unit/cloud/test_types_for_workloads.py.
     checks = {f"{concern.name}.{check}" for concern in looks for check in set(concern.checks) - set(concern.options)}
-    assert set(CHECKS) == checks
+    assert sorted(checks - set(CHECKS)) == [], "add them to [checks] in tests/support/workload_rules.toml"
+    assert sorted(set(CHECKS) - checks) == [], "no concern has them: take them out of tests/support/workload_rules.toml"
     assert all(set(cells) == set(HOSTS) for cells in CHECKS.values())
 
 
@@ -78,15 +88,15 @@ def test_a_host_gets_the_checks_of_its_class(kind: str, tmp_path: Path) -> None:
 
 def test_the_table_has_a_row_for_every_value() -> None:
     expected = {
-        name: {
-            f"{concern}.{knob}"
-            for concern, options in values(workload).items()
-            if concern not in workload_table.LOOKS
-            for knob in _knobs(options)
-        }
+        f"{name} {concern}.{knob}"
         for name, workload in WORKLOADS.items()
+        for concern, options in values(workload).items()
+        if concern not in workload_table.LOOKS
+        for knob in _knobs(options)
     }
-    assert {name: set(rows) for name, rows in TABLE.items()} == expected
+    have = {f"{name} {knob}" for name, rows in TABLE.items() for knob in rows}
+    assert sorted(expected - have) == [], "add them to tests/support/workload_rules.toml"
+    assert sorted(have - expected) == [], "no workload has them: take them out of tests/support/workload_rules.toml"
     assert all(set(cells) == set(HOSTS) for rows in TABLE.values() for cells in rows.values())
 
 

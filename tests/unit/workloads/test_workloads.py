@@ -34,11 +34,17 @@ def test_playbook_spells_the_workload_out(name: str) -> None:
     )
     assert play["strategy"] == "linear", "another one doesn't stop at the first host that fails"
     assert play["serial"] == "{{ tune_serial | default('10%') }}"
-    assert variables == {
-        "tune_workload": name,
-        "tune_workload_concerns_of": name,
-        "tune_workload_concerns": values(WORKLOADS[name]),
+    assert set(variables) == {"tune_workload", "tune_workload_concerns_of", "tune_workload_concerns"}
+    assert (variables["tune_workload"], variables["tune_workload_concerns_of"]) == (name, name)
+    written, wanted = variables["tune_workload_concerns"], values(WORKLOADS[name])
+    assert sorted(written) == sorted(wanted)
+    wrong = {
+        f"{concern}.{option}": (written[concern].get(option), wanted[concern].get(option))
+        for concern in wanted
+        for option in {**written[concern], **wanted[concern]}
+        if written[concern].get(option) != wanted[concern].get(option)
     }
+    assert wrong == {}, f"option → (playbooks/{name}.yml, _workloads/{name}.py)"
     comments = text.replace("\n            # ", " ")
     for choices in WORKLOADS[name].values():
         for choice in choices.values():
