@@ -34,7 +34,7 @@ def choose(architecture: Architecture, kernel: Path, progress: Progress) -> str:
 
 
 def qemu_version(architecture: Architecture) -> str:
-    """The first line that QEMU says with --version."""
+    """The first line of QEMU's --version."""
     return subprocess.run(
         [architecture.qemu, "--version"],
         capture_output=True,

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the lab needs of the machine it runs on: Debian and Ubuntu packages, and an archive to build images from."""
+"""The packages that the lab needs on this machine, and the archive to build images from."""
 
 from __future__ import annotations
 

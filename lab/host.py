@@ -156,7 +156,7 @@ class Host:
         return output
 
     def _communicate(self, program: subprocess.Popen[bytes], seconds: float) -> tuple[bytes, bytes] | None:
-        """What a program writes; null when it doesn't end within so many of the host's seconds."""
+        """The output of a program; None when it doesn't end within so many of the host's seconds."""
         pace = self.pace()
         while pace.seconds() < seconds:
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -191,7 +191,7 @@ class Host:
         )
 
     def _processors(self) -> str:
-        """Where its processors stand at two moments: whether a silent guest spins, sleeps or goes on."""
+        """Where its processors are at two moments: whether a silent guest spins, sleeps or makes progress."""
         try:
             with self.monitor() as monitor:
                 return "".join(f"Its processors:\n  {monitor.processors()}\n" for _moment in range(2))
@@ -220,7 +220,7 @@ class Host:
         self.booted()
 
     def _patiently(self, problem: str, ready: Callable[[], bool]) -> None:
-        """A busy machine makes a boot slow, so what counts is a console that says nothing any more."""
+        """Wait until `ready()` is true. Raises LabError after a silent console, not after a slow boot."""
         pace = self.pace()
         heard, said = 0.0, 0
         most, silence = BOOT_LIMIT_SECONDS * self.patience, SILENCE_LIMIT_SECONDS * self.patience
@@ -238,7 +238,7 @@ class Host:
             time.sleep(_LOOK_SECONDS)
 
     def wait(self, ready: Callable[[], bool], seconds: float, interval: float = process.INTERVAL_SECONDS) -> bool:
-        """Ask until true, until its own seconds are over, or until it ended."""
+        """Poll until `ready()` is true, the host's own seconds are over, or it ended; whether it is ready."""
         return self.pace().wait(lambda: ready() or not self.runs, seconds, interval) and (self.runs or ready())
 
     def _answers(self) -> bool:
@@ -286,6 +286,6 @@ class Host:
         process.reap(self.pid)
 
     def down(self) -> None:
-        """End it; nothing of it is left."""
+        """End the host and remove its files."""
         self.end()
         shutil.rmtree(self.folder)

@@ -168,7 +168,7 @@ def discard(home: Path) -> None:
     """End whatever runs in a folder and remove it."""
     host = Host.read(home)
     if host is None:
-        # Whoever started it was stopped before host.json was written.
+        # The process that started it was stopped before host.json was written.
         process.end_in(home, [supervisor.INTERPRETER, *(known.qemu for known in architecture.BY_NAME.values())])
         shutil.rmtree(home)
     else:
@@ -200,7 +200,7 @@ def _in_use(home: Path) -> bool:
     try:
         pid, started = json.loads((home / _OWNER).read_text(encoding="ascii"))
     except (FileNotFoundError, ValueError):
-        # Between the making of the folder and the writing of its owner, or of host.json: somebody is at work.
+        # Another process has made the folder, and hasn't written its owner or host.json yet.
         return True
     return bool(process.start_ticks(pid) == started)
 

@@ -112,7 +112,7 @@ class Monitor(Channel):
         self.close()
 
     def execute(self, command: str, **arguments: object) -> object:
-        """Run a QMP command and give its result; what it plugged in stays so over a reset."""
+        """Run a QMP command and return its result; devices that it plugs in stay plugged after a reset."""
         result = super().execute(command, **arguments)
         plugged.note(self._path.parent, (command, arguments))
         return result

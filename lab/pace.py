@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How long a host has had time to do something: on a busy machine a minute on the wall is little for it."""
+"""How much time a host had to run, which on a busy machine is less than the time on the clock."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Pace:
         self._seconds = 0.0
 
     def seconds(self) -> float:
-        """Ask often: of the threads that waited since the last time, the one counts that waited longest."""
+        """The host's seconds so far. Call it often: between two calls only the thread that waited longest counts."""
         now, waiting = time.monotonic(), waited(self._pid())
         longest = max((seconds - self._waited.get(thread, 0.0) for thread, seconds in waiting.items()), default=0.0)
         self._seconds += max(0.0, now - self._before - longest)
@@ -32,7 +32,7 @@ class Pace:
         return self._seconds
 
     def wait(self, ready: Callable[[], bool], seconds: float, interval: float = process.INTERVAL_SECONDS) -> bool:
-        """Ask until true or until so many of its seconds are over."""
+        """Poll until `ready()` is true, or until so many of the host's seconds are over; whether it became true."""
         while not ready():
             if self.seconds() > seconds:
                 return False

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Wait until the unit has planned for this boot. It does so beside the boot, which is over before."""
+"""Wait until the unit has planned for this boot, which it does after the boot has ended."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ look() {
         echo waiting $(cut -d ' ' -f 14-17 "/proc/$pid/stat" 2>/dev/null) $(systemctl list-jobs --no-legend | wc -l)
     fi
 }
-# A login costs an emulated host more than what it does here.
+# A login costs an emulated host more than this loop.
 for round in 1 2 3 4 5 6 7 8 9 10; do
     said=$(look)
     case $said in waiting*) sleep 2 ;; *) break ;; esac
@@ -31,10 +31,9 @@ STUCK_SECONDS = 300.0
 
 
 def wait(host: Host) -> str:
-    """How it ended, `inactive` or `failed`; `absent` where no unit is installed.
+    """The unit's final state, `inactive` or `failed`; `absent` if no unit is installed.
 
-    Neither a busy machine nor a starved unit is an error, only one that gets no further: it isn't started, or uses no
-    CPU time, while the host's own clock goes on.
+    A slow unit is no error. A unit is stuck if it isn't started, or uses no CPU time, while the host's clock goes on.
     """
     before, since = "", _uptime(host)
     while True:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What was plugged into a running host, kept in its folder, so that the QEMU after a reset has it too."""
+"""The devices plugged into a running host, kept in its folder, so that the next QEMU after a reset has them too."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def note(folder: Path, command: Command) -> None:
 
 
 def _words(command: Command) -> list[str]:
-    """A command as words, one way of writing for both of QEMU's."""
+    """A command of either of QEMU's monitors as words in the same form."""
     name, arguments = command
     if name == HUMAN:
         return re.split(r"[ ,]+", str(arguments["command-line"]).strip())

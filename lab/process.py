@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Start programs so that none of them outlives the one that started it, unless that is wanted."""
+"""Start programs that end with the process that started them, unless `outlive` is set."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def start(
 
 
 def launch(argv: Sequence[str], log: Path, *, outlive: bool, cwd: Path, env: Mapping[str, str] | None = None) -> int:
-    """Start a program that `reap` ends the story of, and give its process id."""
+    """Start a program that `reap` waits for later; its process id."""
     process = start(argv, log, outlive=outlive, cwd=cwd, env=env)
     _LAUNCHED[process.pid] = process
     return process.pid
@@ -117,7 +117,7 @@ def stopped(pid: int) -> bool:
             path.read_text(encoding="ascii", errors="replace") for path in Path(f"/proc/{pid}/task").glob("*/stat")
         ]
     except OSError:
-        # One that ends meanwhile does not stand still.
+        # A thread that ends meanwhile is not stopped.
         return False
     return all(state.rpartition(")")[2].split()[0] == "T" for state in states)
 

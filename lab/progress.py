@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Say what goes on and how long each step took; on a terminal the seconds count up."""
+"""Print each step and the time that it took; on a terminal the seconds count up."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class Progress:
         self._stream = stream or sys.stderr
 
     def say(self, text: str) -> None:
-        """One line."""
+        """Print one line."""
         self._stream.write(f"lab: {text}\n")
         self._stream.flush()
 
     @contextlib.contextmanager
     def step(self, text: str) -> Iterator[None]:
-        """A step: its name at once, its seconds at the end."""
+        """Print the name of a step at once, and its seconds at the end."""
         started = time.monotonic()
         stop = threading.Event()
         ticker = threading.Thread(target=self._tick, args=(text, started, stop), daemon=True)

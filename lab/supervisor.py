@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The process above a host's QEMU: `python3 -m lab.supervisor` in the host's folder.
 
-A reset inside a QEMU with several threads can leave a guest that never says a word, so the guest's reset ends QEMU, and
-a fresh one starts on the same disks, at the same port, with what was plugged meanwhile. It ends with QEMU in every
-other case, and QEMU ends with it.
+A reset inside a QEMU with several threads can leave a guest that stays silent, so the guest's reset ends QEMU, and a
+fresh QEMU starts on the same disks, at the same port, with the devices plugged in meanwhile. In every other case the
+supervisor ends with QEMU, and QEMU ends with the supervisor.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class Machine:
         return f"hostfwd=tcp:127.0.0.1:{self.ports[forward[1] or FIRST_ADDRESS]}-{forward[1]}:22"
 
     def run(self) -> str:
-        """Wait for its end; why it ended, as QEMU says it."""
+        """Wait until QEMU ends; the reason that QEMU gives."""
         reason = ""
         for event in self.channel.events():
             if event.get("event") == "SHUTDOWN":

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class Table:
-    """One table of a file; `take` hands out its values once, `done` refuses what nobody took."""
+    """One table of a file; `take` removes and returns a value, `done` refuses the keys that are left."""
 
     def __init__(self, values: dict[str, object], where: str) -> None:
         self._values = dict(values)
@@ -37,7 +37,7 @@ class Table:
         return Table(_merged(base._values, self._values), self._where)
 
     def take(self, key: str, kind: type[T], default: T | None = None) -> T:
-        """The value of `key`; without a default it must be there."""
+        """The value of `key`, which must exist unless there is a default."""
         if key not in self._values:
             if default is None:
                 raise LabError(f"{self._where}: {key} is missing; give it a {kind.__name__}")
@@ -73,7 +73,7 @@ class Table:
         return Table(self.take(key, dict), f"{self._where}: {key}") if key in self._values else None
 
     def done(self) -> None:
-        """Refuse keys that nobody took."""
+        """Raise LabError when keys are left."""
         if self._values:
             raise LabError(f"{self._where}: unknown key {', '.join(sorted(self._values))}; see lab/README.md")
 
