@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -155,6 +156,9 @@ def lock(host: WritableHost, patience: float = 0, holder: str = "") -> Iterator[
             descriptor = os.open(name, flags, 0o600, dir_fd=parent)
     except OSError as error:
         raise walk.explain(LOCK, error) from None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise walk.irregular(LOCK)
     with os.fdopen(descriptor, "r+b", buffering=0) as stream:
         started = time.monotonic()
         while not _locked(stream):

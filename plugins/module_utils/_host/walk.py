@@ -29,6 +29,8 @@ def explain(path: str, error: OSError) -> NearmetalError:
         )
     if error.errno == errno.EISDIR:
         return NearmetalError(f"{path} is a directory, so nearmetal didn't write it: move it away and run again")
+    if error.errno == errno.ENXIO:
+        return irregular(path)
     if error.errno in (errno.EACCES, errno.EPERM):
         if os.geteuid() == 0:
             return NearmetalError(
@@ -112,4 +114,9 @@ def open_file(root: str, path: str) -> int | None:
     os.close(descriptor)
     if stat.S_ISDIR(mode):
         raise explain(path, IsADirectoryError(errno.EISDIR, ""))
-    raise NearmetalError(f"{path} is not a regular file: remove it and run again")
+    raise irregular(path)
+
+
+def irregular(path: str) -> NearmetalError:
+    """That something else than a file has the name of a file of ours."""
+    return NearmetalError(f"{path} is not a regular file: remove it and run again")

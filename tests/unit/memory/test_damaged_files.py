@@ -6,12 +6,17 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import stat
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import command
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.modules import restore, tune
 
 from tests.support.boot_trees import debian
@@ -326,3 +331,16 @@ def test_a_masked_unit_stops_no_concern_and_each_run_says_what_to_do(
     mask.unlink()
     assert "failed" not in call(restore.main, host)
     assert not list(tmp_path.rglob("nearmetal.*")), "nothing of the unit is left"
+
+
+@pytest.mark.parametrize("kind", [stat.S_IFIFO, stat.S_IFSOCK], ids=["pipe", "socket"])
+def test_what_is_no_file_in_place_of_a_file_of_ours_is_told_with_what_to_do(tmp_path: Path, kind: int) -> None:
+    host = WritableHost(str(tmp_path))
+    for path in (WANTED, store.LOCK):
+        host_path = Path(host.real(path))
+        host_path.parent.mkdir(parents=True)
+        os.mknod(host_path, 0o600 | kind)
+        with pytest.raises(NearmetalError, match=rf"^{path} is not a regular file: remove it and run again$"):
+            store.read_file(host, path)
+    with pytest.raises(NearmetalError, match=r"is not a regular file"), store.lock(host):
+        pass
