@@ -11,6 +11,7 @@ A test runs every module against the fake endpoint, and compares these tables wi
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 from typing import Any, Dict, List, Tuple
@@ -106,12 +107,15 @@ def texts() -> Dict[str, str]:
 
 def main() -> int:
     """Write what is stale, or with --check print it and return 1."""
+    parser = argparse.ArgumentParser("python -m dev.make_iam", description="Write docs/iam again.")
+    parser.add_argument("--check", action="store_true", help="only name what is stale")
+    parsed = parser.parse_args()
     stale = [
         name
         for name, text in texts().items()
         if not (FOLDER / name).exists() or (FOLDER / name).read_text(encoding="utf-8") != text
     ]
-    if "--check" in sys.argv:
+    if parsed.check:
         for name in stale:
             print(f"docs/iam/{name} is stale; run: python -m dev.make_iam")
         return 1 if stale else 0
