@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any, Mapping, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.smt import CONTROL, SmtFacts, seconds, together
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.smt import CONTROL, SmtFacts, second_threads, union
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import TopologyFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.boot_argument import plan_argument
@@ -99,7 +99,7 @@ def _single_thread(facts: Facts, threads: SmtFacts, cpus: TopologyFacts) -> Opti
     """The finding for a host whose cores have one thread by nature."""
     if threads.control in _SWITCHES:
         return None
-    if threads.control is None and (threads.offline or seconds(cpus)):
+    if threads.control is None and (threads.offline or second_threads(cpus)):
         return None
     cause = "no Graviton has SMT" if facts.is_arm else "each vCPU of this host is a core of its own"
     return _finding("not_applicable", f"one thread per core already: {cause}", threads)
@@ -153,7 +153,7 @@ def _runtime(threads: SmtFacts, cpus: TopologyFacts, requested: str, switch_off:
     else:
         threads = threads._replace(control=None)  # it can't switch the threads of this host
         knob, before = _CPUS, threads.offline or ""
-        after = together(before, *map(str, seconds(cpus) or ())) if switch_off else ""
+        after = union(before, *map(str, second_threads(cpus) or ())) if switch_off else ""
         if requested == "kernel":
             after = threads.kernel_offline
         as_wanted = before == after
@@ -181,8 +181,8 @@ def _switch_obstacle(threads: SmtFacts, cpus: TopologyFacts, wanted: Wanted, swi
 
     Raises NearmetalError when the user wants it.
     """
-    second = together(*map(str, seconds(cpus) or ()))
-    if threads.control is not None or not switch_off or together(second, threads.removable) == threads.removable:
+    second = union(*map(str, second_threads(cpus) or ()))
+    if threads.control is not None or not switch_off or union(second, threads.removable) == threads.removable:
         return None
     sentence = (
         f"smt.threads: disabled needs CPUs {second} offline, but this kernel can take only"

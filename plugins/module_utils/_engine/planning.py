@@ -104,7 +104,8 @@ class Restore(Request):
 
     def _waits(self, session: Session, entry: Entry) -> bool:
         """Whether another concern removed the place of the entry, so that only its restore makes the place again."""
-        if entry.disturbed_by not in _levers_of_others(session, self.name) or entry.void(session.host.boot_id()):
+        other_levers = _levers_of_other_concerns(session, self.name)
+        if entry.disturbed_by not in other_levers or entry.void(session.host.boot_id()):
             return False
         return not detached(lever_of(entry.what), session.host, entry.where)
 
@@ -173,9 +174,9 @@ class Tune(Request):
         places of `assumed`, which `plan` takes as restored.
         """
         restored = {(action.what, action.where) for action in assumed}
-        others = _levers_of_others(session, self.name)
-        dropped_by_files = self._dropped(plan, by_files, restored, others)
-        dropped = self._dropped(plan, entries, restored, others)
+        other_levers = _levers_of_other_concerns(session, self.name)
+        dropped_by_files = self._dropped(plan, by_files, restored, other_levers)
+        dropped = self._dropped(plan, entries, restored, other_levers)
         restore = plan_restore(session.host, [*dropped, *dropped_by_files], UNWANTED)
         # The journal doesn't have these: forgetting their keys would drop entries that this run makes.
         return restore.plan, tuple(entry for entry in restore.forget if entry not in dropped_by_files)
@@ -185,14 +186,14 @@ class Tune(Request):
         plan: Plan,
         entries: Sequence[Entry],
         restored: AbstractSet[Tuple[str, str]],
-        others: AbstractSet[str],
+        other_levers: AbstractSet[str],
     ) -> List[Entry]:
         """The entries that the plan no longer manages, without places that the writes of kept entries change."""
         written = {(action.what, action.where) for action in plan.actions}
         unmanaged = [entry for entry in entries if entry.key in restored or not self._managed(plan, entry)]
         dropped = [entry for entry in unmanaged if entry.key not in written]
         kept = {entry.what for entry in entries if entry not in dropped} | {what for what, _where in written}
-        kept |= others
+        kept |= other_levers
         return [entry for entry in dropped if entry.disturbed_by not in kept]
 
     def _managed(self, plan: Plan, entry: Entry) -> bool:
@@ -251,7 +252,7 @@ def plan_all(session: Session, facts: Facts, requests: Sequence[Request], strict
     return outcomes
 
 
-def _levers_of_others(session: Session, name: str) -> AbstractSet[str]:
+def _levers_of_other_concerns(session: Session, name: str) -> AbstractSet[str]:
     """The levers by which other concerns have changed the host."""
     return {entry.what for entry in session.journal.entries() if entry.concern != name}
 

@@ -55,8 +55,8 @@ def plan_restore(host: WritableHost, entries: Sequence[Entry], reason: str) -> W
         void = entry.void(boot_id)
         now = lever.read(host, entry.where)
         ours = (*entry.ours, lever.remembered(now)) if void and entry.key in at_boot else entry.ours
-        first = lever.kernel_choice(host, entry.where) if void else entry.original
-        found = replace(entry, ours=ours).judged(host, first)
+        original = lever.kernel_choice(host, entry.where) if void else entry.original
+        found = replace(entry, ours=ours).judged(host, original)
         if entry.boot_id == boot_id or not void:
             findings += _left_alone(entry, found)
         if not void:
@@ -157,13 +157,13 @@ def _finding(action: Action) -> Finding:
 def _goal(host: WritableHost, entry: Entry, found: Judged, renewed: bool) -> Mapping[str, Value]:
     """The elements to restore, and absent ones that a step of the same run may create again, such as queues."""
     lever = lever_of(entry.what)
-    first = lever.elements(entry.original) if lever.partial else {}
-    absent = set(first) - set(present_elements(lever, host, entry.where)) if renewed else set()
+    initial = lever.elements(entry.original) if lever.partial else {}
+    absent = set(initial) - set(present_elements(lever, host, entry.where)) if renewed else set()
     if not found.restorable and not absent:
         return {}
     return {
         **found.restorable,
-        **{name: part for name, part in first.items() if name in found.absent or name in absent},
+        **{name: part for name, part in initial.items() if name in found.absent or name in absent},
     }
 
 
@@ -195,14 +195,14 @@ def _left_alone(entry: Entry, found: Judged) -> Iterator[Finding]:
 def _out_of_reach(entry: Entry, found: Judged) -> Iterator[Finding]:
     if not found.absent:
         return
-    first = lever_of(entry.what).elements(entry.original, found.absent)
+    initial = lever_of(entry.what).elements(entry.original, found.absent)
     places = _listed(list(found.absent)) or f"{entry.what} {entry.where}".strip()
     yield Finding(
         concern=entry.concern,
         knob=entry.knob,
         status="advice",
         where=entry.where,
-        wanted={name: part for name, part in first.items() if name in found.absent},
+        wanted={name: part for name, part in initial.items() if name in found.absent},
         reason=f"{places} can't be read now, as when its CPUs are offline or its device is absent;"
         " the journal keeps the original: run restore again when it can be read",
         reference="journal",

@@ -88,7 +88,7 @@ class Facts(NamedTuple):
         """The NUMA nodes that the kernel shows."""
         return self.topology.nodes if self.topology is not None else ()
 
-    def own(self, what: str, where: str, now: Value) -> Value:
+    def host_value(self, what: str, where: str, now: Value) -> Value:
         """The value that a place, which reads `now`, has without nearmetal; in a table element by element."""
         original, ours = self.originals.get((what, where), (None, ()))
         if isinstance(now, Mapping):
@@ -146,13 +146,13 @@ def project(facts: Facts, actions: Iterable[Action]) -> Facts:
             continue
         if action.what == "network.affinity" and facts.topology is not None:
             xen = facts.platform is not None and facts.platform.host_class in ("xen_hvm", "xen_pv")
-            after = _module("network").delivered(before, after, action.where, facts.topology.cpus_online or (), xen)
+            after = _module("network").project_delivery(before, after, action.where, facts.online, xen)
         facts = facts._replace(**{domain: after})
         if domain == "smt" and facts.topology is not None:
-            threads, cpus = _module("smt").settled(before, after, facts.topology)
+            threads, cpus = _module("smt").project(before, after, facts.topology)
             facts = facts._replace(smt=threads, topology=cpus)
             if facts.power is not None:
-                facts = facts._replace(power=_module("power").settled(facts.power, cpus.cpus_online or ()))
+                facts = facts._replace(power=_module("power").project(facts.power, cpus.cpus_online or ()))
     return facts
 
 

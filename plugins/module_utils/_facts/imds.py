@@ -208,7 +208,7 @@ def _all(service: _Service) -> InstanceMetadata:
         return found
     if not known:
         raise socket.timeout
-    return found._replace(reason=f"the service is slow: what it had not said within {SECONDS:g} s is null")
+    return found._replace(reason=f"the service is slow: facts that it had not given within {SECONDS:g} s are null")
 
 
 def _interfaces(service: _Service) -> Tuple[MetadataInterface, ...]:

@@ -189,7 +189,9 @@ def wanted(table: Mapping[str, interrupts.Affinity]) -> Dict[str, str]:
     return {label: vector.wanted for label, vector in table.items() if vector.wanted is not None}
 
 
-def delivered(before: NetworkFacts, after: NetworkFacts, place: str, online: Iterable[int], xen: bool) -> NetworkFacts:
+def project_delivery(
+    before: NetworkFacts, after: NetworkFacts, place: str, online: Iterable[int], xen: bool
+) -> NetworkFacts:
     """The facts after a change of a NIC's affinities, with the CPUs that its interrupts will be delivered to.
 
     x86 leaves an interrupt where it is if it may stay there (assign_vector_locked()); Xen's event channels go to the

@@ -135,7 +135,7 @@ def table(host: Host, domains: Tuple[str, ...], name: str) -> Dict[str, str]:
     return {domain: word for domain, word in words if word is not None}
 
 
-def settled(before: PowerFacts, online: Iterable[int]) -> PowerFacts:
+def project(before: PowerFacts, online: Iterable[int]) -> PowerFacts:
     """The facts as they will be once these CPUs are online, and no others.
 
     A CPU that comes brings a domain, whose words aren't known before it is there.

@@ -92,25 +92,25 @@ def _maxcpus(arguments: Tuple[str, ...]) -> Optional[str]:
     return ([None, *cmdline.values(arguments, "maxcpus")])[-1]
 
 
-def together(*lists: Optional[str]) -> str:
+def union(*lists: Optional[str]) -> str:
     """The union of kernel lists, as one."""
     return cpulist.render(cpu for text in lists for cpu in cpulist.parse(text or ""))
 
 
-def seconds(cpus: TopologyFacts) -> Optional[Cpus]:
+def second_threads(cpus: TopologyFacts) -> Optional[Cpus]:
     """The online CPUs that aren't the first of their core; None when the host doesn't list siblings."""
     if cpus.cores is None:
         return None
     return tuple(sorted(cpu for core in cpus.cores for cpu in core[1:]))
 
 
-def settled(before: SmtFacts, after: SmtFacts, cpus: TopologyFacts) -> Tuple[SmtFacts, TopologyFacts]:
+def project(before: SmtFacts, after: SmtFacts, cpus: TopologyFacts) -> Tuple[SmtFacts, TopologyFacts]:
     """Both domains as they will be once CPUs have gone offline or come online.
 
     The siblings of CPUs that come online aren't known before.
     """
     if after.control != before.control:
-        offline_now = together(before.offline, cpulist.render(seconds(cpus) or ()))
+        offline_now = union(before.offline, cpulist.render(second_threads(cpus) or ()))
         after = after._replace(offline=offline_now if after.control == "off" else "")
     offline = frozenset(cpulist.parse(after.offline or ""))
     online = tuple(cpu for cpu in cpus.cpus_present or () if cpu not in offline)

@@ -44,7 +44,7 @@ def judge(
     present = present_elements(lever, host, where)
     names = dict.fromkeys(name for value in (original, *ours) for name in lever.elements(value))
     names.update(dict.fromkeys(present))
-    first = originals(lever, original, names)
+    initial = originals(lever, original, names)
     written: Dict[str, List[Value]] = {}
     for value in reversed(ours):
         for name, part in lever.elements(value, names).items():
@@ -56,20 +56,20 @@ def judge(
     for name in names:
         parts = written.get(name, [])
         if name not in present:
-            changed = [part for part in parts if name not in first or part != first[name]]
+            changed = [part for part in parts if name not in initial or part != initial[name]]
             if changed and may_return(lever, host, where, name):
                 absent[name] = changed[0]
-        elif name not in first or present[name] != first[name]:
+        elif name not in initial or present[name] != initial[name]:
             now = lever.remembered(present[name])
             matches = [part for part in parts if lever.alike(now, part)]
-            if not matches and not whole and name in first:
-                matches = [part for part in parts if lever.partly(now, first[name], part)]
+            if not matches and not whole and name in initial:
+                matches = [part for part in parts if lever.partly(now, initial[name], part)]
             if matches:
                 held[name] = matches[0]
-                if name in first:
-                    restorable[name] = first[name]
-            elif name in first:
-                foreign[name] = (present[name], first[name])
+                if name in initial:
+                    restorable[name] = initial[name]
+            elif name in initial:
+                foreign[name] = (present[name], initial[name])
             elif parts and original is None:
                 foreign[name] = (present[name], None)
     return Judged(held, restorable, absent, foreign)
@@ -112,12 +112,12 @@ def originals(lever: Lever, original: Value, names: Iterable[str]) -> Mapping[st
 
 def with_new_elements(host: WritableHost, lever: Lever, where: str, original: Value, after: Value) -> Value:
     """The original, with the kernel's own choice for elements that the run creates, such as queues."""
-    first = originals(lever, original, ())
-    new = [name for name in lever.elements(after) if name not in first] if lever.partial and first else []
+    initial = originals(lever, original, ())
+    new = [name for name in lever.elements(after) if name not in initial] if lever.partial and initial else []
     choice = list(lever.elements(lever.kernel_choice(host, where)).values()) if new else []
     if not choice or any(part != choice[0] for part in choice):
         return original
-    return lever.composed({**first, **dict.fromkeys(new, choice[0])}, original)
+    return lever.composed({**initial, **dict.fromkeys(new, choice[0])}, original)
 
 
 def remaining(
@@ -126,8 +126,8 @@ def remaining(
     """Our elements after an action that set or kept `set_now`, and is to bring its place to `after`."""
     ours = {**found.ours, **set_now, **found.absent}
     goal = lever.elements(after, ours)
-    first = originals(lever, original, ours)
-    restored = {name for name in goal if name in first and goal[name] == first[name] and name not in found.absent}
+    initial = originals(lever, original, ours)
+    restored = {name for name in goal if name in initial and goal[name] == initial[name] and name not in found.absent}
     return {name: part for name, part in ours.items() if name not in restored}
 
 

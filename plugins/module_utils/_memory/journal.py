@@ -111,11 +111,10 @@ class Journal:
             entries[entry.key] = replace(entry, ours=ours, whole=False, disturbed_by=place.reason)
         for action in actions:
             entry = self._started(entries.get((action.what, action.where)), action, boot_id)
-            first = elements.with_new_elements(
-                self._host, lever_of(action.what), action.where, entry.original, action.after
-            )
-            entry = replace(entry, concern=action.concern, knob=action.knob, original=first).adding(self._host, action)
-            entries[entry.key] = replace(entry, disturbed_by="")
+            lever, original = lever_of(action.what), entry.original
+            original = elements.with_new_elements(self._host, lever, action.where, original, action.after)
+            entry = replace(entry, concern=action.concern, knob=action.knob, original=original)
+            entries[entry.key] = replace(entry.adding(self._host, action), disturbed_by="")
         self._save(entries)
 
     def _started(self, entry: Optional[Entry], action: Action, boot_id: str) -> Entry:
@@ -181,8 +180,8 @@ class Journal:
         found = replace(entry, disturbed_by="").judged(self._host, entry.original)
         present, before_run = present_elements(lever, self._host, entry.where), lever.elements(place.before)
         changed = {name: lever.remembered(part) for name, part in present.items() if before_run.get(name, part) != part}
-        first = elements.originals(lever, entry.original, changed)
-        changed = {name: part for name, part in changed.items() if name not in first or part != first[name]}
+        initial = elements.originals(lever, entry.original, changed)
+        changed = {name: part for name, part in changed.items() if name not in initial or part != initial[name]}
         return replace(entry, disturbed_by="" if was_written else entry.disturbed_by), {
             **found.ours,
             **found.absent,

@@ -132,7 +132,7 @@ def _goal(
 
 def _read_ahead(facts: Facts, block: BlockFacts, disk: Disk, requested: str, wanted: Wanted) -> Goal:
     """The read-ahead in KiB; a workload's value only raises it."""
-    previous = facts.own(READ_AHEAD.lever, disk.place, block.read_ahead_kb.get(disk.place))
+    previous = facts.host_value(READ_AHEAD.lever, disk.place, block.read_ahead_kb.get(disk.place))
     goal, reason = widened(READ_AHEAD, wanted, requested, str(previous), READ_AHEAD.reason)
     return Goal(goal, reason="" if goal == requested else reason)
 

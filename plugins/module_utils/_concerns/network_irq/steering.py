@@ -163,7 +163,7 @@ def _rfs(facts: Facts, scene: Scene, choice: Choice, helped: bool, cause: str) -
         total, reason = _count(requested), "the requested number of flows"
     goal = {f"rx-{queue}": rounded(total // queues) for queue in range(queues)}
     if _only_widens(choice.wanted):
-        previous = facts.own("network.rfs", knob.place, dict(present))
+        previous = facts.host_value("network.rfs", knob.place, dict(present))
         flows: Mapping[str, int] = previous if isinstance(previous, Mapping) else {}
         larger = {label: max(number, flows.get(label, 0)) for label, number in goal.items()}
         goal, reason = larger, reason if larger == goal else f"{_MORE_FLOWS}: {reason}"
@@ -177,7 +177,7 @@ def _entries(facts: Facts, entries: Sequence[Tuple[int, Wanted]]) -> Plan:
     if present is None:
         return _ENTRIES.at("").says("not_applicable", f"this kernel has no {RPS_ENTRIES}")
     reason = "one flow table serves all NICs" if number else "no NIC uses the flow table"
-    previous = str(facts.own("sysctl", RPS_ENTRIES, present))
+    previous = str(facts.host_value("sysctl", RPS_ENTRIES, present))
     if any(_only_widens(entry[1]) for entry in entries) and previous.isdigit() and int(previous) > number:
         number, reason = int(previous), _MORE_FLOWS
     return _ENTRIES.change(wanted, present, str(number), reason)

@@ -153,7 +153,7 @@ def _rings(facts: Facts, network: NetworkFacts, choice: Choice) -> Plan:
             )
             return Plan(findings=(knob.impossible(choice.wanted, sentence),))
         number = _power_of_two(number) if nic.driver == "ena" else number
-        own = facts.own("network.rings", knob.place, now[field])
+        own = facts.host_value("network.rings", knob.place, now[field])
         widest, reasons[field] = widened(knob, choice.wanted, str(number), str(own), reason)
         goal[field] = int(widest)
     if {**now, **goal} != now and network.carries_default(nic) and not choice.wanted.get("allow_disruptive"):

@@ -53,7 +53,7 @@ def plan_parameters(facts: Facts, wanted: Wanted) -> Tuple[Plan, Dict[str, str]]
         if obstacle is not None:
             plans.append(knob.says(*obstacle, now, value))
             continue
-        goal, reason = widened(knob, wanted, value, str(facts.own("sysctl", knob.place, now)), knob.reason)
+        goal, reason = widened(knob, wanted, value, str(facts.host_value("sysctl", knob.place, now)), knob.reason)
         # The goal depends on this host's memory or own value, so no file may set it on another type.
         if knob is _MIN_FREE or goal != value:
             plans.append(Plan(replan=True))
