@@ -126,7 +126,7 @@ class NativeFile(SetsOthers):
             return None
         import hashlib  # imported late: a plan without files doesn't need it
 
-        return hashlib.sha256(str(value).encode()).hexdigest()
+        return hashlib.sha256(str(value).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _set_by_lines(host: WritableHost, text: str) -> Iterator[Place]:
