@@ -72,7 +72,7 @@ _FILES = {
 }
 # Sentences about an original value that is no longer known, and about the arguments of the running kernel.
 _EARLIER = "belongs to an earlier boot"
-_WAITS = f"{_EARLIER}|the running kernel was booted with"
+_WAITS = f"{_EARLIER}|the running kernel (was booted with|still has)"
 _NEWER = {"knob": "fans", "what": "cooling.fans", "where": "left", "original": {"rpm": [1]}, "ours": [{"rpm": None}]}
 
 _MARKS = ("whole", "disturbed_by", "device")  # keys of an entry that the first versions of the journal didn't have

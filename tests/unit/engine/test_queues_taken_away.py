@@ -87,6 +87,14 @@ def test_interrupts_that_are_placed_again_after_their_queues_went_come_back_unpl
     assert state(host) == before
 
 
+def test_steering_is_planned_for_the_queues_that_stay(host: FakeKernel, call: Call) -> None:
+    """The interrupts of queues that go occupy no CPU afterwards."""
+    tuned(call, host, policy="spread")
+    tuned(call, host, queues="1", rfs="auto", rps="auto")
+    flows = Path(host.root) / "sys/class/net/ens6/queues/rx-0/rps_flow_cnt"
+    assert flows.read_text() == "32768\n"
+
+
 @pytest.mark.parametrize("name", SET)
 @pytest.mark.parametrize("again", [False, True])
 def test_a_queues_foreign_settings_are_set_again(host: FakeKernel, call: Call, name: str, again: bool) -> None:

@@ -58,7 +58,10 @@ class Scene(NamedTuple):
         """The CPU of each queue of a NIC, by plan or as it is."""
         if nic.place in self.assigned:
             return self.assigned[nic.place]
-        return tuple(cpu for text in self.network.effective.get(nic.place, {}).values() for cpu in cpus(text))
+        count = self.counts.get(nic.place)
+        effective = self.network.effective.get(nic.place, {})
+        texts = [text for label, text in effective.items() if count is None or _queue(label) < count]
+        return tuple(cpu for text in texts for cpu in cpus(text))
 
     def busy(self) -> FrozenSet[int]:
         """The CPUs that get interrupts of a NIC, and those that share a core with these."""
@@ -83,6 +86,11 @@ class Scene(NamedTuple):
         nodes = [node for node in self.topology.nodes if answering.intersection(node.cpus)]
         nodes = nodes or [node for node in self.topology.nodes if node.id == nic.node and node.cpus]
         return usable & frozenset(cpu for node in nodes for cpu in node.cpus) if nodes else usable
+
+
+def _queue(label: str) -> int:
+    """The number of the queue that an interrupt serves: 3 of "3", "rx-3" or "tx-3"."""
+    return int(label.rpartition("-")[2])
 
 
 def plan_steering(facts: Facts, scene: Scene, chosen: Tuple[Choice, ...]) -> Plan:
