@@ -18,7 +18,7 @@ description:
     so.
 options:
   agent:
-    description: The agent to run where the host has none, in base64. It runs from a temporary file.
+    description: The agent to run where the host has none, in base64. It runs from memory.
     type: str
   mark:
     description: Version and digest of the agent that may run, as the agent itself begins.
@@ -88,13 +88,19 @@ def main() -> None:
 
 
 def _sent_along(module: AnsibleModule) -> Optional[int]:
-    """A descriptor of the agent that came with the task; None: none came."""
-    if not module.params["agent"]:
+    """A descriptor of the agent that came with the task; None: none came, or this host has no files in memory.
+
+    In memory, because an audit writes nothing on the host's disks.
+    """
+    if not module.params["agent"] or not hasattr(os, "memfd_create"):
         return None
-    path = os.path.join(module.tmpdir, "nearmetal.pyz")  # this user's alone
-    with open(path, "wb") as stream:
+    try:
+        descriptor = os.memfd_create("nearmetal")
+    except OSError:  # Linux 3.17 has it, and not every container may use it
+        return None
+    with open(descriptor, "wb", closefd=False) as stream:
         stream.write(base64.b64decode(module.params["agent"]))
-    return os.open(path, os.O_RDONLY)
+    return descriptor
 
 
 if __name__ == "__main__":

@@ -102,6 +102,11 @@ def test_the_agent_of_the_task_runs_only_where_the_host_has_none(tmp_path: Path,
     assert module(tmp_path, check=True, agent=sent) == {**own, "asked": {**asked, "installed": True}}
 
 
+def test_the_agent_of_the_task_is_written_to_no_disk(tmp_path: Path, module: Module) -> None:
+    sent = _agent("import json, os, sys; print(json.dumps({'changed': False, 'file': os.readlink(sys.argv[0])}))")
+    assert module(tmp_path, check=True, agent=sent)["file"].startswith("/memfd:")
+
+
 def test_the_checked_file_is_run_whatever_is_installed_meanwhile(tmp_path: Path, module: Module) -> None:
     path = _lay_out(tmp_path, _agent(ECHO))
     other = tmp_path / "other.zip"
