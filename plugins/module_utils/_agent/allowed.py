@@ -16,6 +16,7 @@ from typing import Callable, Iterable, List, Optional, Pattern, Tuple
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files import MARK
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.owners import ABOUT
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.platform import CONTAINER_GROUP, MARKERS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.sysctl import OBSERVED
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import listening, program
 
@@ -134,6 +135,11 @@ def _ports(text: str) -> str:
     return listening.render(listening.parse(text))
 
 
+def _container_group(text: str) -> str:
+    """Whether a process is in a container, without the name of its control group."""
+    return ("/docker/\n" if CONTAINER_GROUP.search(text) else "") + ("/..\n" if "/.." in text else "")
+
+
 def _nothing(text: str) -> str:
     """That it is there says enough."""
     return ""
@@ -186,6 +192,8 @@ RULES: Tuple[Tuple[Pattern[str], Filter], ...] = (
     _rule(r"/proc/cpuinfo", _lines(_CPUINFO, re.compile(""))),
     _rule(r"/proc/net/(?:route|ipv6_route)", _routes),
     _rule(r"/proc/1/mounts", _mounts),
+    _rule(r"/proc/self/ns/pid"),
+    _rule(r"/proc/(?:self|1)/cgroup", _container_group),
     _rule(r"/dev/kmsg|/var/log/dmesg", _lines(_KMSG)),
     _rule(r"(?:/etc|/usr/lib)/os-release", _lines(_OS_RELEASE)),
     _rule(
@@ -195,8 +203,9 @@ RULES: Tuple[Tuple[Pattern[str], Filter], ...] = (
     _rule(r"/etc/systemd/system/(?:multi-user\.target\.wants/)?tuned\.service", _nothing),
     _rule(r"/etc/tuned/active_profile", _lines(re.compile(r"[A-Za-z0-9_. -]{0,200}"))),
     _rule(rf"/(?:etc|usr/lib)/tuned(?:/profiles)?/{_NAME}/tuned\.conf", _tuned),
+    _rule(_any(path for path, _engine in MARKERS), _nothing),
     _rule(
-        r"/run/ostree-booted|/\.dockerenv|/run/systemd/(?:system|container)|/etc/kubernetes/kubelet\.conf|/var/lib/kubelet"
+        r"/run/ostree-booted|/run/systemd/(?:system|container)|/etc/kubernetes/kubelet\.conf|/var/lib/kubelet"
         r"|/sys/firmware/efi|/usr/lib/systemd/systemd|/usr/bin/python3(?:\.[0-9]+)?",
         _nothing,
     ),

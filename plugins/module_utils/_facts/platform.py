@@ -27,8 +27,8 @@ _INSTANCE_ID = re.compile(r"i-[0-9a-f]{8,17}", re.ASCII)
 _FIRST_PID_NAMESPACE = "pid:[4026531836]"
 # The control group of a container: its 64 digits, or the folder of its engine. A container with control groups
 # of its own sees those of the host as "/..".
-_CONTAINER_GROUP = re.compile(r"[0-9a-f]{64}|/docker/|/kubepods[/.]|/lxc/|/lxc\.payload\.", re.ASCII)
-_MARKERS = (
+CONTAINER_GROUP = re.compile(r"[0-9a-f]{64}|/docker/|/kubepods[/.]|/lxc/|/lxc\.payload\.", re.ASCII)
+MARKERS = (
     ("/.dockerenv", "docker"),
     ("/run/.containerenv", "podman"),
     ("/run/secrets/kubernetes.io", "kubernetes"),
@@ -146,11 +146,11 @@ def _container(host: Host) -> str:
     named = host.line("/run/systemd/container")
     if named is not None and re.fullmatch(r"[a-z][a-z0-9-]{0,31}", named, re.ASCII):
         return named
-    marked = next((name for path, name in _MARKERS if host.exists(path)), None)
+    marked = next((name for path, name in MARKERS if host.exists(path)), None)
     namespace = host.link("/proc/self/ns/pid")
     if namespace == _FIRST_PID_NAMESPACE:
         ours, init = host.text("/proc/self/cgroup") or "", host.text("/proc/1/cgroup") or ""
-        if not _CONTAINER_GROUP.search(ours) and "/.." not in init:
+        if not CONTAINER_GROUP.search(ours) and "/.." not in init:
             return "none"
     return marked or ("none" if namespace in (None, _FIRST_PID_NAMESPACE) else "other")
 

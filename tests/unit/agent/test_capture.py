@@ -152,6 +152,39 @@ def test_a_plan_from_a_capture_is_the_hosts_own(name: str, tmp_path: Path, say: 
     assert "instance_id" in json.loads(say(None, "plan", "--from", str(place), "--json"))["platform"]
 
 
+FIRST_NAMESPACE, OWN_NAMESPACE = "-> pid:[4026531836]", "-> pid:[4026532201]"
+IN_DOCKER = f"0::/system.slice/docker-{'0a' * 32}.scope\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "host_class"),
+    [
+        ({"/.dockerenv": "", "/proc/self/ns/pid": FIRST_NAMESPACE, "/proc/self/cgroup": "0::/init.scope\n"}, "nitro"),
+        ({"/.dockerenv": "", "/proc/self/ns/pid": FIRST_NAMESPACE, "/proc/self/cgroup": IN_DOCKER}, "container"),
+        (
+            {
+                "/.dockerenv": "",
+                "/proc/self/ns/pid": FIRST_NAMESPACE,
+                "/proc/self/cgroup": "0::/\n",
+                "/proc/1/cgroup": "0::/../../../init.scope\n",
+            },
+            "container",
+        ),
+        ({"/run/.containerenv": "", "/proc/self/ns/pid": OWN_NAMESPACE}, "container"),
+    ],
+    ids=["marker left in an image", "host's namespace", "control groups of its own", "namespace of its own"],
+)
+def test_a_capture_knows_whether_it_was_made_in_a_container(
+    files: Dict[str, str], host_class: str, tmp_path: Path, say: Run
+) -> None:
+    text = say(FakeKernel(tmp_path / "root", hosts.files_of("nitro", files)), "capture")
+    assert "0a0a" not in text, "the name of a container"
+    place = tmp_path / "host.json"
+    place.write_text(text)
+    planned_host = json.loads(say(None, "plan", "--from", str(place), "--json"))
+    assert planned_host["platform"]["host_class"] == host_class
+
+
 def test_a_capture_keeps_what_tuned_and_the_boot_loader_set_for_each_knob() -> None:
     of_tuned, arguments = rule_of("/etc/tuned/site/tuned.conf"), rule_of("/proc/cmdline")
     assert of_tuned is not None
