@@ -19,6 +19,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import tomllib
@@ -76,6 +77,7 @@ def run(job: suites.Job) -> Done:
     started = time.monotonic()
     where = job.environment.get("TMPDIR")
     with tempfile.TemporaryDirectory(prefix="nm-", dir=where, ignore_cleanup_errors=True) as own:
+        Path(own).chmod(0o711)  # some tests run programs as another user
         process = subprocess.Popen(
             job.argv,
             cwd=ROOT,

@@ -98,10 +98,11 @@ def test_temporary_files_of_a_job_are_removed_with_it(
         place.mkdir()
     monkeypatch.setattr(suites, "JUNIT", places["JUNIT"])
     monkeypatch.setattr(suites, "LOGS", places["LOGS"])
-    leaves = "import tempfile; print(tempfile.mkdtemp()); raise SystemExit(1)"
+    leaves = "import os, tempfile as t; print(t.mkdtemp(), oct(os.stat(t.gettempdir()).st_mode)); raise SystemExit(1)"
     environment = {"TMPDIR": str(places["memory"])}
     done = test.run(suites.Job("lint", "leaves", [sys.executable, "-c", leaves], environment=environment))
     assert done.cases[0].text.startswith(str(places["memory"]))
+    assert done.cases[0].text.endswith("0o40711\n"), "another user, whom a test becomes, reaches its own files"
     assert list(places["memory"].iterdir()) == []
     assert "leaves" in capsys.readouterr().out
 

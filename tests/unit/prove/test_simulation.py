@@ -119,7 +119,7 @@ def test_a_load_that_differs_between_sham_states_gets_no_verdict() -> None:
     assert (found.sham.pairs, found.pairs, found.over, found.keep) == (8, 0, True, False)
     assert found.sham.low > 0
     # By chance alone that happens to 1 of 128 runs, and most need no more than three sham pairs.
-    shams = [verdict(run(noisy(0.0, 0.02, seed), seed=seed, peak=20)).sham.pairs for seed in range(100)]
+    shams = [verdict(run(noisy(0.0, 0.02, seed), seed=seed, most=20)).sham.pairs for seed in range(100)]
     assert shams.count(3) == pytest.approx(75, abs=3 * math.sqrt(100 * 0.75 * 0.25))
     assert shams.count(8) <= 100 / 64 + 3 * math.sqrt(100 / 64)
     assert SHAM in {measurement.phase for measurement in record.measurements}
