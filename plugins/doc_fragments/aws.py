@@ -37,7 +37,7 @@ options:
 requirements:
   - boto3 on the controller
 notes:
-  - Runs on the controller. Delegate the task to C(localhost) and run it once: one call serves all hosts of the play.
+  - Runs on the controller. Delegate the task to C(localhost) and run it once, as one call serves all hosts of the play.
   - Credentials come from boto3's standard chain only. There is no option for a key.
   - The permissions that each module needs are in C(docs/iam/) of the collection, one policy per module.
 """
