@@ -142,7 +142,7 @@ options:
     description:
       - Another tuning, as options of M(nearmetal.ec2.tune), such as C(workload) and C(concerns), with which the tuning
         is compared in place of the untuned host. Workloads and concerns that it leaves out aren't wanted; all other
-        options, such as C(allow_not_ec2), come from O(tune).
+        options, such as C(allow_not_ec2), come from the tuning under test.
       - If the tuning isn't kept, the host is left as it was before, with neither of the two tunings.
     type: dict
     default: {}
