@@ -30,14 +30,15 @@ class ActionModule(NormalAction):
         return result
 
     def _by_agent(self, task_vars: dict[str, Any] | None) -> dict[str, Any]:
-        """The result of the agent that the host has; empty when it can't answer, and has done nothing."""
+        """The result of the host's agent, or in check mode of the one sent along; empty when neither could answer."""
         if self._task.async_val:
             return {}  # the module itself goes on after the connection
         arguments = dict(self._task.args)
-        asked = {"mark": _MARK, "wanted": arguments}
+        request = {"mark": _MARK, "wanted": arguments}
         if self._task.check_mode:
-            asked["agent"] = _AGENT  # most hosts of an audit have none, and to pack the module costs a fleet much more
-        result: dict[str, Any] = self._execute_module(module_name=_BY_AGENT, module_args=asked, task_vars=task_vars)
+            # Most hosts of an audit have none, and to pack the module `tune` costs a fleet much more.
+            request["agent"] = _AGENT
+        result: dict[str, Any] = self._execute_module(module_name=_BY_AGENT, module_args=request, task_vars=task_vars)
         if result.get("answered") is False:
             return {}
         if "invocation" in result:

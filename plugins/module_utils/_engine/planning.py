@@ -155,7 +155,7 @@ class Tune(Request):
     def _plan_for(self, wanted: Wanted, tuned: AbstractSet[str], owners: Optional[OwnersFacts], facts: Facts) -> Plan:
         """The plan of the concern for these facts."""
         today = time.strftime("%Y-%m-%d", time.gmtime())
-        plan = plan_waived(self.concern, wanted, partial(_plan_guarded, self.concern, owners, facts), today)
+        plan = plan_waived(self.concern, wanted, partial(_plan_with_owners, self.concern, owners, facts), today)
         plan = self.concern.with_reasons(plan, wanted)
         findings = tuple(finding for finding in plan.findings if finding.knob not in self.excluded)
         return _with_owner(replace(plan, findings=findings), tuned)
@@ -287,7 +287,7 @@ def _left_to_owner(finding: Finding) -> bool:
     return finding.status == "refused" and finding.owner not in ("", OURS) and finding.now == finding.wanted
 
 
-def _plan_guarded(concern: Concern, owners: Optional[OwnersFacts], facts: Facts, wanted: Wanted) -> Plan:
+def _plan_with_owners(concern: Concern, owners: Optional[OwnersFacts], facts: Facts, wanted: Wanted) -> Plan:
     plan_of = partial(concern.plan, facts)
     return plan_beside_owners(concern.knobs, owners, plan_of, wanted) if owners is not None else plan_of(wanted)
 

@@ -12,7 +12,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
 
-Statement = TypeVar("Statement", Action, Finding)
+_Statement = TypeVar("_Statement", Action, Finding)
 
 
 class Concern(NamedTuple):
@@ -59,7 +59,7 @@ class Concern(NamedTuple):
         return replace(plan, actions=tuple(_with_reason(action, of_knob) for action in plan.actions), findings=findings)
 
 
-def _with_reason(statement: Statement, of_knob: Mapping[str, Tuple[str, str]]) -> Statement:
+def _with_reason(statement: _Statement, of_knob: Mapping[str, Tuple[str, str]]) -> _Statement:
     if statement.knob not in of_knob:
         return statement
     reason, source = of_knob[statement.knob]

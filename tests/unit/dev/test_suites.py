@@ -102,7 +102,7 @@ def test_temporary_files_of_a_job_are_removed_with_it(
     environment = {"TMPDIR": str(places["memory"])}
     done = test.run(suites.Job("lint", "leaves", [sys.executable, "-c", leaves], environment=environment))
     assert done.cases[0].text.startswith(str(places["memory"]))
-    assert done.cases[0].text.endswith("0o40711\n"), "another user, whom a test becomes, reaches its own files"
+    assert done.cases[0].text.endswith("0o40711\n"), "another user, whom a test becomes, reaches its files"
     assert list(places["memory"].iterdir()) == []
     assert "leaves" in capsys.readouterr().out
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 from typing import Any, Dict, List, Optional
 
-import boto3
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stops import stop_mark
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stops.stop_mark import (
@@ -19,7 +18,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stops.stop_ma
 )
 
 from tests.unit.cloud.fake_aws import AwsError, FakeAws, Killed
-from tests.unit.cloud.fake_session import FakeSession
+from tests.unit.cloud.stops.ena_run import state, tags, turn_on
 
 ASKED = datetime(2026, 11, 22, 12, 0, tzinfo=timezone.utc)
 LAUNCHED, LATER = "2026-11-01T08:00:00Z", "2026-11-22T12:01:00Z"
@@ -95,44 +94,6 @@ def test_what_is_written_is_what_is_read() -> None:
 )
 def test_when_it_was_stopped_is_read_from_the_reason(reason: str, when: Optional[str]) -> None:
     assert stop_mark.power_facts({"StateTransitionReason": reason}).stopped == when
-
-
-@pytest.fixture
-def aws(monkeypatch: pytest.MonkeyPatch) -> FakeAws:
-    """The fake AWS, without HTTP between."""
-    fake = FakeAws()
-    monkeypatch.setattr(boto3, "Session", lambda **_options: FakeSession(fake))
-    return fake
-
-
-@pytest.fixture(autouse=True)
-def passing(clock: Any) -> Any:
-    """Waiting costs nothing."""
-    return clock
-
-
-@pytest.fixture
-def instance(aws: FakeAws) -> str:
-    """A running instance without ENA."""
-    return aws.add(1, "r4.large", EnaSupport=False)
-
-
-def turn_on(run: Any, instance_id: str, **more: Any) -> Dict[str, Any]:
-    """A run that may stop the instance."""
-    hosts = [{"instance_id": instance_id, "drivers_in_use": ["vif"], "drivers_available": ["ena"]}]
-    options = {"instance_ids": [instance_id], "ena": "enabled", "allow_stop": True, "hosts": hosts, **more}
-    result: Dict[str, Any] = run("enhanced_networking", **options)
-    return result
-
-
-def tags(aws: FakeAws, instance_id: str) -> List[str]:
-    """The values of our tag."""
-    return [tag["Value"] for tag in aws.instances[instance_id].get("Tags", ()) if tag["Key"] == TAG]
-
-
-def state(aws: FakeAws, instance_id: str) -> Any:
-    """The state's name."""
-    return aws.instances[instance_id]["State"]["Name"]
 
 
 def power(result: Dict[str, Any]) -> Any:

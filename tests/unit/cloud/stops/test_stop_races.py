@@ -6,54 +6,14 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, Dict, List
+from typing import Any
 
-import boto3
 import pytest
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stops.stop_mark import TAG
 
 from tests.unit.cloud.fake_aws import FakeAws
-from tests.unit.cloud.fake_session import FakeSession
+from tests.unit.cloud.stops.ena_run import state, tags, turn_on
 
 ROLE = "arn:aws:iam::111111111111:role/operator"
-
-
-@pytest.fixture
-def aws(monkeypatch: pytest.MonkeyPatch) -> FakeAws:
-    """The fake AWS, without HTTP between."""
-    fake = FakeAws()
-    monkeypatch.setattr(boto3, "Session", lambda **_options: FakeSession(fake))
-    return fake
-
-
-@pytest.fixture(autouse=True)
-def passing(clock: Any) -> Any:
-    """Waiting costs nothing."""
-    return clock
-
-
-@pytest.fixture
-def instance(aws: FakeAws) -> str:
-    """A running instance without ENA."""
-    return aws.add(1, "r4.large", EnaSupport=False)
-
-
-def turn_on(run: Any, instance_id: str, **more: Any) -> Dict[str, Any]:
-    """A run that may stop the instance."""
-    hosts = [{"instance_id": instance_id, "drivers_in_use": ["vif"], "drivers_available": ["ena"]}]
-    options = {"instance_ids": [instance_id], "ena": "enabled", "allow_stop": True, "hosts": hosts, **more}
-    result: Dict[str, Any] = run("enhanced_networking", **options)
-    return result
-
-
-def tags(aws: FakeAws, instance_id: str) -> List[str]:
-    """The values of our tag."""
-    return [tag["Value"] for tag in aws.instances[instance_id].get("Tags", ()) if tag["Key"] == TAG]
-
-
-def state(aws: FakeAws, instance_id: str) -> Any:
-    """The state's name."""
-    return aws.instances[instance_id]["State"]["Name"]
 
 
 def after(aws: FakeAws, monkeypatch: pytest.MonkeyPatch, operation: str, happens: Any) -> None:
