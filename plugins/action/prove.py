@@ -6,13 +6,10 @@
 from __future__ import annotations
 
 import os
-import re
 import secrets
-import signal
 import time
-from contextlib import contextmanager, suppress
-from types import FrameType
-from typing import Any, Iterator, List, Mapping, NamedTuple, NoReturn, Optional
+from contextlib import suppress
+from typing import Any, Mapping, NoReturn
 
 from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
@@ -24,7 +21,6 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Nearme
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import load_sample
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import validate
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.lines import MOST_TEXTS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Measurement, Start
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import (
     Settings,
@@ -32,30 +28,12 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings impo
     settings_of,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import printable, sentence
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import sentence
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils import _plays as plays
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import document, loop, words
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import answers, document, loop, signals, words
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import log as record_log
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import clean
 
 _MODULE = "nearmetal.ec2.prove"
-_LONGEST_SENTENCE = 1000  # characters of a host's sentence about a setting
-_LONGEST_SWITCH = 1e6  # seconds; no run waits longer
-_DIGEST = re.compile("[0-9a-f]{64}")
-
-
-class BeginAnswer(NamedTuple):
-    """A host's answer to the step `begin`: what it compares."""
-
-    tested: List[str]
-    wanted: Mapping[str, Any]
-    untested: List[str]
-    states: str  # a digest of the values of both states
-    tuned_before: bool
-
-
-class Interrupted(BaseException):
-    """The run was interrupted by Ctrl-C, by a signal, or by the end of Ansible."""
 
 
 class ActionModule(ActionBase):
@@ -132,16 +110,16 @@ class _Run(loop.HostControl):
     def result(self) -> dict[str, Any]:
         """Measure, decide, act; the task's result. Anything that ends the run early restores the host."""
         record_log.prepare(f"{self._base}.jsonl")
-        with _first_signal_interrupts():
+        with signals.first_interrupts():
             try:
                 answer = self._step("begin")
                 if "nothing" in answer:
                     return self._nothing_to_compare(str(answer["nothing"]))
-                compared = _begin_answer(answer)
+                compared = answers.begin(answer)
                 log = self._log_of(compared)
                 self._announce(log, compared.tested)
                 result = loop.run_to_verdict(log, self, self._show_progress, longest_load(self._settings.seconds))
-            except Interrupted as interrupted:
+            except signals.Interrupted as interrupted:
                 self._write_to_stderr(f"{self._host}  {interrupted}: restoring the host …")
                 try:
                     self._abort(str(interrupted))
@@ -182,33 +160,35 @@ class _Run(loop.HostControl):
 
     def measure(self, state: str, without: str) -> loop.Answer:
         if os.getppid() != self._parent:
-            raise Interrupted("Ansible ended")
+            raise signals.Interrupted("Ansible ended")
         answer = self._step("measure", state=state, without=without)
         self._busiest_programs = answer.get("others")
         if self._options["load_on"] == "host":
-            return _answer(answer)
+            return answers.measured(answer)
         host = Host()
         before = load_sample.ticks(host)
         limit = longest_load(self._settings.seconds)
         result = load.run(self._options["command"], limit, lambda: os.getppid() == self._parent)
         busy = load_sample.busy(before, load_sample.ticks(host))
-        return _answer({**answer, **self._step("look", state=state, without=without), "load": result._asdict()}, busy)
+        return answers.measured(
+            {**answer, **self._step("look", state=state, without=without), "load": result._asdict()}, busy
+        )
 
     def keep(self) -> bool:
         self._keeping = True
-        with _signals_ignored():
+        with signals.ignored():
             answer = self._step("keep")
         self._reboot_required = answer.get("reboot_required") is True
         return answer.get("kept") is True
 
     def restore(self) -> None:
-        with _signals_ignored():
+        with signals.ignored():
             self._step("back")
 
     def _step(self, name: str, **arguments: Any) -> dict[str, Any]:
         return self._action.step({**self._arguments, **arguments, "step": name}, self._task_vars)
 
-    def _log_of(self, compared: BeginAnswer) -> record_log.Log:
+    def _log_of(self, compared: answers.Begun) -> record_log.Log:
         """A new record, or the resumed one. Raises NearmetalError when the resumed run compared other states."""
         if self._log is None:
             start = Start(
@@ -247,12 +227,12 @@ class _Run(loop.HostControl):
         )
 
     def _show_progress(self, log: record_log.Log, _measurement: Measurement) -> None:
-        self._action.show(words.progress(log.record, _busiest(self._busiest_programs)))
+        self._action.show(words.progress(log.record, answers.busiest(self._busiest_programs)))
 
     def _abort(self, reason: str) -> NoReturn:
         """Restore the host. Raises NearmetalError with the reason, and whether the host was restored."""
         try:
-            with _signals_ignored():
+            with signals.ignored():
                 ended = self._step("back").get("ended") is True
         except NearmetalError as error:
             seconds = self._settings.abandon_after
@@ -302,74 +282,3 @@ def _settings(options: Mapping[str, Any]) -> Settings:
         return settings_of(given)
     except NearmetalError as error:
         raise NearmetalError(f"prove.{error}") from None
-
-
-def _begin_answer(answer: Mapping[str, Any]) -> BeginAnswer:
-    """Check an untrusted answer to `begin`. Raises NearmetalError when it has another form."""
-    tested, untested, states = (answer.get(name) for name in ("tested", "untested", "states"))
-    if not isinstance(tested, list) or not isinstance(untested, list) or not _DIGEST.fullmatch(str(states)):
-        raise NearmetalError(loop.UNKNOWN_FORM)
-    names, left_out = (
-        [printable(clean.text(text, _LONGEST_SENTENCE)) for text in texts[:MOST_TEXTS]] for texts in (tested, untested)
-    )
-    values = clean.Budget().value(answer.get("wanted"))
-    return BeginAnswer(
-        names, values if isinstance(values, dict) else {}, left_out, str(states), answer.get("tuned_before") is True
-    )
-
-
-def _busiest(others: Any) -> str:
-    """The name of the program that used the most CPU time, the load excepted; untrusted."""
-    first = others[0] if isinstance(others, list) and others else None
-    return clean.text(first.get("name"), 16) if isinstance(first, dict) else ""
-
-
-def _answer(answer: Mapping[str, Any], busy: Optional[float] = None) -> loop.Answer:
-    load, taken_back, switch_seconds = answer.get("load"), answer.get("taken_back"), answer.get("switch_seconds", 0.0)
-    if (
-        isinstance(switch_seconds, bool)
-        or not isinstance(switch_seconds, (int, float))
-        or not 0 <= switch_seconds <= _LONGEST_SWITCH
-    ):
-        raise NearmetalError(loop.UNKNOWN_FORM)
-    return loop.Answer(
-        load=load if isinstance(load, dict) else {},
-        before=answer.get("before"),
-        after=answer.get("after"),
-        taken_back=tuple(map(str, taken_back)) if isinstance(taken_back, list) else (),
-        switch_seconds=float(switch_seconds),
-        generator_busy=busy,
-    )
-
-
-_END_SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
-
-@contextmanager
-def _first_signal_interrupts() -> Iterator[None]:
-    """The first signal ends the run; later ones are ignored, so that they can't interrupt the restore."""
-
-    def arrives(number: int, _frame: Optional[FrameType]) -> None:
-        for ending in _END_SIGNALS:
-            signal.signal(ending, signal.SIG_IGN)
-        raise Interrupted(f"the run was interrupted by {signal.Signals(number).name}")
-
-    with _signals_handled_by(arrives):
-        yield
-
-
-@contextmanager
-def _signals_ignored() -> Iterator[None]:
-    """No signal interrupts the step that keeps the tuning or restores the host."""
-    with _signals_handled_by(signal.SIG_IGN):
-        yield
-
-
-@contextmanager
-def _signals_handled_by(handler: Any) -> Iterator[None]:
-    before = {number: signal.signal(number, handler) for number in _END_SIGNALS}
-    try:
-        yield
-    finally:
-        for number, earlier in before.items():
-            signal.signal(number, earlier)

@@ -1,0 +1,47 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What Ctrl-C and the end of Ansible do to a run on the controller. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import signal
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any, Iterator, Optional
+
+_ENDING = (signal.SIGINT, signal.SIGTERM)
+
+
+class Interrupted(BaseException):
+    """The run was interrupted by Ctrl-C, by a signal, or by the end of Ansible."""
+
+
+@contextmanager
+def first_interrupts() -> Iterator[None]:
+    """The first signal ends the run; later ones are ignored, so that they can't interrupt the restore."""
+
+    def arrives(number: int, _frame: Optional[FrameType]) -> None:
+        for ending in _ENDING:
+            signal.signal(ending, signal.SIG_IGN)
+        raise Interrupted(f"the run was interrupted by {signal.Signals(number).name}")
+
+    with _handled_by(arrives):
+        yield
+
+
+@contextmanager
+def ignored() -> Iterator[None]:
+    """No signal interrupts the step that keeps the tuning or restores the host."""
+    with _handled_by(signal.SIG_IGN):
+        yield
+
+
+@contextmanager
+def _handled_by(handler: Any) -> Iterator[None]:
+    before = {number: signal.signal(number, handler) for number in _ENDING}
+    try:
+        yield
+    finally:
+        for number, earlier in before.items():
+            signal.signal(number, earlier)
