@@ -22,10 +22,12 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.shared_chang
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Damaged, NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts, project
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.owners import OwnersFacts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import CPU
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import Disturbing, detached
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.entry import Entry
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import Stored, to_store
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cpulist
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import gate_refusal, with_type
@@ -92,7 +94,8 @@ class Restore(Request):
         entries = session.journal.entries(self.name)
         by_files = entries_by_files(session.host, entries)
         exchanged = session.journal.exchanged(self.name)
-        restore = plan_restore(session.host, [*entries, *by_files], "taken back to what it was before nearmetal")
+        cpus = _coming_online(session, facts)
+        restore = plan_restore(session.host, [*entries, *by_files], "taken back to what it was before nearmetal", cpus)
         # What our files set on a new device is taken back, so no finding may report it as left alone.
         taken_back = {entry.key for entry in by_files}
         left_alone = other_devices(
@@ -134,12 +137,13 @@ class Tune(Request):
         by_files = entries_by_files(session.host, entries)
         plan_for = partial(self._plan_for, wanted, {entry.knob for entry in entries}, facts.owners)
         plan = plan_for(facts)
-        restore, forget = self._plan_restore(session, plan, entries, by_files)
+        way_back = partial(self._plan_restore, session, entries, by_files, _coming_online(session, facts))
+        restore, forget = way_back(plan)
         if restore.actions:
             # What is wanted is planned for the host as it will be after the restore.
             assumed = session.in_scope(restore.actions)
             plan = plan_for(project(facts, assumed))
-            restore, forget = self._plan_restore(session, plan, entries, by_files, assumed)
+            restore, forget = way_back(plan, assumed)
             plan, restore = _without_double_findings(plan, restore)
         disturbing = tuple(action for action in restore.actions if isinstance(lever_of(action.what), Disturbing))
         undisturbing = tuple(action for action in restore.actions if action not in disturbing)
@@ -163,9 +167,10 @@ class Tune(Request):
     def _plan_restore(
         self,
         session: Session,
-        plan: Plan,
         entries: Sequence[Entry],
         by_files: Sequence[Entry],
+        cpus: AbstractSet[int],
+        plan: Plan,
         assumed: Sequence[Action] = (),
     ) -> Tuple[Plan, Tuple[Entry, ...]]:
         """The plan that restores knobs which `plan` no longer manages, and the entries to forget with them.
@@ -177,7 +182,7 @@ class Tune(Request):
         other_levers = _levers_of_other_concerns(session, self.name)
         dropped_by_files = self._dropped(plan, by_files, restored, other_levers)
         dropped = self._dropped(plan, entries, restored, other_levers)
-        restore = plan_restore(session.host, [*dropped, *dropped_by_files], UNWANTED)
+        restore = plan_restore(session.host, [*dropped, *dropped_by_files], UNWANTED, cpus)
         # The journal doesn't have these: forgetting their keys would drop entries that this run makes.
         return restore.plan, tuple(entry for entry in restore.forget if entry not in dropped_by_files)
 
@@ -250,6 +255,13 @@ def plan_all(session: Session, facts: Facts, requests: Sequence[Request], strict
         outcomes.append(outcome)
     demand_agreement(session.journal, [action for outcome in outcomes for action in outcome.plan.actions])
     return outcomes
+
+
+def _coming_online(session: Session, facts: Facts) -> AbstractSet[int]:
+    """The CPUs that are offline, and that earlier concerns of the run bring online."""
+    if not facts.online:
+        return frozenset()
+    return frozenset(facts.online).difference(cpulist.parse(session.host.line(f"{CPU}/online") or ""))
 
 
 def _levers_of_other_concerns(session: Session, name: str) -> AbstractSet[str]:

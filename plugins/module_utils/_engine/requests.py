@@ -147,7 +147,9 @@ def restore_requests(names: Optional[List[str]], restorable: Known) -> List[Requ
     for name in names or []:
         if name not in CONCERNS and name not in restorable:
             raise NearmetalError(f"concern {shown(name)} is unknown; there are {', '.join(sorted(CONCERNS))}")
-    chosen = list(restorable) if names is None else names
+    # In the order of a restore, in which one concern brings back what another has tuned.
+    chosen = [name for name in restorable if names is None or name in names]
+    chosen += [name for name in dict.fromkeys(names or ()) if name not in restorable]
     return [Restore(name, CONCERNS.get(name)) if name != CHOICE else Remember(CHOICE, _FORGOTTEN) for name in chosen]
 
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Dict, Iterable, Iterator, List, Mapping, Sequence, Set, Tuple
+from typing import AbstractSet, Dict, Iterable, Iterator, List, Mapping, Sequence, Set, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
@@ -17,6 +17,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities
     device_name,
     disturbed_by,
     present_elements,
+    returning,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of, way_back
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.elements import Judged
@@ -35,11 +36,14 @@ class WayBack:
     forget: Tuple[Entry, ...]
 
 
-def plan_restore(host: WritableHost, entries: Sequence[Entry], reason: str) -> WayBack:
+def plan_restore(
+    host: WritableHost, entries: Sequence[Entry], reason: str, cpus: AbstractSet[int] = frozenset()
+) -> WayBack:
     """The plan that brings each place back to its original, the last change first; `reason` is of its actions.
 
     What somebody else has set since then is left alone and reported, element by element. A
     runtime original of an earlier boot is void: the kernel's own choice takes its place.
+    `cpus` are offline, and an earlier step of the run brings them online.
     """
     actions: List[Action] = []
     findings: List[Finding] = []
@@ -60,8 +64,8 @@ def plan_restore(host: WritableHost, entries: Sequence[Entry], reason: str) -> W
         if entry.boot_id == boot_id or not void:
             findings += _left_alone(entry, found)
         if not void:
-            findings += _out_of_reach(entry, found)
-        goal = _goal(host, entry, found, not void and (entry.what, entry.where) in renewed)
+            findings += _out_of_reach(entry, found, cpus)
+        goal = _goal(host, entry, found, not void and (entry.what, entry.where) in renewed, cpus)
         if goal:
             renewed.update(disturbed_by(lever, host, entry.where))
             action = Action(
@@ -154,12 +158,14 @@ def _finding(action: Action) -> Finding:
     )
 
 
-def _goal(host: WritableHost, entry: Entry, found: Judged, renewed: bool) -> Mapping[str, Value]:
+def _goal(
+    host: WritableHost, entry: Entry, found: Judged, renewed: bool, cpus: AbstractSet[int]
+) -> Mapping[str, Value]:
     """The elements to restore, and absent ones that a step of the same run may create again, such as queues."""
     lever = lever_of(entry.what)
     initial = lever.elements(entry.original) if lever.partial else {}
     absent = set(initial) - set(present_elements(lever, host, entry.where)) if renewed else set()
-    if not found.restorable and not absent:
+    if not found.restorable and not absent and not returning(lever, found.absent, cpus):
         return {}
     return {
         **found.restorable,
@@ -192,17 +198,20 @@ def _left_alone(entry: Entry, found: Judged) -> Iterator[Finding]:
         )
 
 
-def _out_of_reach(entry: Entry, found: Judged) -> Iterator[Finding]:
-    if not found.absent:
+def _out_of_reach(entry: Entry, found: Judged, cpus: AbstractSet[int]) -> Iterator[Finding]:
+    lever = lever_of(entry.what)
+    back = returning(lever, found.absent, cpus)
+    absent = [name for name in found.absent if name not in back]
+    if not absent:
         return
-    initial = lever_of(entry.what).elements(entry.original, found.absent)
-    places = _listed(list(found.absent)) or f"{entry.what} {entry.where}".strip()
+    initial = lever.elements(entry.original, absent)
+    places = _listed(absent) or f"{entry.what} {entry.where}".strip()
     yield Finding(
         concern=entry.concern,
         knob=entry.knob,
         status="advice",
         where=entry.where,
-        wanted={name: part for name, part in initial.items() if name in found.absent},
+        wanted={name: part for name, part in initial.items() if name in absent},
         reason=f"{places} can't be read now, as when its CPUs are offline or its device is absent;"
         " the journal keeps the original: run restore again when it can be read",
         reference="journal",

@@ -12,7 +12,7 @@ from __future__ import annotations
 import errno
 import os
 from abc import ABC, abstractmethod
-from typing import Dict, Iterable, Mapping
+from typing import Dict, Iterable, Mapping, Optional
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
@@ -107,6 +107,10 @@ class Table(Lever):
     def may_return(self, host: WritableHost, where: str, element: str) -> bool:
         """Whether an element that can't be read now may come back with the value that it went with."""
         return True
+
+    def cpu_of(self, element: str) -> Optional[int]:
+        """The CPU without which the element can't be read; None for an element that needs none."""
+        return None
 
 
 class ElementSet(Table):

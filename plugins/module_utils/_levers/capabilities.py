@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from typing import Dict, Iterable, List, Mapping, Tuple
+from typing import AbstractSet, Dict, Iterable, List, Mapping, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import (
@@ -49,6 +49,14 @@ class Disturbing(Lever):
     def came_along(self, host: WritableHost, where: str) -> Iterable[Place]:
         """The places that have what the kernel chose with the present value."""
         return ()
+
+
+class Hiding(Lever):
+    """Its value hides elements of other levers' tables, which come back with another value."""
+
+    @abstractmethod
+    def hidden(self, value: Value) -> AbstractSet[str]:
+        """What a value hides."""
 
 
 class Declining(Lever):
@@ -173,6 +181,11 @@ def device_name(lever: Lever, host: WritableHost, where: str) -> str:
 def may_return(lever: Lever, host: WritableHost, where: str, element: str) -> bool:
     """Whether an element that can't be read now may come back with the value that it went with."""
     return not isinstance(lever, Table) or lever.may_return(host, where, element)
+
+
+def returning(lever: Lever, elements: Iterable[str], cpus: AbstractSet[int]) -> List[str]:
+    """Those of the elements that can be read when these CPUs are online."""
+    return [name for name in elements if isinstance(lever, Table) and lever.cpu_of(name) in cpus]
 
 
 def present_elements(lever: Lever, host: WritableHost, where: str) -> Dict[str, Value]:

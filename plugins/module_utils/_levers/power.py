@@ -28,6 +28,10 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
 _WORD = re.compile(r"[a-z0-9_]{1,32}", re.ASCII)
 
 
+def _is_offline(host: WritableHost, cpu: int) -> bool:
+    return cpu in cpulist.parse(smt.offline(host) or "")
+
+
 class _Placeless(Lever):
     """A lever with one value for the host, in a file of the CPUs' directories."""
 
@@ -95,7 +99,10 @@ class IdleDisabled(_Placeless, ElementSet):
 
     def may_return(self, host: WritableHost, where: str, element: str) -> bool:
         state, _slash, cpu = element.partition("/")
-        return host.exists(f"{CPU}/cpu{cpu}/cpuidle/{state}") or int(cpu) in cpulist.parse(smt.offline(host) or "")
+        return host.exists(f"{CPU}/cpu{cpu}/cpuidle/{state}") or _is_offline(host, self.cpu_of(element))
+
+    def cpu_of(self, element: str) -> int:
+        return int(element.partition("/")[2])
 
     def kernel_choice(self, host: WritableHost, where: str) -> Value:
         return power.kernel_choice(host)
@@ -136,8 +143,10 @@ class FrequencyTable(_Placeless, Table, NamedByPath):
                 put(host, f"{power.folder(domain)}/{self.name}", str(word))
 
     def may_return(self, host: WritableHost, where: str, element: str) -> bool:
-        cpu = int(re.sub(r"\D", "", element))
-        return host.exists(power.folder(element)) or cpu in cpulist.parse(smt.offline(host) or "")
+        return host.exists(power.folder(element)) or _is_offline(host, self.cpu_of(element))
+
+    def cpu_of(self, element: str) -> int:
+        return int(re.sub(r"\D", "", element))
 
 
 class Governors(FrequencyTable, Disturbing):

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Dict, Iterable, Mapping
+from typing import AbstractSet, Dict, Iterable, Mapping
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import smt
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import CPU
@@ -17,12 +17,12 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import 
     put,
     unwritable,
 )
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import KernelValue
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import Hiding, KernelValue
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cpulist
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
 
 
-class SmtControl(KernelValue):
+class SmtControl(KernelValue, Hiding):
     """smt/control, by which the kernel takes all second threads offline or online."""
 
     disruptive = True
@@ -33,8 +33,11 @@ class SmtControl(KernelValue):
     def kernel_choice(self, host: WritableHost, where: str) -> Value:
         return smt.kernel_choice(host)
 
+    def hidden(self, value: Value) -> AbstractSet[str]:
+        return {"second threads"} if value == "off" else set()
 
-class OfflineCpus(ElementSet):
+
+class OfflineCpus(ElementSet, Hiding):
     """The set of offline CPUs, a kernel list; written CPU by CPU through the files `online`."""
 
     disruptive = True
@@ -72,6 +75,9 @@ class OfflineCpus(ElementSet):
 
     def kernel_choice(self, host: WritableHost, where: str) -> Value:
         return smt.kernel_offline(host)
+
+    def hidden(self, value: Value) -> AbstractSet[str]:
+        return self.elements(value).keys()
 
 
 LEVERS = (

@@ -19,6 +19,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import (
     Disturbing,
+    Hiding,
     OnDisk,
     SetsOthers,
     completed,
@@ -93,8 +94,13 @@ class Journal:
         return tuple(entry for entry in self._exchanged if entry.concern == concern)
 
     def concerns(self) -> List[str]:
-        """Every concern with an entry, the last one changed first."""
-        return list(dict.fromkeys(entry.concern for entry in reversed([*self._exchanged, *self._entries.values()])))
+        """Every concern with an entry, in the order of their restore: the last one changed first.
+
+        But what brings CPUs back comes before everything else, and what takes them away after it, so that all that
+        other concerns have changed on these CPUs is there to be restored.
+        """
+        names = dict.fromkeys(entry.concern for entry in reversed([*self._exchanged, *self._entries.values()]))
+        return sorted(names, key=lambda name: sum(map(_hides, self.entries(name))))
 
     def begin(self, actions: Iterable[Action], neighbours: Iterable[Action] = ()) -> None:
         """Write the original and the intended value of each action to disk, before anything is changed.
@@ -277,6 +283,15 @@ class Journal:
         if content.instance == self._instance or None not in (content.instance, self._instance):
             return content.instance == self._instance
         return any(entry.boot_id == boot_id for entry in content.of("runtime"))
+
+
+def _hides(entry: Entry) -> int:
+    """Whether the restore of a place hides elements of other tables (1) or brings them back (-1)."""
+    lever = lever_of(entry.what)
+    if not isinstance(lever, Hiding) or entry.original is None:
+        return 0
+    before, after = {name for value in entry.ours for name in lever.hidden(value)}, lever.hidden(entry.original)
+    return bool(after - before) - bool(before - after)
 
 
 def set_at_boot(host: WritableHost, entries: Iterable[Entry]) -> Set[Tuple[str, str]]:

@@ -86,6 +86,27 @@ def test_a_preference_that_a_governor_fixed_goes_back_to_what_was_before_it(tmp_
     assert state(host) == before
 
 
+@pytest.mark.parametrize("control", [True, False], ids=["smt/control", "single CPUs"])
+def test_preferences_go_back_before_smt_takes_their_cpus_offline_again(
+    tmp_path: Path, call: Call, control: bool
+) -> None:
+    host = fresh(tmp_path, "metal")
+    host.write_value("/sys/devices/system/cpu/smt/control", "off\n")
+    if not control:
+        (tmp_path / "sys/devices/system/cpu/smt/control").unlink()
+    preference = {"energy_performance_preference": "power", "method": "runtime"}
+    threads = {"threads": "enabled", "method": "runtime", "persist": False}
+    before = state(host)
+    # smt is the last one to be changed.
+    for concerns in ({"smt": threads, "cpu_power": preference}, {"smt": {**threads, "persist": True}}):
+        done = call(tune.main, host, concerns=concerns)
+        assert not done.get("failed"), done["msg"]
+    done = call(restore.main, host, concerns=["smt", "cpu_power"])
+    assert not done.get("failed"), done["msg"]
+    assert not (tmp_path / JOURNAL).exists()
+    assert state(host) == before
+
+
 def test_interrupts_that_the_way_back_of_rings_moves_go_back_to_where_they_were(tmp_path: Path, call: Call) -> None:
     host = fresh(tmp_path, "nitro_big")
     host.nics.hints["ens5"] = "3"

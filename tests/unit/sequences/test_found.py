@@ -144,6 +144,19 @@ def test_a_number_of_requests_set_only_by_our_rule_goes_back_with_the_scheduler(
     assert lived(tmp_path, "xen_hvm", life) == ""
 
 
+POWER = {"governor": "powersave", "method": "runtime"}
+PREFERENCE = tune(cpu_power={**POWER, "energy_performance_preference": "power"})
+SINGLE_THREADS = tune(smt={"threads": "disabled", "allow_unverified": True}, cpu_power=POWER)
+
+
+@pytest.mark.parametrize("pruned", [False, True], ids=["restored", "pruned"])
+def test_preferences_of_cpus_that_smt_took_offline_go_back_in_one_restore(pruned: bool, tmp_path: Path) -> None:
+    """The preferences were looked at before the CPUs came back."""
+    clock = {"prune": True, "confirm_within": 0, "concerns": {"clocksource": {"source": "auto"}}}
+    last = [Step("tune", clock)] if pruned else []
+    assert lived(tmp_path, "metal", [PREFERENCE, SINGLE_THREADS, *last]) == ""
+
+
 NETWORK = {"network_irq": {"queues": "2", "allow_disruptive": True}}
 CONFIRMED_LATER = Step("tune", {"prune": False, "confirm_within": 120, "concerns": NETWORK})
 
