@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Iterable
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Damaged
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import hugetlbfs
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.hugepages import RESERVED
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files import MARK
@@ -34,6 +35,7 @@ Options={options}
 [Install]
 WantedBy=local-fs.target
 """
+_FOREIGN = "exists and nearmetal didn't write it"
 _KIB = {"K": 1, "M": 1024, "G": 1024 * 1024}
 
 
@@ -47,7 +49,15 @@ class Mount(OnDisk):
             raise impossible(self, value, where)
 
     def read(self, host: WritableHost, where: str) -> Value:
-        return hugetlbfs.ours(host).get(where)
+        """Its mount options. Raises Damaged when somebody has removed or replaced its unit, but not the link to it."""
+        found = hugetlbfs.ours(host).get(where)
+        name = hugetlbfs.unit_of(where)
+        unit, wants = f"{hugetlbfs.FOLDER}/{name}", f"{hugetlbfs.WANTS}/{name}"
+        if found is not None or host.link(wants) is None:
+            return found
+        if host.exists(unit):
+            raise Damaged(masked(host, unit) or f"{unit} {_FOREIGN}: move it away and run again")
+        raise Damaged(f"{wants} is left of a unit that somebody removed: unmount {where}, remove it and run again")
 
     def write(self, host: WritableHost, where: str, value: Value) -> None:
         value = self.remembered(value)  # a restored mount is mounted, even if it wasn't: it was wanted
@@ -74,7 +84,7 @@ class Mount(OnDisk):
         unit = f"{hugetlbfs.FOLDER}/{hugetlbfs.unit_of(where)}"
         text = host.text(unit, 4096)
         if text is not None and not text.startswith(MARK):
-            return masked(host, unit) or f"{unit} exists and nearmetal didn't write it: choose another path"
+            return masked(host, unit) or f"{unit} {_FOREIGN}: choose another path"
         if where not in hugetlbfs.mounts(host) and host.names(where):
             return f"{where} isn't empty, a mount would hide what is in it: choose another path"
         return read_only(host, unit)

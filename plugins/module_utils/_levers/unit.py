@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 import re
 from contextlib import suppress
-from typing import Iterable
+from typing import Iterable, List
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Damaged, NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.unit import (
     AGENT,
     IDENTITY,
@@ -27,6 +27,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.files import
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
 
 MAX_BYTES = 512 * 1024
+_MARK = re.compile(rf"# nearmetal\.ec2 agent ({IDENTITY.pattern})\n", re.ASCII)  # as `bundle.mark` writes it
 _CACHE = re.compile(r"nearmetal\.[a-z0-9-]{1,32}\.zip", re.ASCII)
 
 
@@ -39,13 +40,21 @@ class Agent(OnDisk):
             raise impossible(self, value)
 
     def read(self, host: WritableHost, where: str) -> Value:
-        return identity(host)
+        """Its identity; of an agent that somebody removed, that of the cache which is left."""
+        foreign = _foreign(host)
+        if foreign:
+            raise Damaged(foreign)
+        heads = (host.text(path, limit=256) or "" for path in _caches(host))
+        marks = (match[1] for match in map(_MARK.match, heads) if match is not None)
+        return identity(host) or next(marks, None)
 
     def write(self, host: WritableHost, where: str, value: Value) -> None:
+        foreign = _foreign(host)
+        if foreign:
+            raise NearmetalError(foreign)
         folder = os.path.dirname(AGENT)
-        for name in host.names(folder):
-            if _CACHE.fullmatch(name):
-                store.remove_file(host, f"{folder}/{name}")
+        for path in _caches(host):
+            store.remove_file(host, path)
         if value is None:
             store.remove_file(host, AGENT)
             store.remove_empty(host, folder)
@@ -59,9 +68,7 @@ class Agent(OnDisk):
         store.replace_file(host, cache, bundle.compiled(version), mode=0o644, folder_mode=0o755)
 
     def obstacle(self, host: WritableHost, where: str) -> str:
-        if host.exists(AGENT) and identity(host) is None:
-            return f"{AGENT} exists and nearmetal didn't write it: move it away and run again"
-        return read_only(host, AGENT)
+        return _foreign(host) or read_only(host, AGENT)
 
     def temporary(self, host: WritableHost, where: str) -> Iterable[str]:
         return (store.beside(AGENT), store.beside(f"{os.path.dirname(AGENT)}/{installed.cache_name()}"))
@@ -69,6 +76,19 @@ class Agent(OnDisk):
     def remembered(self, value: Value) -> Value:
         # Any version of the agent is ours, and is removed with the last concern that needs it.
         return None if value is None else "agent"
+
+
+def _foreign(host: WritableHost) -> str:
+    """That something else has the agent's name, and what to do; empty when nothing has."""
+    if not host.exists(AGENT) or identity(host) is not None:
+        return ""
+    return f"{AGENT} exists and nearmetal didn't write it: move it away and run again"
+
+
+def _caches(host: WritableHost) -> List[str]:
+    """What versions of Python have compiled of the agent."""
+    folder = os.path.dirname(AGENT)
+    return [f"{folder}/{name}" for name in host.names(folder) if _CACHE.fullmatch(name)]
 
 
 class Enabled(OnDisk):

@@ -206,6 +206,26 @@ def test_a_mount_and_a_group_and_back(host: FakeKernel, call: Call) -> None:
     assert not (Path(host.root) / "srv/huge-1G").exists()
 
 
+@pytest.mark.parametrize("replaced", [False, True], ids=["removed", "a folder"])
+def test_a_mount_whose_unit_is_gone_leaves_no_link_without_a_word(host: FakeKernel, call: Call, replaced: bool) -> None:
+    systemd, mounts = Path(host.root) / "etc/systemd/system", Path(host.root) / "proc/1/mounts"
+    before, unmounted = everything(host), mounts.read_text()
+    call(hugepages.main, host, mount={"path": "/mnt/huge"})
+    unit, link = systemd / "mnt-huge.mount", systemd / "local-fs.target.wants/mnt-huge.mount"
+    unit.unlink()
+    if replaced:
+        unit.mkdir()
+        said = call(restore.main, host)["errors"]["hugepages"]
+        assert f"{unit.name} exists and nearmetal didn't write it: move it away and run again" in said
+        unit.rmdir()
+    assert "mnt-huge.mount is left of a unit" in call(restore.main, host)["errors"]["hugepages"]
+    link.unlink()
+    mounts.write_text(unmounted)
+    (Path(host.root) / "mnt/huge").rmdir()
+    assert not call(restore.main, host).get("failed")
+    assert everything(host) == before
+
+
 def test_a_mount_that_fails_leaves_nothing(host: FakeKernel, call: Call) -> None:
     before = everything(host)
     host.moods["systemctl start mnt-huge.mount"] = "no such page size"

@@ -86,22 +86,29 @@ def test_a_preference_that_a_governor_fixed_goes_back_to_what_was_before_it(tmp_
     assert state(host) == before
 
 
+def take_offline(host: FakeKernel) -> None:
+    for cpu in range(8, 16):
+        host.write_value(f"/sys/devices/system/cpu/cpu{cpu}/online", "0\n")
+
+
 @pytest.mark.parametrize("control", [True, False], ids=["smt/control", "single CPUs"])
+@pytest.mark.parametrize("named", [True, False], ids=["named", "all"])
 def test_preferences_go_back_before_smt_takes_their_cpus_offline_again(
-    tmp_path: Path, call: Call, control: bool
+    tmp_path: Path, call: Call, control: bool, named: bool
 ) -> None:
     host = fresh(tmp_path, "metal")
     host.write_value("/sys/devices/system/cpu/smt/control", "off\n")
     if not control:
         (tmp_path / "sys/devices/system/cpu/smt/control").unlink()
     preference = {"energy_performance_preference": "power", "method": "runtime"}
-    threads = {"threads": "enabled", "method": "runtime", "persist": False}
+    threads = {"threads": "enabled", "method": "runtime"}
     before = state(host)
-    # smt is the last one to be changed.
-    for concerns in ({"smt": threads, "cpu_power": preference}, {"smt": {**threads, "persist": True}}):
+    for concerns in ({"smt": threads, "cpu_power": preference}, {"smt": threads}):
         done = call(tune.main, host, concerns=concerns)
         assert not done.get("failed"), done["msg"]
-    done = call(restore.main, host, concerns=["smt", "cpu_power"])
+        if "cpu_power" in concerns:  # somebody switches it off, so smt is the last concern to be changed
+            host.write_value("/sys/devices/system/cpu/smt/control", "off\n") if control else take_offline(host)
+    done = call(restore.main, host, concerns=["smt", "cpu_power"] if named else None)
     assert not done.get("failed"), done["msg"]
     assert not (tmp_path / JOURNAL).exists()
     assert state(host) == before
