@@ -15,7 +15,7 @@ from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import callback_loader
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.tuning import WANTED
-from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.proving import OPTIONS
+from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.proving import CONTROLLER, HOST, OPTIONS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import load
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import load_sample
@@ -30,7 +30,15 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings impo
 from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import sentence
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils import _plays as plays
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import answers, document, loop, signals, words
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._delegation import action_on
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import (
+    answers,
+    client,
+    document,
+    loop,
+    signals,
+    words,
+)
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import log as record_log
 
 _MODULE = "nearmetal.ec2.prove"
@@ -54,7 +62,7 @@ class ActionModule(ActionBase):
         except NearmetalError as error:
             return {**result, "failed": True, "msg": sentence(str(error))}
         finally:
-            self._remove_tmp_path(self._connection._shell.tmpdir)
+            self.clean_up()
 
     def step(self, arguments: Mapping[str, Any], task_vars: Mapping[str, Any]) -> dict[str, Any]:
         """One step on the host; its answer. Raises NearmetalError when the host can't be reached or the step fails."""
@@ -66,6 +74,14 @@ class ActionModule(ActionBase):
         if answered.get("failed") or answered.get("unreachable") or not isinstance(answer, dict):
             raise NearmetalError(sentence(str(answered.get("msg") or "the host gave no answer")))
         return answer
+
+    def on_client(self, name: str, task_vars: dict[str, Any]) -> client.Client:
+        """The client host of this name."""
+        return client.Client(name, *action_on(self, name, task_vars))
+
+    def clean_up(self) -> None:
+        """Remove what Ansible put on the host."""
+        self._remove_tmp_path(self._connection._shell.tmpdir)
 
     def show(self, line: str) -> None:
         """Print a line while the task runs; nothing with `no_log`, because a load may print a secret."""
@@ -81,7 +97,7 @@ class ActionModule(ActionBase):
 class _Run(loop.HostControl):
     """One run: its options, its record, and what it does to the host."""
 
-    def __init__(self, action: ActionModule, arguments: Mapping[str, Any], task_vars: Mapping[str, Any]) -> None:
+    def __init__(self, action: ActionModule, arguments: Mapping[str, Any], task_vars: dict[str, Any]) -> None:
         self._action, self._task_vars = action, task_vars
         self._parent = os.getppid()
         self._keeping = self._reboot_required = False
@@ -96,6 +112,7 @@ class _Run(loop.HostControl):
             start = self._log.record.start
             self._options.update(command=start.load, load_on=start.load_on)
             self._options.update(programs=list(start.programs), only=list(start.only))
+        self._client = self._find_client()
         if not self._options.get("command"):
             raise NearmetalError("prove.command is required: the load of one measurement, such as a benchmark")
         path = self._log.path if self._log else self._new_path()
@@ -107,9 +124,26 @@ class _Run(loop.HostControl):
             "run": os.path.basename(self._base),
         }
 
+    def _find_client(self) -> client.Client | None:
+        """The client host, if the load runs on one. Raises NearmetalError when it can't be a client."""
+        name = self._options["load_on"]
+        if name in (HOST, CONTROLLER):
+            return None
+        client.demand(name, self._host, self._task_vars["hostvars"])
+        return self._action.on_client(name, self._task_vars)
+
     def result(self) -> dict[str, Any]:
         """Measure, decide, act; the task's result. Anything that ends the run early restores the host."""
         record_log.prepare(f"{self._base}.jsonl")
+        if self._client is None:
+            return self._measured()
+        try:
+            self._client.reach()
+            return self._measured()
+        finally:
+            self._client.leave()
+
+    def _measured(self) -> dict[str, Any]:
         with signals.first_interrupts():
             try:
                 answer = self._step("begin")
@@ -163,16 +197,23 @@ class _Run(loop.HostControl):
             raise signals.Interrupted("Ansible ended")
         answer = self._step("measure", state=state, without=without)
         self._busiest_programs = answer.get("others")
-        if self._options["load_on"] == "host":
-            return answers.measured(answer)
+        if self._options["load_on"] == HOST:
+            return answers.measured(answer, {"load": answer.get("load")})
+        ran = self._ran_on_client(self._client) if self._client else self._ran_on_controller()
+        return answers.measured({**answer, **self._step("look", state=state, without=without)}, ran)
+
+    def _ran_on_controller(self) -> dict[str, Any]:
         host = Host()
         before = load_sample.ticks(host)
         limit = longest_load(self._settings.seconds)
         result = load.run(self._options["command"], limit, lambda: os.getppid() == self._parent)
-        busy = load_sample.busy(before, load_sample.ticks(host))
-        return answers.measured(
-            {**answer, **self._step("look", state=state, without=without), "load": result._asdict()}, busy
-        )
+        return {"load": result._asdict(), "busy": load_sample.busy(before, load_sample.ticks(host))}
+
+    def _ran_on_client(self, host: client.Client) -> dict[str, Any]:
+        answer = host.load({name: self._arguments[name] for name in ("command", "seconds", "programs")})
+        self._busiest_programs = answer.get("others")
+        before_and_after = {f"client_{name}": answer.get(name) for name in ("before", "after")}
+        return {"load": answer.get("load"), "busy": answer.get("busy"), **before_and_after}
 
     def keep(self) -> bool:
         self._keeping = True

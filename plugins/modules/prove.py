@@ -42,16 +42,17 @@ options:
     default: false
   load_on:
     description:
-      - Where the load runs, V(host), on the host itself as root, or V(controller), as the user that runs Ansible.
+      - Where the load runs, V(host), V(controller), or a client, which is another host of the inventory, by its name.
+      - On the host it runs as root, on the controller as the user that runs Ansible, and on a client as the user of
+        Ansible's connection to it, or as root if the client has the variable C(ansible_become).
     type: str
-    choices: [host, controller]
     default: host
   programs:
     description:
       - Programs that already run and serve the load, such as V(redis-server), named as in C(/proc/PID/comm). Any other
         program that uses more than 5 % of the CPU time makes a measurement void.
-      - This rule applies when the load runs on the host itself. A CPU limit that throttled one of these programs makes
-        a measurement void wherever the load runs.
+      - This rule applies where the load runs, on the host itself or on a client. A CPU limit that throttled one of
+        these programs makes a measurement void wherever the load runs.
     type: list
     elements: str
     default: []
@@ -150,7 +151,7 @@ options:
     description:
       - The step that the action plugin asks for. V(back), used by hand, ends an experiment that was left behind.
     type: str
-    choices: [begin, measure, look, back, keep]
+    choices: [begin, measure, load, look, back, keep]
     default: back
   run:
     description:

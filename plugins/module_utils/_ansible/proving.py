@@ -26,13 +26,14 @@ if TYPE_CHECKING:
 
     COMMAND = command.main
 
-STEPS = ("begin", "measure", "look", "back", "keep")
+STEPS = ("begin", "measure", "load", "look", "back", "keep")
+HOST, CONTROLLER = "host", "controller"  # where the load runs; any other value is a host of the inventory
 _SETTINGS: Spec = {
     name: {"type": type(default).__name__, "default": default} for name, default in Settings._field_defaults.items()
 }
 OPTIONS: Spec = {
     "command": {"type": "str"},
-    "load_on": {"type": "str", "choices": ["host", "controller"], "default": "host"},
+    "load_on": {"type": "str", "default": HOST},
     "programs": {"type": "list", "elements": "str", "default": []},
     **_SETTINGS,
     "keep": {**_SETTINGS["keep"], "choices": list(KEEP)},
@@ -68,7 +69,7 @@ def _measure(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     switched = time.monotonic() - started
     time.sleep(options["settle"])
     answer: Dict[str, Any] = {"switch_seconds": round(switched, 3)}
-    if options["load_on"] != "host":
+    if options["load_on"] != HOST:
         return {**answer, "before": load_sample.observe(host, options["programs"]).as_dict(None)}
     by_real_time = options["timed"] and second_clock.needed(found)
     first = second_clock.next_second(host) if by_real_time else None
@@ -92,13 +93,27 @@ def _compared(
     before: load_sample.Sample,
     after: load_sample.Sample,
 ) -> Dict[str, Any]:
+    return {**_around(before, after, options), **_in_force(host, found, options)}
+
+
+def _around(before: load_sample.Sample, after: load_sample.Sample, options: Mapping[str, Any]) -> Dict[str, Any]:
+    """The counters of the host on which the load ran, before and after it, and the programs that weren't its own."""
     others = load_sample.foreign(before, after, options["programs"])
     return {
         "before": before.as_dict(0.0),
         "after": after.as_dict(round(sum(seconds for _name, seconds in others), 2)),
         "others": [{"name": name, "seconds": round(seconds, 2)} for name, seconds in others[:_LOUD]],
-        **_in_force(host, found, options),
     }
+
+
+def _load(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
+    """Run the load on a client host, of which nothing else is changed."""
+    ticks = load_sample.ticks(host)
+    before = load_sample.observe(host, ())
+    ran = load.run(options["command"] or "", longest_load(options["seconds"]), load.is_awaited)
+    after = load_sample.observe(host, ())
+    busy = load_sample.busy(ticks, load_sample.ticks(host))
+    return {"load": ran._asdict(), "busy": busy, **_around(before, after, options)}
 
 
 def _look(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
@@ -122,6 +137,7 @@ def _goes_on(host: WritableHost, options: Mapping[str, Any]) -> bool:
 
 _STEPS: Mapping[str, Callable[[WritableHost, Mapping[str, Any]], Dict[str, Any]]] = {
     "measure": _measure,
+    "load": _load,
     "look": _look,
     "back": _back,
 }

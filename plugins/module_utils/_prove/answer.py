@@ -9,7 +9,7 @@ from typing import List, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove import rules
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.evidence import NEEDED
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history import History, differences
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history import History, capped, differences
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Record
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.rules import BETTER, CAPPED, SAME, UNCLEAR, WORSE
 
@@ -42,7 +42,7 @@ def answer_of(record: Record, history: History) -> "Tuple[rules.Answer, List[str
     answer = _by_evidence(record, history)
     uncleared = rules.uncleared_metrics(record.start.settings, history) if answer.verdict == BETTER else []
     biased = biased_state(history)
-    capped_attempts = history.guards["allowance"]
+    capped_attempts = capped(history.repeated)
     if biased and answer.verdict in (BETTER, WORSE, SAME):
         return rules.Answer(
             CAPPED if capped_attempts else UNCLEAR,
@@ -52,7 +52,7 @@ def answer_of(record: Record, history: History) -> "Tuple[rules.Answer, List[str
     if capped_attempts and answer.verdict in (SAME, UNCLEAR) and rules.ends(record, history):
         return rules.Answer(
             CAPPED,
-            f"in {capped_attempts} attempts the instance's network or disk allowance was exceeded: what the"
+            f"in {capped_attempts} attempts an instance's network or disk allowance was exceeded: what the"
             " tuning would bring without that limit can't be measured",
         ), [answer.reason]
     if uncleared:

@@ -8,7 +8,7 @@ Pure. PRIVATE to the collection. A pair in which a guard fires is repeated with 
 
 from __future__ import annotations
 
-from typing import List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import Metric, same_kinds
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Measurement, Sample
@@ -23,19 +23,28 @@ LONGEST_PAUSE = 900.0  # seconds, where abandon_after sets none
 GENERATOR_SHARE = 0.5  # of its busiest CPU; beyond it the load generator may be what is measured
 
 # What each guard says of a host, after "because of".
-GUARDS: Mapping[str, str] = {
-    "load": "loads that failed",
+_OF_A_HOST: Mapping[str, str] = {
     "reboot": "reboots of the host",
-    "state": "knobs that another program set back",
     "steal": "CPU time that the hypervisor gave to others (steal above 1 %)",
     "throttled": "CPU time that a cgroup's limit held back (nr_throttled)",
     "foreign_cpu": "other processes that used more than 5 % of the CPUs",
     "swap": "swapping (more than 10 pages a second)",
     "clock": "a clock that differed from the controller's by more than 0.5 %",
-    "generator": "a load generator with a CPU that was busy for more than half of the time",
     "allowance": "exceeded network or disk allowances of the instance",
-    "pause": "pauses within a pair that were longer than abandon_after",
 }
+_CLIENT = "client_"
+GUARDS: Mapping[str, str] = {
+    "load": "loads that failed",
+    "state": "knobs that another program set back",
+    "generator": "a load generator with a CPU that was busy for more than half of the time",
+    "pause": "pauses within a pair that were longer than abandon_after",
+    **_OF_A_HOST,
+    **{_CLIENT + guard: f"{words}, on the client host" for guard, words in _OF_A_HOST.items()},
+}
+ALLOWANCES = ("allowance", _CLIENT + "allowance")  # guards that hide a gain, wherever the limit is
+
+Around = Tuple[Optional[Sample], Optional[Sample]]  # the counters of a host before and after the load
+Samples = Callable[[Measurement], Around]
 
 
 class Firing(NamedTuple):
@@ -52,16 +61,36 @@ class Reference(NamedTuple):
     kinds: Tuple[Metric, ...] = ()  # the metrics of the run's first measurement
     previous: Optional[Measurement] = None
     clock: Optional[Measurement] = None  # since which the host's clock and boot are taken to be the same
+    client_clock: Optional[Measurement] = None  # the same of the client host
 
     def with_measurement(self, measurement: Measurement, firings: Sequence[Firing]) -> "Reference":
         """After one more measurement. A clock that was set is compared with its new time."""
-        clock = self.clock
-        last = clock.after if clock else None
-        if measurement.after is not None:
-            guards = {firing.guard for firing in firings}
-            if last is None or last.boot_id != measurement.after.boot_id or "clock" in guards:
-                clock = measurement
-        return Reference(self.kinds or measurement.metrics, measurement, clock)
+        guards = {firing.guard for firing in firings}
+        return Reference(
+            self.kinds or measurement.metrics,
+            measurement,
+            _clock_reference(self.clock, measurement, "clock" in guards, _of_host),
+            _clock_reference(self.client_clock, measurement, _CLIENT + "clock" in guards, _of_client),
+        )
+
+
+def _clock_reference(
+    reference: Optional[Measurement], measurement: Measurement, was_set: bool, samples: Samples
+) -> Optional[Measurement]:
+    """The measurement since which the clock of a host is taken to be the same."""
+    after = samples(measurement)[1]
+    if after is None:
+        return reference
+    earlier = samples(reference)[1] if reference else None
+    return measurement if earlier is None or earlier.boot_id != after.boot_id or was_set else reference
+
+
+def _of_host(measurement: Measurement) -> Around:
+    return measurement.before, measurement.after
+
+
+def _of_client(measurement: Measurement) -> Around:
+    return measurement.client_before, measurement.client_after
 
 
 def firings_of(measurement: Measurement, reference: Reference, settings: Settings) -> Tuple[Firing, ...]:
@@ -75,17 +104,24 @@ def firings_of(measurement: Measurement, reference: Reference, settings: Setting
         found.append(("state", measurement.state_lost))
     if measurement.generator_busy is not None and measurement.generator_busy > GENERATOR_SHARE:
         found.append(("generator", f"{measurement.generator_busy:.0%} busy"))
-    if measurement.before is not None and measurement.after is not None:
-        found += _load_firings(measurement.before, measurement.after)
-    if reference.previous is not None and _pair_of(reference.previous) == _pair_of(measurement):
-        found += _pair_firings(reference.previous, measurement, settings)
-    if reference.clock is not None:
-        found += _clock_firings(reference.clock, measurement, settings)
+    previous = reference.previous
+    if previous is not None and _pair_of(previous) != _pair_of(measurement):
+        previous = None
+    # Where another host times the load, the clock of the host under test has nothing to do with it.
+    clock = None if settings.timed and measurement.generator_busy is not None else reference.clock
+    for prefix, samples, since in (("", _of_host, clock), (_CLIENT, _of_client, reference.client_clock)):
+        of_host = _load_firings(*samples(measurement))
+        of_host += _reboot_firings(samples(previous)[1], samples(measurement)[0]) if previous else []
+        of_host += _clock_firings(since, measurement, settings, samples) if since else []
+        found += [(prefix + guard, detail) for guard, detail in of_host]
+    found += _pause_firings(previous, measurement, settings) if previous else []
     return tuple(Firing(guard, measurement.host_state, detail) for guard, detail in found)
 
 
-def _load_firings(before: Sample, after: Sample) -> List[Tuple[str, str]]:
-    """What the counters of the host say about the time of the load."""
+def _load_firings(before: Optional[Sample], after: Optional[Sample]) -> List[Tuple[str, str]]:
+    """What the counters of a host say about the time of the load."""
+    if before is None or after is None:
+        return []
     if before.boot_id != after.boot_id:
         return [("reboot", "the host has another boot id after the load")]
     found = []
@@ -117,29 +153,32 @@ def _share(
     return (last - first) / (total_last - total_first)
 
 
-def _pair_firings(first: Measurement, second: Measurement, settings: Settings) -> List[Tuple[str, str]]:
-    """What happened between the two measurements of a pair."""
-    found = []
+def _pause_firings(first: Measurement, second: Measurement, settings: Settings) -> List[Tuple[str, str]]:
     pause = second.began - first.ended
-    if not 0 <= pause <= (settings.abandon_after or LONGEST_PAUSE):
-        found.append(("pause", f"{pause:.0f} s between its measurements"))
-    if first.after is not None and second.before is not None and first.after.boot_id != second.before.boot_id:
-        found.append(("reboot", "the host has another boot id than before"))
-    return found
-
-
-def _clock_firings(first: Measurement, last: Measurement, settings: Settings) -> List[Tuple[str, str]]:
-    """Whether the clock that times the load moved against the controller's since the first measurement.
-
-    However long the answers took: what a single one hides behind them shows in time. A load that the controller times
-    has nothing to do with the host's clock.
-    """
-    if settings.timed and last.generator_busy is not None:
+    if 0 <= pause <= (settings.abandon_after or LONGEST_PAUSE):
         return []
+    return [("pause", f"{pause:.0f} s between its measurements")]
+
+
+def _reboot_firings(after: Optional[Sample], before: Optional[Sample]) -> List[Tuple[str, str]]:
+    """Whether a host was rebooted between the two measurements of a pair."""
+    if after is None or before is None or after.boot_id == before.boot_id:
+        return []
+    return [("reboot", "the host has another boot id than before")]
+
+
+def _clock_firings(
+    first: Measurement, last: Measurement, settings: Settings, samples: Samples
+) -> List[Tuple[str, str]]:
+    """Whether the clock of a host moved against the controller's since the first measurement.
+
+    However long the answers took: what a single one hides behind them shows in time.
+    """
     bounds = []
+    begun = samples(first)[1]
     for measurement in (first, last):
-        before, after = measurement.before, measurement.after
-        if before is None or after is None or (first.after and first.after.boot_id != after.boot_id):
+        before, after = samples(measurement)
+        if before is None or after is None or (begun and begun.boot_id != after.boot_id):
             return []
         # Asked after `began` and answered before `ended`: so much is the host's clock ahead, at least and at most.
         earliest = measurement.began + measurement.switch_seconds + settings.settle
@@ -157,7 +196,13 @@ def _pair_of(measurement: Measurement) -> Tuple[str, int, int, str]:
 
 def unwatched_guards(measurements: Sequence[Measurement]) -> Tuple[str, ...]:
     """The guards for which no measurement had what they need, so that they couldn't fire."""
-    samples = [measurement.after for measurement in measurements if measurement.after is not None]
+    of_client = [sample for sample in (_of_client(measurement)[1] for measurement in measurements) if sample]
+    of_host = [sample for sample in (_of_host(measurement)[1] for measurement in measurements) if sample]
+    unwatched = _unwatched(of_host)
+    return (*unwatched, *(_CLIENT + guard for guard in (_unwatched(of_client) if of_client else ())))
+
+
+def _unwatched(samples: Sequence[Sample]) -> Tuple[str, ...]:
     needs: Mapping[str, Sequence[object]] = {
         "steal": [sample.cpu_steal for sample in samples],
         "throttled": [sample.throttled for sample in samples],

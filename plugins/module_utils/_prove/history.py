@@ -9,7 +9,12 @@ import math
 from collections import Counter
 from typing import Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.guards import Firing, Reference, firings_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.guards import (
+    ALLOWANCES,
+    Firing,
+    Reference,
+    firings_of,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import SMALLER, Metric
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import TUNED
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import (
@@ -121,6 +126,11 @@ def _put(attempts: List[Attempt], measurement: Measurement, firings: Tuple[Firin
 def guards_of(attempts: Sequence[Attempt]) -> "Counter[str]":
     """How many of the attempts each guard voided."""
     return Counter(guard for attempt in attempts for guard in {firing.guard for firing in attempt.firings})
+
+
+def capped(attempts: Sequence[Attempt]) -> int:
+    """How many of the attempts were voided because a limit of an instance or its volumes was hit."""
+    return sum(any(firing.guard in ALLOWANCES for firing in attempt.firings) for attempt in attempts)
 
 
 def differences(attempts: Sequence[Attempt], name: str) -> List[float]:

@@ -271,4 +271,6 @@ _MEASUREMENT: "Mapping[str, Callable[[Any], Any]]" = {
     "before": _or_null(_sample),
     "after": _or_null(_sample),
     "concern": _matching(r"[a-z_]{0,40}"),
+    "client_before": _or_null(_sample),
+    "client_after": _or_null(_sample),
 }

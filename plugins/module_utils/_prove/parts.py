@@ -15,10 +15,11 @@ from typing import Dict, List, NamedTuple, Sequence, Tuple
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove import rules
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.answer import answer_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.evidence import NEEDED, peak
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.guards import GUARDS
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.guards import ALLOWANCES, GUARDS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history import (
     Attempt,
     History,
+    capped,
     differences,
     guards_of,
 )
@@ -101,18 +102,18 @@ def _part(record: Record, history: History, concern: str, found: Sequence[float]
 def _answer(concern: str, word: str, pairs: int, repeated: Sequence[Attempt]) -> Tuple[str, str]:
     """The verdict and why there is no answer, after what its pairs show and what had to be repeated."""
     guards, selected = guards_of(repeated), rules.lopsided_state(repeated)
-    capped = guards["allowance"]
+    capped_attempts = capped(repeated)
     if rules.too_many_repeated(len(repeated), pairs + len(repeated)):
         guard = guards.most_common(1)[0][0]
         reason = f"more than a third of the pairs had to be repeated, most because of {GUARDS[guard]}"
-        return CAPPED if guard == "allowance" else NOT_QUIET, reason
+        return CAPPED if guard in ALLOWANCES else NOT_QUIET, reason
     if selected:
         state = f"without {concern}" if selected == UNTUNED else "with all concerns"
-        return CAPPED if capped else UNCLEAR, f"guards voided more pairs {state} than chance explains"
-    if capped and word not in (BETTER, WORSE):
+        return CAPPED if capped_attempts else UNCLEAR, f"guards voided more pairs {state} than chance explains"
+    if capped_attempts and word not in (BETTER, WORSE):
         return CAPPED, (
-            f"in {capped} attempts the instance's network or disk allowance was exceeded: what {concern} would bring"
-            " without that limit can't be measured"
+            f"in {capped_attempts} attempts an instance's network or disk allowance was exceeded: what {concern} would"
+            " bring without that limit can't be measured"
         )
     if not word:
         return UNCLEAR, f"{pairs} pairs don't decide"

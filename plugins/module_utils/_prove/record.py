@@ -15,7 +15,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics impor
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import UNTUNED
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import Settings
 
-FORMAT = 2  # of the lines, and of the rules by which one step follows from those before it
+FORMAT = 3  # of the lines, and of the rules by which one step follows from those before it
 
 # The phases of a run, in their order. Until the pairs begin, the host stays untuned.
 WARM_UP, SHAM, PAIR, EACH = "warm_up", "sham", "pair", "each"
@@ -69,6 +69,8 @@ class Measurement(NamedTuple):
     before: Optional[Sample] = None  # right before the load
     after: Optional[Sample] = None  # right after it
     concern: str = ""  # in EACH, where `untuned` is tuned but for this concern
+    client_before: Optional[Sample] = None  # of the client host on which the load ran, if it did on one
+    client_after: Optional[Sample] = None
 
     @property
     def host_state(self) -> str:

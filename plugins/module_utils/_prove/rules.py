@@ -9,7 +9,7 @@ import math
 from typing import List, NamedTuple, Optional, Sequence
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.evidence import NEEDED, peak
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.guards import GUARDS, Firing
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.guards import ALLOWANCES, GUARDS, Firing
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history import Attempt, History, differences
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.interval import estimate
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import TUNED, UNTUNED
@@ -63,7 +63,7 @@ def obstacle(record: Record, history: History) -> Optional[Answer]:
         states = {firing_state(attempt) for attempt in history.repeated}
         if len(states) == 1:
             reason += f", each time in the {states.pop()} state"
-        return Answer(CAPPED if guard == "allowance" else NOT_QUIET, reason)
+        return Answer(CAPPED if guard in ALLOWANCES else NOT_QUIET, reason)
     return None
 
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, List, Mapping, NamedTuple, Optional
+from typing import Any, List, Mapping, NamedTuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.lines import MOST_TEXTS
@@ -49,8 +49,12 @@ def busiest(others: Any) -> str:
     return clean.text(first.get("name"), 16) if isinstance(first, dict) else ""
 
 
-def measured(answer: Mapping[str, Any], busy: Optional[float] = None) -> loop.Answer:
-    load, taken_back, switch_seconds = answer.get("load"), answer.get("taken_back"), answer.get("switch_seconds", 0.0)
+def measured(answer: Mapping[str, Any], ran: Mapping[str, Any]) -> loop.Answer:
+    """A host's answer to a measurement, with that of where the load `ran`, which may be the same host.
+
+    Raises NearmetalError when it has another form.
+    """
+    load, taken_back, switch_seconds = ran.get("load"), answer.get("taken_back"), answer.get("switch_seconds", 0.0)
     if (
         isinstance(switch_seconds, bool)
         or not isinstance(switch_seconds, (int, float))
@@ -63,5 +67,7 @@ def measured(answer: Mapping[str, Any], busy: Optional[float] = None) -> loop.An
         after=answer.get("after"),
         taken_back=tuple(map(str, taken_back)) if isinstance(taken_back, list) else (),
         switch_seconds=float(switch_seconds),
-        generator_busy=busy,
+        generator_busy=ran.get("busy"),
+        client_before=ran.get("client_before"),
+        client_after=ran.get("client_after"),
     )

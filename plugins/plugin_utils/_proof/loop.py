@@ -30,6 +30,8 @@ class Answer(NamedTuple):
     taken_back: Tuple[str, ...] = ()
     switch_seconds: float = 0.0
     generator_busy: Optional[float] = None
+    client_before: Any = None
+    client_after: Any = None
 
 
 class HostControl(ABC):
@@ -92,6 +94,8 @@ def _measure(step: Step, control: HostControl, limit: float, timed: bool) -> Mea
         before=_sample(answer.before),
         after=_sample(answer.after),
         concern=step.concern,
+        client_before=_sample(answer.client_before),
+        client_after=_sample(answer.client_after),
     )
 
 

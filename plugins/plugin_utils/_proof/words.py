@@ -67,7 +67,7 @@ def _interim_result(record: Record, last: Measurement, result: Verdict, busiest:
     firings = [firing for attempt in attempts for firing in attempt.firings if last in attempt.measurements]
     if firings:
         program = f", most by {busiest}: if it is a part of the load, name it in prove_programs" if busiest else ""
-        detail = f"{firings[0].detail}{program if firings[0].guard == 'foreign_cpu' else ''}"
+        detail = f"{firings[0].detail}{program if firings[0].guard.endswith('foreign_cpu') else ''}"
         return f"; void: {GUARDS[firings[0].guard]} ({detail})"
     comparison = _phase_comparison(result, last)
     if comparison is None or comparison.change is None:

@@ -6,11 +6,28 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from ansible_collections.nearmetal.ec2.plugins.action import prove as action
 
+from tests.support.fake_kernel import FakeKernel
 from tests.support.fleet import Fleet
+from tests.support.hosts import files_of
+from tests.support.plays_of_prove import Call, Play
 
 
 @pytest.fixture
 def fleet(tmp_path: Path) -> Fleet:
     """Hosts that are only variables."""
     return Fleet(tmp_path)
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> FakeKernel:
+    return FakeKernel(tmp_path / "host", files_of("xen_hvm"))
+
+
+@pytest.fixture
+def play(call: Call, host: FakeKernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Play:
+    monkeypatch.setattr(action, "report_directory", lambda: str(tmp_path / "report"))
+    # Other load of this machine must not affect a test, so the controller's CPU counters stay at zero.
+    monkeypatch.setattr(action.load_sample, "ticks", lambda _host: {})
+    return Play(call, host)

@@ -9,80 +9,17 @@ import json
 import os
 import signal
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Dict, Optional
 
 import pytest
-from ansible_collections.nearmetal.ec2.plugins.action import prove as action
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
 from ansible_collections.nearmetal.ec2.plugins.modules import prove, tune
 
 from tests.support.boot_trees import debian
 from tests.support.experiments import BOTH, THP, read_ahead, thp
-from tests.support.fake_kernel import CLOCK, FakeKernel
+from tests.support.fake_kernel import FakeKernel
 from tests.support.fresh_host import fresh
-from tests.support.hosts import files_of
-
-Call = Callable[..., Dict[str, Any]]
-CURRENT = f"{CLOCK}/current_clocksource"
-OPTIONS: Dict[str, Any] = {
-    "tune": {"concerns": {"clocksource": {"source": "tsc"}}},
-    "settle": 0,
-    "seconds": 1,
-    "seed": 4711,
-}
-
-
-class Play(action.ActionModule):
-    """The action, with the host's module in this process in place of a connection."""
-
-    def __init__(self, call: Call, host: FakeKernel) -> None:
-        self._call, self._fake = call, host
-        self._connection = SimpleNamespace(_shell=SimpleNamespace(tmpdir=None))
-        self.said: List[str] = []
-        self._display = SimpleNamespace(display=self.said.append)
-        self.steps: List[str] = []
-        self.before_step: "Callable[[int], Optional[Dict[str, Any]]]" = lambda _number: None
-
-        self.no_log = False
-
-    def __call__(self, **options: Any) -> Dict[str, Any]:
-        self._task = SimpleNamespace(args={**OPTIONS, **options}, check_mode=False, async_val=0, no_log=self.no_log)
-        return self.run(task_vars={"inventory_hostname": "db-1"})
-
-    def _execute_module(self, module_args: Dict[str, Any], **_more: Any) -> Dict[str, Any]:
-        self.steps.append(module_args["step"])
-        self.arguments = module_args
-        instead = self.before_step(len(self.steps))
-        return instead or self._call(prove.main, self._fake, **module_args)
-
-    def _early_needs_tmp_path(self) -> bool:
-        return False
-
-    def _remove_tmp_path(self, tmp_path: Any, force: bool = False) -> None:
-        pass
-
-
-@pytest.fixture
-def host(tmp_path: Path) -> FakeKernel:
-    return FakeKernel(tmp_path / "host", files_of("xen_hvm"))
-
-
-@pytest.fixture
-def play(call: Call, host: FakeKernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Play:
-    monkeypatch.setattr(action, "report_directory", lambda: str(tmp_path / "report"))
-    # Other load of this machine must not affect a test, so the controller's CPU counters stay at zero.
-    monkeypatch.setattr(action.load_sample, "ticks", lambda _host: {})
-    return Play(call, host)
-
-
-def current(host: FakeKernel) -> str:
-    return (Path(host.root) / CURRENT.lstrip("/")).read_text().strip()
-
-
-def load(host: FakeKernel, tuned: int, untuned: int = 100) -> str:
-    """A load whose figure depends on the clock source."""
-    return f'[ "$(cat {host.root}{CURRENT})" = tsc ] && echo ops {tuned} 1/s || echo ops {untuned} 1/s'
+from tests.support.plays_of_prove import CURRENT, OPTIONS, Call, Play, current, load
 
 
 @pytest.mark.parametrize("load_on", ["host", "controller"])
@@ -343,7 +280,8 @@ def test_a_value_set_by_somebody_meanwhile_voids_a_measurement(host: FakeKernel,
         ({"margin": float("nan")}, "prove.margin is a number, such as 2.5, not nan"),
         ({"settle": -1}, "prove.settle is -1.0; allowed is a number from 0 to 600"),
         ({"keep": "always"}, "prove.keep can't be 'always'; choose one of better, not_worse"),
-        ({"load_on": "redis-2"}, "prove.load_on can't be 'redis-2'; choose one of host, controller"),
+        ({"load_on": "client-9"}, "prove.load_on is 'client-9', which isn't in the inventory; allowed are host, contr"),
+        ({"load_on": "db-1"}, "prove.load_on is 'db-1', the host under test itself: set host to run the load on it"),
         ({"primary": "a b"}, "prove.primary is 'a b'; allowed is the name of a metric: a letter"),
         ({"abandon_after": 59}, "prove.abandon_after is 59; a measurement of 1 s may take 63 s"),
         ({"abandon_after": 100, "seconds": 30}, "prove.abandon_after is 100; a measurement of 30 s may take 150 s"),

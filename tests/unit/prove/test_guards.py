@@ -42,6 +42,16 @@ def later(**more: Any) -> Change:
     return change
 
 
+def on_client(change: Change) -> Change:
+    """The same disturbance of the client host on which the load runs, and none of the host under test."""
+
+    def changed(measurement: Measurement) -> Measurement:
+        found = change(measurement)
+        return measurement._replace(client_before=found.before, client_after=found.after)
+
+    return changed
+
+
 ALL = CPUS * SECONDS
 # One disturbance per guard, just beyond its limit, and one just within it.
 BEYOND: "Dict[str, Change]" = {
@@ -56,6 +66,8 @@ BEYOND: "Dict[str, Change]" = {
     "generator": lambda measurement: measurement._replace(generator_busy=0.51),
     "load": lambda measurement: measurement._replace(metrics=(), error="exit status 1: connection refused"),
 }
+OF_A_HOST = ("steal", "foreign_cpu", "throttled", "swap", "clock", "reboot", "allowance")
+BEYOND.update({f"client_{guard}": on_client(BEYOND[guard]) for guard in OF_A_HOST})
 WITHIN: "Dict[str, Change]" = {
     "steal": later(cpu_steal=0.0099 * ALL - 0.001 * SECONDS),
     "foreign_cpu": later(cpu_foreign=0.0499 * ALL - 0.01 * SECONDS),
@@ -75,6 +87,7 @@ def judged(change: Change, **settings: Any) -> "list[str]":
         measured(Step("measure", "pair", 1, 1, state, state), index, (Metric("requests", 1000.0),))
         for index, state in enumerate(("untuned", "tuned"))
     )
+    first = on_client(lambda measurement: measurement)(first)
     chosen = start(**settings).start.settings
     return [firing.guard for firing in firings_of(change(second), Reference().with_measurement(first, ()), chosen)]
 
@@ -112,7 +125,7 @@ def test_guards_between_two_measurements() -> None:
     assert set(BEYOND) | {"pause"} == set(GUARDS)
 
 
-@pytest.mark.parametrize("guard", sorted(set(BEYOND) - {"clock"}))  # it fires again when the clock is right again
+@pytest.mark.parametrize("guard", sorted(set(BEYOND) - {"clock", "client_clock"}))  # they fire again when it is right
 def test_a_pair_in_which_a_guard_fires_is_repeated_with_a_coin_of_its_own(guard: str) -> None:
     def disturb(step: Step, measurement: Measurement) -> Measurement:
         return BEYOND[guard](measurement) if step[1:4] in (("sham", 2, 1), ("pair", 3, 1)) else measurement
@@ -138,13 +151,13 @@ def test_a_pair_in_which_a_guard_fires_is_repeated_with_a_coin_of_its_own(guard:
 def test_a_guard_that_always_fires_ends_the_run_and_is_named(guard: str) -> None:
     def disturb(step: Step, measurement: Measurement) -> Measurement:
         if step.phase != "pair":
-            return measurement
-        if guard == "clock":  # that runs too fast, by 5 %
-            return later(host_seconds=0.05 * (measurement.began - 1_790_000_000.0))(measurement)
-        return BEYOND[guard](measurement)
+            return on_client(lambda quiet: quiet)(measurement)
+        too_fast = later(host_seconds=0.05 * (measurement.began - 1_790_000_000.0))  # by 5 %
+        change = {"clock": too_fast, "client_clock": on_client(too_fast)}.get(guard, BEYOND[guard])
+        return change(measurement)
 
     found = verdict(run(noisy(0.05, 0.02), disturb, most=100, seed=8))
-    assert found.verdict == ("capped" if guard == "allowance" else "not_quiet")
+    assert found.verdict == ("capped" if guard.endswith("allowance") else "not_quiet")
     assert "4 of 7 pairs had to be repeated" in found.reasons[0]
     assert GUARDS[guard] in found.reasons[0]
     assert (found.over, found.keep, found.pairs) == (True, False, 0)
@@ -207,9 +220,10 @@ def test_biased_pairs_give_no_verdict(effect: float, looks: str) -> None:
     assert not found.keep
 
 
-def test_an_exceeded_allowance_is_never_no_effect() -> None:
+@pytest.mark.parametrize("guard", ["allowance", "client_allowance"])
+def test_an_exceeded_allowance_is_never_no_effect(guard: str) -> None:
     def once(step: Step, measurement: Measurement) -> Measurement:
-        return BEYOND["allowance"](measurement) if step[1:4] == ("pair", 2, 1) else measurement
+        return BEYOND[guard](measurement) if step[1:4] == ("pair", 2, 1) else measurement
 
     assert verdict(run(noisy(0.0, 0.01), seed=3)).verdict == "same"
     found = verdict(run(noisy(0.0, 0.01), once, seed=3))

@@ -42,6 +42,24 @@ def test_a_load_ends_with_the_process_that_runs_it(number: signal.Signals, tmp_p
                 os.killpg(group, signal.SIGKILL)
 
 
+def test_a_load_on_a_client_ends_when_nobody_reads_the_answer_any_more(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "alive")
+    code = RUNS.replace("import run", "import is_awaited, run").replace("lambda: True", "is_awaited")
+    command = f"exec > {tmp_path}/alive; echo $$; sleep 600"
+    module = subprocess.Popen([sys.executable, "-c", code, command], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    with open(tmp_path / "alive", encoding="ascii") as alive:
+        group = int(alive.readline())
+        try:
+            assert module.stdout is not None
+            module.stdout.close()
+            assert select.select([alive], [], [], 30)[0], "the load runs on"
+            assert alive.read() == ""
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(group, signal.SIGKILL)
+            module.wait()
+
+
 def test_a_load_that_has_ended_is_not_killed_again() -> None:
     ran = load.run("echo ops 3; echo oh >&2; exit 4", 60, lambda: True)
     assert (ran.code, ran.output, ran.message, ran.end) == (4, "ops 3\n", "oh\n", "")

@@ -155,7 +155,7 @@ def test_a_load_that_breaks_among_the_concerns_ends_the_run(states: Set[str], wo
 @pytest.mark.parametrize(
     ("effect", "every", "word", "reason"),
     [
-        (0.0, 3, "capped", "in 4 attempts the instance's network or disk allowance was exceeded: what hugepages would"),
+        (0.0, 3, "capped", "in 4 attempts an instance's network or disk allowance was exceeded: what hugepages would"),
         (0.0, 1, "capped", "more than a third of the pairs had to be repeated, most because of exceeded network"),
         (0.1, 3, "better", ""),
     ],

@@ -1,11 +1,12 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Running the load of a measurement, on the host under test or on the controller. PRIVATE to the collection."""
+"""Running the load of a measurement, on the host under test, a client host or the controller. PRIVATE."""
 
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import tempfile
@@ -61,6 +62,13 @@ def run(command: str, limit: float, goes_on: Callable[[], bool]) -> Ran:
                 _kill(process.pid)
                 _tell(guard, "\n")
         return Ran(process.returncode, _text(output, 0), _text(messages, -400), seconds, watcher.why)
+
+
+def is_awaited() -> bool:
+    """Whether somebody still reads what this process writes: a lost connection closes the other end."""
+    output = select.poll()
+    output.register(1, 0)
+    return not output.poll(0)
 
 
 class _Watcher(threading.Thread):

@@ -1,0 +1,71 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Plays of `prove` without connections: the action, with the host's module in this process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Callable, Dict, List, Optional
+
+from ansible_collections.nearmetal.ec2.plugins.action import prove as action
+from ansible_collections.nearmetal.ec2.plugins.modules import prove
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import client
+
+from tests.support.fake_kernel import CLOCK, FakeKernel
+
+Call = Callable[..., Dict[str, Any]]
+CURRENT = f"{CLOCK}/current_clocksource"
+OPTIONS: Dict[str, Any] = {
+    "tune": {"concerns": {"clocksource": {"source": "tsc"}}},
+    "settle": 0,
+    "seconds": 1,
+    "seed": 4711,
+}
+
+
+class Play(action.ActionModule):
+    """The action, with the host's module in this process in place of a connection."""
+
+    def __init__(self, call: Call, host: FakeKernel) -> None:
+        self._call, self._fake = call, host
+        self._connection = SimpleNamespace(_shell=SimpleNamespace(tmpdir=None))
+        self.said: List[str] = []
+        self._display = SimpleNamespace(display=self.said.append)
+        self.steps: List[str] = []
+        self.before_step: "Callable[[int], Optional[Dict[str, Any]]]" = lambda _number: None
+
+        self.no_log = False
+        self.client: Any = None  # the action of the client host, if there is one
+
+    def __call__(self, **options: Any) -> Dict[str, Any]:
+        self._task = SimpleNamespace(args={**OPTIONS, **options}, check_mode=False, async_val=0, no_log=self.no_log)
+        return self.run(task_vars={"inventory_hostname": "db-1", "hostvars": {"db-1": {}, "client-1": {}}})
+
+    def on_client(self, name: str, task_vars: Dict[str, Any]) -> client.Client:
+        return client.Client(name, self.client, task_vars)
+
+    def _execute_module(self, module_args: Dict[str, Any], **_more: Any) -> Dict[str, Any]:
+        self.steps.append(module_args["step"])
+        self.arguments = module_args
+        instead = self.before_step(len(self.steps))
+        return instead or self._call(prove.main, self._fake, **module_args)
+
+    def _early_needs_tmp_path(self) -> bool:
+        return False
+
+    def _remove_tmp_path(self, tmp_path: Any, force: bool = False) -> None:
+        pass
+
+
+def current(host: FakeKernel) -> str:
+    return (Path(host.root) / CURRENT.lstrip("/")).read_text().strip()
+
+
+FINE_LOAD: Dict[str, Any] = {"code": 0, "output": "ops 1 1/s", "end": "", "message": "", "seconds": 1.0}
+
+
+def load(host: FakeKernel, tuned: int, untuned: int = 100) -> str:
+    """A load whose figure depends on the clock source."""
+    return f'[ "$(cat {host.root}{CURRENT})" = tsc ] && echo ops {tuned} 1/s || echo ops {untuned} 1/s'

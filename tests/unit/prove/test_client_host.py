@@ -1,0 +1,95 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A client host: the load runs there, its disturbances count, and its failure takes the host under test back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Dict, Optional
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.modules import prove
+
+from tests.support.experiments import files
+from tests.support.fake_kernel import FakeKernel
+from tests.support.hosts import files_of
+from tests.support.plays_of_prove import FINE_LOAD, Call, Play, current, load
+
+
+@pytest.fixture
+def client_host(call: Call, play: Play, tmp_path: Path) -> FakeKernel:
+    """Another host, on which the load runs."""
+    boot = {"/proc/sys/kernel/random/boot_id": "99999999-2222-3333-4444-555555555555\n"}
+    machine = FakeKernel(tmp_path / "client", {**files_of("nitro"), **boot})
+    play.client = Play(call, machine)
+    play.client._task = SimpleNamespace(no_log=False)
+    return machine
+
+
+def test_the_load_runs_on_a_client_of_which_nothing_is_changed(
+    host: FakeKernel, client_host: FakeKernel, play: Play
+) -> None:
+    before = files(client_host)
+    result = play(command=load(host, 120), load_on="client-1", programs=["python3"])
+    assert (result["verdict"]["verdict"], result["kept"], current(host)) == ("better", True, "tsc"), result
+    assert set(play.client.steps) == {"load"}
+    assert len(play.client.steps) == 1 + play.steps.count("measure"), "it was reached before anything was switched"
+    assert (client_host.written, client_host.commands, files(client_host)) == ([], [], before)
+    assert {"command", "seconds", "programs", "step"} == set(play.client.arguments)
+    assert any(line.endswith(" (on client-1)") for line in play.said)
+    measurement = json.loads(Path(result["record"]).read_text().splitlines()[1])
+    assert measurement["client_after"]["boot_id"] == client_host.boot_id() != measurement["after"]["boot_id"]
+    assert measurement["client_after"]["cpu_foreign"] is not None
+    assert measurement["after"]["cpu_foreign"] is None, "on the host, the load's server is no other program"
+
+
+@pytest.mark.parametrize(
+    ("at", "answer", "msg"),
+    [
+        (1, {"unreachable": True, "msg": "No route to host."}, "the load can't run on client-1 (No route to host): "),
+        (9, {"unreachable": True, "msg": "No route to host."}, "the load can't run on client-1 (No route to host): "),
+        (9, {"failed": True, "msg": "MODULE FAILURE"}, "the load can't run on client-1 (MODULE FAILURE): "),
+        (9, {"answer": {"load": FINE_LOAD, "busy": 7}}, "the host's answer can't be recorded: it has 7 in place of"),
+        (9, {"answer": {"load": FINE_LOAD, "before": {"x": 1}}}, "the host's answer has a form that this version"),
+    ],
+)
+def test_a_client_that_fails_ends_the_run_and_the_host_goes_back(
+    at: int, answer: Dict[str, Any], msg: str, host: FakeKernel, client_host: FakeKernel, play: Play
+) -> None:
+    play.client.before_step = lambda number: answer if number == at else None
+    result = play(command=load(host, 120), load_on="client-1")
+    assert (result["failed"], result["msg"].startswith(msg), current(host)) == (True, True, "xen"), result["msg"]
+    if at == 1:
+        assert (play.steps, host.written) == ([], []), "it is reached before anything is switched"
+    else:
+        assert play.steps[-1] == "back"
+        assert ": the host is as it was before; to resume, set prove_resume: " in result["msg"]
+
+
+def test_a_client_that_reboots_or_is_busy_costs_pairs_and_is_named(
+    host: FakeKernel, client_host: FakeKernel, play: Play
+) -> None:
+    def disturbed(number: int) -> Optional[Dict[str, Any]]:
+        if number not in (13, 16):  # the first attempts at two pairs
+            return None
+        answer = play.client._call(prove.main, client_host, **play.client.arguments)
+        found = answer["answer"]
+        found.update({"busy": 0.9} if number == 13 else {"after": {**found["after"], "boot_id": "b"}})
+        return answer
+
+    play.client.before_step = disturbed
+    result = play(command=load(host, 120), load_on="client-1")
+    assert (result["verdict"]["verdict"], current(host)) == ("better", "tsc")
+    assert sorted(result["verdict"]["repeated"]) == ["client_reboot", "generator"]
+
+
+def test_a_run_on_a_client_goes_on_there(host: FakeKernel, client_host: FakeKernel, play: Play) -> None:
+    lost = {"unreachable": True, "msg": "No route to host."}
+    play.client.before_step = lambda number: lost if number == 9 else None
+    record = play(command=load(host, 120), load_on="client-1")["msg"].rpartition(" ")[2]
+    play.client.before_step = lambda _number: None
+    result = play(resume=record)
+    assert (result["verdict"]["verdict"], set(play.client.steps)) == ("better", {"load"})
