@@ -79,6 +79,7 @@ class FakeKernel(WritableHost):
         self.cpus = Cpus(root)
         self.cpus.boot(line.split())
         self.nics.boot()
+        self.memory.user_min_free = -1
         boot.modules(root)
         boot.obey(root, line.split(), self._take)
         self.disks.boot()

@@ -6,6 +6,9 @@
 A request for reserved pages is met as far as memory allows, without any error. `room`
 is how many pages a file can have, `compacted` how many after compact_memory. `free` is a node's free memory in kB,
 which pages of all sizes share; a node that isn't in it always has enough.
+
+With khugepaged the kernel raises vm.min_free_kbytes to what huge pages need, and since Linux 5.16 it lowers it again
+with the end of khugepaged, to its own choice or what a user has set (mm/khugepaged.c, mm/page_alloc.c).
 """
 
 from __future__ import annotations
@@ -16,6 +19,8 @@ from pathlib import Path
 from typing import Dict, List
 
 THP = "/sys/kernel/mm/transparent_hugepage"
+MIN_FREE = "/proc/sys/vm/min_free_kbytes"
+FOR_HUGE_PAGES, BY_MEMORY = 67584, 16384
 
 
 class Memory:
@@ -27,6 +32,7 @@ class Memory:
         self.compacted: Dict[str, int] = {}
         self.free: Dict[str, int] = {}
         self.asked: List[str] = []
+        self.user_min_free = -1
 
     def take(self, path: str, text: str) -> bool:
         """Carry out a write; whether the file belongs to this fake. Raises OSError as the kernel would."""
@@ -41,6 +47,11 @@ class Memory:
             if word not in offered:
                 raise OSError(errno.EINVAL, "Invalid argument", path)
             file.write_text(" ".join(f"[{name}]" if name == word else name for name in offered) + "\n")
+            if path == f"{THP}/enabled":
+                self._keep_free(word != "never")
+        elif path == MIN_FREE:
+            self.user_min_free = int(word)
+            file.write_text(word + "\n")
         elif path == f"{THP}/khugepaged/defrag":
             file.write_text(word + "\n")
         else:
@@ -58,6 +69,17 @@ class Memory:
             table.write_text(table.read_text() + line)
         else:
             table.write_text(table.read_text().replace(line, ""))
+
+    def _keep_free(self, khugepaged: bool) -> None:
+        file, release = self._root / MIN_FREE[1:], self._root / "proc/sys/kernel/osrelease"
+        if not file.exists() or not release.exists():
+            return
+        now = int(file.read_text())
+        if khugepaged:
+            now = max(now, FOR_HUGE_PAGES)
+        elif [int(part) for part in re.findall(r"\d+", release.read_text())[:2]] >= [5, 16]:
+            now = BY_MEMORY if self.user_min_free < BY_MEMORY else now
+        file.write_text(f"{now}\n")
 
     def _reserve(self, path: str, count: int) -> None:
         self.asked.append(f"{path} {count}")

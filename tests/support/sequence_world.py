@@ -15,6 +15,7 @@ from tests.support import fresh_host, hosts
 from tests.support.boot_trees import AMAZON_2_TOOLS, DEBIAN_TOOLS, BootHost, amazon_2_files, debian_files, rhel_files
 from tests.support.fake_boot import clear
 from tests.support.fake_kernel import FakeKernel
+from tests.support.fake_memory import MIN_FREE, THP
 from tests.support.fake_processes import first, together
 from tests.support.sequence_wanted import PROGRAMS
 
@@ -164,6 +165,9 @@ class World:
                 host._take(path, text)
         except OSError:
             return False
+        if path == f"{THP}/enabled":  # nobody sees whether the kernel takes the present number for a user's
+            numbers = [self._text(host, MIN_FREE) for host in self.both()]
+            self.origins.setdefault(MIN_FREE, set()).update(number for number in numbers if number is not None)
         after = self._text(self.host, path)
         path = self._place(path)
         self.origins.setdefault(path, set()).update(text for text in (other, after) if text is not None)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from typing import Dict, List, Mapping, Tuple
+from typing import Dict, Iterable, List, Mapping, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import hugepages
@@ -19,11 +19,18 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import 
     put,
     unwritable,
 )
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import Batch, NamedByPath
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import (
+    Batch,
+    Disturbing,
+    NamedByPath,
+    Place,
+)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.sysctl import Sysctl
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
 COMPACT = "/proc/sys/vm/compact_memory"
+_SYSCTL, _MIN_FREE = Sysctl("sysctl"), "vm.min_free_kbytes"
 _WORD = re.compile(r"[a-z_+]{1,32}", re.ASCII)
 
 
@@ -51,6 +58,23 @@ class Transparent(NamedByPath):
 
     def _path(self, host: WritableHost) -> str:
         return f"{hugepages.thp_folder(host) or hugepages.FOLDERS[0]}/{self.name}"
+
+
+class StartsKhugepaged(Transparent, Disturbing):
+    """A choice with which the kernel starts or stops khugepaged, and moves vm.min_free_kbytes.
+
+    It raises the number to what huge pages need, and since Linux 5.16 it lowers it when khugepaged ends. A number
+    that it lowers is set again, because packets may need the memory, and network_stack may have set it.
+    """
+
+    def disturbs(self, host: WritableHost, where: str) -> Iterable[Place]:
+        return ((_SYSCTL.what, _MIN_FREE),)
+
+    def write(self, host: WritableHost, where: str, value: Value) -> None:
+        before = _SYSCTL.read(host, _MIN_FREE)
+        super().write(host, where, value)
+        if before is not None and int(str(_SYSCTL.read(host, _MIN_FREE) or before)) < int(str(before)):
+            _SYSCTL.write(host, _MIN_FREE, before)
 
 
 class KhugepagedDefrag(Transparent):
@@ -123,9 +147,9 @@ def _reserve(host: WritableHost, size: str, place: str, count: int) -> None:
 
 
 LEVERS = (
-    Transparent("hugepages.thp", "enabled"),
+    StartsKhugepaged("hugepages.thp", "enabled"),
     Transparent("hugepages.thp_defrag", "defrag"),
-    Transparent("hugepages.thp_shmem", "shmem_enabled"),
+    StartsKhugepaged("hugepages.thp_shmem", "shmem_enabled"),
     KhugepagedDefrag("hugepages.khugepaged_defrag", "khugepaged/defrag"),
     Reserved("hugepages.pages"),
 )

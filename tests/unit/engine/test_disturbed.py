@@ -9,7 +9,7 @@ The original of that knob is its value before the write.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Callable, Dict
+from typing import Any, Callable, Dict, List
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.modules import restore, tune
@@ -111,6 +111,42 @@ def test_preferences_go_back_before_smt_takes_their_cpus_offline_again(
     done = call(restore.main, host, concerns=["smt", "cpu_power"] if named else None)
     assert not done.get("failed"), done["msg"]
     assert not (tmp_path / JOURNAL).exists()
+    assert state(host) == before
+
+
+MIN_FREE = "proc/sys/vm/min_free_kbytes"
+
+
+@pytest.mark.parametrize("name", ["nitro_big", "metal"], ids=["6.1", "5.14"])
+@pytest.mark.parametrize(("original", "thp", "first"), [("never", "always", 16384), ("always", "never", 30000)])
+@pytest.mark.parametrize("names", [["hugepages", "network_stack"], ["network_stack", "hugepages"]], ids="-".join)
+@pytest.mark.parametrize("together", [True, False])
+def test_memory_kept_free_which_huge_pages_move_goes_back_in_every_order(
+    tmp_path: Path, call: Call, name: str, original: str, thp: str, first: int, names: List[str], together: bool
+) -> None:
+    host = fresh(tmp_path, name)
+    host.write_value("/sys/kernel/mm/transparent_hugepage/enabled", f"{original}\n")
+    host.write_value(f"/{MIN_FREE}", f"{first}\n")
+    before = state(host)
+    wanted = {"hugepages": {"thp": thp}, "network_stack": {"min_free_kbytes": 40000}}
+    for concerns in [wanted] if together else [{concern: wanted[concern]} for concern in reversed(names)]:
+        done = call(tune.main, host, concerns=concerns)
+        assert not done.get("failed"), done["msg"]
+    assert not together or (tmp_path / MIN_FREE).read_text() == "40000\n"
+    for concerns in [names] if together else [[concern] for concern in names]:
+        assert not call(restore.main, host, concerns=concerns).get("failed")
+    assert state(host) == before
+    assert not (tmp_path / JOURNAL).exists()
+
+
+@pytest.mark.parametrize("name", ["nitro_big", "metal"], ids=["6.1", "5.14"])
+def test_memory_kept_free_as_wanted_stays_when_huge_pages_end(tmp_path: Path, call: Call, name: str) -> None:
+    host = fresh(tmp_path, name)
+    before = state(host)
+    wanted = {"hugepages": {"thp": "never"}, "network_stack": {"min_free_kbytes": 67584}}
+    assert [call(tune.main, host, concerns=wanted)["changed"] for _again in range(2)] == [True, False]
+    assert (tmp_path / MIN_FREE).read_text() == "67584\n"
+    assert not call(restore.main, host).get("failed")
     assert state(host) == before
 
 
