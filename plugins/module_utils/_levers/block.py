@@ -95,6 +95,22 @@ class QueueFile(OnDevice):
         return name
 
 
+class Timeout(QueueFile):
+    """The time that a request may take, which the kernel keeps in ticks.
+
+    It rounds up what is written, and what it shows. With 300 ticks per second a number that it has shown means one tick
+    more when it is written again, and one millisecond less gives the shown number.
+    """
+
+    def write(self, host: WritableHost, where: str, value: Value) -> None:
+        super().write(host, where, value)
+        number, shown = int(str(value)), int(str(self.read(host, where) or value))
+        if 1 < number < shown < block_queue.LONGEST_MS // 2:
+            super().write(host, where, str(number - 1))
+            if self.read(host, where) != value:
+                super().write(host, where, value)
+
+
 class Scheduler(QueueFile, Disturbing):
     """The I/O scheduler. A change makes the kernel reset nr_requests, so a number that isn't its default is kept."""
 
@@ -134,5 +150,6 @@ def set_by_rules(host: WritableHost, text: str) -> Iterator[Place]:
 
 LEVERS = (
     Scheduler(),
-    *(QueueFile(attribute) for attribute in block_queue.ATTRIBUTES if attribute != "scheduler"),
+    Timeout("io_timeout"),
+    *(QueueFile(attribute) for attribute in block_queue.ATTRIBUTES if attribute not in ("scheduler", "io_timeout")),
 )

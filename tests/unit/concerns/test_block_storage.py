@@ -76,13 +76,17 @@ def test_check_apply_check_apply_restore(host: FakeKernel, call: Call) -> None:
 
 
 @pytest.mark.parametrize("hz", [100, 250, 300, 1000])
-def test_whatever_the_kernel_s_ticks_are(host: FakeKernel, call: Call, hz: int) -> None:
+@pytest.mark.parametrize("original", ["30000", "5", "1234", "1235"])
+def test_whatever_the_kernel_s_ticks_are(host: FakeKernel, call: Call, hz: int, original: str) -> None:
     host.disks.hz = hz
+    for disk in ("nvme0n1", "nvme1n1"):
+        put(host, disk, "io_timeout", original)
+    before = everything(host)
     for timeout in ("aws", "1001"):
         assert call(block_storage.main, host, io_timeout=timeout)["changed"]
         assert not call(block_storage.main, host, io_timeout=timeout)["changed"]
     assert call(restore.main, host)["changed"]
-    assert [read(host, disk, "io_timeout") for disk in ("nvme0n1", "nvme1n1")] == ["30000", "30000"]
+    assert everything(host) == before
 
 
 def test_the_timeout_of_aws_s_kernel_argument_is_as_wanted(host: FakeKernel, call: Call) -> None:
