@@ -42,6 +42,7 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import (
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import log as record_log
 
 _MODULE = "nearmetal.ec2.prove"
+_OPTIONS_OF_STEPS = ("command", "load_on", "health", "programs", "only", "tune", "against")
 
 
 class ActionModule(ActionBase):
@@ -111,14 +112,14 @@ class _Run(loop.HostControl):
         if self._log is not None:
             start = self._log.record.start
             self._options.update(command=start.load, load_on=start.load_on)
-            self._options.update(programs=list(start.programs), only=list(start.only))
+            self._options.update(programs=list(start.programs), only=list(start.only), health=start.health)
         self._client = self._find_client()
         if not self._options.get("command"):
             raise NearmetalError("prove.command is required: the load of one measurement, such as a benchmark")
         path = self._log.path if self._log else self._new_path()
         self._base = path[: -len(".jsonl")] if path.endswith(".jsonl") else path
         self._arguments = {
-            **{name: self._options[name] for name in ("command", "load_on", "programs", "only", "tune", "against")},
+            **{name: self._options[name] for name in _OPTIONS_OF_STEPS},
             **{name: getattr(self._settings, name) for name in ("seconds", "settle", "timed")},
             "abandon_after": self._settings.abandon_after,
             "run": os.path.basename(self._base),
@@ -197,7 +198,7 @@ class _Run(loop.HostControl):
             raise signals.Interrupted("Ansible ended")
         answer = self._step("measure", state=state, without=without)
         self._busiest_programs = answer.get("others")
-        if self._options["load_on"] == HOST:
+        if self._options["load_on"] == HOST or "unhealthy" in answer:
             return answers.measured(answer, {"load": answer.get("load")})
         ran = self._ran_on_client(self._client) if self._client else self._ran_on_controller()
         return answers.measured({**answer, **self._step("look", state=state, without=without)}, ran)
@@ -244,6 +245,7 @@ class _Run(loop.HostControl):
                 programs=tuple(self._options["programs"]),
                 only=tuple(self._options["only"]),
                 states=compared.states,
+                health=self._options["health"],
                 against=words.tuning(self._options["against"]),
             )
             return record_log.begin(f"{self._base}.jsonl", start)

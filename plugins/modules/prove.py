@@ -56,19 +56,24 @@ options:
     type: list
     elements: str
     default: []
-  seconds:
+  health:
     description:
-      - How long one measurement takes, 0.1 to 3600 s. The command decides how long it really takes.
+      - A command for C(/bin/sh) on the host that exits with 0 within 10 s if the host does its work. It runs before the
+        first switch, and after each switch and O(settle).
+      - If it fails, or if all processes of one of O(programs) ended or were restarted during a switch, the run ends at
+        once as C(unsafe), and the host is taken back.
+    type: str
+    default: ""
+  seconds:
+    description: How long one measurement takes, 0.1 to 3600 s. The command decides how long it really takes.
     type: float
     default: 10
   settle:
-    description:
-      - Seconds between a switch and the load, 0 to 600.
+    description: Seconds between a switch and the load, 0 to 600.
     type: float
     default: 10
   pairs:
-    description:
-      - The largest number of pairs, 6 to 200, not counting repeated pairs.
+    description: The largest number of pairs, 6 to 200, not counting repeated pairs.
     type: int
     default: 40
   effect:
@@ -77,8 +82,7 @@ options:
     type: float
     default: 5
   margin:
-    description:
-      - A change below this percentage counts as the same.
+    description: A change below this percentage counts as the same.
     type: float
     default: 2
   primary:
@@ -117,8 +121,7 @@ options:
     type: int
     default: 900
   seed:
-    description:
-      - Seed of the coin, to repeat the order of an earlier run; random by default.
+    description: Seed of the coin, to repeat the order of an earlier run; random by default.
     type: int
   only:
     description:
@@ -154,19 +157,16 @@ options:
     choices: [begin, measure, load, look, back, keep]
     default: back
   run:
-    description:
-      - The run to which a step belongs. The action plugin sets it.
+    description: The run to which a step belongs. The action plugin sets it.
     type: str
     default: ""
   state:
-    description:
-      - The state of a step. The action plugin sets it.
+    description: The state of a step. The action plugin sets it.
     type: str
     choices: [untuned, tuned]
     default: untuned
   without:
-    description:
-      - For O(each), the concern that the untuned state of a step lacks. The action plugin sets it.
+    description: For O(each), the concern that the untuned state of a step lacks. The action plugin sets it.
     type: str
     default: ""
 attributes:

@@ -11,7 +11,12 @@ from typing import Any, Dict, List, Mapping, Sequence
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.tuning import WANTED, asked
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import running, second_clock, states
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import (
+    health,
+    running,
+    second_clock,
+    states,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import described
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Conditions, run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Origin
@@ -31,6 +36,7 @@ def begin(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
         asks.append(asked(host, against_of(options["tune"], options["against"])).ask)
     knobs = options["only"]
     _demand_known(knobs)
+    health.demand(options["health"])
     try:
         begun = states.begin(host, options["run"], asks, knobs, options["abandon_after"])
     except states.NothingDiffers as nothing:

@@ -9,6 +9,7 @@ import time
 from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import (
+    health,
     load,
     running,
     second_clock,
@@ -34,6 +35,7 @@ _SETTINGS: Spec = {
 OPTIONS: Spec = {
     "command": {"type": "str"},
     "load_on": {"type": "str", "default": HOST},
+    "health": {"type": "str", "default": ""},
     "programs": {"type": "list", "elements": "str", "default": []},
     **_SETTINGS,
     "keep": {**_SETTINGS["keep"], "choices": list(KEEP)},
@@ -64,11 +66,15 @@ def do(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
 
 def _measure(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     """Switch, settle, and measure where the load runs on this host."""
+    served = load_sample.served(host, options["programs"])
     started = time.monotonic()
     found = states.switch(host, options["run"], options["state"], options["without"])
     switched = time.monotonic() - started
     time.sleep(options["settle"])
     answer: Dict[str, Any] = {"switch_seconds": round(switched, 3)}
+    unhealthy = health.failure(host, options["health"], served)
+    if unhealthy:
+        return {**answer, "unhealthy": unhealthy}
     if options["load_on"] != HOST:
         return {**answer, "before": load_sample.observe(host, options["programs"]).as_dict(None)}
     by_real_time = options["timed"] and second_clock.needed(found)

@@ -22,6 +22,7 @@ _MOST_PROCESSES = 20000
 
 Processes = Dict[str, Tuple[str, List[str]]]  # process → its name and status
 Ticks = Dict[str, List[int]]  # "cpu" for all, "cpu0", … → user, nice, system, idle, iowait, irq, softirq, steal
+Served = Dict[str, Set[Tuple[str, str]]]  # program → its processes, each with the time at which it began
 Usage = Dict[Tuple[int, str], Tuple[str, float]]  # process and when it began → its name and CPU seconds
 
 
@@ -58,6 +59,21 @@ def observe(host: Host, programs: Collection[str]) -> Sample:
         allowances=_allowances(host),
         usage=_usage(host, processes),
     )
+
+
+def served(host: Host, programs: Collection[str]) -> Served:
+    """The processes of the programs that serve the load."""
+    found: Served = {name: set() for name in programs}
+    for pid in _pids(host) if programs else ():
+        name, fields = _status(host, pid)
+        if name in found and len(fields) > 19:
+            found[name].add((pid, fields[19]))
+    return found
+
+
+def ended(before: Served, after: Served) -> List[str]:
+    """The programs of which no process was left: all of them ended, even if others have taken their place."""
+    return [name for name, processes in before.items() if processes and not processes & after[name]]
 
 
 def foreign(before: Sample, after: Sample, own: Collection[str]) -> List[Tuple[str, float]]:

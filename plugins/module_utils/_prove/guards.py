@@ -35,6 +35,7 @@ _OF_A_HOST: Mapping[str, str] = {
 _CLIENT = "client_"
 GUARDS: Mapping[str, str] = {
     "load": "loads that failed",
+    "health": "a host that wasn't healthy after a switch",
     "state": "knobs that another program set back",
     "generator": "a load generator with a CPU that was busy for more than half of the time",
     "pause": "pauses within a pair that were longer than abandon_after",
@@ -97,7 +98,7 @@ def firings_of(measurement: Measurement, reference: Reference, settings: Setting
     """All guards that fired in a measurement."""
     found: List[Tuple[str, str]] = []
     if measurement.error:
-        found.append(("load", measurement.error))
+        found.append(("health" if measurement.unhealthy else "load", measurement.error))
     elif reference.kinds and not same_kinds(reference.kinds, measurement.metrics):
         found.append(("load", "the command printed different metrics than before"))
     if measurement.state_lost:

@@ -124,6 +124,8 @@ def entry_of(line: bytes) -> Entry:
         measurement = _checked_form(Measurement, content, _MEASUREMENT)
         if bool(measurement.metrics) == bool(measurement.error):
             raise NearmetalError("a measurement must have either metrics or an error")
+        if measurement.unhealthy and not measurement.error:
+            raise NearmetalError("a measurement of an unhealthy host must have an error")
         return measurement
     if kind == "end":
         return _checked_form(
@@ -195,6 +197,12 @@ def _whole(least: int, most: int) -> "Callable[[Any], int]":
     return check
 
 
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise NearmetalError(f"it has {_brief(value)} in place of true or false")
+    return value
+
+
 def _or_null(check: "Callable[[Any], Any]") -> "Callable[[Any], Any]":
     return lambda value: None if value is None else check(value)
 
@@ -254,6 +262,7 @@ _START: "Mapping[str, Callable[[Any], Any]]" = {
     "programs": _texts,
     "only": _texts,
     "states": _matching(r"[0-9a-f]{0,64}"),
+    "health": _text,
     "against": _sentence,
 }
 _MEASUREMENT: "Mapping[str, Callable[[Any], Any]]" = {
@@ -271,6 +280,7 @@ _MEASUREMENT: "Mapping[str, Callable[[Any], Any]]" = {
     "before": _or_null(_sample),
     "after": _or_null(_sample),
     "concern": _matching(r"[a-z_]{0,40}"),
+    "unhealthy": _flag,
     "client_before": _or_null(_sample),
     "client_after": _or_null(_sample),
 }

@@ -36,6 +36,7 @@ class Start(NamedTuple):
     programs: Tuple[str, ...] = ()  # those that run already and serve the load
     only: Tuple[str, ...] = ()  # the knobs to which the comparison was limited
     states: str = ""  # a digest of the values between which the host is switched
+    health: str = ""  # the command that says after each switch whether the host does its work
     against: str = ""  # the tuning that stands in for the untuned state, in words; empty: the host untuned
 
 
@@ -69,6 +70,7 @@ class Measurement(NamedTuple):
     before: Optional[Sample] = None  # right before the load
     after: Optional[Sample] = None  # right after it
     concern: str = ""  # in EACH, where `untuned` is tuned but for this concern
+    unhealthy: bool = False  # the host was, after the switch, so that no load ran; `error` says what failed
     client_before: Optional[Sample] = None  # of the client host on which the load ran, if it did on one
     client_after: Optional[Sample] = None
 

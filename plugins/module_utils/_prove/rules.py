@@ -41,6 +41,9 @@ class Answer(NamedTuple):
 
 def obstacle(record: Record, history: History) -> Optional[Answer]:
     """What ends a run whatever was measured; None while nothing does."""
+    unhealthy = _unhealthy(history)
+    if unhealthy:
+        return Answer(UNSAFE, f"after a switch to {unhealthy[0].state} the host wasn't healthy: {unhealthy[0].detail}")
     failed = _failures(history.warm_ups)
     if failed:
         return Answer(UNCLEAR, f"the load failed before any pair was measured: {failed[0].detail}")
@@ -84,8 +87,14 @@ def _failures_when_tuned(history: History) -> List[str]:
     return tuned if len(tuned) >= MANY_FAILED else []
 
 
-def _failures(attempts: Sequence[Attempt]) -> List[Firing]:
-    return [firing for attempt in attempts for firing in attempt.firings if firing.guard == "load"]
+def _failures(attempts: Sequence[Attempt], guard: str = "load") -> List[Firing]:
+    return [firing for attempt in attempts for firing in attempt.firings if firing.guard == guard]
+
+
+def _unhealthy(history: History) -> List[Firing]:
+    """The switches after which the host wasn't healthy; the first one ends the run."""
+    parts = [attempt for attempts in history.parts.values() for attempt in attempts]
+    return _failures([*history.warm_ups, *history.shams, *history.pairs, *parts], "health")
 
 
 def _unsettled_answer(history: History) -> Answer:

@@ -68,6 +68,7 @@ def measured(answer: Mapping[str, Any], ran: Mapping[str, Any]) -> loop.Answer:
         taken_back=tuple(map(str, taken_back)) if isinstance(taken_back, list) else (),
         switch_seconds=float(switch_seconds),
         generator_busy=ran.get("busy"),
+        unhealthy=str(answer.get("unhealthy") or ""),
         client_before=ran.get("client_before"),
         client_after=ran.get("client_after"),
     )

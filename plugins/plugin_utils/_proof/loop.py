@@ -30,6 +30,7 @@ class Answer(NamedTuple):
     taken_back: Tuple[str, ...] = ()
     switch_seconds: float = 0.0
     generator_busy: Optional[float] = None
+    unhealthy: str = ""  # what failed after the switch, so that no load ran
     client_before: Any = None
     client_after: Any = None
 
@@ -79,6 +80,8 @@ def _measure(step: Step, control: HostControl, limit: float, timed: bool) -> Mea
     answer = control.measure(step.switch_to, step.concern)
     ended = time.time()
     found, error = _metrics(answer.load, limit, timed)
+    if answer.unhealthy:
+        found, error = (), clipped(printable(answer.unhealthy), _LONGEST)
     return Measurement(
         phase=step.phase,
         pair=step.pair,
@@ -94,6 +97,7 @@ def _measure(step: Step, control: HostControl, limit: float, timed: bool) -> Mea
         before=_sample(answer.before),
         after=_sample(answer.after),
         concern=step.concern,
+        unhealthy=bool(answer.unhealthy),
         client_before=_sample(answer.client_before),
         client_after=_sample(answer.client_after),
     )

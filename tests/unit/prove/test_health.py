@@ -1,0 +1,104 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A host that a switch makes ill goes back at once, whatever the figures say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Dict
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import health
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Measurement
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.step import Step
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import verdict
+
+from tests.support.fake_kernel import FakeKernel
+from tests.support.plays_of_prove import CURRENT, Play, current, load
+from tests.support.proofs import noisy, run
+
+STAT = "proc/700/stat"
+
+
+def served_since(host: FakeKernel, ticks: int, name: str = "redis-server") -> None:
+    """Let the server of the load be a process that began then."""
+    place = Path(host.root) / STAT
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(f"700 ({name}) S 1 700 700 0 -1 0 0 0 0 0 30 20 0 0 20 0 1 0 {ticks} 0 0\n")
+
+
+def test_a_health_command_that_fails_on_the_tuned_host_ends_the_run_at_once(host: FakeKernel, play: Play) -> None:
+    command = f'[ "$(cat {host.root}{CURRENT})" != tsc ] || {{ echo no answer >&2; exit 7; }}'
+    result = play(command=load(host, 500), health=command)
+    assert (result["verdict"]["verdict"], result["kept"], current(host)) == ("unsafe", False, "xen"), result
+    assert result["msg"] == (
+        "unsafe, restored: after a switch to tuned the host wasn't healthy: the health command ended with code 7:"
+        " no answer"
+    )
+    measurements = [json.loads(line) for line in Path(result["record"]).read_text().splitlines()[1:-1]]
+    assert [measurement["unhealthy"] for measurement in measurements[:-1]] == [False] * (len(measurements) - 1)
+    assert measurements[-1]["unhealthy"]
+    assert any("tuned: the health command ended with code 7" in line for line in play.said)
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("echo broken >&2; exit 3", "the health command ended with code 3: broken, and nothing was switched yet"),
+        ("sleep 600", "the health command didn't end within 0.3 s, and nothing was switched yet"),
+    ],
+)
+def test_a_host_that_is_ill_before_is_not_switched(
+    command: str, words: str, host: FakeKernel, play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(health, "LIMIT", 0.3)
+    result = play(command=load(host, 120), health=command)
+    assert result["failed"]
+    assert words in result["msg"]
+    assert (host.written, host.commands) == ([], [])
+
+
+@pytest.mark.parametrize(("starts", "word"), [(True, "unsafe"), (False, "better")])
+def test_a_server_that_is_restarted_by_a_switch_ends_the_run(
+    starts: bool, word: str, host: FakeKernel, play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served_since(host, 500)
+    write = type(host).write_value
+
+    def restarts(kernel: FakeKernel, path: str, text: str) -> None:
+        write(kernel, path, text)
+        if path == CURRENT and starts:
+            served_since(host, 900)
+
+    monkeypatch.setattr(type(host), "write_value", restarts)
+    result = play(command=load(host, 120), programs=["redis-server"])
+    assert (result["verdict"]["verdict"], current(host)) == (word, "tsc" if word == "better" else "xen"), result
+    if starts:
+        assert "the host wasn't healthy: redis-server ended or was restarted" in result["msg"]
+        assert play.steps == ["begin", "measure", "back"]
+
+
+def test_an_unhealthy_host_outweighs_any_figure_in_each_phase() -> None:
+    for phase in ("warm_up", "sham", "pair"):
+
+        def disturb(step: Step, measurement: Measurement, ill: str = phase) -> Measurement:
+            if step.phase != ill or step.pair < 2:
+                return measurement
+            return measurement._replace(metrics=(), error="no answer", unhealthy=True)
+
+        record = run(noisy(0.2, 0.01), disturb, seed=8)
+        found = verdict(record)
+        assert (found.verdict, found.keep, found.over) == ("unsafe", False, True)
+        assert sum(measurement.unhealthy for measurement in record.measurements) == 1
+        assert found.reasons[0].endswith(" the host wasn't healthy: no answer")
+
+
+def test_a_resumed_run_has_the_health_command_of_its_record(host: FakeKernel, play: Play) -> None:
+    lost: Dict[str, Any] = {"unreachable": True, "msg": "connection reset"}
+    play.before_step = lambda number: lost if number == 6 else None
+    record = play(command=load(host, 120), health="true")["msg"].rpartition(" ")[2]
+    play.before_step = lambda _number: None
+    assert play(resume=record)["verdict"]["verdict"] == "better"
+    assert play.arguments["health"] == "true"
