@@ -126,9 +126,8 @@ def test_guards_between_two_measurements() -> None:
     assert set(BEYOND) | {"pause"} == set(GUARDS)
 
 
-@pytest.mark.parametrize(
-    "guard", sorted(set(BEYOND) - {"clock", "client_clock", "health"})
-)  # they fire again when it is right
+# A clock fires again when it is right again, and an unhealthy host ends the run.
+@pytest.mark.parametrize("guard", sorted(set(BEYOND) - {"clock", "client_clock", "health"}))
 def test_a_pair_in_which_a_guard_fires_is_repeated_with_a_coin_of_its_own(guard: str) -> None:
     def disturb(step: Step, measurement: Measurement) -> Measurement:
         return BEYOND[guard](measurement) if step[1:4] in (("sham", 2, 1), ("pair", 3, 1)) else measurement
