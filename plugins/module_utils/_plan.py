@@ -5,8 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Mapping, Tuple, Union
+from typing import Any, Mapping, NamedTuple, Tuple, Union
 
 # A value of a knob: None means "absent". A mapping is a table (queue -> CPUs, cpu -> state).
 Value = Union[None, bool, int, str, Mapping[str, Any]]
@@ -26,8 +25,7 @@ STATUSES = (
 )
 
 
-@dataclass(frozen=True)
-class Action:
+class Action(NamedTuple):
     """One typed change, as data. `what` names a lever of the engine; nothing in this file can write."""
 
     concern: str
@@ -45,11 +43,10 @@ class Action:
 
     def as_dict(self) -> dict[str, Any]:
         """The action as plain JSON data, as the result contract shows it."""
-        return asdict(self)
+        return self._asdict()
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(NamedTuple):
     """One statement about a knob, with a status of STATUSES."""
 
     concern: str
@@ -65,11 +62,10 @@ class Finding:
 
     def as_dict(self) -> dict[str, Any]:
         """The finding as plain JSON data, as the result contract shows it."""
-        return asdict(self)
+        return self._asdict()
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(NamedTuple):
     """What follows from facts and wanted: actions to do, in order, and findings.
 
     `replan` says that another boot, size or device may need another plan: then the
@@ -81,8 +77,7 @@ class Plan:
     replan: bool = False
 
 
-@dataclass(frozen=True)
-class Wanted:
+class Wanted(NamedTuple):
     """The validated options of one concern. An option left out is unmanaged.
 
     `by` says per option who wants it: `user`, `workload`, or `auto` for what nobody named and nearmetal learnt; an
@@ -90,10 +85,10 @@ class Wanted:
     With `stored` an earlier run checked them against the host, which may have changed since.
     """
 
-    options: Mapping[str, Any] = field(default_factory=dict)
-    by: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, Any] = {}
+    by: Mapping[str, str] = {}
     stored: bool = False
-    reasons: Mapping[str, Tuple[str, str]] = field(default_factory=dict)
+    reasons: Mapping[str, Tuple[str, str]] = {}
 
     def get(self, option: str) -> Any:
         """The option's value; None when it was left out."""
@@ -108,4 +103,4 @@ class Wanted:
     def of_entry(self, within: str, given: Mapping[str, Any]) -> Wanted:
         """What is wanted of one device, to which an entry of the list option `within` gives these options."""
         by = {**self.by, **dict.fromkeys(given, self.wanted_by(within))}
-        return replace(self, options={**self.options, **given}, by=by)
+        return self._replace(options={**self.options, **given}, by=by)

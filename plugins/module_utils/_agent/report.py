@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import platform
 import time
-from dataclasses import asdict, replace
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import all_stored
@@ -65,7 +64,7 @@ def collect(host: WritableHost) -> Dict[str, Any]:
         "concerns": concerns,
         "drift": [f"{name}.{knob['knob']}" for name, knob in knobs if knob["status"] == "would_change"],
         "needs_reboot": [f"{name}.{knob['knob']}" for name, knob in knobs if knob["status"] == "needs_reboot"],
-        "failed": [{"concern": name, **asdict(failure)} for name, failure in failures.read(host).items()],
+        "failed": [{"concern": name, **failure._asdict()} for name, failure in failures.read(host).items()],
         "damaged": [outcome.error for outcome in seen.outcomes if outcome.error and outcome.name in _DAMAGED],
         "others": _others(facts),
         "unit": {**(json_data(facts.unit) or {}), "planned": _planned(host)},
@@ -112,7 +111,7 @@ def _by_unit(finding: Finding, originals: Dict[Any, Entry]) -> Finding:
     if not never or finding.knob != "persist" or not finding.where:
         return finding
     reason = f"nearmetal.service sets it at each boot; the next run of tune writes {finding.where}"
-    return replace(finding, status="advice", reason=reason)
+    return finding._replace(status="advice", reason=reason)
 
 
 def _unplanned(stored: Optional[Stored]) -> str:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.observe import Observation
@@ -81,7 +80,7 @@ def _not_carried_out(plan: Plan) -> Plan:
 
 def _renamed(plan: Plan, status: str) -> Tuple[Finding, ...]:
     return tuple(
-        replace(finding, status=status) if finding.status == "would_change" else finding for finding in plan.findings
+        finding._replace(status=status) if finding.status == "would_change" else finding for finding in plan.findings
     )
 
 

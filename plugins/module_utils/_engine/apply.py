@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 from typing import AbstractSet, Callable, Dict, List, Mapping, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.restore import plan_restore
@@ -59,7 +58,7 @@ def apply(
     """
     earlier = journal.entries()
     actions = [
-        replace(action, before=completed(lever_of(action.what), host, action.where, action.before))
+        action._replace(before=completed(lever_of(action.what), host, action.where, action.before))
         for action in actions
     ]
     done: List[Action] = []
@@ -117,7 +116,7 @@ def _disturbed(host: WritableHost, places: Sequence[Action], written: AbstractSe
         lost = {name: None for name in lever.elements(place.before) if name not in present} if lever.partial else {}
         changed = {} if (place.what, place.where) in written or now == place.before else present
         if now is not None and (changed or lost):
-            found.append(replace(place, after=lever.composed({**changed, **lost}, now)))
+            found.append(place._replace(after=lever.composed({**changed, **lost}, now)))
     return found
 
 
@@ -244,8 +243,7 @@ def _without_refused(outcome: Outcome, refusal: Declined) -> Outcome:
         knobs = ", ".join(dict.fromkeys(f"{action.concern}.{action.knob}" for action in refused))
         raise NearmetalError(f"{knobs}: {refusal}" if knobs else str(refusal)) from None
     places = {(action.knob, action.where) for action in dropped}
-    plan = replace(
-        outcome.plan,
+    plan = outcome.plan._replace(
         actions=tuple(action for action in outcome.plan.actions if action not in dropped),
         findings=tuple(
             _not_applicable(finding, refusal)
@@ -254,8 +252,8 @@ def _without_refused(outcome: Outcome, refusal: Declined) -> Outcome:
             for finding in outcome.plan.findings
         ),
     )
-    return replace(outcome, plan=plan)
+    return outcome._replace(plan=plan)
 
 
 def _not_applicable(finding: Finding, refusal: Declined) -> Finding:
-    return replace(finding, status="not_applicable", reason=refusal.answer, gain="")
+    return finding._replace(status="not_applicable", reason=refusal.answer, gain="")

@@ -6,8 +6,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.combined import demand_known
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.recognized import (
@@ -35,8 +34,7 @@ _BASE = "base"
 _MOST_PORTS = 4  # of a program, in a sentence
 
 
-@dataclass(frozen=True)
-class Chosen:
+class Chosen(NamedTuple):
     """The workloads of a run, the name under which the run is stored, and the findings about the choice.
 
     `programs` led to the choice and are kept on the host; None keeps those of an earlier run.
@@ -98,7 +96,7 @@ def choose(
     if not waived.options["waivers"]:
         return chosen
     plan = plan_waived(concerns[CHOICE], waived, lambda _wanted: Plan(findings=chosen.findings), today)
-    return replace(chosen, findings=plan.findings)
+    return chosen._replace(findings=plan.findings)
 
 
 def _recognized(host: WritableHost, applies: bool, prune: bool, held: bool) -> Chosen:

@@ -9,8 +9,7 @@ satisfies all workloads is used. Where exact values differ, a finding names the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.bounds import satisfying
@@ -21,8 +20,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.registry 
 _LONGEST = 40  # characters of a value in a sentence
 
 
-@dataclass(frozen=True)
-class Contradiction:
+class Contradiction(NamedTuple):
     """Workloads of one run that want different exact values of one option, in the order in which they were named."""
 
     concern: str

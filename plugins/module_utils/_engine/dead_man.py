@@ -14,8 +14,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Iterable, List, Mapping, Optional, Sequence
+from typing import Any, Iterable, List, Mapping, NamedTuple, Optional, Sequence
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import ending
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.apply import roll_back
@@ -52,8 +51,7 @@ RETRY = 15  # seconds between two attempts to put the old values back, in which 
 SHORTEST, LONGEST = 30, 3600
 
 
-@dataclass(frozen=True)
-class _Armed:
+class _Armed(NamedTuple):
     """What is put back unless somebody confirms."""
 
     boot_id: str
@@ -123,9 +121,9 @@ class Guard:
             self._host.command(STOP)
         armed = {
             "boot_id": self._host.boot_id(),
-            "actions": [asdict(action) for action in self._actions],
+            "actions": [action.as_dict() for action in self._actions],
             "devices": [identity(lever_of(action.what), self._host, action.where) for action in self._actions],
-            "journal": [vars(entry) for entry in self._entries],
+            "journal": [entry._asdict() for entry in self._entries],
             "wanted": {concern: _as_data(stored) for concern, stored in self._wanted.items()},
         }
         store.replace_file(self._host, AGENT, bundle.build(VERSION), mode=0o600, folder_mode=0o755)
@@ -269,7 +267,7 @@ def _record(host: WritableHost, armed: _Armed, restored: Sequence[Action]) -> No
     journal = Journal(host, platform.instance_id if platform else None)
     if not journal.damage:
         journal.keep(armed.entries)  # the run has forgotten those whose originals it brought back
-        journal.settle([replace(action, after=action.before) for action in restored])
+        journal.settle([action._replace(after=action.before) for action in restored])
 
 
 def _put_back(action: Action) -> str:

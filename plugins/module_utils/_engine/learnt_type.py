@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import List, Optional, Sequence
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Request, Tune
@@ -55,4 +54,4 @@ def _with_type(request: Tune, served: Optional[str], stored: Optional[Stored]) -
     if not learnt:
         return request
     options, by = {**request.wanted.options, OPTION: learnt}, {**request.wanted.by, OPTION: "auto"}
-    return replace(request, wanted=replace(request.wanted, options=options, by=by))
+    return request._replace(wanted=request.wanted._replace(options=options, by=by))

@@ -6,10 +6,8 @@
 from __future__ import annotations
 
 import time
-from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import AbstractSet, Iterable, List, Optional, Sequence, Tuple
+from typing import AbstractSet, Iterable, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.apply import obstacles
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.restore import (
@@ -40,23 +38,7 @@ OURS = "nearmetal.ec2"
 UNWANTED = "no longer wanted: back to what it was before nearmetal"
 
 
-class Request(ABC):
-    """What a run is to do with one concern."""
-
-    name: str
-    concern: Optional[Concern]
-
-    @abstractmethod
-    def plan(self, session: Session, facts: Facts) -> Outcome:
-        """What is to be done on a host with these facts."""
-
-    def remaining(self, session: Session) -> Sequence[Action]:
-        """The actions that a new plan on a new observation would still do."""
-        return ()
-
-
-@dataclass(frozen=True)
-class Leave(Request):
+class Leave(NamedTuple):
     """Leave a concern as it is, and report these findings."""
 
     name: str
@@ -67,8 +49,7 @@ class Leave(Request):
         return Outcome(self.name, Plan(findings=self.findings), keep=session.stored.get(self.name))
 
 
-@dataclass(frozen=True)
-class Remember(Request):
+class Remember(NamedTuple):
     """Change nothing but what is stored beside the concerns, such as a choice of workloads; report these findings.
 
     `keep` is stored; None forgets what is.
@@ -83,8 +64,7 @@ class Remember(Request):
         return session.outcome(self.name, Plan(findings=self.findings), (), self.keep)
 
 
-@dataclass(frozen=True)
-class Restore(Request):
+class Restore(NamedTuple):
     """Take a concern back; `concern` is None for one that only another version has."""
 
     name: str
@@ -101,7 +81,7 @@ class Restore(Request):
         left_alone = other_devices(
             session.host, (entry for entry in exchanged if entry.key not in taken_back), "it is left as it is"
         )
-        plan = replace(restore.plan, findings=restore.plan.findings + left_alone)
+        plan = restore.plan._replace(findings=restore.plan.findings + left_alone)
         forget = tuple(entry for entry in restore.forget if not self._waits(session, entry))
         return session.outcome(self.name, plan, forget + by_files + exchanged, None)
 
@@ -113,8 +93,7 @@ class Restore(Request):
         return not detached(lever_of(entry.what), session.host, entry.where)
 
 
-@dataclass(frozen=True)
-class Tune(Request):
+class Tune(NamedTuple):
     """Bring a concern to what is wanted: to these options, or to those that an earlier run has stored.
 
     Findings of `excluded` checks are left out. The `findings` are reported beside those of the plan.
@@ -122,7 +101,7 @@ class Tune(Request):
 
     name: str
     concern: Concern
-    wanted: Wanted = field(default_factory=Wanted)
+    wanted: Wanted = Wanted()
     stored: Optional[Stored] = None
     excluded: AbstractSet[str] = frozenset()
     findings: Tuple[Finding, ...] = ()
@@ -154,6 +133,7 @@ class Tune(Request):
         return session.outcome(self.name, merged, forget + exchanged, self._kept(session, facts, wanted, plan))
 
     def remaining(self, session: Session) -> Sequence[Action]:
+        """The actions that a new plan on a new observation would still do."""
         return self.plan(session, session.observed(domains((self,)))).plan.actions
 
     def _plan_for(self, wanted: Wanted, tuned: AbstractSet[str], owners: Optional[OwnersFacts], facts: Facts) -> Plan:
@@ -162,7 +142,7 @@ class Tune(Request):
         plan = plan_waived(self.concern, wanted, partial(_plan_with_owners, self.concern, owners, facts), today)
         plan = self.concern.with_reasons(plan, wanted)
         findings = tuple(finding for finding in plan.findings if finding.knob not in self.excluded)
-        return _with_owner(replace(plan, findings=findings), tuned)
+        return _with_owner(plan._replace(findings=findings), tuned)
 
     def _plan_restore(
         self,
@@ -221,6 +201,10 @@ class Tune(Request):
         return to_store(wanted, plan.replan or session.replans) if managed else None
 
 
+# What a run is to do with one concern.
+Request = Union[Leave, Remember, Restore, Tune]
+
+
 def domains(requests: Iterable[Request]) -> Tuple[str, ...]:
     """The facts that the requests need."""
     found = {"platform"}
@@ -249,7 +233,7 @@ def plan_all(session: Session, facts: Facts, requests: Sequence[Request], strict
         if strict and refusal is not None:
             raise NearmetalError(f"{refusal.concern}.{refusal.knob} is refused, and strict is set: {refusal.reason}")
         if in_the_way:
-            outcomes.append(session.failed(request.name, "; ".join(in_the_way), replace(outcome.plan, actions=())))
+            outcomes.append(session.failed(request.name, "; ".join(in_the_way), outcome.plan._replace(actions=())))
             continue
         facts = project(facts, outcome.plan.actions)
         outcomes.append(outcome)
@@ -277,8 +261,7 @@ def _without_double_findings(plan: Plan, restore: Plan) -> Tuple[Plan, Plan]:
     start = {(action.knob, action.where): action.before for action in restore.actions}
     fulfilled = {(finding.knob, finding.where) for finding in plan.findings if finding.status == "ok"} & start.keys()
     findings = tuple(
-        replace(
-            finding,
+        finding._replace(
             status="would_change" if finding.status == "ok" else finding.status,
             now=start[finding.knob, finding.where],
         )
@@ -291,7 +274,7 @@ def _without_double_findings(plan: Plan, restore: Plan) -> Tuple[Plan, Plan]:
         for finding in restore.findings
         if finding.status != "would_change" or (finding.knob, finding.where) not in fulfilled
     )
-    return replace(plan, findings=findings), replace(restore, findings=unfulfilled)
+    return plan._replace(findings=findings), restore._replace(findings=unfulfilled)
 
 
 def _left_to_owner(finding: Finding) -> bool:
@@ -310,9 +293,9 @@ def _with_owner(plan: Plan, tuned: AbstractSet[str]) -> Plan:
     A knob that would change isn't ours any more: somebody has written another value since, and we don't know who.
     """
     findings = tuple(
-        replace(finding, owner=OURS)
+        finding._replace(owner=OURS)
         if finding.knob in tuned and finding.status != "would_change" and not finding.owner
         else finding
         for finding in plan.findings
     )
-    return replace(plan, findings=findings)
+    return plan._replace(findings=findings)

@@ -5,8 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import AbstractSet, Dict, Iterable, Iterator, List, Mapping, Sequence, Set, Tuple
+from typing import AbstractSet, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Sequence, Set, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
@@ -28,8 +27,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action,
 _MOST_NAMES, _MOST_SENTENCES = 12, 16
 
 
-@dataclass(frozen=True)
-class WayBack:
+class WayBack(NamedTuple):
     """The plan that takes entries back, and the entries that need no action to be forgotten."""
 
     plan: Plan
@@ -60,7 +58,7 @@ def plan_restore(
         now = lever.read(host, entry.where)
         ours = (*entry.ours, lever.remembered(now)) if void and entry.key in at_boot else entry.ours
         original = lever.kernel_choice(host, entry.where) if void else entry.original
-        found = replace(entry, ours=ours).judged(host, original)
+        found = entry._replace(ours=ours).judged(host, original)
         if entry.boot_id == boot_id or not void:
             findings += _left_alone(entry, found)
         if not void:
@@ -84,7 +82,7 @@ def plan_restore(
             findings.append(_finding(action))
             pending = lever.pending(host, entry.where, action.after) if isinstance(lever, OnDisk) else ""
             if isinstance(lever, OnDisk) and pending:
-                findings.append(replace(_finding(action), status=lever.waits_for, reason=pending))
+                findings.append(_finding(action)._replace(status=lever.waits_for, reason=pending))
         elif void and found.ours:
             findings.append(_by_reboot(entry, now))
             forget.append(entry)

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Dict, List, Sequence
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Outcome
@@ -63,8 +62,7 @@ def contract(outcomes: Sequence[Outcome]) -> Dict[str, Any]:
 
 def _findings(outcome: Outcome) -> List[Finding]:
     return [
-        replace(
-            finding,
+        finding._replace(
             status="changed" if outcome.done and finding.status == "would_change" else finding.status,
             reason=sentence(finding.reason),
         )

@@ -9,9 +9,8 @@ It holds no tuning logic. State modules run it with one request, `tune` with sev
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
 from functools import partial
-from typing import Callable, Dict, List, Sequence, Tuple, Type
+from typing import Callable, Dict, List, NamedTuple, Sequence, Tuple, Type
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import dead_man, ending
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.apply import (
@@ -51,8 +50,7 @@ ANONYMOUS = Origin("nearmetal")
 Ask = Callable[[Known], Sequence[Request]]
 
 
-@dataclass(frozen=True)
-class Conditions:
+class Conditions(NamedTuple):
     """How a run is done."""
 
     origin: Origin = ANONYMOUS  # stored with what is wanted
@@ -67,8 +65,7 @@ class Conditions:
 PLAIN = Conditions()
 
 
-@dataclass(frozen=True)
-class Run:
+class Run(NamedTuple):
     """One run: what was observed before it, and an outcome per request."""
 
     facts: Facts
@@ -76,8 +73,7 @@ class Run:
     confirm_within: int = 0  # seconds in which somebody must confirm the changes; 0: no confirmation is needed
 
 
-@dataclass(frozen=True)
-class Planned:
+class Planned(NamedTuple):
     """What a run is going to do."""
 
     session: Session
@@ -151,7 +147,7 @@ def _plan(session: Session, ask: Ask, conditions: Conditions) -> Planned:
             raise
         of_unit = [Outcome(UNIT, Plan(), error=str(error))]
     planned = Planned(session, facts, requests, outcomes, of_unit + session.damaged(), conditions.confirm_within)
-    return planned if planned.cuts_off or dead_man.waits(session.host) else replace(planned, confirm_within=0)
+    return planned if planned.cuts_off or dead_man.waits(session.host) else planned._replace(confirm_within=0)
 
 
 def _carry_out(planned: Planned, roll_back_all: bool) -> Run:
@@ -232,7 +228,7 @@ def _do_all(planned: Planned, roll_back_all: bool, guard: dead_man.Guard) -> Lis
     stopped = next((outcome.name for outcome in outcomes if outcome.error), "")
     if stopped and roll_back_all:
         note = f"not started: {stopped} can't be done, and on_failure: rollback does all concerns of a run or none"
-        return [replace(outcome, error=outcome.error or note) for outcome in outcomes]
+        return [outcome._replace(error=outcome.error or note) for outcome in outcomes]
     earlier, wanted_earlier = journal.entries(), stored.everything()
     results: List[Outcome] = []
     failed: Dict[str, str] = {}
@@ -245,7 +241,7 @@ def _do_all(planned: Planned, roll_back_all: bool, guard: dead_man.Guard) -> Lis
             continue
         needs = [name for name in (request.concern.after if request.concern else ()) if name in failed]
         if needs:
-            results.append(replace(outcome, error=f"not started: it builds on {needs[0]}, which failed"))
+            results.append(outcome._replace(error=f"not started: it builds on {needs[0]}, which failed"))
             failed[request.name] = needs[0]
             shared.take_back(request.name)
             continue
@@ -255,10 +251,10 @@ def _do_all(planned: Planned, roll_back_all: bool, guard: dead_man.Guard) -> Lis
             with ending.uninterrupted():
                 finished, changes = do_accepted(outcome, partial(_do, session, request))
             done += changes
-            results.append(replace(finished, done=True))
+            results.append(finished._replace(done=True))
         except NearmetalError as error:
             failed[request.name] = str(error)
-            results.append(replace(outcome, error=f"{error}{shared.take_back(request.name)}"))
+            results.append(outcome._replace(error=f"{error}{shared.take_back(request.name)}"))
     if failed and roll_back_all:
         trouble = roll_back(host, shared.done + done)
         if not trouble:
@@ -267,7 +263,7 @@ def _do_all(planned: Planned, roll_back_all: bool, guard: dead_man.Guard) -> Lis
         else:
             journal.keep(earlier)
         note = f"undoing it failed: {trouble}" if trouble else "the whole run was taken back"
-        return [replace(result, done=False, error=result.error or note) for result in results]
+        return [result._replace(done=False, error=result.error or note) for result in results]
     return results
 
 
@@ -275,7 +271,7 @@ def _do(session: Session, request: Request, outcome: Outcome) -> List[Action]:
     """Apply the concern's unshared changes, and store what is wanted of it. Returns what was changed."""
 
     def remaining() -> List[Action]:
-        return still_wanted(outcome, request.remaining(session))
+        return still_wanted(outcome, request.remaining(session)) if isinstance(request, Tune) else []
 
     unshared = split(outcome.plan.actions)[1]
     changed = apply(session.host, session.journal, unshared, remaining, partial(session.remember, outcome))

@@ -5,8 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import ContextManager, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import ContextManager, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Damaged
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts, observe
@@ -26,16 +25,14 @@ PATIENCE = 3600  # seconds that the unit waits for a run of a controller, which 
 Known = Mapping[str, Optional[Stored]]
 
 
-@dataclass(frozen=True)
-class Origin:
+class Origin(NamedTuple):
     """The name and version of a run, stored with what is wanted."""
 
     name: str
     version: str = VERSION
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What a run planned for one concern, and whether it was done.
 
     `memory` shows how the stored wanted changes to `keep` when the concern is done.
@@ -159,7 +156,7 @@ class BakeSession(Session):
     def outcome(self, name: str, plan: Plan, forget: Tuple[Entry, ...], keep: Optional[Stored]) -> Outcome:
         later = {(action.knob, action.where) for action in plan.actions if action.scope == "runtime"}
         findings = tuple(
-            replace(finding, status="needs_reboot", reason=f"{finding.reason}; the first boot of the image does it")
+            finding._replace(status="needs_reboot", reason=f"{finding.reason}; the first boot of the image does it")
             if finding.status == "would_change" and any((finding.knob, place) in later for place in places_of(finding))
             else finding
             for finding in plan.findings
@@ -189,7 +186,7 @@ class UnitSession(Session):
         return facts._replace(owners=facts.owners._replace(immutable=None)) if facts.owners is not None else facts
 
     def outcome(self, name: str, plan: Plan, forget: Tuple[Entry, ...], keep: Optional[Stored]) -> Outcome:
-        plan = replace(plan, actions=self.in_scope(plan.actions))
+        plan = plan._replace(actions=self.in_scope(plan.actions))
         return Outcome(name, plan, forget, keep=self.stored.get(name))
 
 

@@ -9,8 +9,7 @@ table may differ in this. A place that is no table has one element.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Dict, Iterable, List, Mapping, Sequence, Tuple
+from typing import Dict, Iterable, List, Mapping, NamedTuple, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import Lever
@@ -18,8 +17,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
 
 
-@dataclass(frozen=True)
-class Judged:
+class Judged(NamedTuple):
     """Who has set the elements of a place. An element that has its original value is in none of the tables."""
 
     ours: Mapping[str, Value]  # element → the value of ours that it holds
@@ -75,8 +73,7 @@ def judge(
     return Judged(held, restorable, absent, foreign)
 
 
-@dataclass(frozen=True)
-class RemovedElements:
+class RemovedElements(NamedTuple):
     """Elements that another change of ours removed, such as queues, and that its restore creates again."""
 
     ours: Mapping[str, Value]  # element → the last value of ours that it had

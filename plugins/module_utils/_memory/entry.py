@@ -6,8 +6,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
-from typing import Any, Dict, Mapping, Tuple
+from typing import Any, Dict, Mapping, NamedTuple, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
@@ -21,8 +20,7 @@ MOST_OURS = 8  # values of one place, after runs that were killed
 _DEVICE = re.compile(r"[ -~]{0,256}", re.ASCII)
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """The value of one place before nearmetal, and the values that nearmetal has set since then."""
 
     concern: str
@@ -94,7 +92,7 @@ class Entry:
             found = self.judged(host, self.original)
             held = () if found.settled else (self.value({**found.ours, **found.absent}),)
             earlier = [*held, *earlier[2 - MOST_OURS :]]
-        return replace(self, ours=(*earlier, intended), whole=False)
+        return self._replace(ours=(*earlier, intended), whole=False)
 
     def value(self, parts: Mapping[str, Value]) -> Value:
         """The value that has these elements of ours."""

@@ -11,8 +11,7 @@ from __future__ import annotations
 import json
 import time
 from contextlib import suppress
-from dataclasses import asdict, dataclass
-from typing import Dict, Mapping
+from typing import Dict, Mapping, NamedTuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
@@ -23,8 +22,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._words import senten
 PATH = f"{store.RUN}/failed.json"  # in /run, because /var may be full, and a boot plans anew
 
 
-@dataclass(frozen=True)
-class Failure:
+class Failure(NamedTuple):
     """The failure of one concern."""
 
     run: str  # "tune, workload base"
@@ -52,7 +50,7 @@ def write(host: WritableHost, failures: Mapping[str, Failure]) -> None:
     """Store exactly these. An error of the disk is ignored, because the run reports the failures itself."""
     with suppress(NearmetalError):
         if failures:
-            data = json.dumps({name: asdict(failure) for name, failure in failures.items()}, indent=1).encode()
+            data = json.dumps({name: failure._asdict() for name, failure in failures.items()}, indent=1).encode()
             store.replace_file(host, PATH, data, mode=0o600, folder_mode=0o755)
         else:
             store.remove_file(host, PATH)

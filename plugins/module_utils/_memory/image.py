@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import BAKED
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
@@ -31,5 +29,5 @@ class ImageJournal(Journal):
 
     def _load(self) -> None:
         kept = read(self._host, PATH)
-        self._aside = replace(kept, entries=kept.of("runtime"))
-        self._entries = {entry.key: replace(entry, boot_id="") for entry in kept.of("boot")}
+        self._aside = kept._replace(entries=kept.of("runtime"))
+        self._entries = {entry.key: entry._replace(boot_id="") for entry in kept.of("boot")}

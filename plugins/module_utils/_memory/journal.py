@@ -10,8 +10,7 @@ Its content is checked at every use: it names levers and typed values, never pat
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
-from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Damaged, NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import BAKED
@@ -50,8 +49,7 @@ class _Newer(NearmetalError):
 _DAMAGE = (ValueError, KeyError, TypeError, NearmetalError)
 
 
-@dataclass(frozen=True)
-class Content:
+class Content(NamedTuple):
     """What one file holds."""
 
     instance: Optional[str] = None  # the id of the instance whose originals these are
@@ -114,13 +112,13 @@ class Journal:
         for place in neighbours:
             entry = self._started(entries.get((place.what, place.where)), place, boot_id)
             ours = entry.ours or (lever_of(place.what).remembered(place.before),)
-            entries[entry.key] = replace(entry, ours=ours, whole=False, disturbed_by=place.reason)
+            entries[entry.key] = entry._replace(ours=ours, whole=False, disturbed_by=place.reason)
         for action in actions:
             entry = self._started(entries.get((action.what, action.where)), action, boot_id)
             lever, original = lever_of(action.what), entry.original
             original = elements.with_new_elements(self._host, lever, action.where, original, action.after)
-            entry = replace(entry, concern=action.concern, knob=action.knob, original=original)
-            entries[entry.key] = replace(entry.adding(self._host, action), disturbed_by="")
+            entry = entry._replace(concern=action.concern, knob=action.knob, original=original)
+            entries[entry.key] = entry.adding(self._host, action)._replace(disturbed_by="")
         self._save(entries)
 
     def _started(self, entry: Optional[Entry], action: Action, boot_id: str) -> Entry:
@@ -128,7 +126,7 @@ class Journal:
         lever = lever_of(action.what)
         if entry is not None and not entry.void(boot_id):
             device = entry.device or identity(lever, self._host, action.where)
-            return replace(entry, device=device, original=completed(lever, self._host, action.where, entry.original))
+            return entry._replace(device=device, original=completed(lever, self._host, action.where, entry.original))
         fresh = Entry(
             action.concern,
             action.knob,
@@ -150,7 +148,7 @@ class Journal:
             ours = ours or (lever.remembered(action.before),)
             choice = lever.kernel_choice(self._host, action.where)
             original = elements.with_kernel_choice(lever, action.before, held, choice)
-            return replace(fresh, original=original, ours=ours)
+            return fresh._replace(original=original, ours=ours)
         try:
             lever.check(action.where, fresh.original)
         except NearmetalError as error:
@@ -169,7 +167,7 @@ class Journal:
             # This run has verified its writes: only those of an earlier run may have ended halfway.
             before_run = self._earlier.get(entry.key)
             whole = before_run is None or before_run.whole
-            found = replace(entry, whole=whole).judged(self._host, entry.original)
+            found = entry._replace(whole=whole).judged(self._host, entry.original)
             ours = elements.remaining(lever_of(entry.what), found, entry.setting(action), entry.original, action.after)
             entries.update(self._settled(entry, ours, action.before, entries))
         for place in neighbours:
@@ -183,12 +181,12 @@ class Journal:
         lever = lever_of(entry.what)
         before = self._earlier.get(entry.key)
         was_written = before is not None and not before.disturbed_by
-        found = replace(entry, disturbed_by="").judged(self._host, entry.original)
+        found = entry._replace(disturbed_by="").judged(self._host, entry.original)
         present, before_run = present_elements(lever, self._host, entry.where), lever.elements(place.before)
         changed = {name: lever.remembered(part) for name, part in present.items() if before_run.get(name, part) != part}
         initial = elements.originals(lever, entry.original, changed)
         changed = {name: part for name, part in changed.items() if name not in initial or part != initial[name]}
-        return replace(entry, disturbed_by="" if was_written else entry.disturbed_by), {
+        return entry._replace(disturbed_by="" if was_written else entry.disturbed_by), {
             **found.ours,
             **found.absent,
             **changed,
@@ -211,8 +209,8 @@ class Journal:
             return {}
         if removed.originals:
             original = lever.composed({**lever.elements(entry.original), **removed.originals}, entry.original)
-            entry = replace(entry, original=original, disturbed_by=entry.disturbed_by if ours else creators[0])
-        return {entry.key: replace(entry, ours=(entry.value({**ours, **removed.ours}),), whole=True)}
+            entry = entry._replace(original=original, disturbed_by=entry.disturbed_by if ours else creators[0])
+        return {entry.key: entry._replace(ours=(entry.value({**ours, **removed.ours}),), whole=True)}
 
     def forget(self, entries: Iterable[Entry]) -> None:
         """Remove these entries, whose places are no longer ours."""
@@ -231,7 +229,7 @@ class Journal:
         for entry in entries:
             present = kept.get(entry.key, entry)
             added = (value for value in present.ours if value not in entry.ours)
-            kept[entry.key] = replace(present, ours=(*entry.ours, *added)[-MOST_OURS:], whole=False)
+            kept[entry.key] = present._replace(ours=(*entry.ours, *added)[-MOST_OURS:], whole=False)
         self._save(kept)
 
     def _save(self, entries: Dict[Tuple[str, str], Entry]) -> None:
@@ -274,7 +272,7 @@ class Journal:
             self._instance = self._instance or self._aside.instance
             entries = [*self._aside.of("runtime"), *entries]
         if self._host.exists(BAKED):  # so its files are younger than this boot
-            entries = [replace(entry, boot_id=entry.boot_id or boot_id) for entry in entries]
+            entries = [entry._replace(boot_id=entry.boot_id or boot_id) for entry in entries]
         self._exchanged = [entry for entry in entries if entry.boot_id == boot_id and entry.exchanged(self._host)]
         self._entries = {entry.key: entry for entry in entries if entry not in self._exchanged}
 
@@ -346,7 +344,7 @@ def read(host: WritableHost, path: str) -> Content:
 
 
 def _rendered(content: Content) -> bytes:
-    entries = [vars(entry) for entry in content.entries]
+    entries = [entry._asdict() for entry in content.entries]
     whole = {"version": VERSION, "nearmetal": NEARMETAL, "instance": content.instance, "entries": entries}
     return json.dumps(whole, indent=1, sort_keys=True).encode() + b"\n"
 

@@ -13,8 +13,7 @@ import json
 import re
 import time
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Damaged, NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
@@ -38,12 +37,11 @@ _RUN = re.compile(r"[a-z0-9_ ,:.-]{1,200}", re.ASCII)
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z", re.ASCII)
 
 
-@dataclass(frozen=True)
-class Stored:
+class Stored(NamedTuple):
     """The wanted options of one concern, and the run that stored them."""
 
     options: Mapping[str, Any]
-    by: Mapping[str, str] = field(default_factory=dict)  # option → user | workload
+    by: Mapping[str, str] = {}  # option → user | workload
     replan: bool = False  # the unit plans it again at boot
     run: str = ""  # "tune, workload base"
     version: str = ""  # of the nearmetal that stored it
@@ -124,7 +122,7 @@ class StoredWanted:
                 concerns = {}
         elif self.differs(name, keep):
             at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-            concerns[name] = replace(keep, run=run, version=version, at=at)
+            concerns[name] = keep._replace(run=run, version=version, at=at)
         self.reset(concerns)
 
     def differs(self, name: str, keep: Optional[Stored]) -> bool:
@@ -132,7 +130,7 @@ class StoredWanted:
         present = self._concerns.get(name)
         if present is None or keep is None:
             return present is not keep
-        return replace(present, run="", version="", at="") != replace(keep, run="", version="", at="")
+        return present._replace(run="", version="", at="") != keep._replace(run="", version="", at="")
 
     def reset(self, concerns: Dict[str, Stored]) -> None:
         """Store exactly these concerns. Raises Damaged, or NearmetalError with the file as it was."""
@@ -216,7 +214,7 @@ def _reason(error: Exception) -> str:
 
 def as_data(stored: Stored) -> Any:
     """The data of the file for one concern."""
-    data = asdict(stored)
+    data = stored._asdict()
     del data["damage"], data["raw"]
     return stored.raw if stored.damage else data
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Callable, Dict, Mapping, NamedTuple, Tuple, TypeVar
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
@@ -56,11 +55,11 @@ class Concern(NamedTuple):
             _with_reason(finding, of_knob) if finding.status in ("would_change", "ok") else finding
             for finding in plan.findings
         )
-        return replace(plan, actions=tuple(_with_reason(action, of_knob) for action in plan.actions), findings=findings)
+        return plan._replace(actions=tuple(_with_reason(action, of_knob) for action in plan.actions), findings=findings)
 
 
 def _with_reason(statement: _Statement, of_knob: Mapping[str, Tuple[str, str]]) -> _Statement:
     if statement.knob not in of_knob:
         return statement
     reason, source = of_knob[statement.knob]
-    return replace(statement, reason=f"{statement.reason}; {reason}", reference=source)
+    return statement._replace(reason=f"{statement.reason}; {reason}", reference=source)

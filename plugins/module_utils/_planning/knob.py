@@ -9,7 +9,6 @@ have, what a workload may not lower, and who else may own a knob.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Dict, Iterable, Mapping, NamedTuple, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
@@ -105,7 +104,7 @@ class Knob(NamedTuple):
         """
         if self.wanted_by(wanted) != "workload":
             raise NearmetalError(sentence)
-        return replace(self.finding("not_applicable", sentence, now, goal), reason=sentence)
+        return self.finding("not_applicable", sentence, now, goal)._replace(reason=sentence)
 
 
 def boot_argument(concern: str, name: str, argument: str, reference: str, **more: Any) -> Knob:

@@ -9,7 +9,6 @@ The engine applies it to every plan, so that no concern has to.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Callable, Container, Dict, Iterator, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
@@ -72,7 +71,7 @@ def plan_beside_owners(
         return Plan(plan.actions, plan.findings + advice, plan.replan)
     owned_knobs = {knob for knob, place in owned if not place}
     other_plan = plan_of(
-        replace(wanted, options={name: value for name, value in wanted.options.items() if name not in owned_knobs})
+        wanted._replace(options={name: value for name, value in wanted.options.items() if name not in owned_knobs})
     )
     actions = tuple(action for action in other_plan.actions if not _is_owned(owned, action))
     # One file has all values of a concern, so it isn't written if it would have an owned value.
@@ -105,7 +104,7 @@ def _immutable_plan(image: str, plan: Plan) -> Plan:
     changed = {action.knob: action for action in plan.actions if action.after is not None}
     refused = tuple(_finding(action, "refused", reason, image) for action in changed.values())
     other_findings = tuple(
-        replace(finding, status="refused", reason=reason, owner=image) if finding.status == "would_change" else finding
+        finding._replace(status="refused", reason=reason, owner=image) if finding.status == "would_change" else finding
         for finding in plan.findings
         if finding.knob not in changed
     )

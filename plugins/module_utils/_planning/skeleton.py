@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Callable, Iterable, List, Mapping, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
@@ -101,7 +100,7 @@ def _planned(
         plan, values = decide(facts, wanted)
     persist = bool(wanted.get("persist"))
     by_workload = bool(managed) and all(wanted.wanted_by(option) == "workload" for option in managed)
-    plans = [replace(plan, replan=False)]
+    plans = [plan._replace(replan=False)]
     for writer in writers:
         lasting = values.get(writer) if persist else None
         path, text = writer(concern, lasting or {})

@@ -10,7 +10,6 @@ A waived knob is left as it is, with a reason and a last day, and is reported.
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from typing import Any, Callable, Dict, List, Mapping, Sequence, Set, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
@@ -95,7 +94,7 @@ def plan_waived(concern: Concern, wanted: Wanted, plan_of: Callable[[Wanted], Pl
     if not holding:
         return Plan(plan.actions, (*plan.findings, *advice), plan.replan)
     other_options = {option: value for option, value in wanted.options.items() if option not in holding}
-    other_plan = plan_of(replace(wanted, options=other_options))
+    other_plan = plan_of(wanted._replace(options=other_options))
     actions = tuple(action for action in other_plan.actions if action.knob not in holding)
     waived = tuple(
         _waived_finding(finding, holding[finding.knob]) for finding in plan.findings if finding.knob in holding
@@ -113,7 +112,7 @@ def _waived_finding(finding: Finding, waiver: Mapping[str, str]) -> Finding:
     if finding.status == "ok":
         return finding
     reason = "until {expires}: {reason}; otherwise {0}: {1}".format(finding.status, finding.reason, **waiver)
-    return replace(finding, status="waived", reason=reason)
+    return finding._replace(status="waived", reason=reason)
 
 
 def _advice(concern: Concern, waiver: Mapping[str, str], plan: Plan, today: str) -> Tuple[Finding, ...]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from typing import Any, Dict, Mapping, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
@@ -54,7 +54,7 @@ def document(report: Report) -> Dict[str, Any]:
 def _host(host: HostReport) -> Dict[str, Any]:
     # asdict would copy every table deeply, which took most of the time for 1,000 hosts.
     plain = dict(host.__dict__)
-    plain["findings"] = [finding.__dict__ for finding in host.findings]
+    plain["findings"] = [finding._asdict() for finding in host.findings]
     plain["limits"] = allowances.verdicts(host.allowances)
     return plain
 
@@ -91,7 +91,7 @@ def load(path: str) -> Tuple[str, Tuple[HostReport, ...]]:
 
 
 def _loaded(plain: Mapping[str, Any]) -> HostReport:
-    names = {field.name for field in fields(ReportedFinding)}
+    names = ReportedFinding._fields
     findings = tuple(ReportedFinding(**{name: entry[name] for name in names}) for entry in plain["findings"])
     if plain["state"] not in model.STATES or any(finding.status not in STATUSES for finding in findings):
         raise ValueError(plain["name"])

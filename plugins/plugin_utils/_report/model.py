@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding
@@ -24,11 +24,8 @@ def sentence_of(errors: Mapping[str, str]) -> str:
     return text("; ".join(f"{concern}: {why}" for concern, why in errors.items()))
 
 
-@dataclass(frozen=True)
 class ReportedFinding(Finding):
     """A finding as a host reported it, with the knob's owner if the host names one."""
-
-    owner: str = ""
 
     @property
     def place(self) -> str:
@@ -129,7 +126,3 @@ class Report:
     def states(self) -> Dict[str, int]:
         """How many hosts are in each state."""
         return {state: sum(host.state == state for host in self.hosts) for state in STATES}
-
-    def as_dict(self) -> Dict[str, Any]:
-        """The report as plain JSON data, without totals and other derived values."""
-        return asdict(self)

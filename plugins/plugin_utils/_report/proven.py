@@ -10,7 +10,7 @@ import math
 import os
 import re
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.rules import BETTER, VERDICTS
@@ -92,7 +92,7 @@ def beside(findings: Iterable[ReportedFinding], proof: Optional[Proof]) -> Tuple
         return tuple(findings)
     gains = {measured: proof.says(measured) for measured in (True, False)}
     return tuple(
-        replace(finding, gain=gains[finding.wanted in proof.wanted.get(name, ())]) if name in proof.tested else finding
+        finding._replace(gain=gains[finding.wanted in proof.wanted.get(name, ())]) if name in proof.tested else finding
         for finding in findings
         for name in (f"{finding.concern}.{finding.knob}",)
     )

@@ -85,7 +85,7 @@ def top_findings(report: Report) -> List[Top]:
         for finding in host.findings:
             if finding.status in OPEN:
                 key = (finding.concern, finding.knob, finding.status)
-                groups.setdefault(key, []).append((host.name, finding.__dict__))
+                groups.setdefault(key, []).append((host.name, finding._asdict()))
     tops = [_top(report, *key, entries) for key, entries in groups.items()]
     return sorted(
         tops,

@@ -185,7 +185,7 @@ def _why(row: ReportedFinding) -> str:
 
 def _stacked(row: ReportedFinding, columns: int, paint: Paint) -> List[str]:
     name = " ".join(part for part in (row.concern, _knob(row)) if part)
-    change = summary.change_of(row.__dict__) or summary.show(row.now)
+    change = summary.change_of(row._asdict()) or summary.show(row.now)
     fits = width(f"{name}  {change}") <= columns - 2
     first, *more = [f"{name}  {change}"] if fits else wrap(name, columns - 2)
     texts = ("" if fits else change, _why(row), row.gain)

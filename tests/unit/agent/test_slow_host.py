@@ -151,9 +151,9 @@ print(code, *sys.modules)
 """
 
 
-def imported(host: FakeKernel, *words: str) -> "set[str]":
+def imported(host: FakeKernel, *words: str, asked: str = "") -> "set[str]":
     argv = [sys.executable, "-I", "-S", "-c", IMPORTED, str(Path(host.root) / AGENT), host.root, *words]
-    output = subprocess.run(argv, stdout=subprocess.PIPE, check=True, text=True).stdout
+    output = subprocess.run(argv, input=asked, stdout=subprocess.PIPE, check=True, text=True).stdout
     code, *modules = output.splitlines()[-1].split()
     assert code == "0"
     return {name.split(".module_utils.")[-1] for name in modules}
@@ -182,3 +182,11 @@ def test_a_plan_imports_only_the_facts_that_it_needs(host: FakeKernel, call: Cal
         "_levers.block",
     }
     assert not {*unneeded, "_workloads.registry"} & modules
+
+
+def test_a_tune_without_a_change_imports_no_dataclasses(host: FakeKernel, call: Call) -> None:
+    wanted = {"concerns": {"clocksource": {"source": "auto"}}}
+    call(tune.main, host, **wanted)
+    modules = imported(host, "tune", asked=json.dumps({"options": wanted, "check": False, "installed": True}))
+    assert {"_agent.tuning", "_concerns.clocksource"} <= modules
+    assert not {"dataclasses", "inspect"} & modules, "a tenth of what it costs would be this module and its imports"

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Callable, Dict, List
 
@@ -36,7 +35,7 @@ def cutting(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def plan(facts: Facts, wanted: Wanted) -> Plan:
         found = CONCERN.plan(facts, wanted)
-        return replace(found, actions=tuple(replace(action, disruptive=True) for action in found.actions))
+        return found._replace(actions=tuple(action._replace(disruptive=True) for action in found.actions))
 
     def cuts_off(actions: List[Action]) -> List[Action]:
         return [action for action in actions if action.disruptive and action.what == "clock.current"]

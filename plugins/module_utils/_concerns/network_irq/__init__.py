@@ -9,7 +9,6 @@ a wide mask spreads nothing (Aerospike, 2014): each queue gets one CPU of its ow
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Dict, FrozenSet, List, Mapping, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.network_irq import compute, irqbalance, steering
@@ -241,7 +240,7 @@ def _waiting(network: NetworkFacts, nics: List[Nic], banned: Plan) -> Plan:
     findings = []
     for nic in nics:
         now = dict(network.affinity.get(nic.place, {}))
-        findings.append(replace(of_nic(_POLICY, nic).finding(last.status, last.reason, now), owner="irqbalance"))
+        findings.append(of_nic(_POLICY, nic).finding(last.status, last.reason, now)._replace(owner="irqbalance"))
     return joined(banned if last.status != "refused" else Plan(), Plan(findings=tuple(findings)))
 
 

@@ -10,7 +10,6 @@ our NICs; else by a script that irqbalance asks about each device.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
@@ -79,8 +78,8 @@ def _configuration_plan(
     """The plan for the word in the file that irqbalance's unit reads, and for the script; whether it is in force."""
     script = plan_file(KNOB.concern, facts, IRQBALANCE_POLICY, text, wanted.wanted_by("policy"))
     renamed: Dict[str, Any] = {"knob": KNOB.name, "reason": _SCRIPT_REASON, "reference": KNOB.reference}
-    findings = tuple(replace(finding, **renamed) for finding in script.findings)
-    actions: List[Action] = [replace(action, **renamed) for action in script.actions]
+    findings = tuple(finding._replace(**renamed) for finding in script.findings)
+    actions: List[Action] = [action._replace(**renamed) for action in script.actions]
     present = irqbalance.arguments.get(file)
     in_force = irqbalance.in_force.get(file, "")
     loaded = word in (words(in_force) or ())
@@ -142,4 +141,4 @@ def _script(ours: Sequence[Nic], others: Sequence[Nic], every: bool) -> str:
 def _finding(status: str, reason: str, irqbalance: IrqbalanceFacts, goal: Optional[str]) -> Finding:
     file = irqbalance.file or ""
     finding = KNOB.at(file).finding(status, reason, irqbalance.arguments.get(file), goal)
-    return replace(finding, owner="irqbalance")
+    return finding._replace(owner="irqbalance")

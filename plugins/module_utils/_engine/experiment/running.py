@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Dict, NamedTuple, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.json_data import json_data
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import EXPERIMENT
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
@@ -18,8 +18,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import json_t
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action
 
 
-@dataclass(frozen=True)
-class Experiment:
+class Experiment(NamedTuple):
     """What is compared on this host, and how to take it back."""
 
     run: str  # the controller's name of the run
@@ -87,7 +86,7 @@ def is_kept(host: WritableHost, run_id: str) -> bool:
 
 def write(host: WritableHost, experiment: Experiment) -> None:
     """Write the file that says that this experiment runs."""
-    store.replace_file(host, EXPERIMENT, json.dumps(asdict(experiment)).encode(), mode=0o600, folder_mode=0o755)
+    store.replace_file(host, EXPERIMENT, json.dumps(json_data(experiment)).encode(), mode=0o600, folder_mode=0o755)
 
 
 def _action(raw: Any) -> Action:

@@ -12,8 +12,7 @@ experiment back when no step comes for a while, because the controller may be lo
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Set, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import ending
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import switching, timer
@@ -55,8 +54,7 @@ class NothingDiffers(NearmetalError):
     """There is nothing to compare."""
 
 
-@dataclass(frozen=True)
-class Begun:
+class Begun(NamedTuple):
     """A run that began: the experiment, and what it can't compare."""
 
     experiment: Experiment
@@ -125,7 +123,7 @@ def _findings(host: WritableHost, ask: Ask) -> Dict[str, Sequence[Finding]]:
 def _armed(host: WritableHost, experiment: Experiment, python: str) -> Experiment:
     """The experiment with its way back, which the timer takes from now on."""
     order = tuple(entry.key for entry in switching.journal_of(host).entries())
-    experiment = replace(experiment, earlier=switching.earlier(host, experiment), order=order, python=python)
+    experiment = experiment._replace(earlier=switching.earlier(host, experiment), order=order, python=python)
     timer.arm(host, experiment)
     return experiment
 
@@ -153,7 +151,7 @@ def _planned(host: WritableHost, experiment: Experiment, asks: Sequence[Ask], st
     compared = compare(another[0], tuned) if another else Comparison((), tuned)
     tested = {(action.concern, action.knob) for action in (*compared.difference, *compared.shared)}
     findings = [
-        replace(finding, reason=resting.get(switching.place_of(finding), finding.reason))
+        finding._replace(reason=resting.get(switching.place_of(finding), finding.reason))
         for outcomes, _refused in accepted
         for outcome in outcomes
         for finding in outcome.plan.findings
@@ -164,7 +162,7 @@ def _planned(host: WritableHost, experiment: Experiment, asks: Sequence[Ask], st
     if not compared.difference:
         raise NothingDiffers(_no_difference(untested))
     against = len(asks) > 1
-    experiment = replace(experiment, difference=compared.difference, shared=compared.shared, against=against)
+    experiment = experiment._replace(difference=compared.difference, shared=compared.shared, against=against)
     write(host, experiment)
     differing = {(action.concern, action.knob) for action in compared.difference}
     proposed = (finding for outcome in accepted[0][0] for finding in outcome.plan.findings)
@@ -223,7 +221,7 @@ def leave(host: WritableHost, run_id: str) -> Experiment:
     with store.lock(host, PATIENCE):
         experiment = demand_running(host, run_id)
         earlier = (*experiment.earlier, *switching.on_disk(host))
-        experiment = replace(experiment, earlier=earlier, wanted=stored.text(host))
+        experiment = experiment._replace(earlier=earlier, wanted=stored.text(host))
         write(host, experiment)
     return experiment
 

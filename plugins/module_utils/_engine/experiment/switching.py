@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 from typing import AbstractSet, Dict, List, Mapping, Sequence, Tuple, Union
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.apply import apply
@@ -56,7 +55,7 @@ def _values(host: WritableHost, entries: Sequence[Entry]) -> Tuple[Action, ...]:
         lever.check(entry.where, now)
         reason = "as it was before the experiment"
         action = Action(entry.concern, entry.knob, entry.what, None, now, reason, "journal", entry.where)
-        found.append(replace(action, scope=lever.scope))
+        found.append(action._replace(scope=lever.scope))
     return tuple(found)
 
 
@@ -68,14 +67,14 @@ def untune(host: WritableHost, experiment: Experiment, without: str = "") -> Seq
     """
     if experiment.against:
         actions = (
-            replace(action, after=action.before) if without in ("", action.concern) else action
+            action._replace(after=action.before) if without in ("", action.concern) else action
             for action in experiment.difference
         )
         _demand_none(_set(host, [*experiment.shared, *actions]))
         return ()
     if without:
         _demand_none(_set(host, [action for action in experiment.difference if action.concern != without]))
-        experiment = replace(experiment, concerns=(without,))
+        experiment = experiment._replace(concerns=(without,))
     findings, failed = _untune(host, experiment)
     _demand_none(failed)
     return findings
@@ -101,7 +100,7 @@ def put_back(host: WritableHost, experiment: Experiment) -> None:
             stored.put_text(host, experiment.wanted)
     if failed:
         remaining = tuple(action for action in experiment.earlier if action.concern in failed)
-        write(host, replace(experiment, concerns=tuple(failed), earlier=remaining, ending=True))
+        write(host, experiment._replace(concerns=tuple(failed), earlier=remaining, ending=True))
     _demand_none(failed)
     journal, places = journal_of(host), experiment.order
     entries = journal.entries()
@@ -120,7 +119,7 @@ def give_way(host: WritableHost, concerns: AbstractSet[str]) -> None:
         experiment = running(host)
         if experiment is not None:
             earlier_actions = tuple(action for action in experiment.earlier if action.concern not in concerns)
-            put_back(host, replace(experiment, earlier=earlier_actions))
+            put_back(host, experiment._replace(earlier=earlier_actions))
 
 
 def place_of(about: Union[Finding, Action, Entry]) -> Tuple[str, str, str]:
@@ -184,7 +183,7 @@ def _set(host: WritableHost, actions: Sequence[Action]) -> Dict[str, str]:
 def _changes(host: WritableHost, actions: Sequence[Action]) -> List[Action]:
     """The actions that still change something, each with the present value as `before`."""
     return [
-        replace(action, before=now)
+        action._replace(before=now)
         for action in actions
         for now in (lever_of(action.what).read(host, action.where),)
         if not lever_of(action.what).same(now, action.after)
@@ -195,7 +194,7 @@ def _of_these_sources(host: WritableHost, action: Action) -> Action:
     """The action; that of the agent keeps the version on the host, because an older one can't be built any more."""
     if action.what != "unit.agent" or action.after is None:
         return action
-    return replace(action, after=identity(host) or bundle.identity(VERSION))
+    return action._replace(after=identity(host) or bundle.identity(VERSION))
 
 
 def _remove_temporary(host: WritableHost, actions: Sequence[Action]) -> None:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import List, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.apply import apply, do_accepted
@@ -45,7 +44,7 @@ def accepted_outcomes(
             accepted, _done = do_accepted(outcome, try_out)
             switching.untune(host, experiment)
             refused += (
-                replace(finding, reason=f"{finding.reason}; tune leaves it out")
+                finding._replace(reason=f"{finding.reason}; tune leaves it out")
                 for finding in accepted.plan.findings
                 if finding not in outcome.plan.findings
             )

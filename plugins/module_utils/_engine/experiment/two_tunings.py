@@ -5,15 +5,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import List, Sequence, Tuple
+from typing import List, NamedTuple, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action
 
 
-@dataclass(frozen=True)
-class Comparison:
+class Comparison(NamedTuple):
     """What two tunings have in common, and what leads from the other one to the one under test."""
 
     shared: Tuple[Action, ...]  # both tunings set the same value
@@ -35,8 +33,8 @@ def compare(another: Sequence[Action], tuned: Sequence[Action]) -> Comparison:
         elif lever_of(action.what).same(other.after, action.after):
             shared.append(action)
         else:
-            difference.append(replace(action, before=other.after))
-    difference += (replace(action, before=action.after, after=action.before) for action in unmatched.values())
+            difference.append(action._replace(before=other.after))
+    difference += (action._replace(before=action.after, after=action.before) for action in unmatched.values())
     for action in difference:
         for value in (action.before, action.after):
             lever_of(action.what).check(action.where, value)
