@@ -21,7 +21,6 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.apply import
     settle_neighbours,
     still_wanted,
 )
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import switching
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.running import is_kept, running
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.learnt_type import with_learnt_type
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import (
@@ -123,6 +122,9 @@ def run(host: WritableHost, ask: Ask, check: bool, conditions: Conditions = PLAI
             )
         restored = {request.name for request in planned.requests if isinstance(request, Restore)}
         if compares and restored:
+            # Only now: few runs end an experiment.
+            from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import switching
+
             switching.give_way(host, restored)
             planned = _plan(kind(host, conditions.origin), ask, conditions)
         return _carry_out(planned, conditions.roll_back_all)

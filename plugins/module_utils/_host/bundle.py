@@ -11,7 +11,6 @@ same bytes: sorted names, one time, no compiled code.
 from __future__ import annotations
 
 import io
-import pkgutil
 import re
 import sys
 import zipimport
@@ -149,6 +148,8 @@ def _imported(text: str) -> Iterator[Tuple[str, ...]]:
 
 def _read(parts: Tuple[str, ...]) -> Optional[bytes]:
     """A source as Python itself found it: in a file, or in Ansible's payload."""
+    import pkgutil
+
     try:
         return pkgutil.get_data(".".join(UTILS), "/".join(parts))
     except OSError:
