@@ -17,6 +17,8 @@ JUNIT = ROOT / "build" / "junit"
 LOGS = ROOT / "build" / "logs"
 # The unit tests that run on the Pythons of managed hosts: each folder and file that is named here.
 HOST_TESTS = (
+    "tests/unit/benchmarks/test_reading.py",
+    "tests/unit/benchmarks/test_session.py",
     "tests/unit/concerns/test_plans.py",
     "tests/unit/concerns/test_spread.py",
     "tests/unit/engine/test_combined.py",

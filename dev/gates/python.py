@@ -41,7 +41,7 @@ LEFT_OUT |= {"deselect", "collect_ignore", "collect_ignore_glob"}
 # and only the edges know Ansible.
 _PLAIN = {"_error", "_parameters", "_plan", "_version", "_words"}
 _PURE = {*_PLAIN, "_parse", "_facts", "_planning", "_concerns", "_workloads"}
-_WRITING = {*_PURE, "_host", "_levers", "_memory", "_engine"}
+_WRITING = {*_PURE, "_host", "_levers", "_memory", "_engine", "_benchmarks"}
 LAYERS = {
     "_parse": {"_parse", "_error"},
     "_facts": {"_facts", "_parse", "_error", "_parameters", "_plan"},
@@ -56,6 +56,7 @@ LAYERS = {
     "_ansible": {*_WRITING, "_agent", "_ansible", "_prove"},
     "_cloud": {"_cloud", "_error", "_plan", "_words"},
     "_prove": {"_prove", "_parse", "_error", "_words"},
+    "_benchmarks": {"_benchmarks", "_prove", "_planning", "_parse", "_error", "_words"},
 }
 # Folders that hold one file per format or domain, however many there are.
 ONE_FILE_EACH = ("_parse", "_facts")
@@ -184,7 +185,7 @@ def layers(copy: Copy) -> "list[str]":
 def only_the_engine_writes(copy: Copy) -> "list[str]":
     """Parsers, facts and planning change nothing and start no program."""
     problems = []
-    for layer in ("_parse", "_facts", "_planning", "_concerns", "_workloads", "_prove"):
+    for layer in ("_parse", "_facts", "_planning", "_concerns", "_workloads", "_prove", "_benchmarks"):
         for name in copy.having(".py", below=f"{UTILS}{layer}"):
             tree = copy.tree(name)
             for node in ast.walk(tree):

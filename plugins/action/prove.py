@@ -16,6 +16,7 @@ from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import callback_loader
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.tuning import WANTED
 from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.proving import CONTROLLER, HOST, OPTIONS
+from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks import registry
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import load
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import load_sample
@@ -113,9 +114,9 @@ class _Run(loop.HostControl):
             start = self._log.record.start
             self._options.update(command=start.load, load_on=start.load_on)
             self._options.update(programs=list(start.programs), only=list(start.only), health=start.health)
+        else:
+            self._options["command"] = _load_of(self._options, self._settings.seconds)
         self._client = self._find_client()
-        if not self._options.get("command"):
-            raise NearmetalError("prove.command is required: the load of one measurement, such as a benchmark")
         path = self._log.path if self._log else self._new_path()
         self._base = path[: -len(".jsonl")] if path.endswith(".jsonl") else path
         self._arguments = {
@@ -315,6 +316,24 @@ def report_directory() -> str:
     callback = callback_loader.get(plays.CALLBACK)
     callback.set_options()
     return str(callback.get_option("report_directory"))
+
+
+def _load_of(options: Mapping[str, Any], seconds: float) -> str:
+    """The load that the options ask for, a command or a ready benchmark. Raises NearmetalError."""
+    command, benchmark = options.get("command"), options.get("benchmark")
+    if bool(command) == bool(benchmark):
+        raise NearmetalError(
+            "prove.command or prove.benchmark is required, and not both: the load of one measurement is a command of"
+            " yours or a ready benchmark"
+        )
+    if not benchmark:
+        return str(command)
+    if options["timed"] or options["load_on"] != HOST:
+        raise NearmetalError(
+            f"prove.benchmark {benchmark} runs on the host and has figures of its own: leave out prove.timed and"
+            " prove.load_on"
+        )
+    return registry.load_of(benchmark, options["benchmark_options"], seconds)
 
 
 def _settings(options: Mapping[str, Any]) -> Settings:

@@ -30,8 +30,16 @@ options:
       - It must do the same work each time. A command that takes longer than three times O(seconds) plus 30 s has
         failed.
       - It must not contain a secret. It is printed, and appears in the record, the reports and the host's log.
-      - Required to prove.
+      - This or O(benchmark) is required to prove.
     type: str
+  benchmark:
+    description: A ready benchmark of M(nearmetal.ec2.benchmark), which takes O(seconds), in place of O(command).
+    type: str
+    choices: [clock]
+  benchmark_options:
+    description: Options of the benchmark.
+    type: dict
+    default: {}
   timed:
     description:
       - Whether the time that the command takes is the figure. Its output isn't read then.
@@ -138,8 +146,7 @@ options:
     type: str
     default: ""
   tune:
-    description:
-      - The tuning that is proven, as options of M(nearmetal.ec2.tune), such as C(workload) and C(concerns).
+    description: The tuning that is proven, as options of M(nearmetal.ec2.tune), such as C(workload) and C(concerns).
     type: dict
     default: {}
   against:
@@ -200,15 +207,11 @@ EXAMPLES = r"""
       workload: in_memory_database
   become: true
 
-- name: Does the clock source matter to a program that asks for the time all day?
+- name: Does the clock source matter to the cost of a clock read?
   nearmetal.ec2.prove:
-    command: python3 -c 'import time; [time.time() for _ in range(3000000)]'
-    timed: true
+    benchmark: clock
     only: [clocksource.source]
-    tune:
-      concerns:
-        clocksource:
-          source: tsc
+    tune: {concerns: {clocksource: {source: tsc}}}
   become: true
 """
 

@@ -31,7 +31,7 @@ AUDIT = "nearmetal.ec2.audit"
 REPORT = "nearmetal.ec2.audit_report"
 # Modules without findings: a play with only these has nothing to report.
 PROVE = "nearmetal.ec2.prove"
-NO_FINDINGS = (REPORT, "nearmetal.ec2.capture", "nearmetal.ec2.confirm", PROVE)
+NO_FINDINGS = (REPORT, "nearmetal.ec2.benchmark", "nearmetal.ec2.capture", "nearmetal.ec2.confirm", PROVE)
 CALLBACK = "nearmetal.ec2.fleet"
 VALIDATION = "ansible.builtin.validate_argument_spec"
 # Playbooks that audit what another playbook changes.

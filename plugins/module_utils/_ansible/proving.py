@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.registry import BENCHMARKS, is_benchmark
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import (
     health,
     load,
@@ -34,6 +35,8 @@ _SETTINGS: Spec = {
 }
 OPTIONS: Spec = {
     "command": {"type": "str"},
+    "benchmark": {"type": "str", "choices": list(BENCHMARKS)},
+    "benchmark_options": {"type": "dict", "default": {}},
     "load_on": {"type": "str", "default": HOST},
     "health": {"type": "str", "default": ""},
     "programs": {"type": "list", "elements": "str", "default": []},
@@ -80,7 +83,7 @@ def _measure(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     by_real_time = options["timed"] and second_clock.needed(found)
     first = second_clock.next_second(host) if by_real_time else None
     before = load_sample.observe(host, options["programs"])
-    ran = load.run(options["command"] or "", longest_load(options["seconds"]), lambda: _goes_on(host, options))
+    ran = _run(host, options)
     after = load_sample.observe(host, options["programs"])
     if first is not None:
         # The clock that times the load is held against the controller's.
@@ -90,6 +93,20 @@ def _measure(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
             sample._replace(host_seconds=float(second.real)) for sample, second in ((before, first), (after, last))
         )
     return {**answer, "load": ran._asdict(), **_compared(host, found, options, before, after)}
+
+
+def _run(host: WritableHost, options: Mapping[str, Any]) -> load.Ran:
+    """One run of the command, or of the benchmark in its place."""
+    command, limit = options["command"] or "", longest_load(options["seconds"])
+
+    def goes_on() -> bool:
+        return _goes_on(host, options)
+
+    if not is_benchmark(command):
+        return load.run(command, limit, goes_on)
+    from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible import benchmarking
+
+    return benchmarking.ran(host, command, limit, goes_on)
 
 
 def _compared(

@@ -28,7 +28,7 @@ from tests.support import fresh_host
 MODULES = "ansible_collections.nearmetal.ec2.plugins.modules"
 BY_NAME = {concern.name: {**STATE, **COMMON, **concern.options} for concern in CONCERNS.values()}
 # Modules that take options without being a concern's.
-OTHERS = ("capture", "confirm", "network_facts", "restore", "topology_facts", "tune")
+OTHERS = ("benchmark", "capture", "confirm", "network_facts", "restore", "topology_facts", "tune")
 Spec = Mapping[str, Mapping[str, Any]]
 
 _WORDS = [

@@ -263,6 +263,21 @@ def test_a_reason_with_unprintable_characters_is_recorded(host: FakeKernel, play
     assert len(result["untested"][0]) == 1000
 
 
+def test_a_ready_benchmark_is_measured_in_place_of_a_command(host: FakeKernel, play: Play) -> None:
+    play.before_step = lambda number: {"failed": True, "msg": "connection reset"} if number == 3 else None
+    result = play(benchmark="clock", seconds=0.1)
+    record = result["msg"].rpartition(" ")[2]
+    start, measurement = map(json.loads, Path(record).read_text().splitlines())
+    assert start["load"] == 'nearmetal benchmark clock {"seconds": 0.1}'
+    assert measurement["error"] == ""
+    (metric,) = measurement["metrics"]
+    assert (metric["name"], metric["unit"], metric["better"]) == ("read", "ns", "smaller")
+    play.before_step = lambda number: {"failed": True, "msg": "connection reset"} if number == 3 else None
+    play.steps.clear()
+    play(resume=record)
+    assert len(Path(record).read_text().splitlines()) == 3, "it went on with the benchmark of the record"
+
+
 def test_a_value_set_by_somebody_meanwhile_voids_a_measurement(host: FakeKernel, play: Play) -> None:
     path = f"{host.root}{CURRENT}"
     result = play(command=f"echo hpet > {path}; echo ops 100 1/s")
@@ -273,7 +288,15 @@ def test_a_value_set_by_somebody_meanwhile_voids_a_measurement(host: FakeKernel,
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"command": None}, "prove.command is required: the load of one measurement, such as a benchmark"),
+        ({"command": None}, "prove.command or prove.benchmark is required, and not both: the load of one measurement "),
+        ({"benchmark": "clock"}, "prove.command or prove.benchmark is required, and not both: the load of one "),
+        ({"command": None, "benchmark": "clok"}, "prove.benchmark can't be 'clok'; choose one of clock"),
+        ({"command": None, "benchmark": "clock", "timed": True}, "prove.benchmark clock runs on the host and has "),
+        ({"command": None, "benchmark": "clock", "load_on": "controller"}, "prove.benchmark clock runs on the host "),
+        (
+            {"command": None, "benchmark": "clock", "benchmark_options": {"reads": 5}},
+            "benchmark.options of clock.reads is no option; ",
+        ),
         ({"pairs": 3}, "prove.pairs is 3; allowed is a whole number from 6 to 200"),
         ({"pairs": "many"}, "prove.pairs is a whole number, not 'many'"),
         ({"margin": "2%"}, "prove.margin is a number, such as 2.5, not '2%'"),

@@ -1,0 +1,67 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The module `benchmark`, and a benchmark as the load of `prove`. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, Mapping
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.registry import (
+    BENCHMARKS,
+    named,
+    options_of,
+)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.benchmark.measure import Measured, demand, measure
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.load import Ran
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import Spec
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import in_words, sentence
+
+OPTIONS: Spec = {
+    "name": {"type": "str", "choices": list(BENCHMARKS)},
+    "options": {"type": "dict", "default": {}},
+}
+_LONGEST_DETAIL = 60
+
+
+def do(host: WritableHost, options: Mapping[str, Any], check: bool) -> Dict[str, Any]:
+    """The result of the module. Raises NearmetalError."""
+    name = options.get("name")
+    if name is None:
+        raise NearmetalError(f"benchmark.name is required; choose one of {', '.join(BENCHMARKS)}")
+    chosen = options_of(name, options["options"])
+    if not host.is_root():
+        raise NearmetalError("a benchmark needs root on the host: set become: true")
+    if check:
+        demand(host, name, chosen)
+        return {"msg": f"{name}: would run; nothing is measured in check mode"}
+    found = measure(host, name, chosen, lambda: True)
+    return {
+        "msg": _summary(name, found),
+        "metrics": [metric._asdict() for metric in found.result.metrics],
+        "details": dict(found.result.details),
+        "versions": dict(found.versions),
+        "commands": list(found.commands),
+        "used": found.used._asdict(),
+        "seconds": found.seconds,
+    }
+
+
+def ran(host: WritableHost, load: str, limit: float, goes_on: Callable[[], bool]) -> Ran:
+    """One run of the benchmark that a load of prove names, as if a command had printed its figures."""
+    try:
+        found = measure(host, *named(load), goes_on, limit)
+    except NearmetalError as error:
+        return Ran(1, "", sentence(str(error)), 0.0, "")
+    lines = (f"{metric.name} {metric.value!r} {metric.unit} {metric.better}\n" for metric in found.result.metrics)
+    return Ran(0, "".join(lines), "", found.seconds, "")
+
+
+def _summary(name: str, found: Measured) -> str:
+    figures = ", ".join(f"{metric.name} {metric.value:.6g} {metric.unit}" for metric in found.result.metrics)
+    details = ", ".join(
+        f"{detail} {in_words(value, 'unknown', _LONGEST_DETAIL)}" for detail, value in found.result.details.items()
+    )
+    return sentence(f"{name}: {figures}{f' ({details})' if details else ''}")

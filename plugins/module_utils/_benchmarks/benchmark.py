@@ -1,0 +1,129 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a ready benchmark is: a declaration, the commands of one run, and what their output says. Pure. PRIVATE."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Mapping, NamedTuple, Sequence, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import json_text
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import Spec
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import (
+    LARGER,
+    LARGEST,
+    SMALLER,
+    SMALLEST,
+    Metric,
+)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
+
+Options = Mapping[str, Any]
+
+# The families of distributions, by ID or ID_LIKE of os-release, and how each installs a package.
+INSTALLS: Mapping[str, str] = {
+    "debian": "apt-get install",
+    "amzn": "dnf install",
+    "fedora": "dnf install",
+    "suse": "zypper install",
+}
+
+
+class Tool(NamedTuple):
+    """A program that a benchmark starts."""
+
+    program: str
+    version: Tuple[str, ...]  # the arguments by which it says its version
+    packages: Mapping[str, str]  # a family of INSTALLS → its package; a family without it has none
+
+
+class Limits(NamedTuple):
+    """What one run may use. More of it ends the run, or keeps it from starting."""
+
+    seconds: float
+    memory_mib: int = 1024  # of each process
+    disk_mib: int = 0  # that its files need
+    port: int = 0  # on which its server listens; 0: it has none
+
+
+class Command(NamedTuple):
+    """A program that is run to its end. Its output is read."""
+
+    argv: Tuple[str, ...]
+    own: bool = False  # a program of this collection: the first word names its file in _engine/benchmark
+    as_root: bool = False  # otherwise it runs as nobody
+
+
+class Run(NamedTuple):
+    """What one run starts: the servers together, then the commands, one after the other."""
+
+    commands: Tuple[Command, ...]
+    servers: Tuple[Tuple[str, ...], ...] = ()
+    files: Mapping[str, str] = {}  # name → text, in the run's folder
+
+
+class Result(NamedTuple):
+    """What a run measured."""
+
+    metrics: Tuple[Metric, ...]  # the first one decides in prove
+    details: Mapping[str, Any]  # what belongs to the figures and isn't compared: "clock_source": "tsc"
+
+
+class Benchmark(NamedTuple):
+    """One ready benchmark."""
+
+    name: str
+    question: str
+    limitation: str  # what its figures don't say
+    options: Spec  # each benchmark has `seconds`, the time that it measures
+    tools: Tuple[Tool, ...]
+    limits: Callable[[Options], Limits]
+    run: Callable[[Options, str], Run]  # the options and the run's folder → what is started
+    read: Callable[[Sequence[str], Options], Result]  # the commands' outputs → the result; raises NearmetalError
+    check: Callable[[Options], None] = lambda options: None  # raises NearmetalError for options that don't fit
+
+
+def seconds_option(default: float) -> Mapping[str, Any]:
+    """The option that each benchmark has."""
+    return {"type": "float", "default": default}
+
+
+def smaller(tool: str, name: str, value: Any, unit: str) -> Metric:
+    """A metric of which less is better. Raises NearmetalError for a value that no benchmark has."""
+    return Metric(name, _figure(tool, name, value), unit, SMALLER)
+
+
+def larger(tool: str, name: str, value: Any, unit: str) -> Metric:
+    """A metric of which more is better. Raises NearmetalError for a value that no benchmark has."""
+    return Metric(name, _figure(tool, name, value), unit, LARGER)
+
+
+def _figure(tool: str, name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not SMALLEST <= value <= LARGEST:
+        raise NearmetalError(f"{tool} has {shown(value)} for {name}, which is no figure above zero: run it again")
+    return float(value)
+
+
+def json_of(tool: str, output: str) -> Any:
+    """The JSON that a tool printed, with what stood before it left out. Raises NearmetalError for anything else."""
+    start = output.find("{")
+    try:
+        return json_text.parse(output[max(start, 0) :])
+    except ValueError as error:
+        raise unreadable(tool, str(error)) from None
+
+
+def at(tool: str, found: Any, *path: Any) -> Any:
+    """The value at a path into what json_of returned. Raises NearmetalError when it is absent."""
+    for step in path:
+        try:
+            found = found[step]
+        except (KeyError, IndexError, TypeError):
+            raise unreadable(tool, f"{'.'.join(map(str, path))} is absent") from None
+    return found
+
+
+def unreadable(tool: str, reason: str) -> NearmetalError:
+    """The error for an output of another form."""
+    return NearmetalError(f"{tool} printed what this version of nearmetal can't read ({reason}): see its version")

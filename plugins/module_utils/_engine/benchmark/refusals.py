@@ -1,0 +1,80 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What keeps a benchmark from running on this host, each in one sentence. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import os
+import socket
+from typing import Optional
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmark import (
+    INSTALLS,
+    Limits,
+    Tool,
+)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.benchmark.session import NOBODY, argv_for, found
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import os_release
+
+_FREE_SHARE = 0.1  # of a file system that is left free in any case
+_MIB = 1024 * 1024
+
+
+def family(host: Host) -> Optional[str]:
+    """The family of this host's distribution, one of INSTALLS; None for any other."""
+    release = os_release.parse(host.text("/etc/os-release") or "")
+    names = [release.get("ID", ""), *release.get("ID_LIKE", "").split()]
+    names = ["fedora" if name == "rhel" else name for name in names]
+    return next((name for name in names if name in INSTALLS), None)
+
+
+def demand_tool(host: Host, tool: Tool) -> None:
+    """Raises NearmetalError for a program that isn't installed, with the package that has it."""
+    if found(tool.program):
+        return
+    distribution = family(host)
+    package = tool.packages.get(distribution or "")
+    if distribution is None or package is None:
+        raise NearmetalError(
+            f"{tool.program} isn't installed, and no package of this distribution is known to have it: install it"
+            " yourself, in a folder such as /usr/local/bin"
+        )
+    raise NearmetalError(f"{tool.program} isn't installed: run `{INSTALLS[distribution]} {package}` on the host")
+
+
+def demand_setpriv() -> None:
+    """Raises NearmetalError where root can't start a program as nobody."""
+    if argv_for(["true"], as_root=False)[0] == "setpriv" and not found("setpriv"):
+        raise NearmetalError(f"setpriv, of util-linux, isn't installed: it starts the benchmark as user {NOBODY}")
+
+
+def demand_room(folder: str, limits: Limits) -> None:
+    """Raises NearmetalError where the files of a run don't fit, with a tenth of the file system left free."""
+    try:
+        room = os.statvfs(folder)
+    except OSError as error:
+        raise NearmetalError(f"{folder} can't hold the benchmark's files: {os.strerror(error.errno or 0)}") from None
+    left = (room.f_bavail - _FREE_SHARE * room.f_blocks) * room.f_frsize / _MIB
+    if limits.disk_mib and limits.disk_mib > left:
+        raise NearmetalError(
+            f"{folder} has room for {max(left, 0):.0f} MiB if a tenth stays free; the benchmark writes"
+            f" {limits.disk_mib} MiB: give it less, or another folder"
+        )
+
+
+def demand_port(port: int) -> None:
+    """Raises NearmetalError for a port on which something listens."""
+    if not port:
+        return
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as server:
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            server.bind(("", port))
+        except OSError as error:
+            raise NearmetalError(
+                f"port {port} can't be used ({os.strerror(error.errno or 0)}): set another one in"
+                " benchmark_options.port"
+            ) from None

@@ -1,0 +1,136 @@
+#!/usr/bin/python
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Run one ready benchmark once, and return its figures."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: benchmark
+short_description: Run a ready benchmark once on this host
+version_added: 0.1.0
+description:
+  - Measures one thing once with a tool of the distribution, and returns the figures. Nothing is tuned. To compare a
+    tuning with the untuned host, name the benchmark in O(nearmetal.ec2.prove#module:benchmark).
+  - The run has a folder of its own, and limits of time and memory. At its end, also if it fails or is killed, none of
+    its processes and none of its files is left.
+  - A missing tool, an occupied port or too little room on a disk fails in one sentence before anything starts.
+options:
+  name:
+    description:
+      - Which benchmark. C(docs/benchmarks.md) of the collection says what each answers, what it needs, and what it
+        can't say.
+      - Required to measure.
+    type: str
+    choices: [clock]
+  options:
+    description:
+      - Options of the benchmark, such as C(seconds), the time that it measures.
+    type: dict
+    default: {}
+attributes:
+  check_mode:
+    description: In check mode nothing is measured; what would keep the benchmark from running fails as in a real run.
+    support: full
+  diff_mode:
+    description: Changes nothing, so there is no difference to show.
+    support: none
+  idempotent:
+    description: Changes nothing.
+    support: full
+  platform:
+    description: The systems it works on.
+    support: full
+    platforms: linux
+notes:
+  - Needs root on the host, which starts the tools as the user nobody, except where a benchmark can't do without root.
+author:
+  - The nearmetal.ec2 authors (@nearmetal)
+"""
+
+EXAMPLES = r"""
+- name: What does a clock read cost?
+  nearmetal.ec2.benchmark:
+    name: clock
+    options:
+      seconds: 5
+  become: true
+  register: measured
+
+- name: Show it
+  ansible.builtin.debug:
+    var: measured.metrics
+"""
+
+RETURN = r"""
+msg:
+  description: One line with the figures.
+  type: str
+  returned: always
+  sample: "clock: read 24.1 ns (clock_source tsc, system_calls_per_1000_reads 0)"
+metrics:
+  description: The figures, the deciding one first.
+  type: list
+  elements: dict
+  returned: when it was measured
+  contains:
+    name:
+      description: What was measured.
+      type: str
+      sample: read
+    value:
+      description: The figure.
+      type: float
+      sample: 24.1
+    unit:
+      description: Its unit.
+      type: str
+      sample: ns
+    better:
+      description: Whether V(larger) or V(smaller) is better.
+      type: str
+      sample: smaller
+details:
+  description: What belongs to the figures without being one, such as the clock source in use.
+  type: dict
+  returned: when it was measured
+versions:
+  description: What each tool says about its version.
+  type: dict
+  returned: when it was measured
+commands:
+  description: The commands that were started, the servers first.
+  type: list
+  elements: str
+  returned: when it was measured
+used:
+  description: The CPU time and the page faults of all commands, servers included.
+  type: dict
+  returned: when it was measured
+  sample: {user_seconds: 1.9, system_seconds: 0.1, page_faults: 2201}
+seconds:
+  description: How long the whole run took.
+  type: float
+  returned: when it was measured
+  sample: 2.4
+"""
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.benchmarking import OPTIONS, do
+from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import HostModule
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+
+
+def main(host: WritableHost | None = None) -> None:
+    """Measure on `host`, by default this machine."""
+    module = HostModule("benchmark", OPTIONS)
+    try:
+        result = do(host or WritableHost(), module.options, module.check_mode)
+    except NearmetalError as error:
+        module.fail_json(msg=str(error))
+    module.exit_json(changed=False, **result)
+
+
+if __name__ == "__main__":
+    main()

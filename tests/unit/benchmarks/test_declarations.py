@@ -1,0 +1,116 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""docs/benchmarks.md has each benchmark as it is declared, and a missing need is one sentence."""
+
+from __future__ import annotations
+
+import re
+import socket
+from pathlib import Path
+from typing import Any, Dict
+
+import pytest
+import yaml
+from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmark import INSTALLS, Limits, Tool
+from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.registry import (
+    BENCHMARKS,
+    is_benchmark,
+    load_of,
+    named,
+    options_of,
+)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.benchmark import refusals
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+
+ROOT = Path(__file__).resolve().parents[3]
+PAGE = (ROOT / "docs/benchmarks.md").read_text("utf-8")
+FIO = Tool("fio-that-nobody-has", ("--version",), {"debian": "fio", "suse": "fio"})
+
+
+def test_the_page_s_table_is_what_the_benchmarks_declare() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| (.+) \| (.+) \| (.+) \| (.+) \|$", PAGE, re.M)
+    declared = [
+        (
+            name,
+            benchmark.question,
+            ", ".join(tool.program for tool in benchmark.tools) or "none",
+            f"{benchmark.options['seconds']['default']:g}",
+            benchmark.limitation,
+        )
+        for name, benchmark in BENCHMARKS.items()
+    ]
+    assert rows == declared
+
+
+def test_the_module_offers_every_benchmark() -> None:
+    spec = yaml.safe_load((ROOT / "roles/benchmark/meta/argument_specs.yml").read_text("utf-8"))
+    assert spec["argument_specs"]["main"]["options"]["benchmark_name"]["choices"] == list(BENCHMARKS)
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_a_record_names_a_benchmark_with_its_options(name: str) -> None:
+    load = load_of(name, {}, 3)
+    assert is_benchmark(load)
+    assert named(load) == (name, options_of(name, {"seconds": 3}))
+    assert {family for tool in BENCHMARKS[name].tools for family in tool.packages} <= set(INSTALLS)
+
+
+@pytest.mark.parametrize(
+    ("load", "words"),
+    [
+        ("nearmetal benchmark nothing {}", "'nothing' is no benchmark; choose one of clock"),
+        ("nearmetal benchmark clock {", "the options of the benchmark clock aren't JSON: "),
+        ('nearmetal benchmark clock {"rate": 1}', "benchmark.options of clock.rate is no option; "),
+        ('nearmetal benchmark clock {"seconds": 0}', "benchmark.options of clock has seconds: 0.0; allowed is "),
+    ],
+)
+def test_a_load_that_names_no_benchmark_is_refused(load: str, words: str) -> None:
+    with pytest.raises(NearmetalError) as raised:
+        named(load)
+    assert str(raised.value).startswith(words)
+
+
+@pytest.mark.parametrize(
+    ("release", "words"),
+    [
+        ("ID=debian", "fio-that-nobody-has isn't installed: run `apt-get install fio` on the host"),
+        ("ID=ubuntu\nID_LIKE=debian", "fio-that-nobody-has isn't installed: run `apt-get install fio` on the host"),
+        ('ID="sles"\nID_LIKE="suse"', "fio-that-nobody-has isn't installed: run `zypper install fio` on the host"),
+        ('ID="rocky"\nID_LIKE="rhel centos fedora"', "fio-that-nobody-has isn't installed, and no package of this "),
+        ("ID=arch", "fio-that-nobody-has isn't installed, and no package of this distribution is known to have it: "),
+    ],
+)
+def test_a_missing_tool_is_named_with_the_package_of_the_distribution(release: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc/os-release").write_text(release)
+    with pytest.raises(NearmetalError) as raised:
+        refusals.demand_tool(Host(str(tmp_path)), FIO)
+    assert str(raised.value).startswith(words)
+
+
+def test_a_port_on_which_something_listens_is_refused() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(
+            NearmetalError, match=rf"^port {port} can't be used \(Address already in use\): set another"
+        ):
+            refusals.demand_port(port)
+    refusals.demand_port(port)
+
+
+def test_files_that_would_fill_a_file_system_are_refused(tmp_path: Path) -> None:
+    refusals.demand_room(str(tmp_path), Limits(1, disk_mib=1))
+    with pytest.raises(NearmetalError, match=r"MiB if a tenth stays free; the benchmark writes 999999999 MiB: give"):
+        refusals.demand_room(str(tmp_path), Limits(1, disk_mib=999999999))
+
+
+def test_the_page_s_example_has_variables_of_the_roles() -> None:
+    (text,) = re.findall(r"^```yaml\n(# proof.yml\n.*?)^```$", PAGE, re.M | re.S)
+    shown: Dict[str, Any] = yaml.safe_load(text)
+    options = [
+        yaml.safe_load((ROOT / f"roles/{role}/meta/argument_specs.yml").read_text()) for role in ("prove", "tune")
+    ]
+    assert set(shown) <= {name for spec in options for name in spec["argument_specs"]["main"]["options"]}
+    assert shown["prove_benchmark"] in BENCHMARKS

@@ -1,0 +1,58 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The module runs a benchmark on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Callable, Dict
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.benchmark import clock_read, measure
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.modules import benchmark
+
+Call = Callable[..., Dict[str, Any]]
+
+
+class Root(WritableHost):
+    """This machine's user may do what root may."""
+
+    def is_root(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Root:
+    (tmp_path / "runs").mkdir(mode=0o755)
+    monkeypatch.setattr(measure, "_FOLDER", str(tmp_path / "runs"))
+    return Root()
+
+
+def test_the_clock_is_measured_and_nothing_is_left(call: Call, host: Root, tmp_path: Path) -> None:
+    result = call(benchmark.main, host, name="clock", options={"seconds": 0.1})
+    (metric,) = result["metrics"]
+    assert (metric["name"], metric["unit"], metric["better"], result["changed"]) == ("read", "ns", "smaller", False)
+    assert 1 < metric["value"] < 100_000, "from a read in user space to a slow device"
+    assert result["msg"].startswith(f"clock: read {metric['value']:.6g} ns (clock_source ")
+    assert result["commands"] == ["clock_read 0.1"]
+    assert result["used"]["user_seconds"] > 0
+    assert list((tmp_path / "runs").iterdir()) == []
+
+
+def test_system_calls_are_counted_by_the_kernel() -> None:
+    with open("/proc/self/stat", "rb", buffering=0) as stream:
+        assert clock_read.system_calls(lambda: float(stream.seek(0))) == clock_read.READS
+    assert clock_read.system_calls(float) == 0
+
+
+def test_check_mode_measures_nothing(call: Call, host: Root) -> None:
+    result = call(benchmark.main, host, check=True, name="clock")
+    assert (result["changed"], result["msg"]) == (False, "clock: would run; nothing is measured in check mode")
+
+
+def test_a_benchmark_must_be_named_and_needs_root(call: Call, host: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert call(benchmark.main, host)["msg"].startswith("benchmark.name is required; choose one of clock")
+    monkeypatch.setattr(host, "is_root", lambda: False)
+    assert call(benchmark.main, host, name="clock")["msg"] == "a benchmark needs root on the host: set become: true"
