@@ -46,7 +46,7 @@ from ansible.plugins.callback.default import CallbackModule as DefaultCallback
 from ansible.utils.color import stringc
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils import _plays as plays
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import several
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import heat_map, several
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import allowances, proven
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.clean import NAME, text
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.collect import Collector, follows_contract
@@ -231,8 +231,7 @@ class CallbackModule(DefaultCallback):
     def v2_playbook_on_stats(self, stats: Any) -> None:
         self._progress.erase()
         if len(self._proofs) > 1:
-            for line in several.lines(list(self._proofs.values()), _paint, plays.columns()):
-                self._tell(line)
+            self._tell_proofs(list(self._proofs.values()))
         if not self._mode:
             super().v2_playbook_on_stats(stats)
             return
@@ -267,6 +266,15 @@ class CallbackModule(DefaultCallback):
             self._display.display(line)
         self._tell("")
         self._tell(written, color)
+
+    def _tell_proofs(self, hosts: List[several.Host]) -> None:
+        for line in several.lines(hosts, _paint, plays.columns()):
+            self._tell(line)
+        try:
+            path = heat_map.write(str(self.get_option("report_directory")), hosts, time.time())
+            self._tell(f"  as a page: {plays.near(path)}")
+        except NearmetalError as error:
+            self._tell(f"✗ {error}", C.COLOR_ERROR)
 
     def _tell_failed(self, result: Any) -> None:
         name, message = text(result.host.get_name(), NAME), text(result.result.get("msg", ""))

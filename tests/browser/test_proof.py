@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
-from typing import Any, Dict, Iterator, Tuple
+from typing import Any, Dict, Iterator, List, Tuple
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import Metric
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Record
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.step import Step
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import verdict
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import page, words
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import heat_map, page, several, words
 
 from tests.support.browser import Browser
 from tests.support.proofs import run, start
 
+NOW = 1_795_000_000.0
 HOSTILE = "</style><script>alert(1)</script><img src=x onerror=alert(2)>"
 
 
@@ -57,6 +58,97 @@ def opened(browser: Browser, record: Record, folder: Path, width: int = 1280, **
     return {metric.name: metric for metric in found.metrics}
 
 
+def hosts() -> List[several.Host]:
+    """Hosts with each kind of end, and with figures that differ in direction and size."""
+    found: List[several.Host] = []
+    for name, effects in (
+        ("redis-1", (0.06, -0.04)),
+        ("redis-2.eu-central-1.compute.internal", (0.31, -0.25)),
+        ("redis-3", (-0.08, 0.06)),
+        ("redis-4", (-0.3, 0.0)),
+        ("redis-5", (0.0, 0.0)),
+    ):
+        noise = 0.004 if name == "redis-5" else 0.02
+
+        def figures(step: Step, name: str = name, effects: Any = effects, noise: float = noise) -> Tuple[Metric, ...]:
+            generator, tuned = random.Random(f"{name} {step}"), step.switch_to == "tuned"
+            get, p99 = (
+                value * (1 + (0.0 if step.phase == "warm_up" else generator.gauss(0, noise))) * (1 + effect * tuned)
+                for value, effect in zip((81000, 3.2), effects)
+            )
+            return (Metric("get", get, "requests/s"), Metric("p99", p99, "ms", "smaller"))
+
+        result = verdict(run(figures, record=start(seed=11, host=name)))
+        reports = [f"/srv/report/prove/{name}-20261123T184500Z-11{end}" for end in (".json", ".md", ".html")]
+        found += filter(
+            None, [several.host_of(name, {"verdict": result.as_dict(), "kept": result.keep, "reports": reports})]
+        )
+    restless = {"verdict": {**verdict(record_of()).as_dict(), "verdict": "not_quiet"}}
+    found += filter(None, [several.host_of("redis-6", restless)])
+    found += filter(None, [several.host_of("redis-7", {"msg": f"no route to host {HOSTILE}"}, "unreachable")])
+    return found
+
+
+def opened_map(browser: Browser, folder: Path, width: int = 1280) -> None:
+    browser.view(width, 900)
+    browser.complaints.clear()
+    browser.requests.clear()
+    path = Path(heat_map.write(str(folder), hosts(), NOW))
+    assert (path.stat().st_mode & 0o777, path.parent.name) == (0o600, "prove")
+    browser.open(path)
+    assert browser.complaints == []
+    assert set(browser.requests) == {path.as_uri()}
+
+
+def test_the_map_has_a_cell_with_a_sign_for_each_figure_of_each_host(browser: Browser, tmp_path: Path) -> None:
+    opened_map(browser, tmp_path)
+    rows = """[...document.querySelectorAll('tbody tr')].map((row) => [row.querySelector('th').innerText,
+      [...row.querySelectorAll('td .mark')].map((mark) => mark.innerText).join('')])"""
+    assert dict(browser.run(rows)) == {
+        "redis-1": "▲▲▲",
+        "redis-2.eu-central-1.compute.internal": "▲▲▲",
+        "redis-3": "▼▼▼",  # a latency that rises
+        "redis-4": "▼▼?",
+        "redis-5": "==?",
+        "redis-6": "???",  # pairs that don't count decide nothing
+        "redis-7": "✗––",
+    }
+    text = browser.run("document.body.innerText")
+    for expected in ("2 better, 2 worse, 1 same, 1 not quiet, 1 unreachable", "no route to host </style>"):
+        assert expected in text
+    link = "document.querySelector('tbody a').getAttribute('href')"
+    assert browser.run(link) == "redis-1-20261123T184500Z-11.html"
+    assert browser.run("document.querySelectorAll('script, img').length") == 0
+
+
+@pytest.mark.parametrize("width", [360, 768, 1400])
+def test_the_map_fits_any_screen_and_names_each_figure_on_it(browser: Browser, tmp_path: Path, width: int) -> None:
+    opened_map(browser, tmp_path, width)
+    assert browser.run("document.documentElement.scrollWidth") <= width
+    heads = "getComputedStyle(document.querySelector('thead')).display"
+    label = "getComputedStyle(document.querySelector('td[data-figure]'), '::before').content"
+    assert (browser.run(heads) == "none") == (browser.run(label) == '"get"') == (width == 360)
+    assert b"%PDF" in browser.pdf()[:8]
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_each_text_of_the_map_can_be_read_on_its_color(browser: Browser, tmp_path: Path, dark: bool) -> None:
+    opened_map(browser, tmp_path)
+    browser.view(1280, 900, dark)
+    contrast = """(() => {
+      const light = (color) => color.match(/[0-9.]+/g).slice(0, 3).map((part) => part / 255)
+        .map((part) => part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4)
+        .reduce((sum, part, index) => sum + part * [0.2126, 0.7152, 0.0722][index], 0);
+      return Math.min(...[...document.querySelectorAll('td[class*="-"]')].map((cell) => {
+        const style = getComputedStyle(cell), under = style.backgroundColor;
+        const back = under === 'rgba(0, 0, 0, 0)' ? getComputedStyle(document.body).backgroundColor : under;
+        const [low, high] = [light(style.color), light(back)].sort((a, b) => a - b);
+        return (high + 0.05) / (low + 0.05);
+      }));
+    })()"""
+    assert browser.run(contrast) >= 4.5
+
+
 def test_each_pair_is_a_dot_whose_shape_says_its_order(browser: Browser, tmp_path: Path) -> None:
     record = record_of()
     opened(browser, record, tmp_path)
@@ -90,12 +182,14 @@ def test_a_label_of_a_large_change_is_whole(browser: Browser, tmp_path: Path, fa
     assert browser.run(left) >= 0
 
 
-@pytest.mark.parametrize("width", [360, 1400])
+@pytest.mark.parametrize("width", [360, 768, 1400])
 def test_it_fits_any_screen(browser: Browser, tmp_path: Path, width: int) -> None:
     opened(browser, record_of(), tmp_path, width)
     assert browser.run("document.documentElement.scrollWidth") <= width
     small = "Math.min(...[...document.querySelectorAll('svg.plot text')].map((e) => e.getBoundingClientRect().height))"
-    assert browser.run(small) >= 9
+    assert browser.run(small) >= 11
+    heads = "[...document.querySelectorAll('.figures td')].map((e) => getComputedStyle(e, '::before').content)"
+    assert (browser.run(heads)[:2] == ['"change "', '"interval "']) == (width == 360)
 
 
 def test_on_paper_and_to_a_screen_reader_it_says_the_same(browser: Browser, tmp_path: Path) -> None:

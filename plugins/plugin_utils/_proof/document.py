@@ -59,10 +59,15 @@ def write(base: str, record: Record, result: Verdict, ending: words.Ending) -> L
         f"{base}.html": page.render(record, result, ending),
     }
     for path, text in forms.items():
-        try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-            with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as stream:
-                stream.write(text)
-        except OSError as error:
-            raise NearmetalError(f"the report {path} can't be written: {error.strerror}") from None
+        write_file(path, text)
     return list(forms)
+
+
+def write_file(path: str, text: str) -> None:
+    """Write a report that only its owner may read. Raises NearmetalError."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as stream:
+            stream.write(text)
+    except OSError as error:
+        raise NearmetalError(f"the report {path} can't be written: {error.strerror}") from None

@@ -42,7 +42,7 @@ def file_name(host: str) -> str:
 
 
 def prepare(path: str) -> None:
-    """Make the folder of a record. Raises NearmetalError when it can't be made or written to."""
+    """Make the folder of a record or a report. Raises NearmetalError when it can't be made or written to."""
     folder = os.path.dirname(path)
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)

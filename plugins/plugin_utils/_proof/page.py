@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from pathlib import Path
+from typing import Any
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history import history_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Record
@@ -21,14 +22,9 @@ _HERE = Path(__file__).parent
 
 def render(record: Record, result: Verdict, ending: words.Ending) -> str:
     """The text of the page, in which the output of a load or a host is never markup."""
-    style = (_HERE / "page.css").read_text("utf-8")
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    template = environment.from_string((_HERE / "page.html.j2").read_text("utf-8"))
     history, settings = history_of(record), record.start.settings
-    return template.render(
-        style=Markup(style),
-        style_hash=f"sha256-{digest}",
+    return fill(
+        "page",
         host=record.start.host,
         headline=words.headline(result, ending),
         look=result.verdict,
@@ -42,3 +38,13 @@ def render(record: Record, result: Verdict, ending: words.Ending) -> str:
         height=plot.HEIGHT,
         scope=words.SCOPE,
     )
+
+
+def fill(template: str, **values: Any) -> str:
+    """The template of this name, with the style of all pages and its own; values are never markup."""
+    names = dict.fromkeys(("page", template))
+    style = "".join((_HERE / f"{name}.css").read_text("utf-8") for name in names)
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    source = (_HERE / f"{template}.html.j2").read_text("utf-8")
+    return environment.from_string(source).render(style=Markup(style), style_hash=f"sha256-{digest}", **values)

@@ -6,8 +6,11 @@
 from __future__ import annotations
 
 import math
+import os
+from collections import Counter
 from statistics import mean
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from urllib.parse import quote
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.evidence import NEEDED, path
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.interval import bounds, estimate, percent
@@ -18,11 +21,11 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.clean import
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._terminal.layout import clip, pad, width, wrap
 
 Paint = Callable[[str, str], str]
-_MARKS = {"better": "▲", "worse": "▼", "same": "=", "unsafe": "✗", "failed": "✗", "unreachable": "✗"}
+MARKS = {"better": "▲", "worse": "▼", "same": "=", "unsafe": "✗", "failed": "✗", "unreachable": "✗"}
 _COLORS = {"better": "green", "worse": "red", "unsafe": "red", "failed": "red", "unreachable": "red", "same": "blue"}
 _LARGEST_LOGARITHM = 700.0  # beyond it the product overflows a float
 _WIDEST_NAME = 40  # columns of a host's name
-_NONE = "–"
+NONE = "–"
 _TITLE = "PROVE  "
 
 
@@ -50,15 +53,18 @@ class Host(NamedTuple):
     method: str
     selected: bool = False  # whether guards biased the pairs that count
     compared: Tuple[str, ...] = ()  # the load, the tuning to compare with, and the settings
+    message: str = ""  # why there is no verdict
+    page: str = ""  # the file name of its own report
 
 
 def host_of(name: str, result: Mapping[str, Any], failure: str = "") -> Optional[Host]:
     """The host's row in the map; None if its task compared nothing. `failure` is failed or unreachable, or empty."""
     verdict = result.get("verdict")
     if failure:
-        return Host(text(name, NAME), failure, False, (), (), "")
+        return Host(text(name, NAME), failure, False, (), (), "", message=text(result.get("msg", "")))
     if not isinstance(verdict, Mapping):
         return None
+    pages = [os.path.basename(str(path)) for path in result.get("reports", ()) if str(path).endswith(".html")]
     # A load that contains the host's name counts as the same load on every host.
     load = str(result.get("load", "")).replace(name, "{host}")
     return Host(
@@ -70,6 +76,7 @@ def host_of(name: str, result: Mapping[str, Any], failure: str = "") -> Optional
         method=str(verdict["several"]),
         selected=verdict["selection"],
         compared=(load, str(result.get("against", "")), *sorted(map(str, result.get("tested", ())))),
+        page=quote(pages[0]) if pages else "",
     )
 
 
@@ -126,14 +133,10 @@ def lines(hosts: Sequence[Host], paint: Paint, columns: int = 120) -> List[str]:
 
     If the terminal is too narrow for the columns, each figure has a line of its own below its host.
     """
-    counts = {host.verdict: 0 for host in hosts}
-    for host in hosts:
-        counts[host.verdict] += 1
-    counted = ", ".join(f"{count} {verdict.replace('_', ' ')}" for verdict, count in counts.items())
-    title, *continuation = wrap(f"{len(hosts)} hosts: {counted}", columns - len(_TITLE))
+    title, *continuation = wrap(f"{len(hosts)} hosts: {counted(hosts)}", columns - len(_TITLE))
     text_lines = [_TITLE + title, *(" " * len(_TITLE) + line for line in continuation)]
     names: List[str] = list(dict.fromkeys(str(metric["name"]) for host in hosts for metric in host.metrics))
-    rows = [["", "host", "verdict", *names], *([*_head(host), *_cells(host, names)] for host in hosts)]
+    rows = [["", "host", "verdict", *names], *([*_clipped_head(host), *_cells(host, names)] for host in hosts)]
     widths = [max(width(row[column]) for row in rows) for column in range(len(rows[0]))]
     stacked = sum(widths) + 2 * len(widths) > columns
     for row, verdict in zip(rows, ["", *(host.verdict for host in hosts)]):
@@ -142,20 +145,36 @@ def lines(hosts: Sequence[Host], paint: Paint, columns: int = 120) -> List[str]:
         color = _COLORS.get(verdict, "")
         text_lines.append(f"  {paint(line, color) if color else line}")
         if stacked and verdict:
-            text_lines += [f"     {name}: {cell}" for name, cell in zip(names, row[3:]) if cell != _NONE]
-    common = combine(hosts)
-    closing = ""
-    if common is not None:
-        closing = _combined_line(common)
-    elif len(_usable_hosts(hosts)) > 1:
-        closing = "not combined: the hosts had different loads, settings, figures or tunings to compare with"
-    text_lines += [f"  {line}" for line in wrap(closing, columns - 2) if line]
+            text_lines += [f"     {name}: {cell}" for name, cell in zip(names, row[3:]) if cell != NONE]
+    text_lines += [f"  {line}" for line in wrap(closing(hosts), columns - 2) if line]
     return text_lines
 
 
-def _head(host: Host) -> Tuple[str, str, str]:
+def counted(hosts: Sequence[Host]) -> str:
+    """How many hosts have each verdict."""
+    counts = Counter(host.verdict for host in hosts)
+    return ", ".join(f"{count} {verdict.replace('_', ' ')}" for verdict, count in counts.items())
+
+
+def closing(hosts: Sequence[Host]) -> str:
+    """What all hosts show together, or why nothing is; empty for a single host with pairs."""
+    common = combine(hosts)
+    if common is not None:
+        return _combined_line(common)
+    if len(_usable_hosts(hosts)) > 1:
+        return "not combined: the hosts had different loads, settings, figures or tunings to compare with"
+    return ""
+
+
+def head(host: Host) -> Tuple[str, str, str]:
+    """The mark, the name and the verdict of a host, with what was done."""
     verdict = host.verdict.replace("_", " ") + (", kept" if host.kept else "")
-    return _MARKS.get(host.verdict, "?"), clip(host.name, _WIDEST_NAME), verdict
+    return MARKS.get(host.verdict, "?"), host.name, verdict
+
+
+def _clipped_head(host: Host) -> Tuple[str, str, str]:
+    mark, name, verdict = head(host)
+    return mark, clip(name, _WIDEST_NAME), verdict
 
 
 def _cells(host: Host, names: Sequence[str]) -> List[str]:
@@ -165,7 +184,7 @@ def _cells(host: Host, names: Sequence[str]) -> List[str]:
 
 def _cell(metric: Optional[Mapping[str, Any]]) -> str:
     if metric is None or metric["change"] is None:
-        return _NONE
+        return NONE
     return f"{words.percent(metric['change'])} ({words.interval(metric['low'], metric['high'])})"
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from typing import Any, Dict, List, Optional, Sequence
 
 import pytest
@@ -14,7 +15,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.evidence impo
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Measurement
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.step import Step
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import verdict
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import several
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import heat_map, several
 
 from tests.support.fleet import Fleet
 from tests.support.proofs import noisy, run
@@ -170,6 +171,13 @@ def test_the_map_has_a_row_for_each_host_and_marks_that_need_no_color() -> None:
     assert [line.split(">")[0] for line in painted[2:4]] == ["  <green", "  <red"]
 
 
+def test_the_color_of_a_figure_on_the_page_depends_on_what_is_better() -> None:
+    hosts = [host([0.1] * 8, name="db-1"), host([0.1] * 8, name="db-2", better="smaller")]
+    hosts += [host([0.1] * 8, name="db-3")._replace(selected=True), host([0.1] * 8, name="db-4", low=-1.0)]
+    looks = re.findall(r'<td class="([a-z0-9-]+)" data-figure="ops">', heat_map.render(hosts, 0.0))
+    assert looks == ["better-2", "worse-2", "open-2", "open-2"]
+
+
 def test_a_host_that_fails_or_is_not_quiet_stops_no_other_and_the_map_has_them_all(fleet: Fleet) -> None:
     fleet.inventory(
         {
@@ -188,6 +196,10 @@ def test_a_host_that_fails_or_is_not_quiet_stops_no_other_and_the_map_has_them_a
     rows = sorted(line.split()[1] for line in shown if line[2:3] in ("▲", "?", "✗"))
     assert rows == ["db-1", "db-2", "db-3", "db-4"]
     assert any(line.startswith("  combined, requests on 2 hosts: +") for line in shown)
+    (page,) = (fleet.reports / "prove").glob("hosts-*.html")
+    assert any(line.startswith("  as a page: ") and line.endswith(page.name) for line in shown)
+    rows = re.findall(r'<th scope="row">(.*?)</th>', page.read_text("utf-8"))
+    assert sorted(rows) == ["db-1", "db-2", "db-3", "db-4"]
 
 
 def test_a_map_that_is_wider_than_the_terminal_has_a_line_for_each_figure() -> None:
