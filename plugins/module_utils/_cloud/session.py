@@ -256,7 +256,7 @@ def targets(options: Mapping[str, Any]) -> Tuple[List[Target], List[str]]:
     sessions: Dict[str, Any] = {"": session}
     failed: List[str] = []
     if options.get("assume_roles"):
-        log_ins = {str(account): _role(home, account, role) for account, role in options["assume_roles"].items()}
+        log_ins = {str(account): _log_in(home, account, role) for account, role in options["assume_roles"].items()}
         sessions, failed = _assumed(boto, log_ins)
     read_seconds = min(_READ_SECONDS, options["timeout"])
     found = [
@@ -277,7 +277,7 @@ def _assumed(boto: Boto, log_ins: Mapping[str, Callable[[], Any]]) -> Tuple[Dict
     return found, failed
 
 
-def _role(home: Target, account: object, role: Any) -> Callable[[], Any]:
+def _log_in(home: Target, account: object, role: Any) -> Callable[[], Any]:
     """What makes a session with a role's credentials; they live for an hour, and a run can take longer."""
     request = {"RoleArn": _role_arn(account, role), "RoleSessionName": "nearmetal"}
     external_id: Optional[str] = role.get("external_id") if isinstance(role, dict) else None

@@ -127,7 +127,7 @@ def _target(facts: Facts, clock: ClockFacts, wanted: Wanted) -> _Target:
     if kind == "xen_pv":
         return _refusal_on_pv(clock, "tsc")
     if kind == "nitro" and clock.current in NITRO_GOOD:
-        return _Target(clock.current, "on Nitro the vDSO reads both tsc and kvm-clock: the current source stays")
+        return _Target(clock.current, "the vDSO reads both tsc and kvm-clock: the current source stays")
     if kind == "nitro" and "kvm-clock" in offered and not ("tsc" in offered and _has_constant_rate(clock)):
         return _Target("kvm-clock", "tsc isn't usable on this host, and the vDSO reads kvm-clock too")
     if "tsc" not in offered:
