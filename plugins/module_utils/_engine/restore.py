@@ -71,7 +71,11 @@ def plan_restore(
                 knob=entry.knob,
                 what=entry.what,
                 where=entry.where,
-                before={name: now[name] for name in goal if name in now} if isinstance(now, Mapping) else now,
+                before=(
+                    {name: now[name] for name in goal if name in now}
+                    if lever.partial and isinstance(now, Mapping)
+                    else now
+                ),
                 after=lever.composed(goal, now),
                 scope=lever.scope,
                 disruptive=lever.disruptive,

@@ -72,25 +72,38 @@ class WritableHost(Host):
         name = " ".join(argv[:3])
         program = self.real(argv[0]) if argv[0].startswith("/") else argv[0]
         try:
-            done = subprocess.run(
+            tool = subprocess.Popen(
                 [program, *argv[1:]],
                 env={"PATH": _PATH, "LC_ALL": "C"},
                 stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=timeout,
-                check=False,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
             )
-        except subprocess.TimeoutExpired:
-            raise NearmetalError(f"{name} did not end within {timeout:.0f} s") from None
         except OSError as error:
             raise NearmetalError(f"{name}: {os.strerror(error.errno or 0)}") from None
-        if done.returncode != 0:
-            lines = (done.stderr or done.stdout).decode("utf-8", "replace").strip().splitlines()
+        with tool:
+            left = timeout
+            try:
+                while True:
+                    # Second by second, so that the time for which this process itself was stopped doesn't count.
+                    second = min(left, 1.0)
+                    try:
+                        out, errors = tool.communicate(timeout=second)
+                        break
+                    except subprocess.TimeoutExpired:
+                        left -= second
+                    if left <= 0:
+                        raise NearmetalError(f"{name} did not end within {timeout:.0f} s")
+            except BaseException:
+                tool.kill()
+                raise
+        if tool.returncode != 0:
+            lines = (errors or out).decode("utf-8", "replace").strip().splitlines()
             message = lines[-1] if lines else "no message"
             before, masked, _rest = message.partition(" is masked")
             remedy = f" Run `systemctl unmask {before.split()[-1]}`, and run again" if masked and before else ""
-            raise NearmetalError(f"{name} failed with code {done.returncode}: {message}{remedy}")
-        return done.stdout
+            raise NearmetalError(f"{name} failed with code {tool.returncode}: {message}{remedy}")
+        return out
 
     def mode(self, path: str) -> int:
         """The permission bits of a file, 0644 for one that doesn't exist yet."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Dict, Iterable, List, Mapping, NamedTuple, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import Lever
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import Lever, Table
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import may_return, present_elements
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
 
@@ -100,6 +100,15 @@ def removed_elements(
         elif earlier.get(name, part) not in choice:
             to_restore[name] = earlier.get(name, part)
     return RemovedElements(held, to_restore)
+
+
+def gone_with_cpus(host: WritableHost, lever: Lever, where: str, names: Iterable[str]) -> List[str]:
+    """Those of the elements that can't be read because their CPUs are offline."""
+    if not isinstance(lever, Table):
+        return []
+    present = present_elements(lever, host, where)
+    bound = [name for name in names if name not in present and lever.cpu_of(name) is not None]
+    return [name for name in bound if may_return(lever, host, where, name)]
 
 
 def originals(lever: Lever, original: Value, names: Iterable[str]) -> Mapping[str, Value]:

@@ -114,6 +114,32 @@ def test_preferences_go_back_before_smt_takes_their_cpus_offline_again(
     assert state(host) == before
 
 
+@pytest.mark.parametrize("at", [17, 21, 27, 31])
+def test_a_preference_that_a_governor_fixed_goes_back_although_its_cpu_went_offline_before_it_was_read(
+    tmp_path: Path, call: Call, at: int
+) -> None:
+    host = fresh(tmp_path, "metal")
+    before, written = state(host), []
+
+    def write(path: str, text: str) -> None:
+        written.append(path)
+        if len(written) == at:
+            host.cpus.take("/sys/devices/system/cpu/cpu3/online", "0\n")
+        FakeKernel.write_value(host, path, text)
+
+    host.write_value = write
+    call(tune.main, host, concerns={"cpu_power": {"governor": "performance", "max_exit_latency_us": 10}})
+    assert len(written) >= at
+    del host.write_value
+    assert not call(restore.main, host).get("failed")
+    host.write_value("/sys/devices/system/cpu/cpu3/online", "1\n")
+    restored = call(restore.main, host)
+    assert not restored.get("failed"), restored["msg"]
+    assert "absent → absent" not in restored["msg"]
+    assert state(host) == before
+    assert not (tmp_path / JOURNAL).exists()
+
+
 MIN_FREE = "proc/sys/vm/min_free_kbytes"
 
 

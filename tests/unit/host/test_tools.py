@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -58,6 +60,18 @@ def test_a_tool_that_exceeds_its_timeout_is_killed(tmp_path: Path, quiet: str) -
         shell(f"echo $$ > {tmp_path}/pid; {quiet} exec sleep 60", timeout=0.5)
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "pid").read_text()), 0)
+
+
+def test_the_time_for_which_a_run_was_stopped_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+
+    def now() -> float:
+        """SIGSTOP between the first and the second look at the clock, and SIGCONT 700 s later."""
+        clock.append(time.monotonic() + (700 if len(clock) > 1 else 0))
+        return clock[-1]
+
+    monkeypatch.setattr(subprocess, "_time", now)
+    assert shell("echo done", timeout=600) == b"done\n"
 
 
 def test_a_tool_on_a_starved_host_may_use_its_full_timeout() -> None:
