@@ -49,18 +49,16 @@ _OPTIONS_OF_STEPS = ("command", "load_on", "health", "programs", "only", "tune",
 class ActionModule(ActionBase):
     """Runs the loop; each step on the host is one call of the module."""
 
-    _supports_check_mode = False
+    _supports_check_mode = True
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """The module's result, with verdict, record and reports."""
         result: dict[str, Any] = super().run(tmp, task_vars)
-        if result.get("skipped"):
-            return result
         if "step" in self._task.args:
             return {**result, **self._execute_module(task_vars=task_vars)}
         try:
             run = _Run(self, dict(self._task.args), task_vars or {})
-            return {**result, **run.result()}
+            return {**result, **(run.preview() if self._task.check_mode else run.result())}
         except NearmetalError as error:
             return {**result, "failed": True, "msg": sentence(str(error))}
         finally:
@@ -91,6 +89,11 @@ class ActionModule(ActionBase):
             self._display.display(line)
 
     @property
+    def checks(self) -> bool:
+        """Whether the task runs in check mode."""
+        return bool(self._task.check_mode)
+
+    @property
     def secret(self) -> bool:
         """Whether the task has `no_log`."""
         return bool(self._task.no_log)
@@ -108,7 +111,7 @@ class _Run(loop.HostControl):
         self._options = validate("prove", OPTIONS, arguments)
         self._options["tune"] = validate("prove.tune", WANTED, self._options["tune"])
         validate("prove.against", WANTED, self._options["against"])
-        self._log = record_log.resume(self._options["resume"], self._host) if self._options["resume"] else None
+        self._log = self._resumed(self._options["resume"]) if self._options["resume"] else None
         self._settings = self._log.record.start.settings if self._log else _settings(self._options)
         if self._log is not None:
             start = self._log.record.start
@@ -126,6 +129,9 @@ class _Run(loop.HostControl):
             "run": os.path.basename(self._base),
         }
 
+    def _resumed(self, path: str) -> record_log.Log:
+        return record_log.resume(path, self._host, self._action.checks)
+
     def _find_client(self) -> client.Client | None:
         """The client host, if the load runs on one. Raises NearmetalError when it can't be a client."""
         name = self._options["load_on"]
@@ -133,6 +139,22 @@ class _Run(loop.HostControl):
             return None
         client.demand(name, self._host, self._task_vars["hostvars"])
         return self._action.on_client(name, self._task_vars)
+
+    def preview(self) -> dict[str, Any]:
+        """What a run would compare and how long it may take; the task's result in check mode."""
+        answer = self._step("plan")
+        if "nothing" in answer:
+            return self._nothing_to_compare(str(answer["nothing"]))
+        tested, untested = answers.compared(answer)
+        lines = words.plan(self._host, self._settings, tested, untested, words.tuning(self._options["against"]))
+        for line in (f"PROVE  {lines[0]}", *lines[1:]):
+            self._action.show(line)
+        return {
+            "changed": False,
+            "msg": sentence("; ".join(line.strip() for line in lines[:2])),
+            "tested": tested,
+            "untested": untested,
+        }
 
     def result(self) -> dict[str, Any]:
         """Measure, decide, act; the task's result. Anything that ends the run early restores the host."""

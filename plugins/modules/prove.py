@@ -161,7 +161,7 @@ options:
     description:
       - The step that the action plugin asks for. V(back), used by hand, ends an experiment that was left behind.
     type: str
-    choices: [begin, measure, load, look, back, keep]
+    choices: [plan, begin, measure, load, look, back, keep]
     default: back
   run:
     description: The run to which a step belongs. The action plugin sets it.
@@ -178,9 +178,8 @@ options:
     default: ""
 attributes:
   check_mode:
-    description: There is nothing to measure without switching.
-    support: partial
-    details: In check mode the task is skipped.
+    description: Shows which settings would be compared, and how long that may take; nothing is switched or run.
+    support: full
   diff_mode:
     description: What differs between the states is returned in all modes.
     support: none
@@ -241,7 +240,7 @@ tested:
   description: The settings in which the two states differ.
   type: list
   elements: str
-  returned: when the run began
+  returned: when the run began, and in check mode
 wanted:
   description: What the tuning sets, for each setting in which the two states differ.
   type: dict
@@ -258,7 +257,7 @@ untested:
   description: The settings that were left out, each with the reason.
   type: list
   elements: str
-  returned: when the run began
+  returned: when the run began, and in check mode
 record:
   description: The file with every measurement, from which the verdict follows.
   type: str
@@ -286,8 +285,8 @@ def main(host: WritableHost | None = None) -> None:
     """Do one step on `host`, by default this machine."""
     module = HostModule("prove", OPTIONS)
     step = module.options["step"]
-    if module.check_mode:
-        module.exit_json(changed=False, skipped=True, msg="there is nothing to measure without switching")
+    if module.check_mode and step != "plan":
+        module.exit_json(changed=False, skipped=True, msg=f"{step} would switch the host")
     try:
         answer = do(host or WritableHost(), module.options)
     except NearmetalError as error:

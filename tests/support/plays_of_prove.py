@@ -39,8 +39,8 @@ class Play(action.ActionModule):
         self.no_log = False
         self.client: Any = None  # the action of the client host, if there is one
 
-    def __call__(self, **options: Any) -> Dict[str, Any]:
-        self._task = SimpleNamespace(args={**OPTIONS, **options}, check_mode=False, async_val=0, no_log=self.no_log)
+    def __call__(self, check: bool = False, **options: Any) -> Dict[str, Any]:
+        self._task = SimpleNamespace(args={**OPTIONS, **options}, check_mode=check, async_val=0, no_log=self.no_log)
         return self.run(task_vars={"inventory_hostname": "db-1", "hostvars": {"db-1": {}, "client-1": {}}})
 
     def on_client(self, name: str, task_vars: Dict[str, Any]) -> client.Client:
@@ -50,7 +50,7 @@ class Play(action.ActionModule):
         self.steps.append(module_args["step"])
         self.arguments = module_args
         instead = self.before_step(len(self.steps))
-        return instead or self._call(prove.main, self._fake, **module_args)
+        return instead or self._call(prove.main, self._fake, self._task.check_mode, **module_args)
 
     def _early_needs_tmp_path(self) -> bool:
         return False

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any, Dict, List, Mapping, Sequence
+from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.tuning import WANTED, asked
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
@@ -18,10 +18,11 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment i
     states,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import described
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Conditions, run
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Ask, Conditions, run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Origin
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import validate
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.unit import NAME as UNIT
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
@@ -29,16 +30,35 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 _CHOICES = ("workload", "workload_concerns", "workload_concerns_of", "concerns", "exclude", "prune")
 
 
-def begin(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
-    """Begin the experiment, and say what it compares, or why there is `nothing` to compare. Raises NearmetalError."""
+def plan(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
+    """What `begin` would compare, or why there is `nothing` to compare; nothing is changed. Raises NearmetalError."""
+    try:
+        tested, untested = states.preview(host, options["run"], *_comparison(host, options))
+    except states.NothingDiffers as nothing:
+        return {"nothing": str(nothing)}
+    return {"tested": list(tested), "untested": _sentences(untested)}
+
+
+def _comparison(host: WritableHost, options: Mapping[str, Any]) -> Tuple[List[Ask], List[str], int]:
+    """The tunings that are compared, the settings to which the comparison is limited, and the time of the timer."""
     asks = [asked(host, _wanted(options)).ask]
     if options["against"]:
         asks.append(asked(host, against_of(options["tune"], options["against"])).ask)
-    knobs = options["only"]
-    _demand_known(knobs)
+    _demand_known(options["only"])
+    return asks, options["only"], options["abandon_after"]
+
+
+def _sentences(findings: Sequence[Finding]) -> List[str]:
+    """Each setting that isn't compared, with the reason."""
+    return list(dict.fromkeys(f"{finding.concern}.{finding.knob}: {finding.reason}" for finding in findings))
+
+
+def begin(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
+    """Begin the experiment, and say what it compares, or why there is `nothing` to compare. Raises NearmetalError."""
+    comparison = _comparison(host, options)
     health.demand(options["health"])
     try:
-        begun = states.begin(host, options["run"], asks, knobs, options["abandon_after"])
+        begun = states.begin(host, options["run"], *comparison)
     except states.NothingDiffers as nothing:
         return {"nothing": str(nothing)}
     if options["timed"] and options["load_on"] == "host" and second_clock.needed(begun.experiment):
@@ -55,9 +75,7 @@ def begin(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     return {
         "wanted": values,
         "tested": list(dict.fromkeys(f"{action.concern}.{action.knob}" for action in difference)),
-        "untested": list(
-            dict.fromkeys(f"{finding.concern}.{finding.knob}: {finding.reason}" for finding in begun.untested)
-        ),
+        "untested": _sentences(begun.untested),
         "states": _digest(begun.experiment),
         "tuned_before": bool(begun.experiment.earlier),
         "actions": [action.as_dict() for action in difference],

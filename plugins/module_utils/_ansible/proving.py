@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     COMMAND = command.main
 
-STEPS = ("begin", "measure", "load", "look", "back", "keep")
+STEPS = ("plan", "begin", "measure", "load", "look", "back", "keep")
 HOST, CONTROLLER = "host", "controller"  # where the load runs; any other value is a host of the inventory
 _SETTINGS: Spec = {
     name: {"type": type(default).__name__, "default": default} for name, default in Settings._field_defaults.items()
@@ -61,10 +61,11 @@ def do(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     step = options["step"]
     if step in _STEPS:
         return _STEPS[step](host, options)
-    # Planning is imported for two steps of a run: a measurement, some fifty times in it, costs what it imports.
+    # Planning is imported for the steps that need it: a measurement, some fifty times in it, costs what it imports.
     from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible import proposal
 
-    return proposal.begin(host, options) if step == "begin" else proposal.keep(host, options)
+    planning = {"plan": proposal.plan, "begin": proposal.begin, "keep": proposal.keep}
+    return planning[step](host, options)
 
 
 def _measure(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:

@@ -13,7 +13,8 @@ from statistics import stdev
 from typing import Optional, Sequence
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history import Attempt
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import FEWEST_PAIRS
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.rules import MOST_SHAMS, MOST_WARM_UPS
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import FEWEST_PAIRS, Settings
 
 # Pairs that show an effect in four runs of five: so many times the square of noise by effect, and a few more. Found by
 # simulation of white noise. A test of a fixed number of pairs needs 7.85 times it: the rest is what it costs to look
@@ -34,6 +35,11 @@ def smallest_visible(deviation: float, pairs: int) -> float:
 def pairs_needed(deviation: float, effect: float) -> int:
     """How many pairs show an effect, a logarithm of a ratio, in four runs of five."""
     return max(FEWEST_PAIRS, math.ceil(_PAIRS_PER_SQUARE * (deviation / effect) ** 2) + _EXTRA_PAIRS)
+
+
+def measurements_at_most(settings: Settings, concerns: int) -> int:
+    """How many measurements a run may take without repetitions; `concerns` are those compared with the rest."""
+    return MOST_WARM_UPS + 2 * MOST_SHAMS + 2 * settings.pairs * (1 + concerns)
 
 
 def seconds_of_pair(attempts: Sequence[Attempt]) -> Optional[float]:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, List, Mapping, NamedTuple
+from typing import Any, List, Mapping, NamedTuple, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.lines import MOST_TEXTS
@@ -29,14 +29,23 @@ class Begun(NamedTuple):
     tuned_before: bool
 
 
-def begin(answer: Mapping[str, Any]) -> Begun:
-    """Check an untrusted answer to `begin`. Raises NearmetalError when it has another form."""
-    tested, untested, states = (answer.get(name) for name in ("tested", "untested", "states"))
-    if not isinstance(tested, list) or not isinstance(untested, list) or not _DIGEST.fullmatch(str(states)):
+def compared(answer: Mapping[str, Any]) -> Tuple[List[str], List[str]]:
+    """The settings that are compared, and those that aren't, with the reason. Raises NearmetalError."""
+    tested, untested = (answer.get(name) for name in ("tested", "untested"))
+    if not isinstance(tested, list) or not isinstance(untested, list):
         raise NearmetalError(loop.UNKNOWN_FORM)
     names, left_out = (
         [printable(clean.text(text, _LONGEST_SENTENCE)) for text in texts[:MOST_TEXTS]] for texts in (tested, untested)
     )
+    return names, left_out
+
+
+def begin(answer: Mapping[str, Any]) -> Begun:
+    """Check an untrusted answer to `begin`. Raises NearmetalError when it has another form."""
+    names, left_out = compared(answer)
+    states = answer.get("states")
+    if not _DIGEST.fullmatch(str(states)):
+        raise NearmetalError(loop.UNKNOWN_FORM)
     values = clean.Budget().value(answer.get("wanted"))
     return Begun(
         names, values if isinstance(values, dict) else {}, left_out, str(states), answer.get("tuned_before") is True

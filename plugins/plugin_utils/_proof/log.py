@@ -60,8 +60,11 @@ def begin(path: str, start: Start) -> Log:
     return Log(path, record)
 
 
-def resume(path: str, host: str) -> Log:
-    """The record of an interrupted run. Raises NearmetalError for a run that ended, or that was on another host."""
+def resume(path: str, host: str, check: bool = False) -> Log:
+    """The record of an interrupted run, which `check` leaves as it is.
+
+    Raises NearmetalError for a run that ended, or that was on another host.
+    """
     try:
         with open(path, "rb") as stream:
             data = stream.read(lines.MOST_BYTES + 1)
@@ -78,7 +81,7 @@ def resume(path: str, host: str) -> Log:
     if record.start.host != host:
         raise NearmetalError(f"resume names {path}, a run on {record.start.host}, not on {host}")
     complete = data.rfind(b"\n") + 1
-    if complete < len(data):
+    if complete < len(data) and not check:
         _drop_partial_line(path, complete)
     return Log(path, record)
 

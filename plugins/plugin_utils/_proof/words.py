@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.forecast import measurements_at_most
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.guards import GUARDS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history import history_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.interval import Comparison
@@ -15,6 +16,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.parts import Part
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import EACH, PAIR, SHAM, Measurement, Record
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.rules import BETTER, SAME, WORSE
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import Settings
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import Verdict, verdict
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import clipped, printable
 
@@ -88,6 +90,21 @@ def condition(record: Record, measurement: Measurement) -> str:
     if measurement.phase == EACH:
         return f"without {measurement.concern}" if measurement.host_state == UNTUNED else "with all"
     return "against" if record.start.against and measurement.host_state == UNTUNED else measurement.host_state
+
+
+def plan(host: str, settings: Settings, tested: Sequence[str], untested: Sequence[str], against: str) -> List[str]:
+    """What a run would do, the summary first, as check mode shows it."""
+    concerns = len({name.partition(".")[0] for name in tested})
+    measurements = measurements_at_most(settings, concerns if settings.each and concerns > 1 else 0)
+    seconds = settings.seconds + settings.settle
+    length = f"at most {measurements} measurements, about {duration(measurements * seconds)}"
+    lines = [
+        f"{host}  would compare {against or 'untuned'} with tuned in {', '.join(tested)}",
+        f"  {length} if each takes {seconds:g} s with settling, without switches and repetitions; nothing was switched",
+    ]
+    if untested:
+        lines.append(f"  would not be tested: {clipped('; '.join(map(printable, untested)), 400)}")
+    return lines
 
 
 def block(record: Record, result: Verdict, ending: Ending) -> List[str]:

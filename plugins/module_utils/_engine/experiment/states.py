@@ -72,12 +72,7 @@ def begin(host: WritableHost, run_id: str, asks: Sequence[Ask], knobs: Sequence[
     """
     python = demand_possible(host, abandon_after)
     with store.lock(host, PATIENCE):
-        previous = running(host)
-        if previous is not None and previous.run != run_id:
-            raise NearmetalError(
-                f"another run of prove compares two states of this host: go on where that run began, with prove_resume:"
-                f" nearmetal-report/prove/{previous.run}.jsonl, or take it back with the module prove and step: back"
-            )
+        previous = _demand_no_other(host, run_id)
         if previous is not None:
             switching.put_back(host, previous)
         experiment = _armed(host, _unarmed(host, run_id, asks, knobs, abandon_after), python)
@@ -86,6 +81,59 @@ def begin(host: WritableHost, run_id: str, asks: Sequence[Ask], knobs: Sequence[
         except NearmetalError:
             switching.put_back(host, experiment)
             raise
+
+
+def preview(
+    host: WritableHost, run_id: str, asks: Sequence[Ask], knobs: Sequence[str], abandon_after: int
+) -> Tuple[Tuple[str, ...], Tuple[Finding, ...]]:
+    """What `begin` would compare and what it would leave out, as `concern.option`; nothing is changed.
+
+    What only a switch shows is unknown: the values that a driver refuses. Raises NothingDiffers, and NearmetalError
+    for an obstacle.
+    """
+    from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import run
+
+    demand_possible(host, abandon_after)
+    _demand_no_other(host, run_id)
+    experiment = _unarmed(host, run_id, asks, knobs, abandon_after)
+    outcomes = [run(host, ask, check=True).outcomes for ask in asks]
+    findings = [finding for tuning in outcomes for outcome in tuning for finding in outcome.plan.findings]
+    actions = [[action for outcome in tuning for action in outcome.plan.actions] for tuning in outcomes]
+    resting = {place: reason for of_tuning in actions for place, reason in _resting(of_tuning).items()}
+    tuned, *another = (
+        [
+            action
+            for action in of_tuning
+            if _switchable(experiment, action) and switching.place_of(action) not in resting
+        ]
+        for of_tuning in actions
+    )
+    differing = list(compare(another[0], tuned).difference if another else tuned)
+    if not another:
+        # What nearmetal has set already is wanted by no action, and differs from the untuned host.
+        wanted = {(finding.concern, finding.knob) for finding in findings if finding.wanted is not None}
+        set_before = switching.earlier(host, experiment)
+        differing += [action for action in set_before if (action.concern, action.knob) in wanted]
+    tested = tuple(dict.fromkeys(f"{action.concern}.{action.knob}" for action in differing))
+    left_out = [
+        finding._replace(reason=resting.get(switching.place_of(finding), finding.reason))
+        for finding in findings
+        if _waits(experiment, finding) and f"{finding.concern}.{finding.knob}" not in tested
+    ]
+    if not tested:
+        raise NothingDiffers(_no_difference(left_out))
+    return tested, tuple(left_out)
+
+
+def _demand_no_other(host: WritableHost, run_id: str) -> Optional[Experiment]:
+    """The experiment of this run, if the host has one already. Raises NearmetalError for that of another run."""
+    previous = running(host)
+    if previous is not None and previous.run != run_id:
+        raise NearmetalError(
+            f"another run of prove compares two states of this host: go on where that run began, with prove_resume:"
+            f" nearmetal-report/prove/{previous.run}.jsonl, or take it back with the module prove and step: back"
+        )
+    return previous
 
 
 def _unarmed(
