@@ -23,7 +23,7 @@ options:
         can't say.
       - Required to measure.
     type: str
-    choices: [clock]
+    choices: [clock, disk, key_value, memory, latency, network, web, cache]
   options:
     description:
       - Options of the benchmark, such as C(seconds), the time that it measures.
@@ -105,7 +105,7 @@ commands:
   elements: str
   returned: when it was measured
 used:
-  description: The CPU time and the page faults of all commands, servers included.
+  description: The CPU time and the page faults of all commands, without the servers.
   type: dict
   returned: when it was measured
   sample: {user_seconds: 1.9, system_seconds: 0.1, page_faults: 2201}

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Callable, Mapping, NamedTuple, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
@@ -28,6 +29,8 @@ INSTALLS: Mapping[str, str] = {
     "fedora": "dnf install",
     "suse": "zypper install",
 }
+_NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?", re.ASCII)
+_LONGEST_NUMBER = 40
 
 
 class Tool(NamedTuple):
@@ -102,6 +105,16 @@ def larger(tool: str, name: str, value: Any, unit: str) -> Metric:
 def _figure(tool: str, name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not SMALLEST <= value <= LARGEST:
         raise NearmetalError(f"{tool} has {shown(value)} for {name}, which is no figure above zero: run it again")
+    return float(value)
+
+
+def number_of(tool: str, value: Any) -> float:
+    """The number of a text or of JSON. Raises NearmetalError for anything else."""
+    text = value if isinstance(value, str) else ""
+    if text and not (len(text) <= _LONGEST_NUMBER and _NUMBER.fullmatch(text)):
+        raise unreadable(tool, f"{shown(text)} is no number")
+    if not text and (isinstance(value, bool) or not isinstance(value, (int, float))):
+        raise unreadable(tool, f"{shown(value)} is no number")
     return float(value)
 
 

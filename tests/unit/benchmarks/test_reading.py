@@ -18,7 +18,7 @@ import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.registry import BENCHMARKS, options_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import LONGEST_SENTENCE
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 CASES = Path(__file__).with_name("read")
@@ -54,6 +54,7 @@ def test_an_output_is_read_as_its_case_says(name: str) -> None:
 @pytest.mark.parametrize(
     "name", [name for name in FILES if "error" not in json.loads((CASES / name).read_text("utf-8"))]
 )
+@settings(max_examples=30)
 @given(data=st.data())
 def test_an_output_that_was_cut_or_changed_is_read_or_refused_in_one_sentence(name: str, data: st.DataObject) -> None:
     case = json.loads((CASES / name).read_text("utf-8"))

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import inspect
+import shlex
 import sys
 import time
 from typing import Any, Callable, List, Mapping, NamedTuple, Tuple
@@ -65,7 +66,7 @@ def measure(
         outputs = [session.complete(_argv(command), until, goes_on, command.as_root) for command in run.commands]
     return Measured(
         benchmark.read(outputs, options),
-        tuple(" ".join(argv) for argv in (*run.servers, *(command.argv for command in run.commands))),
+        tuple(shlex.join(argv) for argv in (*run.servers, *(command.argv for command in run.commands))),
         versions,
         session.used,
         round(time.monotonic() - started, 3),

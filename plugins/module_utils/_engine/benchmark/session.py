@@ -56,7 +56,7 @@ exit $?
 
 
 class Usage(NamedTuple):
-    """What programs used, with the children for which they waited."""
+    """What programs used that ran to their end."""
 
     user_seconds: float
     system_seconds: float

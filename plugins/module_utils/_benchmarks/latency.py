@@ -1,0 +1,97 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How late a waiting thread is woken: cyclictest. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Sequence
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmark import (
+    Benchmark,
+    Command,
+    Limits,
+    Options,
+    Result,
+    Run,
+    Tool,
+    at,
+    json_of,
+    seconds_option,
+    smaller,
+    unreadable,
+)
+
+_TOOL = "cyclictest"
+_FILE = "result.json"
+_MOST_US = 10000  # of the histogram; later wake-ups count in max alone
+_SHARE = 0.99
+
+
+def _limits(options: Options) -> Limits:
+    return Limits(seconds=2 * options["seconds"] + 60)
+
+
+def _run(options: Options, _folder: str) -> Run:
+    measure = [
+        *(_TOOL, f"--json={_FILE}", "-q", "--mlockall", "--smp", "-p", "90", "-i", str(options["interval_us"])),
+        *("-h", str(_MOST_US), "--histfile=histogram", "-D", str(max(1, round(options["seconds"])))),
+    ]
+    # A thread with a priority of real time needs root.
+    return Run((Command(tuple(measure), as_root=True), Command(("cat", _FILE))))
+
+
+def _read(outputs: Sequence[str], options: Options) -> Result:
+    threads = at(_TOOL, json_of(_TOOL, outputs[1]), "thread")
+    if not isinstance(threads, dict) or not threads:
+        raise unreadable(_TOOL, "it measured no thread")
+    counts: Dict[int, int] = {}
+    cycles, latest = 0, 0
+    for thread in threads.values():
+        cycles += _count(at(_TOOL, thread, "cycles"))
+        latest = max(latest, _count(at(_TOOL, thread, "max")))
+        histogram = at(_TOOL, thread, "histogram")
+        if not isinstance(histogram, dict):
+            raise unreadable(_TOOL, "histogram is no table")
+        for us, count in histogram.items():
+            if not (isinstance(us, str) and us.isdigit() and us.isascii() and len(us) <= 9):
+                raise unreadable(_TOOL, "histogram has a time that is no number")
+            counts[int(us)] = counts.get(int(us), 0) + _count(count)
+    return Result(
+        (
+            smaller(_TOOL, "p99", _percentile(counts, cycles, latest), "us"),
+            smaller(_TOOL, "max", latest, "us"),
+        ),
+        {"interval_us": options["interval_us"], "threads": len(threads), "wake_ups": cycles},
+    )
+
+
+def _percentile(counts: Dict[int, int], cycles: int, latest: int) -> int:
+    """The delay that a share of _SHARE doesn't exceed; wake-ups beyond the histogram are the latest ones."""
+    seen = 0
+    for us in sorted(counts):
+        seen += counts[us]
+        if seen >= _SHARE * cycles:
+            return us
+    return latest
+
+
+def _count(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**63:
+        raise unreadable(_TOOL, "a count is no whole number")
+    return value
+
+
+LATENCY = Benchmark(
+    name="latency",
+    question="How late is a waiting thread of the highest priority woken?",
+    limitation="how late threads of ordinary priority are, which also wait for each other",
+    options={
+        "seconds": seconds_option(10.0),
+        "interval_us": {"type": "int", "range": (100, 1000000), "default": 1000},
+    },
+    tools=(Tool(_TOOL, ("--help",), {"debian": "rt-tests", "fedora": "realtime-tests"}),),
+    limits=_limits,
+    run=_run,
+    read=_read,
+)

@@ -1,0 +1,110 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How much a network carries between two hosts, and how many packets: iperf3. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Dict, List, Sequence
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmark import (
+    Benchmark,
+    Command,
+    Limits,
+    Options,
+    Result,
+    Run,
+    Tool,
+    at,
+    json_of,
+    larger,
+    number_of,
+    seconds_option,
+    unreadable,
+)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import plain, shown
+
+_TOOL = "iperf3"
+_BYTES = 64  # of the payload of one datagram
+BOTH, SERVER, CLIENT = "both", "server", "client"
+_ADDRESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]{0,252}", re.ASCII)
+
+
+def _check(options: Options) -> None:
+    server = options.get("server")
+    if options["part"] == CLIENT and not (server and _ADDRESS.fullmatch(server)):
+        raise NearmetalError(
+            f"benchmark.options of network has server: {shown(server)}; part: client needs the name or the address of"
+            " the host on which part: server runs"
+        )
+
+
+def _limits(options: Options) -> Limits:
+    return Limits(2 * options["seconds"] + 60, port=0 if options["part"] == CLIENT else options["port"])
+
+
+def _run(options: Options, _folder: str) -> Run:
+    server = (_TOOL, "--server", "--one-off", "--port", str(options["port"]))
+    if options["part"] == SERVER:
+        return Run((Command((*server, "--json")),))
+    both = options["part"] == BOTH
+    client = [
+        *(_TOOL, "--client", "127.0.0.1" if both else options["server"], "--port", str(options["port"]), "--json"),
+        *("--time", str(max(1, round(options["seconds"]))), "--parallel", str(options["streams"])),
+    ]
+    if options["packets"]:
+        client += ["--udp", "--bitrate", "0", "--length", str(_BYTES)]
+    if options["reverse"]:
+        client.append("--reverse")
+    servers = ((*server[:2], *server[3:], "--bind", "127.0.0.1"),) if both else ()
+    return Run((Command(tuple(client)),), servers)
+
+
+def _read(outputs: Sequence[str], options: Options) -> Result:
+    found = json_of(_TOOL, outputs[0])
+    if isinstance(found, dict) and found.get("error"):
+        raise NearmetalError(f"iperf3 couldn't measure: {plain(str(found['error']))}")
+    end = at(_TOOL, found, "end")
+    protocol = at(_TOOL, found, "start", "test_start", "protocol")
+    details: Dict[str, Any] = {"part": options["part"], "streams": len(_list(at(_TOOL, end, "streams")))}
+    if protocol == "TCP":
+        bits = larger(_TOOL, "throughput", at(_TOOL, end, "sum_received", "bits_per_second"), "Gbit/s")
+        return Result((bits._replace(value=bits.value / 1e9),), details)
+    received = at(_TOOL, end, "sum_received") if "sum_received" in end else at(_TOOL, end, "sum")
+    lost, sent = (at(_TOOL, received, name) for name in ("lost_packets", "packets"))
+    seconds = number_of(_TOOL, at(_TOOL, received, "seconds"))
+    if not all(isinstance(count, int) for count in (lost, sent)) or not 0 < seconds < 1e6:
+        raise unreadable(_TOOL, "packets are no whole numbers")
+    metric = larger(_TOOL, "packets", sent - lost, "1/s")
+    rate = metric.value / seconds
+    details.update(lost_percent=round(100 * lost / sent, 2), budget_ns=round(1e9 / rate, 1))
+    return Result((larger(_TOOL, "packets", rate, "1/s"),), details)
+
+
+def _list(value: Any) -> List[Any]:
+    if not isinstance(value, list):
+        raise unreadable(_TOOL, "streams is no list")
+    return value
+
+
+NETWORK = Benchmark(
+    name="network",
+    question="How much does the network between two hosts carry, in bits or in packets a second?",
+    limitation="with part: both it stays inside the host, and measures the kernel alone",
+    options={
+        "seconds": seconds_option(10.0),
+        "part": {"type": "str", "choices": [BOTH, SERVER, CLIENT], "default": BOTH},
+        "server": {"type": "str"},
+        "port": {"type": "int", "range": (1024, 65535), "default": 15201},
+        "streams": {"type": "int", "range": (1, 128), "default": 1},
+        "packets": {"type": "bool", "default": False},
+        "reverse": {"type": "bool", "default": False},
+    },
+    tools=(Tool(_TOOL, ("--version",), {"debian": "iperf3", "fedora": "iperf3", "amzn": "iperf3", "suse": "iperf"}),),
+    limits=_limits,
+    run=_run,
+    read=_read,
+    check=_check,
+)
