@@ -145,7 +145,7 @@ class _Run(loop.HostControl):
         answer = self._step("plan")
         if "nothing" in answer:
             return self._nothing_to_compare(str(answer["nothing"]))
-        tested, untested = answers.compared(answer)
+        tested, untested = (answers.sentences(answer, name) for name in ("tested", "untested"))
         lines = words.plan(self._host, self._settings, tested, untested, words.tuning(self._options["against"]))
         for line in (f"PROVE  {lines[0]}", *lines[1:]):
             self._action.show(line)
@@ -192,7 +192,13 @@ class _Run(loop.HostControl):
                 raise
         kept = log.record.end is not None and log.record.end.outcome == "kept"
         ending = words.Ending(
-            kept, compared.tested, compared.untested, compared.tuned_before, self._reboot_required, compared.wanted
+            kept=kept,
+            tested=compared.tested,
+            untested=compared.untested,
+            left_out=compared.left_out,
+            tuned_before=compared.tuned_before,
+            reboot_required=self._reboot_required,
+            wanted=compared.wanted,
         )
         for line in words.block(log.record, result, ending):
             self._action.show(line)
@@ -264,7 +270,7 @@ class _Run(loop.HostControl):
                 load_on=self._options["load_on"],
                 version=VERSION,
                 tested=tuple(compared.tested),
-                not_tested=tuple(compared.untested),
+                not_tested=(*compared.untested, *compared.left_out),
                 programs=tuple(self._options["programs"]),
                 only=tuple(self._options["only"]),
                 states=compared.states,

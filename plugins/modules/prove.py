@@ -180,13 +180,8 @@ attributes:
   check_mode:
     description: Shows which settings would be compared, and how long that may take; nothing is switched or run.
     support: full
-  diff_mode:
-    description: What differs between the states is returned in all modes.
-    support: none
-  platform:
-    description: The systems it works on.
-    support: full
-    platforms: linux
+  diff_mode: {description: What differs between the states is returned in all modes., support: none}
+  platform: {description: The systems it works on., support: full, platforms: linux}
 notes:
   - Needs root on the host, and systemd for the timer.
   - The record of a run and its report, as JSON, Markdown and a page, are in C(nearmetal-report/prove) in the working
@@ -258,6 +253,11 @@ untested:
   type: list
   elements: str
   returned: when the run began, and in check mode
+left_out:
+  description: The settings that aren't written even if the tuning is kept, each with the reason.
+  type: list
+  elements: str
+  returned: when the run came to a verdict
 record:
   description: The file with every measurement, from which the verdict follows.
   type: str

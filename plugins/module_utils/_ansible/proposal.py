@@ -76,6 +76,7 @@ def begin(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
         "wanted": values,
         "tested": list(dict.fromkeys(f"{action.concern}.{action.knob}" for action in difference)),
         "untested": _sentences(begun.untested),
+        "left_out": _sentences(begun.left_out),
         "states": _digest(begun.experiment),
         "tuned_before": bool(begun.experiment.earlier),
         "actions": [action.as_dict() for action in difference],

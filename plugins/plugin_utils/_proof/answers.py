@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, List, Mapping, NamedTuple, Tuple
+from typing import Any, List, Mapping, NamedTuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.lines import MOST_TEXTS
@@ -24,32 +24,29 @@ class Begun(NamedTuple):
 
     tested: List[str]
     wanted: Mapping[str, Any]
-    untested: List[str]
+    untested: List[str]  # with the reason; written if the tuning is kept
+    left_out: List[str]  # with the reason; never written
     states: str  # a digest of the values of both states
     tuned_before: bool
 
 
-def compared(answer: Mapping[str, Any]) -> Tuple[List[str], List[str]]:
-    """The settings that are compared, and those that aren't, with the reason. Raises NearmetalError."""
-    tested, untested = (answer.get(name) for name in ("tested", "untested"))
-    if not isinstance(tested, list) or not isinstance(untested, list):
+def sentences(answer: Mapping[str, Any], name: str) -> List[str]:
+    """The settings that the answer lists under this name, each with its reason. Raises NearmetalError."""
+    texts = answer.get(name)
+    if not isinstance(texts, list):
         raise NearmetalError(loop.UNKNOWN_FORM)
-    names, left_out = (
-        [printable(clean.text(text, _LONGEST_SENTENCE)) for text in texts[:MOST_TEXTS]] for texts in (tested, untested)
-    )
-    return names, left_out
+    return [printable(clean.text(text, _LONGEST_SENTENCE)) for text in texts[:MOST_TEXTS]]
 
 
 def begin(answer: Mapping[str, Any]) -> Begun:
     """Check an untrusted answer to `begin`. Raises NearmetalError when it has another form."""
-    names, left_out = compared(answer)
-    states = answer.get("states")
-    if not _DIGEST.fullmatch(str(states)):
+    tested, untested, left_out = (sentences(answer, name) for name in ("tested", "untested", "left_out"))
+    states = str(answer.get("states"))
+    if not _DIGEST.fullmatch(states):
         raise NearmetalError(loop.UNKNOWN_FORM)
     values = clean.Budget().value(answer.get("wanted"))
-    return Begun(
-        names, values if isinstance(values, dict) else {}, left_out, str(states), answer.get("tuned_before") is True
-    )
+    wanted = values if isinstance(values, dict) else {}
+    return Begun(tested, wanted, untested, left_out, states, answer.get("tuned_before") is True)
 
 
 def busiest(others: Any) -> str:

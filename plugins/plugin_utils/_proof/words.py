@@ -29,7 +29,8 @@ class Ending(NamedTuple):
 
     kept: bool
     tested: Sequence[str]
-    untested: Sequence[str] = ()
+    untested: Sequence[str] = ()  # what is written if the tuning is kept
+    left_out: Sequence[str] = ()  # what is never written: a driver refuses it, or only the other tuning sets it
     tuned_before: bool = False  # whether nearmetal had tuned the host before; if so, it is tuned again after the run
     reboot_required: bool = False
     wanted: Mapping[str, Sequence[Any]] = {}  # what the tuning sets, by setting
@@ -119,6 +120,8 @@ def block(record: Record, result: Verdict, ending: Ending) -> List[str]:
     if ending.untested:
         listed = clipped("; ".join(map(printable, ending.untested)), 400)
         lines.append(f"  {_untested_label(ending)}: {listed}{'; needs a reboot' if ending.reboot_required else ''}")
+    if ending.left_out:
+        lines.append(f"  left out: {clipped('; '.join(map(printable, ending.left_out)), 400)}")
     lines.append(f"  seed {result.seed}   {SCOPE}")
     return lines
 
@@ -293,6 +296,7 @@ def facts(record: Record, result: Verdict, ending: Ending) -> List[str]:
     """What a report lists of a run beside its figures, one sentence each."""
     lines = [*_quality(result), _cost(record), f"tested: {', '.join(ending.tested)}{_against(record)}"]
     lines += [f"{_untested_label(ending)}: {text}" for text in ending.untested]
+    lines += [f"left out: {text}" for text in ending.left_out]
     lines += ["needs a reboot"] if ending.reboot_required else []
     return [*lines, f"seed {result.seed}, nearmetal {record.start.version}"]
 

@@ -80,6 +80,24 @@ def test_settings_written_untested_are_named(tmp_path: Path, play: Play) -> None
     assert any(line.endswith("; needs a reboot") for line in play.said)
 
 
+def test_what_only_the_other_tuning_sets_is_not_called_written(tmp_path: Path, play: Play) -> None:
+    play._fake = host = debian(tmp_path / "debian")
+    somaxconn = f"{host.root}/proc/sys/net/core/somaxconn"
+    Path(somaxconn).write_text("4096\n")
+    result = play(
+        command=f"echo ops $(cat {somaxconn})",
+        tune={"concerns": {"network_stack": {"somaxconn": 8192}}},
+        against={"concerns": {"clocksource": {"tsc_reliable": "enabled"}}},
+        abandon_after=0,
+    )
+    assert (result["kept"], result["untested"]) == (True, []), result
+    assert not any("written, untested" in line for line in play.said)
+    (line,) = [line for line in play.said if line.startswith("  left out: ")]
+    assert line.startswith("  left out: clocksource.tsc_reliable: ")
+    assert line.endswith("; only the other tuning sets it")
+    assert "left out: clocksource.tsc" in Path(result["reports"][1]).read_text().replace("\\", "")
+
+
 def test_a_host_that_was_tuned_before_is_reported_as_tuned(call: Call, host: FakeKernel, play: Play) -> None:
     call(tune.main, host, **OPTIONS["tune"])
     result = play(command=load(host, 80))
@@ -222,9 +240,9 @@ FINE: Dict[str, Any] = {"load": {"code": 0, "output": "ops 1 1/s", "end": ""}, "
     ("number", "answer"),
     [
         (1, {}),
-        (1, {"tested": 5, "untested": [], "states": "0" * 64}),
-        (1, {"tested": ["a.b"], "untested": {"c.d": 1}, "states": "0" * 64}),
-        (1, {"tested": ["a.b"], "untested": [], "states": 5}),
+        (1, {"tested": 5, "untested": [], "left_out": [], "states": "0" * 64}),
+        (1, {"tested": ["a.b"], "untested": {"c.d": 1}, "left_out": [], "states": "0" * 64}),
+        (1, {"tested": ["a.b"], "untested": [], "left_out": [], "states": 5}),
         (2, {**FINE, "before": 5}),
         (2, {**FINE, "after": ["boot_id", "host_seconds"]}),
         (2, {**FINE, "switch_seconds": 10**400}),
@@ -253,7 +271,7 @@ def test_a_reason_with_unprintable_characters_is_recorded(host: FakeKernel, play
         if at != 1:
             return None
         play._call(prove.main, host, **play.arguments)
-        return {"answer": {"tested": ["clocksource.source"], "untested": [reason], "states": "0" * 64}}
+        return {"answer": {"tested": ["clocksource.source"], "untested": [reason], "left_out": [], "states": "0" * 64}}
 
     reason = "c.d:\u00a0waits\x1b[31m" + "x" * 5000
     play.before_step = strange

@@ -59,7 +59,8 @@ class Begun(NamedTuple):
 
     experiment: Experiment
     tuned: Tuple[Finding, ...]  # the findings of the settings that differ, with what the tuning wants
-    untested: Tuple[Finding, ...]
+    untested: Tuple[Finding, ...]  # what `tune` writes too
+    left_out: Tuple[Finding, ...]  # what it doesn't write
     platform: Dict[str, Any]
 
 
@@ -198,24 +199,32 @@ def _planned(host: WritableHost, experiment: Experiment, asks: Sequence[Ask], st
     )
     compared = compare(another[0], tuned) if another else Comparison((), tuned)
     tested = {(action.concern, action.knob) for action in (*compared.difference, *compared.shared)}
-    findings = [
-        finding._replace(reason=resting.get(switching.place_of(finding), finding.reason))
+    own, *of_another = (
+        [
+            finding._replace(reason=resting.get(switching.place_of(finding), finding.reason))
+            for outcome in outcomes
+            for finding in outcome.plan.findings
+            if _waits(experiment, finding) and (finding.concern, finding.knob) not in tested
+        ]
         for outcomes, _refused in accepted
-        for outcome in outcomes
-        for finding in outcome.plan.findings
-    ]
-    later = [*still_tuned, *(finding for finding in findings if _waits(experiment, finding))]
-    untested = tuple(finding for finding in later if (finding.concern, finding.knob) not in tested)
-    untested += tuple(finding for _outcomes, refused in accepted for finding in refused)
+    )
+    untested = (*(finding for finding in still_tuned if (finding.concern, finding.knob) not in tested), *own)
+    written = {(finding.concern, finding.knob) for finding in untested}
+    left_out = [finding for _outcomes, refused in accepted for finding in refused]
+    left_out += (
+        finding._replace(reason=f"{finding.reason}; only the other tuning sets it")
+        for finding in (of_another[0] if of_another else ())
+        if (finding.concern, finding.knob) not in written
+    )
     if not compared.difference:
-        raise NothingDiffers(_no_difference(untested))
+        raise NothingDiffers(_no_difference((*untested, *left_out)))
     against = len(asks) > 1
     experiment = experiment._replace(difference=compared.difference, shared=compared.shared, against=against)
     write(host, experiment)
     differing = {(action.concern, action.knob) for action in compared.difference}
     proposed = (finding for outcome in accepted[0][0] for finding in outcome.plan.findings)
     wanted = tuple(finding for finding in proposed if (finding.concern, finding.knob) in differing)
-    return Begun(experiment, wanted, untested, json_data(planned[0].facts.platform))
+    return Begun(experiment, wanted, untested, tuple(left_out), json_data(planned[0].facts.platform))
 
 
 def switch(host: WritableHost, run_id: str, state: str, without: str = "") -> Experiment:
