@@ -204,6 +204,22 @@ def test_a_host_that_ended_its_experiment_is_left_alone(host: FakeKernel, play: 
     assert current(host) == "xen"
 
 
+def test_a_host_that_reboots_in_between_ends_the_run_and_the_run_can_go_on(host: FakeKernel, play: Play) -> None:
+    def reboot(number: int) -> None:
+        if number == 14:
+            host.reboot("99999999-0000-0000-0000-000000000000")
+
+    play.before_step = reboot
+    result = play(command=load(host, 120))
+    assert result["msg"].startswith("the experiment ended on the host: ")
+    assert "or it was rebooted" in result["msg"]
+    assert (current(host), (Path(host.root) / "run/nearmetal/prove.json").exists()) == ("xen", False)
+    play.before_step = lambda _number: None
+    resumed = play(resume=result["msg"].rpartition(" ")[2])
+    assert (resumed["verdict"]["verdict"], current(host)) == ("better", "tsc")
+    assert resumed["verdict"]["repeated"] in ({}, {"reboot": 1})
+
+
 def test_ctrl_c_comes_too_late_while_the_tuning_is_kept(host: FakeKernel, play: Play) -> None:
     play.before_step = lambda _number: os.kill(os.getpid(), signal.SIGINT) if play.steps[-1] == "keep" else None
     result = play(command=load(host, 120))

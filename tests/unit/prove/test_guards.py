@@ -171,13 +171,19 @@ def test_a_host_that_is_not_quiet_from_the_start() -> None:
     assert found.reasons == (f"the warm-up was disturbed by {GUARDS['steal']}",)
 
 
-def test_a_guard_that_fires_in_the_tuned_state_alone() -> None:
+@pytest.mark.parametrize("state", ["untuned", "tuned"])
+@pytest.mark.parametrize("guard", sorted(set(BEYOND) - {"clock", "client_clock", "health"}))
+def test_a_guard_that_fires_in_one_state_alone_decides_nothing_about_the_tuning(guard: str, state: str) -> None:
     def always(step: Step, measurement: Measurement) -> Measurement:
-        return BEYOND["swap"](measurement) if step.switch_to == "tuned" else measurement
+        return BEYOND[guard](measurement) if step.phase == "pair" and step.switch_to == state else measurement
 
-    found = verdict(run(noisy(0.05, 0.02), always, seed=8))
-    assert found.verdict == "not_quiet"
-    assert found.reasons[0].endswith("swapping (more than 10 pages a second), each time in the tuned state")
+    found = verdict(run(noisy(0.2, 0.02), always, seed=8))
+    word = "capped" if guard.endswith("allowance") else "not_quiet"
+    if (guard, state) == ("load", "tuned"):
+        assert (found.verdict, found.keep) == ("unsafe", False)
+        return
+    assert (found.verdict, found.keep, found.pairs) == (word, False, 0)
+    assert found.reasons[0].endswith(f"most because of {GUARDS[guard]}, each time in the {state} state")
 
 
 @pytest.mark.parametrize(

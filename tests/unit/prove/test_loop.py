@@ -175,6 +175,8 @@ def test_a_load_that_fails_ends_the_run_before_its_first_pair(
     [
         ({"output": "ops nan 1/s\n"}, "line 1 of the command's output has the value 'nan'"),
         ({"output": "ops 0 1/s\n"}, "it must be above zero"),
+        ({"output": "ops -3 1/s\n"}, "has the value '-3'; it must be above zero"),
+        ({"output": "".join(f"m{number} 1\n" for number in range(10))}, "output is metric 9; at most 8 are read"),
         ({"output": "ops 1e308 1/s\n"}, "has the value '1e308'; it must be above zero, from 1e-100 to 1e+100"),
         ({"output": " \n"}, "the command printed no figure: set prove_timed if the figure is the time that it takes"),
         (
