@@ -24,9 +24,9 @@ while [ "$1" != "" ]; do
 done
 NEARMETAL_BECAME=root exec "$@"
 """
-# The agent runs an isolated Python, which would find the machine that runs the test.
+# The agent runs an isolated Python without site-packages, which would find the machine that runs the test.
 _PYTHON = """#!/bin/sh
-[ "$1" != -I ] || shift
+while [ "$1" = -I ] || [ "$1" = -S ]; do shift; done
 {given} exec {python} "$@"
 """
 
