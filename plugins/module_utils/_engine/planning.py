@@ -71,6 +71,7 @@ class Restore(NamedTuple):
     concern: Optional[Concern] = None
 
     def plan(self, session: Session, facts: Facts) -> Outcome:
+        session.journal.demand_readable(self.name)
         entries = session.journal.entries(self.name)
         by_files = entries_by_files(session.host, entries)
         exchanged = session.journal.exchanged(self.name)
@@ -109,6 +110,7 @@ class Tune(NamedTuple):
     def plan(self, session: Session, facts: Facts) -> Outcome:
         # Stored options are checked again, because somebody may have written to the file since.
         wanted = self.stored.wanted(self.concern) if self.stored is not None else self.wanted
+        session.journal.demand_readable(self.name)
         entries = session.journal.entries(self.name)
         originals = {entry.key: (entry.original, entry.ours) for entry in entries}
         facts = with_type(facts, wanted)._replace(originals=originals)

@@ -190,6 +190,7 @@ def _plan_unit(session: Session, wanted: Sequence[Stored]) -> Tuple[Plan, Tuple[
     """What the unit needs for what is wanted after the run, and the journal entries that need no action."""
     if not session.has_unit:
         return Plan(), ()
+    session.journal.demand_readable(UNIT)
     if not any(stored.replan for stored in wanted):
         if session.stored.damaged:
             return Plan(), ()  # nobody knows whether it is needed

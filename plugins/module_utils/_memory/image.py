@@ -8,7 +8,8 @@ from __future__ import annotations
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import BAKED
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal import ASIDE, PATH, Journal, read, write
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal import ASIDE, PATH, Journal
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal_file import read, write
 
 
 class ImageJournal(Journal):
@@ -29,5 +30,6 @@ class ImageJournal(Journal):
 
     def _load(self) -> None:
         kept = read(self._host, PATH)
-        self._aside = kept._replace(entries=kept.of("runtime"))
+        self._unreadable = kept.unreadable
+        self._aside = kept._replace(entries=kept.of("runtime"), unreadable=())
         self._entries = {entry.key: entry._replace(boot_id="") for entry in kept.of("boot")}

@@ -9,8 +9,7 @@ Its content is checked at every use: it names levers and typed values, never pat
 
 from __future__ import annotations
 
-import json
-from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Damaged, NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import BAKED
@@ -28,36 +27,13 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory import elements
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.entry import MOST_OURS, Entry, entry_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import json_text
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.entry import MOST_OURS, Entry
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal_file import Content, Unreadable, read, write
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Value
-from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION as NEARMETAL
-from ansible_collections.nearmetal.ec2.plugins.module_utils._version import numbers
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
 PATH = f"{store.DATA}/journal.json"
 # The runtime entries of a host that an image is made of: for its own restore, and in no image.
 ASIDE = "/run/nearmetal/journal.json"
-VERSION = 1
-
-
-class _Newer(NearmetalError):
-    """Only a newer nearmetal can read it."""
-
-
-# The errors that reading anything but a journal of ours may raise.
-_DAMAGE = (ValueError, KeyError, TypeError, NearmetalError)
-
-
-class Content(NamedTuple):
-    """What one file holds."""
-
-    instance: Optional[str] = None  # the id of the instance whose originals these are
-    entries: Sequence[Entry] = ()
-
-    def of(self, scope: str) -> List[Entry]:
-        """The entries of this scope: runtime or boot."""
-        return [entry for entry in self.entries if lever_of(entry.what).scope == scope]
 
 
 class Journal:
@@ -71,6 +47,7 @@ class Journal:
         self._instance = instance
         self._entries: Dict[Tuple[str, str], Entry] = {}
         self._exchanged: List[Entry] = []
+        self._unreadable: Sequence[Unreadable] = ()
         self._aside = Content()
         self._by_files: Set[Tuple[str, str]] = set()
         self._earlier: Dict[Tuple[str, str], Entry] = {}  # the entries before `begin`
@@ -91,20 +68,31 @@ class Journal:
         """
         return tuple(entry for entry in self._exchanged if entry.concern == concern)
 
+    def demand_readable(self, concern: str) -> None:
+        """Raise Damaged when an entry of the concern can't be read: without it nobody would know that original."""
+        for entry in self._unreadable:
+            if entry.concern == concern:
+                raise Damaged(_unreadable(entry))
+
     def concerns(self) -> List[str]:
         """Every concern with an entry, in the order of their restore: the last one changed first.
 
         But what brings CPUs back comes before everything else, and what takes them away after it, so that all that
         other concerns have changed on these CPUs is there to be restored.
         """
-        names = dict.fromkeys(entry.concern for entry in reversed([*self._exchanged, *self._entries.values()]))
+        entries = reversed([*self._unreadable, *self._exchanged, *self._entries.values()])
+        names = dict.fromkeys(entry.concern for entry in entries)
         return sorted(names, key=lambda name: sum(map(_hides, self.entries(name))))
 
-    def begin(self, actions: Iterable[Action], neighbours: Iterable[Action] = ()) -> None:
+    def begin(self, actions: Sequence[Action], neighbours: Sequence[Action] = ()) -> None:
         """Write the original and the intended value of each action to disk, before anything is changed.
 
         The same is done for `neighbours`, which are other places that the actions may change.
         """
+        for place in (*actions, *neighbours):
+            for damaged in self._unreadable:
+                if damaged.is_at(place.what, place.where):
+                    raise Damaged(_unreadable(damaged))
         boot_id = self._host.boot_id()
         self._by_files = set_by_files(self._host, self._entries.values())
         self._earlier = self._entries
@@ -248,8 +236,9 @@ class Journal:
                 if self._host.exists(path):
                     store.remove_file(self._host, path)
         kept = [entry for entry in self._exchanged if entry.key not in entries]
-        if entries or kept:
-            write(self._host, PATH, Content(self._instance, [*kept, *entries.values()]), folder_mode=0o700)
+        if entries or kept or self._unreadable:
+            content = Content(self._instance, [*kept, *entries.values()], self._unreadable)
+            write(self._host, PATH, content, folder_mode=0o700)
         else:
             store.remove_file(self._host, PATH)
             store.remove_empty_data(self._host)
@@ -264,6 +253,9 @@ class Journal:
 
     def _load(self) -> None:
         kept, self._aside = read(self._host, PATH), read(self._host, ASIDE)
+        for entry in self._aside.unreadable:
+            raise Damaged(_unreadable(entry, ASIDE))
+        self._unreadable = kept.unreadable
         if not kept.entries and not self._aside.entries:
             return
         boot_id = self._host.boot_id()
@@ -284,6 +276,13 @@ class Journal:
         if content.instance == self._instance or None not in (content.instance, self._instance):
             return content.instance == self._instance
         return any(entry.boot_id == boot_id for entry in content.of("runtime"))
+
+
+def _unreadable(entry: Unreadable, path: str = PATH) -> str:
+    return (
+        f"{path}: an original of {entry.concern} isn't what nearmetal wrote ({entry.reason}): nothing of"
+        f" {entry.concern} was changed; look at it, and remove that entry, which gives its original up"
+    )
 
 
 def _hides(entry: Entry) -> int:
@@ -314,63 +313,3 @@ def set_by_files(host: WritableHost, entries: Iterable[Entry]) -> Set[Tuple[str,
         place for lever, at in setters if isinstance(lever, Disturbing) for place in lever.came_along(host, at)
     }
     return found | at_boot | with_them
-
-
-def write(host: WritableHost, path: str, content: Content, folder_mode: int) -> None:
-    data = _rendered(content)
-    try:
-        readable = _rendered(_parsed(path, data)) == data and len(data) <= store.MAX_BYTES
-    except _DAMAGE as error:
-        raise NearmetalError(f"{path} couldn't be read again ({_reason(error)}): it is left as it was") from None
-    if not readable:
-        raise NearmetalError(f"{path} couldn't be read again after this change: it is left as it was")
-    store.replace_file(host, path, data, mode=0o600, folder_mode=folder_mode)
-
-
-def read(host: WritableHost, path: str) -> Content:
-    """What the file holds. Raises Damaged, or _Newer."""
-    try:
-        data = store.read_file(host, path)
-    except NearmetalError as error:
-        raise Damaged(str(error)) from None
-    if data is None:
-        return Content()
-    try:
-        return _parsed(path, data)
-    except _Newer:
-        raise
-    except _DAMAGE as error:
-        raise Damaged(
-            f"{path} isn't a journal that nearmetal wrote ({_reason(error)}): nothing was changed; look at it, and"
-            " move it away to start over, which gives up the originals it holds"
-        ) from None
-
-
-def _rendered(content: Content) -> bytes:
-    entries = [entry._asdict() for entry in content.entries]
-    whole = {"version": VERSION, "nearmetal": NEARMETAL, "instance": content.instance, "entries": entries}
-    return json.dumps(whole, indent=1, sort_keys=True).encode() + b"\n"
-
-
-def _parsed(path: str, data: bytes) -> Content:
-    """The content of a journal's bytes. Raises one of _DAMAGE when it isn't a journal of ours, or _Newer."""
-    raw = json_text.parse(data.decode("utf-8"))
-    version, writer = raw["version"], raw.get("nearmetal")
-    if version != VERSION:
-        raise _Newer(
-            f"{path} has version {shown(version)}, this nearmetal writes version {VERSION}: nothing was changed;"
-            " use the newer nearmetal"
-        )
-    try:
-        return Content(raw["instance"], [entry_of(entry) for entry in raw["entries"]])
-    except _DAMAGE as error:
-        if (numbers(writer) or ()) <= (numbers(NEARMETAL) or ()):
-            raise
-        raise _Newer(
-            f"{path} was written by nearmetal {writer}, this is nearmetal {NEARMETAL} ({_reason(error)}):"
-            f" nothing was changed; use nearmetal {writer} or a newer one"
-        ) from None
-
-
-def _reason(error: Exception) -> str:
-    return f"no {error}" if isinstance(error, KeyError) else str(error).splitlines()[0]

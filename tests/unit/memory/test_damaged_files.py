@@ -179,6 +179,43 @@ def test_with_damaged_originals_nothing_is_changed_and_an_audit_works(
     taken_back(host, call)
 
 
+NO_ENTRY: Dict[str, Dict[str, Any]] = {
+    "another lever": {"what": "clock.hands"},
+    "a place that it has not": {"where": "../../etc"},
+    "an original that it can't have": {"original": ["tsc"]},
+    "no value of ours": {"ours": []},
+    "no boot": {"boot_id": 7},
+}
+
+
+@pytest.mark.parametrize("change", NO_ENTRY.values(), ids=NO_ENTRY)
+def test_a_damaged_entry_of_the_journal_stops_only_its_concern(
+    change: Dict[str, Any], tmp_path: Path, call: Call, capsys: pytest.CaptureFixture[str]
+) -> None:
+    host = tuned(tmp_path, JOURNAL, call)
+    place = place_of(host, JOURNAL)
+    content = json.loads(place.read_text())
+    good = next(entry for entry in content["entries"] if entry["what"] == "clock.current")
+    bad = {**good, **change}
+    content["entries"][content["entries"].index(good)] = bad
+    place.write_text(json.dumps(content))
+    for main, options in ((tune.main, {"concerns": {**PLANNED, "hugepages": {"thp": "always"}}}), (restore.main, {})):
+        for check in (True, False):
+            result = call(main, host, check=check, **options)
+            assert list(result["errors"]) == ["clocksource"], result["msg"]
+            assert helps(result["errors"]["clocksource"], JOURNAL)
+        assert ("[always]" if main is tune.main else "[madvise]") in thp(host)
+        assert bad in json.loads(place.read_text())["entries"], "it is kept for whoever can mend it"
+    assert place_of(host, "/sys/devices/system/clocksource/clocksource0/current_clocksource").read_text() == "tsc\n"
+    for word in ("status", "plan", "reapply"):
+        assert JOURNAL in " ".join(commanded(host, word, capsys).split()), word
+    content = json.loads(place.read_text())
+    content["entries"][content["entries"].index(bad)] = good
+    place.write_text(json.dumps(content))
+    taken_back(host, call)
+    assert place_of(host, "/sys/devices/system/clocksource/clocksource0/current_clocksource").read_text() == "xen\n"
+
+
 def test_a_damaged_wanted_file_stops_only_changes_that_it_would_store(
     tmp_path: Path, call: Call, capsys: pytest.CaptureFixture[str]
 ) -> None:

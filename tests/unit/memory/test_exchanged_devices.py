@@ -238,5 +238,5 @@ def test_a_malformed_device_is_damage(host: FakeKernel, call: Call, device: obje
     journal["entries"][0]["device"] = device
     place.write_text(json.dumps(journal))
     before = place.read_bytes()
-    assert "isn't a journal that nearmetal wrote" in call(restore.main, host)["msg"]
+    assert "an original of network_stack isn't what nearmetal wrote" in call(restore.main, host)["msg"]
     assert place.read_bytes() == before

@@ -87,14 +87,19 @@ def test_a_newer_version_that_set_nothing_new_is_no_obstacle(host: FakeKernel, c
 
 
 @pytest.mark.parametrize("writer", [VERSION, None, "newest", 7])
-def test_an_unknown_place_of_no_newer_version_is_damage(host: FakeKernel, call: Call, writer: object) -> None:
+def test_an_unknown_place_of_no_newer_version_is_damage_to_its_own_concern(
+    host: FakeKernel, call: Call, writer: object
+) -> None:
+    untouched = files(host)
     call(clocksource.main, host, source="tsc")
     add(host, "cooling.fans", "left", nearmetal=writer)
-    before = files(host)
     failed = call(restore.main, host)
-    assert "isn't a journal that nearmetal wrote" in failed["msg"]
-    assert "cooling.fans" in failed["msg"]
-    assert files(host) == before
+    assert "an original of cooling isn't what nearmetal wrote (nearmetal has no lever 'cooling.fans')" in failed["msg"]
+    assert list(failed["errors"]) == ["cooling"]
+    left = {path: data for path, data in files(host).items() if untouched.get(path) != data}
+    assert {Path(path).name for path in left} == {"failed.json", "journal.json"}
+    [entry] = json.loads((Path(host.root) / JOURNAL).read_text())["entries"]
+    assert entry["what"] == "cooling.fans"
 
 
 def test_a_journal_of_another_format_names_it(host: FakeKernel, call: Call) -> None:

@@ -151,6 +151,7 @@ def _untune(host: WritableHost, experiment: Experiment) -> Tuple[List[Finding], 
             if experiment.selects(entry.concern, entry.knob)
         ]
         try:
+            journal.demand_readable(concern)
             restore = plan_restore(host, [*entries, *by_files], "untuned, to compare")
             apply(host, journal, restore.plan.actions, tuple)
             findings += (finding for finding in restore.plan.findings if finding.status in _LEFT_ALONE)

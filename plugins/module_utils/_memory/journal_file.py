@@ -1,0 +1,137 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The file of the journal: how its entries are read, checked and written. PRIVATE to the collection.
+
+An entry that can't be read stays in the file as it is, and stops its own concern alone.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, List, NamedTuple, Optional, Sequence
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Damaged, NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.entry import Entry, entry_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import json_text
+from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION as NEARMETAL
+from ansible_collections.nearmetal.ec2.plugins.module_utils._version import numbers
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
+
+VERSION = 1
+_CONCERN = re.compile(r"[a-z][a-z0-9_]{0,31}", re.ASCII)
+
+
+class _Newer(NearmetalError):
+    """Only a newer nearmetal can read it."""
+
+
+# The errors that reading anything but a journal of ours may raise.
+_DAMAGE = (ValueError, KeyError, TypeError, NearmetalError)
+
+
+class Unreadable(NamedTuple):
+    """An entry that nearmetal can't have written so."""
+
+    concern: str
+    reason: str
+    raw: Any  # its data, a mapping, which is kept
+
+    def is_at(self, what: str, where: str) -> bool:
+        """Whether it names this place."""
+        return bool(self.raw.get("what") == what and self.raw.get("where") == where)
+
+
+class Content(NamedTuple):
+    """What one file holds."""
+
+    instance: Optional[str] = None  # the id of the instance whose originals these are
+    entries: Sequence[Entry] = ()
+    unreadable: Sequence[Unreadable] = ()
+
+    def of(self, scope: str) -> List[Entry]:
+        """The entries of this scope: runtime or boot."""
+        return [entry for entry in self.entries if lever_of(entry.what).scope == scope]
+
+
+def write(host: WritableHost, path: str, content: Content, folder_mode: int) -> None:
+    data = _rendered(content)
+    try:
+        parsed = _parsed(path, data)
+        for entry in parsed.unreadable:
+            if entry not in content.unreadable:
+                raise NearmetalError(entry.reason)
+        readable = _rendered(parsed) == data and len(data) <= store.MAX_BYTES
+    except _DAMAGE as error:
+        raise NearmetalError(f"{path} couldn't be read again ({_reason(error)}): it is left as it was") from None
+    if not readable:
+        raise NearmetalError(f"{path} couldn't be read again after this change: it is left as it was")
+    store.replace_file(host, path, data, mode=0o600, folder_mode=folder_mode)
+
+
+def read(host: WritableHost, path: str) -> Content:
+    """What the file holds. Raises Damaged, or _Newer."""
+    try:
+        data = store.read_file(host, path)
+    except NearmetalError as error:
+        raise Damaged(str(error)) from None
+    if data is None:
+        return Content()
+    try:
+        return _parsed(path, data)
+    except _Newer:
+        raise
+    except _DAMAGE as error:
+        raise Damaged(
+            f"{path} isn't a journal that nearmetal wrote ({_reason(error)}): nothing was changed; look at it, and"
+            " move it away to start over, which gives up the originals it holds"
+        ) from None
+
+
+def _rendered(content: Content) -> bytes:
+    entries = [entry._asdict() for entry in content.entries] + [entry.raw for entry in content.unreadable]
+    whole = {"version": VERSION, "nearmetal": NEARMETAL, "instance": content.instance, "entries": entries}
+    return json.dumps(whole, indent=1, sort_keys=True).encode() + b"\n"
+
+
+def _parsed(path: str, data: bytes) -> Content:
+    """The content of a journal's bytes. Raises one of _DAMAGE when it isn't a journal of ours, or _Newer."""
+    raw = json_text.parse(data.decode("utf-8"))
+    version, writer = raw["version"], raw.get("nearmetal")
+    if version != VERSION:
+        raise _Newer(
+            f"{path} has version {shown(version)}, this nearmetal writes version {VERSION}: nothing was changed;"
+            " use the newer nearmetal"
+        )
+    is_newer = (numbers(writer) or ()) > (numbers(NEARMETAL) or ())
+    try:
+        return _checked(raw["instance"], raw["entries"], is_newer)
+    except _DAMAGE as error:
+        if not is_newer:
+            raise
+        raise _Newer(
+            f"{path} was written by nearmetal {writer}, this is nearmetal {NEARMETAL} ({_reason(error)}):"
+            f" nothing was changed; use nearmetal {writer} or a newer one"
+        ) from None
+
+
+def _checked(instance: Optional[str], raw_entries: Sequence[Any], is_newer: bool) -> Content:
+    """The content, with each entry that can't be read beside the others, unless it isn't known whose it is."""
+    entries, unreadable = [], []
+    for raw in raw_entries:
+        try:
+            entries.append(entry_of(raw))
+        except _DAMAGE as error:
+            concern = raw.get("concern") if isinstance(raw, dict) else None
+            if is_newer or not (isinstance(concern, str) and _CONCERN.fullmatch(concern)):
+                raise
+            unreadable.append(Unreadable(concern, _reason(error), raw))
+    return Content(instance, entries, unreadable)
+
+
+def _reason(error: Exception) -> str:
+    return f"no {error}" if isinstance(error, KeyError) else str(error).splitlines()[0]
