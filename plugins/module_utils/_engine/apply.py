@@ -14,6 +14,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Declin
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import (
     Batch,
+    Disturbing,
     completed,
     disturbed_by,
     may_return,
@@ -57,10 +58,7 @@ def apply(
     kernel didn't take a value.
     """
     earlier = journal.entries()
-    actions = [
-        action._replace(before=completed(lever_of(action.what), host, action.where, action.before))
-        for action in actions
-    ]
+    actions = _completed(host, actions)
     done: List[Action] = []
     written = {(action.what, action.where) for action in actions}
     places = _neighbours(host, actions)
@@ -69,7 +67,7 @@ def apply(
         if actions:
             journal.begin(actions, neighbours)
         for group in _groups(actions):
-            done += group
+            done += _completed(host, group)  # an earlier action may have made elements, such as queues
             write_all(lever_of(group[0].what), host, {action.where: action.after for action in group})
         if actions:
             _demand_held(host, done, remaining())
@@ -91,6 +89,14 @@ def apply(
             raise Declined(sentence, error.places, error.answer) from None
         raise NearmetalError(sentence) from None
     return [*_disturbed(host, places, written), *done]
+
+
+def _completed(host: WritableHost, actions: Sequence[Action]) -> List[Action]:
+    """The actions, each with the elements in `before` that its place has by now."""
+    return [
+        action._replace(before=completed(lever_of(action.what), host, action.where, action.before))
+        for action in actions
+    ]
 
 
 def _neighbours(host: WritableHost, actions: Sequence[Action]) -> List[Action]:
@@ -135,8 +141,19 @@ def roll_back(host: WritableHost, done: Sequence[Action]) -> str:
 
     Returns what couldn't be taken back, as a sentence; empty when everything was.
     """
+    levers = [lever_of(action.what) for action in done]
+    created = any(isinstance(lever, Disturbing) and lever.creates for lever in levers)
+    # Before the elements go, such as the interrupts of queues: with the next number of queues they come back as set.
+    trouble = _take_back(host, done[::-1]) if created else []
+    trouble += _take_back(host, way_back(done))
+    sentences = list(dict.fromkeys(trouble))
+    return "; ".join(sentences[:2]) + (f"; and {len(sentences) - 2} more" if len(sentences) > 2 else "")
+
+
+def _take_back(host: WritableHost, actions: Sequence[Action]) -> List[str]:
+    """Take actions back in this order; returns what couldn't be taken back."""
     trouble = []
-    for group in _groups(way_back(done)):
+    for group in _groups(actions):
         lever = lever_of(group[0].what)
         try:
             write_all(lever, host, {action.where: value for action, value in _not_restored(host, group)})
@@ -144,8 +161,7 @@ def roll_back(host: WritableHost, done: Sequence[Action]) -> str:
             trouble += _restore_each_element(host, group)
         for action, value in _not_restored(host, group):
             trouble.append(f"{action.what} {action.where} doesn't take {_shown(value)}")
-    sentences = list(dict.fromkeys(trouble))
-    return "; ".join(sentences[:2]) + (f"; and {len(sentences) - 2} more" if len(sentences) > 2 else "")
+    return trouble
 
 
 def _restore_each_element(host: WritableHost, group: Sequence[Action]) -> List[str]:

@@ -42,6 +42,8 @@ class Shared(Batch):
 class Disturbing(Lever):
     """A write makes the kernel or a driver change other places, so it comes before theirs, on the way back too."""
 
+    creates = False  # whether a higher value makes elements in the tables there, which a lower one takes away
+
     @abstractmethod
     def disturbs(self, host: WritableHost, where: str) -> Iterable[Place]:
         """The places that may change."""

@@ -62,6 +62,7 @@ class Queues(_Number, Disturbing):
     """How many queue pairs a NIC uses."""
 
     disruptive = True
+    creates = True
 
     def disturbs(self, host: WritableHost, where: str) -> Iterable[Place]:
         tables = ("network.rps", "network.rfs", "network.xps", "network.bql")

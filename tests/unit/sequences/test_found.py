@@ -195,3 +195,13 @@ def test_a_refused_value_is_reported_beside_the_hosts_current_value(tmp_path: Pa
     ).outcomes
     [finding] = [finding_of_plan for finding_of_plan in outcome.plan.findings if finding_of_plan.status == "refused"]
     assert (finding.knob, finding.now, finding.wanted) == ("mtu", 1500, 1400)
+
+
+@pytest.mark.parametrize("at", range(12, 22))
+def test_interrupts_of_queues_that_a_run_made_and_took_back_go_back_with_the_number_of_queues(
+    at: int, tmp_path: Path
+) -> None:
+    fewer = tune(network_irq={"queues": "4", "allow_disruptive": True, "persist": False})
+    spread = tune(network_irq={"queues": "8", "policy": "spread", "allow_disruptive": True, "persist": False})
+    life = [fewer, failing(spread, at, "EROFS", length=3, after=True)]
+    assert lived(tmp_path, "graviton_metal", life) == ""
