@@ -132,11 +132,11 @@ def _around(before: load_sample.Sample, after: load_sample.Sample, options: Mapp
 
 def _load(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     """Run the load on a client host, of which nothing else is changed."""
-    ticks = load_sample.ticks(host)
     before = load_sample.observe(host, ())
+    ticks = load_sample.ticks(host)  # around the load alone: observing keeps a CPU busy too
     ran = load.run(options["command"] or "", longest_load(options["seconds"]), load.is_awaited)
-    after = load_sample.observe(host, ())
     busy = load_sample.busy(ticks, load_sample.ticks(host))
+    after = load_sample.observe(host, ())
     return {"load": ran._asdict(), "busy": busy, **_around(before, after, options)}
 
 
