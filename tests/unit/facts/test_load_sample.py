@@ -64,3 +64,14 @@ def test_busy_is_the_busiest_cpu_on_which_a_generator_of_one_thread_runs(host_of
     assert load_sample.busy({}, load_sample.ticks(host)) is None
     sample = load_sample.observe(host, ())
     assert sample.cpu_total == pytest.approx((210 + 15 * 210) / load_sample._rate())
+
+
+def test_a_program_has_ended_when_none_of_its_processes_is_left(host_of: HostOf) -> None:
+    programs = ("redis-server", "other", "absent")
+    before = load_sample.served(host_of(FILES), programs)
+    assert {name: len(processes) for name, processes in before.items()} == {"redis-server": 2, "other": 1, "absent": 0}
+    worker_gone = {path: text for path, text in FILES.items() if not path.startswith("/proc/701/")}
+    began_later = FILES["/proc/800/stat"].replace(" 500 0 0", " 900 0 0")
+    after = load_sample.served(host_of({**worker_gone, "/proc/800/stat": began_later}), programs)
+    assert load_sample.ended(before, after) == ["other"]
+    assert load_sample.ended(before, before) == []
