@@ -85,6 +85,8 @@ class Benchmark(NamedTuple):
     run: Callable[[Options, str], Run]  # the options and the run's folder → what is started
     read: Callable[[Sequence[str], Options], Result]  # the commands' outputs → the result; raises NearmetalError
     check: Callable[[Options], None] = lambda options: None  # raises NearmetalError for options that don't fit
+    # The outputs so far → the commands that follow from them; none ends the run. Raises NearmetalError.
+    then: Callable[[Sequence[str], Options], Tuple[Command, ...]] = lambda outputs, options: ()
 
 
 def seconds_option(default: float) -> Mapping[str, Any]:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import List, Mapping, NamedTuple, Sequence
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmark import (
     Benchmark,
@@ -22,11 +22,14 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmar
     smaller,
     unreadable,
 )
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import Metric
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import plain
 
 FIO = Tool("fio", ("--version",), {"debian": "fio", "fedora": "fio", "amzn": "fio", "suse": "fio"})
 _MIB = 1024 * 1024
+STEPS = tuple(range(10, 130, 10))  # percent of the most that the disk does
+_LATE = 3  # times the soonest median of a sweep: beyond it, answers come late
 _SLOWEST = 20  # MiB a second at which fio may write the file before it measures
 
 
@@ -50,48 +53,111 @@ SHAPES: Mapping[str, Shape] = {
 }
 
 
+def _check(options: Options) -> None:
+    if options["sweep"] and SHAPES[options["shape"]].read_percent:
+        raise NearmetalError(
+            f"benchmark.options of disk has sweep with the shape {options['shape']}; it takes the shapes that only read"
+            " or only write"
+        )
+
+
 def _limits(options: Options) -> Limits:
     written = options["size_mib"] / _SLOWEST
     return Limits(seconds=2 * options["seconds"] + written + 60, disk_mib=options["size_mib"])
 
 
 def _run(options: Options, _folder: str) -> Run:
+    return Run((_command(options),))
+
+
+def _then(outputs: Sequence[str], options: Options) -> Tuple[Command, ...]:
+    """After the run that found the most, runs at shares of it."""
+    if not options["sweep"] or len(outputs) > 1:
+        return ()
+    (direction,) = _directions(SHAPES[options["shape"]])
+    most = larger("fio", "rate", at("fio", _job(outputs[0]), direction, "iops"), "1/s").value
+    return tuple(_command(options, max(1, round(most * percent / 100))) for percent in STEPS)
+
+
+def _command(options: Options, rate: int = 0) -> Command:
     shape = SHAPES[options["shape"]]
+    seconds = max(options["seconds"] / (1 + len(STEPS)), 1.0) if options["sweep"] else options["seconds"]
     words = [
         *("fio", f"--name={options['shape']}", "--filename=file", f"--size={options['size_mib']}M"),
         *(f"--rw={shape.pattern}", f"--bs={shape.kib}k", f"--iodepth={shape.depth}", "--ioengine=libaio"),
-        *("--direct=1", "--time_based", f"--runtime={options['seconds']:g}", "--ramp_time=1", "--randrepeat=0"),
+        *("--direct=1", "--time_based", f"--runtime={seconds:g}", "--ramp_time=1", "--randrepeat=0"),
         # With threads all of fio is in the session of its leader.
         *("--thread", "--group_reporting", "--output-format=json", "--percentile_list=50:99:99.9"),
     ]
-    if shape.read_percent:
-        words.append(f"--rwmixread={shape.read_percent}")
-    return Run((Command(tuple(words)),))
+    words += [f"--rwmixread={shape.read_percent}"] if shape.read_percent else []
+    words += [f"--rate_iops={rate}"] if rate else []
+    return Command(tuple(words))
 
 
 def _read(outputs: Sequence[str], options: Options) -> Result:
-    found = json_of("fio", outputs[0])
-    job = at("fio", found, "jobs", 0)
-    if at("fio", job, "error") != 0:
-        raise unreadable("fio", f"its job ended with error {plain(str(at('fio', job, 'error')))}")
     shape = SHAPES[options["shape"]]
+    job = _job(outputs[0])
     metrics: List[Metric] = []
     for direction in _directions(shape):
-        part = at("fio", job, direction)
-        sequential = shape.pattern == direction
-        if sequential:
-            bandwidth = at("fio", part, "bw_bytes")
-            whole = larger("fio", f"{direction}_bandwidth", bandwidth, "MiB/s")
+        if shape.pattern == direction:
+            whole = larger("fio", f"{direction}_bandwidth", at("fio", job, direction, "bw_bytes"), "MiB/s")
             metrics.append(whole._replace(value=whole.value / _MIB))
         else:
-            metrics.append(larger("fio", f"{direction}_rate", at("fio", part, "iops"), "1/s"))
-        p99 = smaller("fio", f"{direction}_p99", at("fio", part, "clat_ns", "percentile", "99.000000"), "ms")
-        metrics.append(p99._replace(value=p99.value / 1e6))
-    disks = at("fio", found, "disk_util") if isinstance(found, dict) and "disk_util" in found else []
-    names = (
-        [plain(str(disk.get("name"))) for disk in disks if isinstance(disk, dict)] if isinstance(disks, list) else []
-    )
-    return Result(tuple(metrics), {"shape": options["shape"], "disks": names})
+            metrics.append(larger("fio", f"{direction}_rate", at("fio", job, direction, "iops"), "1/s"))
+        metrics.append(_percentile(job, direction, "99"))
+    details: Dict[str, Any] = {"shape": options["shape"], "disks": _disks(outputs[0])}
+    if options["sweep"]:
+        steps = _steps(outputs[1:], _directions(shape)[0])
+        details["steps"] = steps
+        knee = _knee(steps)
+        if knee is not None:
+            metrics.append(larger("fio", "knee", knee["rate"], "1/s"))
+        details["knee_percent"] = None if knee is None else knee["percent"]
+    return Result(tuple(metrics), details)
+
+
+def _steps(outputs: Sequence[str], direction: str) -> List[Dict[str, Any]]:
+    if len(outputs) != len(STEPS):
+        raise unreadable("fio", f"{len(outputs)} of {len(STEPS)} runs")
+    jobs = [_job(output) for output in outputs]
+    return [
+        {
+            "percent": percent,
+            "rate": round(larger("fio", "rate", at("fio", job, direction, "iops"), "1/s").value, 1),
+            "p50_ms": round(_percentile(job, direction, "50").value, 4),
+            "p99_ms": round(_percentile(job, direction, "99").value, 4),
+        }
+        for percent, job in zip(STEPS, jobs)
+    ]
+
+
+def _knee(steps: Sequence[Dict[str, Any]]) -> Optional[Dict[str, Any]]:
+    """The last step before half of the answers come late; None where the last step is early enough, too.
+
+    By medians, because single late answers, by which a 99th percentile jumps, also come at low rates.
+    """
+    soonest = min(step["p50_ms"] for step in steps)
+    early = [step for step in steps if step["p50_ms"] <= _LATE * soonest]
+    return early[-1] if early[-1] is not steps[-1] else None
+
+
+def _job(output: str) -> Any:
+    job = at("fio", json_of("fio", output), "jobs", 0)
+    if at("fio", job, "error") != 0:
+        raise unreadable("fio", f"its job ended with error {plain(str(at('fio', job, 'error')))}")
+    return job
+
+
+def _percentile(job: Any, direction: str, percent: str) -> Metric:
+    nanoseconds = at("fio", job, direction, "clat_ns", "percentile", f"{percent}.000000")
+    found = smaller("fio", f"{direction}_p{percent}", nanoseconds, "ms")
+    return found._replace(value=found.value / 1e6)
+
+
+def _disks(output: str) -> List[str]:
+    found = json_of("fio", output)
+    disks = found.get("disk_util") if isinstance(found, dict) else None  # absent on some file systems
+    return [plain(str(disk.get("name"))) for disk in disks if isinstance(disk, dict)] if isinstance(disks, list) else []
 
 
 def _directions(shape: Shape) -> Sequence[str]:
@@ -109,9 +175,12 @@ DISK = Benchmark(
         "shape": {"type": "str", "choices": list(SHAPES), "default": "random_read"},
         "size_mib": {"type": "int", "range": (16, 1048576), "default": 1024},
         "directory": {"type": "str"},
+        "sweep": {"type": "bool", "default": False},
     },
     tools=(FIO,),
     limits=_limits,
     run=_run,
     read=_read,
+    check=_check,
+    then=_then,
 )

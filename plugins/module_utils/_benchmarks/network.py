@@ -73,14 +73,20 @@ def _read(outputs: Sequence[str], options: Options) -> Result:
         bits = larger(_TOOL, "throughput", at(_TOOL, end, "sum_received", "bits_per_second"), "Gbit/s")
         return Result((bits._replace(value=bits.value / 1e9),), details)
     received = at(_TOOL, end, "sum_received") if "sum_received" in end else at(_TOOL, end, "sum")
-    lost, sent = (at(_TOOL, received, name) for name in ("lost_packets", "packets"))
+    lost, sent = (_count(at(_TOOL, received, name)) for name in ("lost_packets", "packets"))
     seconds = number_of(_TOOL, at(_TOOL, received, "seconds"))
-    if not all(isinstance(count, int) for count in (lost, sent)) or not 0 < seconds < 1e6:
-        raise unreadable(_TOOL, "packets are no whole numbers")
+    if not sent or not 0 < seconds < 1e6:
+        raise unreadable(_TOOL, "it sent no packets")
     metric = larger(_TOOL, "packets", sent - lost, "1/s")
     rate = metric.value / seconds
     details.update(lost_percent=round(100 * lost / sent, 2), budget_ns=round(1e9 / rate, 1))
     return Result((larger(_TOOL, "packets", rate, "1/s"),), details)
+
+
+def _count(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**63:
+        raise unreadable(_TOOL, "a count is no whole number")
+    return value
 
 
 def _list(value: Any) -> List[Any]:

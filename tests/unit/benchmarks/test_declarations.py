@@ -114,3 +114,29 @@ def test_the_page_s_example_has_variables_of_the_roles() -> None:
     ]
     assert set(shown) <= {name for spec in options for name in spec["argument_specs"]["main"]["options"]}
     assert shown["prove_benchmark"] in BENCHMARKS
+
+
+def test_a_sweep_goes_on_from_the_most_that_the_disk_did() -> None:
+    options = options_of("disk", {"sweep": True, "seconds": 26, "shape": "random_write"})
+    output = '{"jobs": [{"error": 0, "write": {"iops": 3000.4}}]}'
+    commands = BENCHMARKS["disk"].then([output], options)
+    rates = [word for command in commands for word in command.argv if word.startswith("--rate_iops=")]
+    assert rates == [f"--rate_iops={300 * step}" for step in range(1, 13)]
+    assert all("--runtime=2" in command.argv for command in commands)
+    assert BENCHMARKS["disk"].then([output] * 13, options) == ()
+    assert BENCHMARKS["disk"].then([output], options_of("disk", {})) == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "words"),
+    [
+        ("disk", {"sweep": True, "shape": "mixed_80"}, "benchmark.options of disk has sweep with the shape mixed_80; "),
+        ("network", {"part": "client"}, "benchmark.options of network has server: null; part: client needs "),
+        ("network", {"part": "client", "server": "-B"}, "benchmark.options of network has server: '-B'; part: "),
+        ("cache", {"connections": 63}, "benchmark.options of cache has 63 connections for 2 client_threads: "),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(name: str, options: Dict[str, Any], words: str) -> None:
+    with pytest.raises(NearmetalError) as raised:
+        options_of(name, options)
+    assert str(raised.value).startswith(words)

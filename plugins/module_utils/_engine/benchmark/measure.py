@@ -63,10 +63,16 @@ def measure(
             session.write(file_name, text)
         for server in run.servers:
             session.serve(server, limits.port)
-        outputs = [session.complete(_argv(command), until, goes_on, command.as_root) for command in run.commands]
+        outputs: List[str] = []
+        begun: List[Command] = []
+        commands = run.commands
+        while commands:
+            begun += commands
+            outputs += [session.complete(_argv(command), until, goes_on, command.as_root) for command in commands]
+            commands = benchmark.then(outputs, options)
     return Measured(
         benchmark.read(outputs, options),
-        tuple(shlex.join(argv) for argv in (*run.servers, *(command.argv for command in run.commands))),
+        tuple(shlex.join(argv) for argv in (*run.servers, *(command.argv for command in begun))),
         versions,
         session.used,
         round(time.monotonic() - started, 3),
