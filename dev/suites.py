@@ -230,6 +230,7 @@ LONG_TESTS = (
     "test_network.py",
     "test_new_shape.py",
     "test_prove.py",
+    "test_prove_reboot.py",
     "test_real_amis.py",
     "test_shapes.py",
     "test_slow_host.py",

@@ -9,7 +9,7 @@ import os
 import secrets
 import time
 from contextlib import suppress
-from typing import Any, Mapping, NoReturn
+from typing import Any, List, Mapping, NoReturn, Sequence
 
 from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
@@ -37,10 +37,13 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import (
     client,
     document,
     loop,
+    reboots,
     signals,
     words,
 )
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import log as record_log
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._reboot import reboot
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import clean
 
 _MODULE = "nearmetal.ec2.prove"
 _OPTIONS_OF_STEPS = ("command", "load_on", "health", "programs", "only", "tune", "against")
@@ -83,6 +86,13 @@ class ActionModule(ActionBase):
         """Remove what Ansible put on the host."""
         self._remove_tmp_path(self._connection._shell.tmpdir)
 
+    def reboot(self, within: int, task_vars: Mapping[str, Any], arguments: Sequence[str]) -> None:
+        """Reboot the host by Ansible's own action. Raises NearmetalError when it isn't back in time."""
+        reason = reboot(self, within, task_vars, "nearmetal.ec2.prove compares two states of this host")
+        if reason:
+            raise NearmetalError(reboots.not_back(within, reason, arguments))
+        self.clean_up()  # what it needed before the reboot; the host may have had it in memory
+
     def show(self, line: str) -> None:
         """Print a line while the task runs; nothing with `no_log`, because a load may print a secret."""
         if not self.secret:
@@ -106,6 +116,7 @@ class _Run(loop.HostControl):
         self._action, self._task_vars = action, task_vars
         self._parent = os.getppid()
         self._keeping = self._reboot_required = False
+        self._boot_arguments: List[str] = []  # the tuning's kernel arguments with which the host boots next
         self._busiest_programs: Any = None  # programs other than the load that used CPU time, the busiest first
         self._host = str(task_vars.get("inventory_hostname", ""))
         self._options = validate("prove", OPTIONS, arguments)
@@ -120,11 +131,12 @@ class _Run(loop.HostControl):
         else:
             self._options["command"] = _load_of(self._options, self._settings.seconds)
         self._client = self._find_client()
+        reboots.demand_possible(self._settings, self._options, task_vars)
         path = self._log.path if self._log else self._new_path()
         self._base = path[: -len(".jsonl")] if path.endswith(".jsonl") else path
         self._arguments = {
             **{name: self._options[name] for name in _OPTIONS_OF_STEPS},
-            **{name: getattr(self._settings, name) for name in ("seconds", "settle", "timed")},
+            **{name: getattr(self._settings, name) for name in ("seconds", "settle", "timed", "reboot")},
             "abandon_after": self._settings.abandon_after,
             "run": os.path.basename(self._base),
         }
@@ -147,6 +159,8 @@ class _Run(loop.HostControl):
             return self._nothing_to_compare(str(answer["nothing"]))
         tested, untested = (answers.sentences(answer, name) for name in ("tested", "untested"))
         lines = words.plan(self._host, self._settings, tested, untested, words.tuning(self._options["against"]))
+        if self._settings.reboot:
+            lines.append(f"  {reboots.announcement(self._settings)}")
         for line in (f"PROVE  {lines[0]}", *lines[1:]):
             self._action.show(line)
         return {
@@ -170,19 +184,21 @@ class _Run(loop.HostControl):
     def _measured(self) -> dict[str, Any]:
         with signals.first_interrupts():
             try:
-                answer = self._step("begin")
+                answer = self._step_around_reboot("begin")
                 if "nothing" in answer:
                     return self._nothing_to_compare(str(answer["nothing"]))
                 compared = answers.begin(answer)
+                if self._settings.reboot:
+                    reboots.demand_another_machine(answer.get("boot_id"))
                 log = self._log_of(compared)
                 self._announce(log, compared.tested)
                 result = loop.run_to_verdict(log, self, self._show_progress, longest_load(self._settings.seconds))
             except signals.Interrupted as interrupted:
-                self._write_to_stderr(f"{self._host}  {interrupted}: restoring the host …")
+                signals.write_to_stderr(self._parent, f"{self._host}  {interrupted}: restoring the host …")
                 try:
                     self._abort(str(interrupted))
                 except NearmetalError as error:
-                    self._write_to_stderr(f"{self._host}  {error}")
+                    signals.write_to_stderr(self._parent, f"{self._host}  {error}")
                     raise
             except (NearmetalError, OSError) as error:
                 self._abort(str(error))
@@ -248,16 +264,36 @@ class _Run(loop.HostControl):
     def keep(self) -> bool:
         self._keeping = True
         with signals.ignored():
-            answer = self._step("keep")
+            answer = self._step_around_reboot("keep")
         self._reboot_required = answer.get("reboot_required") is True
         return answer.get("kept") is True
 
     def restore(self) -> None:
         with signals.ignored():
-            self._step("back")
+            self._step_around_reboot("back")
 
     def _step(self, name: str, **arguments: Any) -> dict[str, Any]:
         return self._action.step({**self._arguments, **arguments, "step": name}, self._task_vars)
+
+    def reboot_into(self, state: str) -> float:
+        began = time.monotonic()
+        found = self._step("switch", state=state).get("arguments")
+        self._boot_arguments = [clean.text(word, 100) for word in found] if isinstance(found, list) else []
+        self._reboot()
+        return time.monotonic() - began
+
+    def _step_around_reboot(self, name: str) -> dict[str, Any]:
+        """A step after which the host may have to be rebooted, and then the step be done again."""
+        answer = self._step(name)
+        if self._settings.reboot and answer.get("reboot") is True:
+            if name != "keep":
+                self._boot_arguments = []
+            self._reboot()
+            answer = self._step(name)
+        return answer
+
+    def _reboot(self) -> None:
+        self._action.reboot(self._settings.reboot_within, self._task_vars, self._boot_arguments)
 
     def _log_of(self, compared: answers.Begun) -> record_log.Log:
         """A new record, or the resumed one. Raises NearmetalError when the resumed run compared other states."""
@@ -297,6 +333,8 @@ class _Run(loop.HostControl):
             f" at most {settings.pairs} pairs, seed"
             f" {settings.seed}, record {plays.near(log.path)}"
         )
+        if settings.reboot:
+            self._action.show(f"{self._host}  {reboots.announcement(settings)}")
 
     def _show_progress(self, log: record_log.Log, _measurement: Measurement) -> None:
         self._action.show(words.progress(log.record, answers.busiest(self._busiest_programs)))
@@ -305,7 +343,7 @@ class _Run(loop.HostControl):
         """Restore the host. Raises NearmetalError with the reason, and whether the host was restored."""
         try:
             with signals.ignored():
-                ended = self._step("back").get("ended") is True
+                ended = self._step_around_reboot("back").get("ended") is True
         except NearmetalError as error:
             seconds = self._settings.abandon_after
             advice = f"its timer restores it within {seconds} s" if seconds else "run the module prove with step: back"
@@ -319,19 +357,6 @@ class _Run(loop.HostControl):
         record = f"{self._base}.jsonl"
         resume_hint = f"; to resume, set prove_resume: {plays.near(record)}" if os.path.exists(record) else ""
         raise NearmetalError(f"{reason}{': the host is as it was before' if ended else ''}{resume_hint}")
-
-    def _write_to_stderr(self, line: str) -> None:
-        """Print a line after Ctrl-C.
-
-        An interrupted Ansible prints nothing more from its workers, which have no terminal of their own. So the line
-        goes to the standard error of Ansible itself, through /proc.
-        """
-        with suppress(OSError):
-            stream = os.open(f"/proc/{self._parent}/fd/2", os.O_WRONLY | os.O_APPEND | os.O_NOCTTY)
-            try:
-                os.write(stream, f"{line}\n".encode())
-            finally:
-                os.close(stream)
 
     def _new_path(self) -> str:
         name = record_log.file_name(self._host)

@@ -14,12 +14,10 @@ description:
   - Compares the host as it is without nearmetal (untuned) with what M(nearmetal.ec2.tune) would make of it (tuned),
     under your own load. The states are measured in pairs, and a seeded coin decides which state of a pair comes first.
   - The verdict is C(better), C(worse), C(same), C(unclear), C(capped), C(not_quiet) or C(unsafe). If O(keep)
-    allows this verdict, the tuning is kept as M(nearmetal.ec2.tune) would keep it; otherwise the host is left exactly
-    as it was before.
-  - Only the running system is switched. Settings that need a reboot are left out and listed; if the tuning is kept,
-    they are written with it, untested.
-  - Values of a workload that a driver refuses are left out and listed too. Only a write shows a refusal, so such values
-    are written once when the run begins.
+    allows it, the tuning is kept as by M(nearmetal.ec2.tune); otherwise the host is left exactly as it was before.
+  - Only the running system is switched. Settings that need a reboot are left out and listed, or written untested if the
+    tuning is kept, unless O(reboot) is set.
+  - Values of a workload that a driver refuses are left out and listed too; they are written once to find them.
   - An interrupted run takes the host back. If the run is killed, a timer on the host does it after O(abandon_after).
 options:
   command:
@@ -85,8 +83,8 @@ options:
     type: int
     default: 40
   effect:
-    description:
-      - The change in percent that you would like to see. Only the forecast of the number of pairs depends on it.
+    description: The change in percent that you would like to see. Only the forecast of the number of pairs depends on
+      it.
     type: float
     default: 5
   margin:
@@ -94,15 +92,12 @@ options:
     type: float
     default: 2
   primary:
-    description:
-      - The name of the deciding figure, by default the first that the command prints. The other figures guard against
-        harm.
+    description: The name of the deciding figure, by default the first. The other figures guard against harm.
     type: str
     default: ""
   keep:
-    description:
-      - Which verdicts keep the tuning. With V(better) only that verdict does, with V(not_worse) also C(same), and
-        C(unclear) if a loss of O(margin) is excluded.
+    description: Which verdicts keep the tuning. With V(better) only that verdict does, with V(not_worse) also C(same),
+      and C(unclear) if a loss of O(margin) is excluded.
     type: str
     choices: [better, not_worse]
     default: better
@@ -121,6 +116,16 @@ options:
       - The tuning is still kept or taken back as a whole. If it has only one concern, there is nothing to compare.
     type: bool
     default: false
+  reboot:
+    description: Whether settings that need a reboot are compared too, with a reboot before each measurement. If the
+      controller is lost, the host takes everything back and reboots once more. Without this option nothing is rebooted.
+      O(only), O(against) and O(each) aren't possible with it.
+    type: bool
+    default: false
+  reboot_within:
+    description: Seconds in which the host must be back after a reboot, 60 to 3600; otherwise the run ends.
+    type: int
+    default: 600
   abandon_after:
     description:
       - Seconds, up to 86400, after which the host takes the tuning back by itself if the controller asks for no step.
@@ -140,9 +145,8 @@ options:
     elements: str
     default: []
   resume:
-    description:
-      - The record of an earlier run, to continue that run. The command, the programs and all settings come from the
-        record; the tuning must lead to the same values.
+    description: The record of an earlier run, to continue that run. The command, the programs and all settings come
+      from the record; the tuning must lead to the same values.
     type: str
     default: ""
   tune:
@@ -158,10 +162,9 @@ options:
     type: dict
     default: {}
   step:
-    description:
-      - The step that the action plugin asks for. V(back), used by hand, ends an experiment that was left behind.
+    description: The step that the action plugin asks for. V(back), by hand, ends an experiment that was left behind.
     type: str
-    choices: [plan, begin, measure, load, look, back, keep]
+    choices: [plan, begin, switch, measure, load, look, back, keep]
     default: back
   run:
     description: The run to which a step belongs. The action plugin sets it.
@@ -193,12 +196,10 @@ author:
 EXAMPLES = r"""
 - name: Does the tuning for Redis help Redis?
   nearmetal.ec2.prove:
-    command: >-
-      redis-benchmark -t get -n 200000 -P 16 --csv | awk -F '","' 'NR == 2 {print "get " $2 " requests/s"}'
+    command: redis-benchmark -t get -n 200000 -P 16 --csv | awk -F '","' 'NR == 2 {print "get " $2 " requests/s"}'
     programs: [redis-server]
     seconds: 3
-    tune:
-      workload: in_memory_database
+    tune: {workload: in_memory_database}
   become: true
 
 - name: Does the clock source matter to the cost of a clock read?
@@ -278,7 +279,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.proving imp
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 
-_CHANGES = ("begin", "measure", "back", "keep")
+_CHANGES = ("begin", "switch", "measure", "back", "keep")
 
 
 def main(host: WritableHost | None = None) -> None:
@@ -291,7 +292,7 @@ def main(host: WritableHost | None = None) -> None:
         answer = do(host or WritableHost(), module.options)
     except NearmetalError as error:
         module.fail_json(msg=str(error))
-    module.exit_json(changed=step in _CHANGES, msg=f"{step}: done", answer=answer)
+    module.exit_json(changed=step in _CHANGES, msg=f"{step}: {answer.pop('msg', 'done')}", answer=answer)
 
 
 if __name__ == "__main__":

@@ -70,3 +70,52 @@ def differences(noise: "Iterator[float]", seed: int, effect: float, pairs: int) 
         values = {state: next(noise) for state in order(seed, "db-1", "pair", pair, 1)}
         found.append(values["tuned"] - values["untuned"] + effect)
     return found
+
+
+class Boots:
+    """A host that is rebooted: each boot has a level of its own, and its first load finds cold caches.
+
+    Every second boot may be slower by a fixed share, as by a job that runs at every second one.
+    """
+
+    def __init__(self, noise: "Iterator[float]", generator: random.Random, every_second: float = 0.0) -> None:
+        self._noise, self._generator, self._every_second = noise, generator, every_second
+        self._slower = False
+        self._level, self._cold = 0.0, 0.0
+
+    def boot(self) -> None:
+        self._slower = not self._slower
+        spread = 0.0 if self._every_second else 0.02
+        self._level, self._cold = self._generator.gauss(-self._every_second * self._slower, spread), math.log(0.9)
+
+    def load(self) -> float:
+        cold, self._cold = self._cold, 0.0
+        return next(self._noise) + self._level + cold
+
+
+def of_pairs(boots: Boots, seed: int, effect: float, pairs: int) -> "List[float]":
+    """Pairs in which each measurement has a boot of its own, whose first load isn't counted."""
+    found = []
+    for pair in range(1, pairs + 1):
+        values = {}
+        for state in order(seed, "db-1", "pair", pair, 1):
+            boots.boot()
+            boots.load()
+            values[state] = boots.load()
+        found.append(values["tuned"] - values["untuned"] + effect)
+    return found
+
+
+def of_blocks(boots: Boots, seed: int, effect: float, blocks: int) -> "List[List[float]]":
+    """Blocks of four measurements in three boots, in the order ABBA or BAAB by one coin: their two differences each."""
+    found = []
+    for block in range(1, blocks + 1):
+        outer, inner = order(seed, "db-1", "pair", block, 1)
+        values = {outer: [0.0, 0.0], inner: [0.0, 0.0]}
+        for state, place in ((outer, 0), (inner, 0), (inner, 1), (outer, 1)):
+            if (state, place) != (inner, 1):
+                boots.boot()
+                boots.load()
+            values[state][place] = boots.load()
+        found.append([tuned - untuned + effect for tuned, untuned in zip(values["tuned"], values["untuned"])])
+    return found

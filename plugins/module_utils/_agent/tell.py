@@ -19,6 +19,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests imp
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import contract, described
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Conditions, run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Known, Origin, Outcome, UnitSession
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import REBOOTS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.unit import AGENT
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 
@@ -102,9 +103,16 @@ def dead_man(host: WritableHost) -> int:
 def abandoned(host: WritableHost) -> int:
     """Take back an experiment of prove whose controller made no step."""
     with ending.at_signals():
-        found = states.fire(host)
-    if found is not None:
-        say(f"<4>prove made no step for {found.abandon_after} s: the host is as it was before run {found.run}")
+        if host.exists(REBOOTS):
+            from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import reboots
+
+            across = reboots.fire(host)
+            found = across and (across.abandon_after, across.run)
+        else:
+            here = states.fire(host)
+            found = here and (here.abandon_after, here.run)
+    if found:
+        say(f"<4>prove made no step for {found[0]} s: the host is as it was before run {found[1]}")
     return 0
 
 

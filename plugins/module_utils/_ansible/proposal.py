@@ -1,18 +1,20 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The steps of `prove` that plan: its beginning, and keeping what is better. PRIVATE to the collection."""
+"""The steps of `prove` that plan: its beginning, keeping what is better, and all around a reboot. PRIVATE."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any, Dict, List, Mapping, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.tuning import WANTED, asked
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import (
     health,
+    lasting,
+    reboots,
     running,
     second_clock,
     states,
@@ -25,6 +27,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import Wr
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import validate
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.unit import NAME as UNIT
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import BOOT_SECONDS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
 _CHOICES = ("workload", "workload_concerns", "workload_concerns_of", "concerns", "exclude", "prune")
@@ -33,7 +36,10 @@ _CHOICES = ("workload", "workload_concerns", "workload_concerns_of", "concerns",
 def plan(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     """What `begin` would compare, or why there is `nothing` to compare; nothing is changed. Raises NearmetalError."""
     try:
-        tested, untested = states.preview(host, options["run"], *_comparison(host, options))
+        if options["reboot"]:
+            tested, untested = reboots.preview(host, options["run"], _tuning(host, options), options["abandon_after"])
+        else:
+            tested, untested = states.preview(host, options["run"], *_comparison(host, options))
     except states.NothingDiffers as nothing:
         return {"nothing": str(nothing)}
     return {"tested": list(tested), "untested": _sentences(untested)}
@@ -55,18 +61,30 @@ def _sentences(findings: Sequence[Finding]) -> List[str]:
 
 def begin(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     """Begin the experiment, and say what it compares, or why there is `nothing` to compare. Raises NearmetalError."""
-    comparison = _comparison(host, options)
     health.demand(options["health"])
     try:
-        begun = states.begin(host, options["run"], *comparison)
+        begun: Optional[states.Begun]
+        if options["reboot"]:
+            begun = reboots.begin(host, options["run"], _tuning(host, options), options["abandon_after"])
+        else:
+            begun = states.begin(host, options["run"], *_comparison(host, options))
     except states.NothingDiffers as nothing:
         return {"nothing": str(nothing)}
+    if begun is None:
+        return {"reboot": True}
     if options["timed"] and options["load_on"] == "host" and second_clock.needed(begun.experiment):
         try:
             second_clock.demand(host)
         except NearmetalError:
-            states.end(host, options["run"])
+            if options["reboot"]:
+                reboots.back(host, options["run"])
+            else:
+                states.end(host, options["run"])
             raise
+    return _described(host, begun)
+
+
+def _described(host: WritableHost, begun: states.Begun) -> Dict[str, Any]:
     difference = begun.experiment.difference
     values: Dict[str, List[Any]] = {}
     for finding in begun.tuned:
@@ -81,6 +99,7 @@ def begin(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
         "tuned_before": bool(begun.experiment.earlier),
         "actions": [action.as_dict() for action in difference],
         "platform": begun.platform,
+        "boot_id": host.boot_id(),
     }
 
 
@@ -108,13 +127,15 @@ def keep(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
 
     Where `only` some settings were compared, the host is taken back. Raises NearmetalError.
     """
+    if options["reboot"]:
+        done, waits = reboots.keep(host, options["run"], _tuning(host, options))
+        required = described(done.facts, done.outcomes)["reboot_required"]
+        return {"kept": True, "reboot_required": required, "reboot": waits}
     if options["only"]:  # `tune` would also set what was never compared
         running.demand_running(host, options["run"])
         states.end(host, options["run"])
         return {"kept": False, "reboot_required": False}
-    wanted = _wanted(options)
-    chosen, ask = asked(host, wanted)
-    conditions = Conditions(Origin(chosen.run), strict=wanted["strict"], roll_back_all=True, keeps=options["run"])
+    ask, conditions = _tuning(host, options)
     before = states.leave(host, options["run"])
     try:
         done = run(host, ask, check=False, conditions=conditions)
@@ -133,6 +154,36 @@ def keep(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     return {"kept": True, "reboot_required": result["reboot_required"]}
 
 
+def switch(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
+    """Write what the host is to boot into."""
+    return {"arguments": reboots.write_state(host, options["run"], options["state"], _tuning(host, options))}
+
+
+def arrive(host: WritableHost, options: Mapping[str, Any]) -> lasting.Lasting:
+    """The experiment, when the host has booted into the state of the step."""
+    return reboots.arrive(host, options["run"], options["state"], _tuning(host, options), BOOT_SECONDS)
+
+
+def not_in_force(host: WritableHost, experiment: lasting.Lasting, options: Mapping[str, Any]) -> List[str]:
+    """What isn't as the state wants it."""
+    return reboots.not_in_force(host, experiment, _tuning(host, options))
+
+
+def back(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
+    """Take back an experiment that outlives reboots; `reboot` says that the host still runs with what was."""
+    waits = reboots.back(host, options["run"])
+    found: Dict[str, Any] = {"ended": waits is not None, "reboot": waits is True}
+    return {**found, "msg": "done; the host still runs with what was taken back: reboot it"} if waits else found
+
+
+def _tuning(host: WritableHost, options: Mapping[str, Any]) -> reboots.Tuning:
+    """How `tune` is run with the options that are proven. Raises NearmetalError for a wrong one."""
+    wanted = _wanted(options)
+    chosen, ask = asked(host, wanted)
+    conditions = Conditions(Origin(chosen.run), strict=wanted["strict"], roll_back_all=True, keeps=options["run"])
+    return reboots.Tuning(ask, conditions)
+
+
 def _wanted(options: Mapping[str, Any]) -> Dict[str, Any]:
     """The options of `tune` that are proven, checked. Raises NearmetalError for a wrong one."""
     return validate("tune", WANTED, options["tune"])
@@ -145,3 +196,11 @@ def against_of(tune: Mapping[str, Any], against: Mapping[str, Any]) -> Dict[str,
     """
     rest = {name: value for name, value in tune.items() if name not in _CHOICES}
     return validate("prove.against", WANTED, {**rest, **against})
+
+
+STEPS: Mapping[str, Callable[[WritableHost, Mapping[str, Any]], Dict[str, Any]]] = {
+    "plan": plan,
+    "begin": begin,
+    "switch": switch,
+    "keep": keep,
+}

@@ -6,18 +6,20 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping
+from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, Union
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.registry import BENCHMARKS, is_benchmark
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import (
     health,
+    lasting,
     load,
     running,
     second_clock,
     states,
 )
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.lasting import Lasting
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import load_sample
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import EXPERIMENT
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import REBOOTS, compares
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import Spec
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import KEEP, SEVERAL, Settings, longest_load
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 
     COMMAND = command.main
 
-STEPS = ("plan", "begin", "measure", "load", "look", "back", "keep")
+STEPS = ("plan", "begin", "switch", "measure", "load", "look", "back", "keep")
 HOST, CONTROLLER = "host", "controller"  # where the load runs; any other value is a host of the inventory
 _SETTINGS: Spec = {
     name: {"type": type(default).__name__, "default": default} for name, default in Settings._field_defaults.items()
@@ -53,6 +55,7 @@ OPTIONS: Spec = {
     "state": {"type": "str", "choices": list(states.STATES), "default": states.UNTUNED},
     "without": {"type": "str", "default": ""},
 }
+Compared = Union[running.Experiment, Lasting]
 _LOUD = 5  # programs that used the CPU most, of those that aren't the load's
 
 
@@ -64,15 +67,14 @@ def do(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     # Planning is imported for the steps that need it: a measurement, some fifty times in it, costs what it imports.
     from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible import proposal
 
-    planning = {"plan": proposal.plan, "begin": proposal.begin, "keep": proposal.keep}
-    return planning[step](host, options)
+    return proposal.STEPS[step](host, options)
 
 
 def _measure(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     """Switch, settle, and measure where the load runs on this host."""
     served = load_sample.served(host, options["programs"])
     started = time.monotonic()
-    found = states.switch(host, options["run"], options["state"], options["without"])
+    found = _brought_into_state(host, options)
     switched = time.monotonic() - started
     time.sleep(options["settle"])
     answer: Dict[str, Any] = {"switch_seconds": round(switched, 3)}
@@ -81,7 +83,7 @@ def _measure(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
         return {**answer, "unhealthy": unhealthy}
     if options["load_on"] != HOST:
         return {**answer, "before": load_sample.observe(host, options["programs"]).as_dict(None)}
-    by_real_time = options["timed"] and second_clock.needed(found)
+    by_real_time = options["timed"] and _compares_clocks(found)
     first = second_clock.next_second(host) if by_real_time else None
     before = load_sample.observe(host, options["programs"])
     ran = _run(host, options)
@@ -112,7 +114,7 @@ def _run(host: WritableHost, options: Mapping[str, Any]) -> load.Ran:
 
 def _compared(
     host: WritableHost,
-    found: running.Experiment,
+    found: Compared,
     options: Mapping[str, Any],
     before: load_sample.Sample,
     after: load_sample.Sample,
@@ -142,21 +144,44 @@ def _load(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
 
 def _look(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     """After a load that ran elsewhere."""
-    found = running.demand_running(host, options["run"])
+    demand = lasting.demand_lasting if options["reboot"] else running.demand_running
+    found: Compared = demand(host, options["run"])
     return {"after": load_sample.observe(host, options["programs"]).as_dict(None), **_in_force(host, found, options)}
 
 
-def _in_force(host: WritableHost, found: running.Experiment, options: Mapping[str, Any]) -> Dict[str, Any]:
+def _brought_into_state(host: WritableHost, options: Mapping[str, Any]) -> Compared:
+    """The experiment, when the host is in the state of the step."""
+    if not options["reboot"]:
+        return states.switch(host, options["run"], options["state"], options["without"])
+    from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible import proposal
+
+    return proposal.arrive(host, options)
+
+
+def _compares_clocks(found: Compared) -> bool:
+    """Whether the states may differ in the clock by which the load would be timed."""
+    return second_clock.CONCERN in found.concerns if isinstance(found, Lasting) else second_clock.needed(found)
+
+
+def _in_force(host: WritableHost, found: Compared, options: Mapping[str, Any]) -> Dict[str, Any]:
+    if isinstance(found, Lasting):
+        from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible import proposal
+
+        return {"taken_back": proposal.not_in_force(host, found, options)}
     return {"taken_back": states.taken_back(host, found, options["state"], options["without"])}
 
 
 def _back(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
-    return {"ended": states.end(host, options["run"])}
+    if not host.exists(REBOOTS):
+        return {"ended": states.end(host, options["run"])}
+    from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible import proposal
+
+    return proposal.back(host, options)
 
 
 def _goes_on(host: WritableHost, options: Mapping[str, Any]) -> bool:
     """Whether the experiment still runs: what takes it back removes its file."""
-    return host.exists(EXPERIMENT)
+    return compares(host)
 
 
 _STEPS: Mapping[str, Callable[[WritableHost, Mapping[str, Any]], Dict[str, Any]]] = {

@@ -21,6 +21,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.apply import
     settle_neighbours,
     still_wanted,
 )
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.lasting import lasting
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.running import is_kept, running
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.learnt_type import with_learnt_type
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import (
@@ -35,7 +36,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session impo
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.shared_changes import SharedChanges, split
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Damaged, NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import EXPERIMENT
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import REBOOTS, compares
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import bundle, store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import RUNNING, WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory import failures
@@ -113,15 +114,22 @@ def run(host: WritableHost, ask: Ask, check: bool, conditions: Conditions = PLAI
         dead_man.remove_leftovers(host)
         store.remove_temporary(host)
         planned = _plan(session, ask, conditions)
-        compares = host.exists(EXPERIMENT) and not (conditions.keeps and is_kept(host, conditions.keeps))
-        if compares and any(isinstance(request, Tune) for request in planned.requests):
+        in_experiment = compares(host) and not (conditions.keeps and is_kept(host, conditions.keeps))
+        tunes = any(isinstance(request, Tune) for request in planned.requests)
+        if in_experiment and tunes:
             running(host)  # raises with a remedy of its own when the file can't be read
+            lasting(host)
             raise NearmetalError(
                 "prove is comparing two states of this host, so nothing else may tune it: wait until it ends, or end"
                 " it with the module prove and step: back"
             )
         restored = {request.name for request in planned.requests if isinstance(request, Restore)}
-        if compares and restored:
+        if in_experiment and not tunes and host.exists(REBOOTS):
+            from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import lasting_timer
+
+            named = {request.name for request in planned.requests}
+            lasting_timer.demand_way(host, restores_all=named.issuperset(session.known()))
+        elif in_experiment and restored:
             # Only now: few runs end an experiment.
             from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import switching
 

@@ -11,12 +11,18 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.cmdline impor
 DISABLED = "/etc/nearmetal/disabled"
 BAKED = "/run/nearmetal/baked"  # an image is being made of this host, which isn't tuned before its next boot
 EXPERIMENT = "/run/nearmetal/prove.json"  # `prove` compares two states of this host, which nothing else may tune
+REBOOTS = "/var/lib/nearmetal/prove.json"  # the same, where the host is rebooted between the states
 ARGUMENT = "nearmetal=off"
+
+
+def compares(host: Host) -> bool:
+    """Whether `prove` compares two states of this host."""
+    return host.exists(EXPERIMENT) or host.exists(REBOOTS)
 
 
 def switched_off(host: Host) -> str | None:
     """The file or kernel argument that keeps the unit from running; None when there is none."""
-    for path in (DISABLED, BAKED, EXPERIMENT):
+    for path in (DISABLED, BAKED, EXPERIMENT, REBOOTS):
         if host.exists(path):
             return path
     return ARGUMENT if ARGUMENT in (host.text("/proc/cmdline", LONGEST) or "").split() else None

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Callable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import Metric, same_kinds
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Measurement, Sample
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import WARM_UP, Measurement, Sample
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import Settings
 
 STEAL_SHARE = 0.01  # of all CPUs' time
@@ -39,6 +39,7 @@ GUARDS: Mapping[str, str] = {
     "state": "knobs that another program set back",
     "generator": "a load generator with a CPU that was busy for more than half of the time",
     "pause": "pauses within a pair that were longer than abandon_after",
+    "same_boot": "measurements without a reboot before them",
     **_OF_A_HOST,
     **{_CLIENT + guard: f"{words}, on the client host" for guard, words in _OF_A_HOST.items()},
 }
@@ -112,10 +113,12 @@ def firings_of(measurement: Measurement, reference: Reference, settings: Setting
     clock = None if settings.timed and measurement.generator_busy is not None else reference.clock
     for prefix, samples, since in (("", _of_host, clock), (_CLIENT, _of_client, reference.client_clock)):
         of_host = _load_firings(*samples(measurement))
-        of_host += _reboot_firings(samples(previous)[1], samples(measurement)[0]) if previous else []
+        if previous and (prefix or not settings.reboot):
+            of_host += _reboot_firings(samples(previous)[1], samples(measurement)[0])
         of_host += _clock_firings(since, measurement, settings, samples) if since else []
         found += [(prefix + guard, detail) for guard, detail in of_host]
     found += _pause_firings(previous, measurement, settings) if previous else []
+    found += _same_boot_firings(reference.clock, measurement) if settings.reboot and reference.clock else []
     return tuple(Firing(guard, measurement.host_state, detail) for guard, detail in found)
 
 
@@ -166,6 +169,13 @@ def _reboot_firings(after: Optional[Sample], before: Optional[Sample]) -> List[T
     if after is None or before is None or after.boot_id == before.boot_id:
         return []
     return [("reboot", "the host has another boot id than before")]
+
+
+def _same_boot_firings(last: Measurement, measurement: Measurement) -> List[Tuple[str, str]]:
+    """Whether a measurement that needs a boot of its own isn't known to have one; `last` has the last known boot."""
+    if measurement.phase == WARM_UP or _reboot_firings(last.after, measurement.before):
+        return []
+    return [("same_boot", "the host isn't known to have another boot id than before")]
 
 
 def _clock_firings(

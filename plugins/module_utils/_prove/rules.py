@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import List, NamedTuple, Optional, Sequence
 
@@ -119,6 +120,8 @@ def has_settled(settings: Settings, history: History) -> bool:
     values = [
         metric.value for measurement in undisturbed for metric in measurement.metrics if metric.name == history.primary
     ]
+    if settings.reboot:
+        return bool(values)  # the load works; how it warms up begins anew with each boot
     last = values[-WINDOW:]
     if len(last) < WINDOW:
         return False
@@ -233,6 +236,13 @@ def ends(record: Record, history: History) -> bool:
     word = decision(settings, history)
     keeps = word == BETTER or (word == SAME and settings.keep == NOT_WORSE)
     return bool(word) and not (keeps and uncleared_metrics(settings, history))
+
+
+def most_reboots(settings: Settings) -> int:
+    """How often the host is rebooted at most, whatever has to be repeated; once more for the way back."""
+    counted = settings.pairs + MOST_SHAMS
+    repeated = next(number for number in itertools.count() if too_many_repeated(number, counted + number))
+    return 2 * (counted + repeated) + 1
 
 
 def pairs_done(settings: Settings, history: History) -> bool:

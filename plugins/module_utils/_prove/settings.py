@@ -13,6 +13,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics impor
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
 ANSWER_SECONDS = 30  # that one answer of the host may take beside settling and the load
+BOOT_SECONDS = 120  # for which it waits, after a reboot, until systemd has started everything
+MOST_PAIRS_WITH_REBOOT = 40
 FEWEST_PAIRS = 6  # with fewer, not even differences that all point one way are evidence of 20:1
 NOT_WORSE = "not_worse"
 KEEP = ("better", NOT_WORSE)
@@ -35,6 +37,8 @@ class Settings(NamedTuple):
     timed: bool = False  # the time that the command takes is the figure, not what it prints
     several: str = "average"  # one of SEVERAL: how the evidence of several hosts is put together
     each: bool = False  # of a tuning that is better, compare each concern with the rest too
+    reboot: bool = False  # the host is rebooted before each measurement, so that boot settings are compared too
+    reboot_within: int = 600  # seconds in which a rebooted host must be back
 
 
 # The least and the most of each number, and whether it is a whole one.
@@ -46,6 +50,7 @@ _BOUNDS: Mapping[str, Tuple[float, float, bool]] = {
     "seconds": (0.1, 3600, False),
     "settle": (0, 600, False),
     "abandon_after": (0, 86400, True),
+    "reboot_within": (60, 3600, True),
 }
 
 
@@ -72,7 +77,7 @@ def settings_of(options: Mapping[str, Any]) -> Settings:
             if options[name] not in allowed:
                 raise NearmetalError(f"{name} is {shown(options[name])}; allowed are {' and '.join(allowed)}")
             checked[name] = options[name]
-    for name in ("timed", "each"):
+    for name in ("timed", "each", "reboot"):
         if name in options:
             if not isinstance(options[name], bool):
                 raise NearmetalError(f"{name} is {shown(options[name])}; allowed are true and false")
@@ -80,13 +85,34 @@ def settings_of(options: Mapping[str, Any]) -> Settings:
     if "primary" in options:
         checked["primary"] = _primary(options["primary"])
     settings = Settings(**checked)
-    step = settings.settle + longest_load(settings.seconds) + ANSWER_SECONDS
+    _demand_reboots_possible(settings)
+    step = settings.settle + longest_load(settings.seconds) + ANSWER_SECONDS + BOOT_SECONDS * settings.reboot
     if 0 < settings.abandon_after < step:
         raise NearmetalError(
             f"abandon_after is {settings.abandon_after}; a measurement of {settings.seconds:g} s may take {step:g} s"
             " with settling: set at least that, or 0 for a host that can't have a timer"
         )
     return settings
+
+
+def _demand_reboots_possible(settings: Settings) -> None:
+    """Raise NearmetalError for settings that don't go with reboots."""
+    if not settings.reboot:
+        return
+    if not settings.abandon_after:
+        raise NearmetalError(
+            "abandon_after is 0, and reboot is set: a host that is rebooted needs the timer, which takes it back when"
+            " its controller is lost; set the seconds"
+        )
+    if settings.each:
+        raise NearmetalError(
+            "each and reboot are both set: with reboots only the whole tuning is compared; leave one of them out"
+        )
+    if settings.pairs > MOST_PAIRS_WITH_REBOOT:
+        raise NearmetalError(
+            f"pairs is {settings.pairs}, and reboot is set: each pair takes two reboots, so at most"
+            f" {MOST_PAIRS_WITH_REBOOT} pairs are allowed"
+        )
 
 
 def _number(name: str, value: Any) -> float:

@@ -109,7 +109,7 @@ def verdict(record: Record) -> Verdict:
         if seconds is None
         else seconds * (parts.pairs_left(record, history) if ended else settings.pairs - len(pair_differences)),
         sham=_sham(shams),
-        unwatched=unwatched_guards(record.measurements),
+        unwatched=(*unwatched_guards(record.measurements), *(("clock",) if settings.reboot else ())),
         seed=settings.seed,
         differences=tuple(pair_differences),
         selection=bool(biased_state(history)),

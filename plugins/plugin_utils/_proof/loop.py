@@ -11,7 +11,8 @@ from typing import Any, Callable, List, Mapping, NamedTuple, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove import metrics
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import End, Measurement, Sample
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import WARM_UP, End, Measurement, Sample
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import Settings
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.step import DECIDE, Step, next_step
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import Verdict, verdict
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import clipped, printable, sentence
@@ -46,6 +47,10 @@ class HostControl(ABC):
         """
 
     @abstractmethod
+    def reboot_into(self, state: str) -> float:
+        """Let the host boot into the state, and return after how many seconds it was back."""
+
+    @abstractmethod
     def keep(self) -> bool:
         """End the experiment with the host tuned; False if only some settings were compared, so it was restored."""
 
@@ -60,7 +65,7 @@ def run_to_verdict(log: Log, control: HostControl, report: Callable[[Log, Measur
         step = next_step(log.record)
         if step.action == DECIDE:
             return _decide(log, control)
-        log.append(_measure(step, control, limit, log.record.start.settings.timed))
+        log.append(_measure(step, control, limit, log.record.start.settings))
         report(log, log.record.measurements[-1])
 
 
@@ -75,11 +80,15 @@ def _decide(log: Log, control: HostControl) -> Verdict:
     return result
 
 
-def _measure(step: Step, control: HostControl, limit: float, timed: bool) -> Measurement:
+def _measure(step: Step, control: HostControl, limit: float, settings: Settings) -> Measurement:
     began = time.time()
+    seconds: Optional[float] = None
+    if settings.reboot and step.phase != WARM_UP:
+        seconds = control.reboot_into(step.switch_to)
+        control.measure(step.switch_to, step.concern)  # not counted: the first load of a boot finds cold caches
     answer = control.measure(step.switch_to, step.concern)
     ended = time.time()
-    found, error = _metrics(answer.load, limit, timed)
+    found, error = _metrics(answer.load, limit, settings.timed)
     if answer.unhealthy:
         found, error = (), clipped(printable(answer.unhealthy), _LONGEST)
     return Measurement(
@@ -93,7 +102,7 @@ def _measure(step: Step, control: HostControl, limit: float, timed: bool) -> Mea
         error=error,
         state_lost=clipped(printable("; ".join(answer.taken_back)), _LONGEST),
         generator_busy=answer.generator_busy,
-        switch_seconds=answer.switch_seconds,
+        switch_seconds=answer.switch_seconds if seconds is None else seconds,
         before=_sample(answer.before),
         after=_sample(answer.after),
         concern=step.concern,

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+import os
 import signal
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any, Iterator, Optional
 
@@ -45,3 +46,17 @@ def _handled_by(handler: Any) -> Iterator[None]:
     finally:
         for number, earlier in before.items():
             signal.signal(number, earlier)
+
+
+def write_to_stderr(parent: int, line: str) -> None:
+    """Print a line after Ctrl-C; `parent` is the process of Ansible itself.
+
+    An interrupted Ansible prints nothing more from its workers, which have no terminal of their own. So the line goes
+    to the standard error of Ansible itself, through /proc.
+    """
+    with suppress(OSError):
+        stream = os.open(f"/proc/{parent}/fd/2", os.O_WRONLY | os.O_APPEND | os.O_NOCTTY)
+        try:
+            os.write(stream, f"{line}\n".encode())
+        finally:
+            os.close(stream)

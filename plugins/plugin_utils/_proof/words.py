@@ -14,7 +14,14 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history impor
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.interval import Comparison
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import UNTUNED
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.parts import Part
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import EACH, PAIR, SHAM, Measurement, Record
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import (
+    EACH,
+    PAIR,
+    SHAM,
+    WARM_UP,
+    Measurement,
+    Record,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.rules import BETTER, SAME, WORSE
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import Settings
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import Verdict, verdict
@@ -236,12 +243,19 @@ def _quality(result: Verdict) -> List[str]:
 
 def _cost(record: Record) -> str:
     """What switching cost, and how long the run took."""
-    switches = sorted(measurement.switch_seconds for measurement in record.measurements)
+    measurements = record.measurements
+    if record.start.settings.reboot:
+        measurements = tuple(measurement for measurement in measurements if measurement.phase != WARM_UP)
+    switches = sorted(measurement.switch_seconds for measurement in measurements)
     if not switches:
-        return "nothing was measured"
+        return "nothing was compared" if record.measurements else "nothing was measured"
     typical = switches[len(switches) // 2]
     seconds = record.measurements[-1].ended - record.start.began
-    return f"a switch took {typical:.2f} s, the whole run {duration(seconds)}; load: {command(record)}"
+    if record.start.settings.reboot:
+        cost = f"{len(switches)} reboots of {duration(typical)} each"
+    else:
+        cost = f"a switch took {typical:.2f} s"
+    return f"{cost}, the whole run {duration(seconds)}; load: {command(record)}"
 
 
 def command(record: Record) -> str:

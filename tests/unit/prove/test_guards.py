@@ -14,6 +14,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history impor
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import Metric
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import order
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Measurement, Sample
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.rules import most_reboots
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.step import Step, next_step
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import verdict
 
@@ -123,7 +124,32 @@ def test_guards_between_two_measurements() -> None:
     other = (Metric("requests", 5.0), Metric("p99", 1.0))
     assert judged(lambda measurement: measurement._replace(metrics=other)) == ["load"]
     assert judged(lambda measurement: measurement._replace(metrics=(Metric("requests", 1.0, "kB"),))) == ["load"]
-    assert set(BEYOND) | {"pause"} == set(GUARDS)
+    assert judged(rebooted, reboot=True) == []
+    assert judged(lambda measurement: measurement, reboot=True) == ["same_boot"]
+    assert judged(lambda measurement: measurement._replace(before=None), reboot=True) == ["same_boot"]
+    assert judged(BEYOND["reboot"], reboot=True) == ["reboot", "same_boot"], "during the load isn't before it"
+    assert set(BEYOND) | {"pause", "same_boot"} == set(GUARDS)
+
+
+@pytest.mark.parametrize("disturbed", [0.0, 0.2, 0.33, 0.5])
+def test_a_host_is_rebooted_no_more_often_than_was_said(disturbed: float) -> None:
+    for seed in range(6):
+
+        def boot(step: Step, measurement: Measurement, seed: int = seed) -> Measurement:
+            assert measurement.before is not None
+            assert measurement.after is not None
+            name = f"{step.phase}-{step.pair}-{step.attempt}-{step.state}".encode().hex()[:60]
+            before, after = (sample._replace(boot_id=name) for sample in (measurement.before, measurement.after))
+            void = step.phase != "warm_up" and random.Random(f"{seed} {step}").random() < disturbed
+            return measurement._replace(before=before, after=after, state_lost="a knob" if void else "")
+
+        record = run(noisy(0.0, 0.05), boot, seed=seed, pairs=8, reboot=True)
+        reboots = [measurement for measurement in record.measurements if measurement.phase != "warm_up"]
+        assert [measurement.phase for measurement in record.measurements].count("warm_up") == 1
+        assert len(reboots) < most_reboots(record.start.settings)
+        assert verdict(record).unwatched == ("clock",)
+        if not disturbed:
+            assert verdict(record).repeated == {}
 
 
 # A clock fires again when it is right again, and an unhealthy host ends the run.

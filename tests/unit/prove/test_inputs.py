@@ -100,6 +100,12 @@ def test_settings_have_defaults_but_for_the_seed() -> None:
         ({"primary": "a b"}, "primary is 'a b'; allowed is the name of a metric"),
         ({"seconds": 100, "settle": 30, "abandon_after": 120}, "abandon_after is 120; a measurement of 100 s may"),
         ({"peeks": 3}, "'peeks' isn't a setting"),
+        ({"reboot": "yes"}, "reboot is 'yes'; allowed are true and false"),
+        ({"reboot": True, "each": True}, "each and reboot are both set"),
+        ({"reboot": True, "abandon_after": 0}, "abandon_after is 0, and reboot is set"),
+        ({"reboot": True, "abandon_after": 219}, "abandon_after is 219; a measurement of 10 s may take 220 s"),
+        ({"reboot": True, "pairs": 41}, "pairs is 41, and reboot is set: each pair takes two reboots"),
+        ({"reboot_within": 59}, "reboot_within is 59; allowed is a whole number from 60 to 3600"),
     ],
 )
 def test_settings_that_are_refused(options: Dict[str, Any], words: str) -> None:

@@ -47,6 +47,9 @@ class Host(loop.HostControl):
         more = self._change(len(self.states)) if self._change else {}
         return loop.Answer({**FINE, "seconds": seconds, **more}, sample, sample, switch_seconds=0.1)
 
+    def reboot_into(self, state: str) -> float:
+        raise AssertionError(f"rebooted into {state} without prove_reboot")
+
     def keep(self) -> bool:
         self.ended = "kept"
         return True

@@ -16,7 +16,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.step import Step
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import verdict
 
-from tests.support.noises import NOISES, PAIRS, differences
+from tests.support.noises import NOISES, PAIRS, Boots, differences, of_blocks, of_pairs
 from tests.support.proofs import noisy, run
 
 RUNS = 2000
@@ -40,6 +40,37 @@ def test_without_effect_a_run_is_wrong_in_at_most_one_of_twenty_whatever_the_noi
     assert sum(wrong.values()) <= (0.05 + THREE_DEVIATIONS) * RUNS
     # Each direction has half of it.
     assert max(wrong.values()) <= (0.025 + THREE_DEVIATIONS) * RUNS
+
+
+@pytest.mark.parametrize("name", sorted(NOISES))
+def test_with_a_reboot_before_each_measurement_a_run_is_wrong_as_seldom(name: str) -> None:
+    runs = 500
+    wrong = 0
+    for seed in range(runs):
+        generator = random.Random(f"{name} {seed}")
+        found = of_pairs(Boots(NOISES[name](generator), generator), seed, 0.0, 18)
+        wrong += max(peak(found)) >= NEEDED
+    assert wrong <= (0.05 + 3 * math.sqrt(0.05 * 0.95 / runs)) * runs
+
+
+def test_blocks_of_reboots_keep_the_promise_only_with_one_difference_each() -> None:
+    # The reason for pairs: both halves of a block ABBA share one coin, so two differences of it aren't independent;
+    # and one difference takes three reboots in place of two.
+    wrong = {"pairs": 0, "one": 0, "two": 0}
+    for seed in range(300):
+        generator = random.Random(f"blocks {seed}")
+        boots = Boots((generator.gauss(0, 0.005) for _load in range(1000)), generator, every_second=0.06)
+        blocks = of_blocks(boots, seed, 0.0, 12)
+        designs = {
+            "pairs": of_pairs(boots, seed, 0.0, 18),
+            "one": [sum(both) / 2 for both in blocks],
+            "two": [difference for both in blocks for difference in both],
+        }
+        for design, found in designs.items():
+            wrong[design] += max(peak(found)) >= NEEDED
+    most = (0.05 + 3 * math.sqrt(0.05 * 0.95 / 300)) * 300
+    assert max(wrong["pairs"], wrong["one"]) <= most
+    assert wrong["two"] >= 0.2 * 300
 
 
 def test_an_effect_of_five_percent_is_found_in_nine_of_ten_runs() -> None:

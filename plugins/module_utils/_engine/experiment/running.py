@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any, Dict, NamedTuple, Optional, Tuple
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.lasting import lasting
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.json_data import json_data
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import EXPERIMENT
@@ -80,7 +81,9 @@ def running(host: WritableHost) -> Optional[Experiment]:
 
 def is_kept(host: WritableHost, run_id: str) -> bool:
     """Whether this run is keeping its tuning, so that it alone may tune. Raises NearmetalError."""
-    experiment = running(host)
+    experiment, across = running(host), lasting(host)
+    if across is not None:
+        return across.run == run_id
     return experiment is not None and experiment.run == run_id and experiment.wanted is not None
 
 

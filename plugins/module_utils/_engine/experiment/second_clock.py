@@ -18,7 +18,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Nearme
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 
 PATH = "/sys/class/rtc/rtc0/since_epoch"
-_CLOCK_SOURCE = "clock.current"
+CONCERN = "clocksource"  # its source is a clock, and its kernel arguments decide about it
 _LOOK = 0.002  # seconds between two reads, before and after the load
 _MOST_LOOKS = 5000  # reads within which a second must begin
 
@@ -31,8 +31,8 @@ class Second(NamedTuple):
 
 
 def needed(experiment: Experiment) -> bool:
-    """Whether the experiment switches the clock source."""
-    return any(action.what == _CLOCK_SOURCE for action in experiment.difference)
+    """Whether the states differ in the clock source, or in what decides about it."""
+    return any(action.concern == CONCERN for action in experiment.difference)
 
 
 def demand(host: Host) -> int:

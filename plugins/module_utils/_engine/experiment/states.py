@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Sequenc
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import ending
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import switching, timer
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.lasting import lasting
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.running import (
     Experiment,
     demand_running,
@@ -128,13 +129,20 @@ def preview(
 
 def _demand_no_other(host: WritableHost, run_id: str) -> Optional[Experiment]:
     """The experiment of this run, if the host has one already. Raises NearmetalError for that of another run."""
-    previous = running(host)
+    previous, across = running(host), lasting(host)
+    if across is not None:
+        raise another_run(across.run)
     if previous is not None and previous.run != run_id:
-        raise NearmetalError(
-            f"another run of prove compares two states of this host: go on where that run began, with prove_resume:"
-            f" nearmetal-report/prove/{previous.run}.jsonl, or take it back with the module prove and step: back"
-        )
+        raise another_run(previous.run)
     return previous
+
+
+def another_run(name: str) -> NearmetalError:
+    """The error for a host on which another run compares something."""
+    return NearmetalError(
+        f"another run of prove compares two states of this host: go on where that run began, with prove_resume:"
+        f" nearmetal-report/prove/{name}.jsonl, or take it back with the module prove and step: back"
+    )
 
 
 def _unarmed(

@@ -1,0 +1,100 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The timer of an experiment that outlives reboots: systemd starts it again at each boot. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.timer import NAME, RETRY, TIMER
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import REBOOTS
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host import bundle, store
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.unit import link
+from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
+
+AGENT = f"{store.DATA}/prove.pyz"
+_UNITS = "/etc/systemd/system"
+_SERVICE_FILE, _TIMER_FILE = f"{_UNITS}/{NAME}.service", f"{_UNITS}/{TIMER}"
+_LINK = f"{_UNITS}/timers.target.wants/{TIMER}"  # with it systemd starts the timer at boot
+_SERVICE_TEXT = """[Unit]
+Description=Take back what nearmetal.ec2.prove compares, because no step of it came for a while
+
+[Service]
+Type=oneshot
+ExecStart={python} -I {agent} abandoned
+"""
+_TIMER_TEXT = """[Unit]
+Description=Wait for the next step of nearmetal.ec2.prove
+
+[Timer]
+OnActiveSec={seconds}
+OnUnitInactiveSec={retry}
+AccuracySec=1
+"""
+
+
+def arm(host: WritableHost, python: str, seconds: int) -> None:
+    """Arm the timer that each boot starts again. Raises NearmetalError when it can't be: nothing of it is left."""
+    try:
+        store.replace_file(host, AGENT, bundle.build(VERSION), mode=0o600, folder_mode=0o700)
+        store.replace_file(
+            host,
+            _SERVICE_FILE,
+            _SERVICE_TEXT.format(python=python, agent=AGENT).encode(),
+            mode=0o644,
+            folder_mode=0o755,
+        )
+        link(host, _LINK)
+        wait(host, seconds)
+    except NearmetalError as error:
+        with suppress(NearmetalError):
+            disarm(host)
+        raise NearmetalError(f"no timer could be armed, so nothing was changed: {error}") from None
+
+
+def wait(host: WritableHost, seconds: int) -> None:
+    """Let the lasting timer wait so long from now on, and from each boot on."""
+    text = _TIMER_TEXT.format(seconds=seconds, retry=RETRY)
+    store.replace_file(host, _TIMER_FILE, text.encode(), mode=0o644, folder_mode=0o755)
+    host.command(("systemctl", "daemon-reload"))
+    wind_up(host)
+
+
+def wind_up(host: WritableHost) -> None:
+    """Let the lasting timer start to count again. Raises NearmetalError when it doesn't run afterwards."""
+    host.command(("systemctl", "restart", TIMER))
+
+
+def disarm(host: WritableHost) -> None:
+    """Remove the lasting timer, after the experiment's file, because that decides."""
+    with suppress(NearmetalError):
+        host.command(("systemctl", "stop", TIMER))
+    for path in (_LINK, _TIMER_FILE, _SERVICE_FILE, AGENT):
+        store.remove_file(host, path)
+        store.remove_file(host, store.beside(path))
+    with suppress(NearmetalError):
+        host.command(("systemctl", "daemon-reload"))
+    store.remove_empty_data(host)
+
+
+def end(host: WritableHost) -> None:
+    """End the experiment of a host that is as it shall stay. The caller holds the lock."""
+    store.remove_file(host, REBOOTS)
+    store.remove_file(host, store.beside(REBOOTS))
+    disarm(host)
+
+
+def demand_way(host: WritableHost, restores_all: bool) -> None:
+    """Somebody restores the host: a restore of everything ends the experiment. The caller holds the lock.
+
+    Raises NearmetalError for a restore of some concerns, which would leave others tuned that nobody wanted to keep.
+    """
+    if not restores_all:
+        raise NearmetalError(
+            "prove compares two states of this host across reboots: restore everything, without naming concerns, which"
+            " ends it"
+        )
+    end(host)

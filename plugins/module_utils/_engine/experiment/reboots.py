@@ -1,0 +1,305 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""An experiment whose host is rebooted between untuned and tuned, and back to the state before. PRIVATE.
+
+*tuned* is what `tune` makes of the host: its files and kernel arguments, a reboot, and `tune` again for what runs.
+*untuned* is everything restored, and a reboot. The host must not have been tuned before: what boots without nearmetal
+is then the state to which every way back leads. A lasting timer takes the experiment back when no step comes for a
+while, and reboots a host that runs with what was taken back.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import ending
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import lasting, lasting_timer, states
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.lasting import TUNED, UNTUNED, Lasting
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.running import Experiment, running
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.switching import journal_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.timer import RETRY
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import restore_requests
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Ask, Conditions, Run, run
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Origin, Outcome
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.json_data import json_data
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import StoredWanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.unit import NAME as UNIT
+
+_PERSIST = "persist"
+_ARGUMENTS = "boot.arguments"
+_LATER = ("would_change", "needs_reboot", "needs_restart")
+
+
+class Tuning(NamedTuple):
+    """What is proven: how a run asks for it, and how that run is done."""
+
+    ask: Ask
+    conditions: Conditions
+
+
+def begin(host: WritableHost, run_id: str, tuning: Tuning, abandon_after: int) -> Optional[states.Begun]:
+    """Plan what `tune` would do, and arm the timer. None: the host must be rebooted first, and then begin again.
+
+    Raises NothingDiffers when the two states are the same, and NearmetalError for an obstacle.
+    """
+    python = states.demand_possible(host, abandon_after)
+    previous = _previous(host, run_id)
+    if previous is not None and _take_back(host, previous):
+        return None
+    _demand_untuned(host)
+    actions, findings, platform = _compared(host, tuning)
+    experiment = Lasting(
+        run=run_id,
+        abandon_after=abandon_after,
+        concerns=tuple(dict.fromkeys(action.concern for action in actions)),
+        places=tuple(_place(action) for action in actions if action.scope == "boot"),
+        arguments=tuple(str(action.after) for action in actions if action.what == _ARGUMENTS and action.after),
+    )
+    with store.lock(host, states.PATIENCE):
+        lasting_timer.arm(host, python, abandon_after)
+        lasting.write(host, experiment)
+    tested = _knobs(actions)
+    return states.Begun(
+        experiment=Experiment(run_id, host.boot_id(), experiment.concerns, (), abandon_after, difference=actions),
+        tuned=tuple(
+            finding for finding in findings if finding.status in _LATER and (finding.concern, finding.knob) in tested
+        ),
+        untested=_untested(findings, tested),
+        left_out=(),
+        platform=platform,
+    )
+
+
+def preview(
+    host: WritableHost, run_id: str, tuning: Tuning, abandon_after: int
+) -> Tuple[Tuple[str, ...], Tuple[Finding, ...]]:
+    """What `begin` would compare, as `concern.option`, and what it would leave out; nothing is changed."""
+    states.demand_possible(host, abandon_after)
+    _previous(host, run_id)
+    _demand_untuned(host)
+    actions, findings, _platform = _compared(host, tuning)
+    tested = tuple(dict.fromkeys(f"{action.concern}.{action.knob}" for action in actions))
+    return tested, _untested(findings, _knobs(actions))
+
+
+def _compared(host: WritableHost, tuning: Tuning) -> Tuple[Tuple[Action, ...], List[Finding], Dict[str, Any]]:
+    """What leads from untuned to tuned, all findings, and the platform.
+
+    Raises NothingDiffers when the two states are the same, and NearmetalError when no reboot is needed.
+    """
+    planned = run(host, tuning.ask, check=True)
+    errors = [f"{outcome.name}: {outcome.error}" for outcome in planned.outcomes if outcome.error]
+    if errors:
+        raise NearmetalError(f"tune could not do what is to be proven: {'; '.join(errors)}")
+    actions = tuple(action for action in _actions(planned.outcomes) if action.knob != _PERSIST)
+    tested = _knobs(actions)
+    findings = [finding for outcome in planned.outcomes for finding in outcome.plan.findings]
+    if not actions:
+        raise states.NothingDiffers("untuned and tuned are the same on this host: there is nothing to compare")
+    if not any(finding.status == "needs_reboot" and (finding.concern, finding.knob) in tested for finding in findings):
+        raise NearmetalError(
+            "no setting of this tuning needs a reboot: leave prove_reboot out, and the host is switched while it runs"
+        )
+    return actions, findings, json_data(planned.facts.platform)
+
+
+def write_state(host: WritableHost, run_id: str, state: str, tuning: Tuning) -> List[str]:
+    """Write what the host is to boot into, by `tune` or by a restore of everything. Returns our kernel arguments.
+
+    The next step must come after a reboot.
+    """
+    experiment = _stepped(host, run_id)
+    boot_id = host.boot_id()
+    written = experiment._replace(state=state, written_in=boot_id)
+    if state == TUNED:
+        lasting.write(host, written)  # first: a run that is killed meanwhile leaves a host that is to be taken back
+        _tune(host, tuning)
+        return list(experiment.arguments)
+    _restore(host, experiment.run)
+    lasting.write(host, written)
+    return []
+
+
+def arrive(host: WritableHost, run_id: str, state: str, tuning: Tuning, patience: float) -> Lasting:
+    """After the reboot into a state: wait up to `patience` seconds for the end of the boot, and tune what runs.
+
+    Raises NearmetalError when the host has not booted into the state.
+    """
+    experiment = _stepped(host, run_id)
+    if experiment.state != state or experiment.written_in == host.boot_id():
+        raise NearmetalError(f"the host was not rebooted into the {state} state: it has the boot id from before")
+    with suppress(NearmetalError):  # a failed unit of the host's own, or an old systemd
+        host.command(("systemctl", "is-system-running", "--wait"), patience)
+    if state == TUNED:
+        done = _tune(host, tuning)
+        refused = tuple(_refused(done.outcomes))
+        if refused != experiment.refused:
+            experiment = experiment._replace(refused=refused)
+            lasting.write(host, experiment)
+    return experiment
+
+
+def not_in_force(host: WritableHost, experiment: Lasting, tuning: Tuning) -> List[str]:
+    """What isn't as the state wants it: tuned has nothing left to do, untuned everything that is on disk."""
+    outcomes = run(host, tuning.ask, check=True).outcomes
+    found = [f"{outcome.name}: {outcome.error}" for outcome in outcomes if outcome.error]
+    if experiment.state == UNTUNED:
+        waiting = {_place(action) for action in _actions(outcomes)}
+        return found + [f"{place} is tuned already" for place in experiment.places if place not in waiting]
+    for outcome in outcomes:
+        places = [_place(action) for action in _actions([outcome])]
+        found += [f"{place} isn't tuned any more" for place in places if place not in experiment.refused]
+        for finding in outcome.plan.findings:
+            if finding.status == "needs_reboot" and outcome.name in experiment.concerns:
+                found.append(f"{finding.concern}.{finding.knob}: {finding.reason}")
+    return found
+
+
+def back(host: WritableHost, run_id: str) -> Optional[bool]:
+    """Take the experiment of this run back, or of any run when `run_id` is empty.
+
+    None: there is none. True: the host must be rebooted, and then `back` be called again.
+    """
+    experiment = lasting.lasting(host)
+    if experiment is None or run_id not in ("", experiment.run):
+        return None
+    return _take_back(host, experiment)
+
+
+def keep(host: WritableHost, run_id: str, tuning: Tuning) -> Tuple[Run, bool]:
+    """Keep the tuning, as `tune` does. True: the host must be rebooted, and then the tuning be kept again."""
+    experiment = _stepped(host, run_id)
+    boot_id = host.boot_id()
+    if experiment.state == UNTUNED:
+        experiment = experiment._replace(state=TUNED, written_in=boot_id)
+        lasting.write(host, experiment)
+    done = _tune(host, tuning)
+    waits = any(finding.status == "needs_reboot" for outcome in done.outcomes for finding in outcome.plan.findings)
+    if waits and experiment.booted_tuned != boot_id:
+        return done, True
+    with store.lock(host, states.PATIENCE):
+        lasting_timer.end(host)
+    return done, False
+
+
+def fire(host: WritableHost) -> Optional[Lasting]:
+    """Take back an experiment whose controller made no step, as the timer does. Returns it; None when there is none.
+
+    A host that still runs with what was taken back is rebooted, once.
+    """
+    experiment = lasting.lasting(host)
+    with ending.uninterrupted():
+        if experiment is None:
+            lasting_timer.disarm(host)
+        elif _take_back(host, experiment):
+            lasting_timer.wait(host, RETRY)  # from that boot on: nothing but the timer is left to remove
+            host.command(("systemctl", "reboot"))
+    return experiment
+
+
+def _previous(host: WritableHost, run_id: str) -> Optional[Lasting]:
+    """What an earlier try of this run left. Raises NearmetalError when another run compares something."""
+    found, across = running(host), lasting.lasting(host)
+    other = found.run if found is not None else across.run if across is not None else run_id
+    if other != run_id:
+        raise states.another_run(other)
+    return across
+
+
+def _stepped(host: WritableHost, run_id: str) -> Lasting:
+    """The experiment of this run, whose timer starts to count again. Notes a boot that began tuned."""
+    with store.lock(host, states.PATIENCE):
+        experiment = lasting.demand_lasting(host, run_id)
+        lasting_timer.wind_up(host)
+        return _noted(host, experiment)
+
+
+def _noted(host: WritableHost, experiment: Lasting) -> Lasting:
+    seen = experiment.seen(host.boot_id())
+    if seen != experiment:
+        lasting.write(host, seen)
+    return seen
+
+
+def _take_back(host: WritableHost, experiment: Lasting) -> bool:
+    """Restore everything. Returns whether the host must be rebooted; if not, the experiment has ended."""
+    boot_id = host.boot_id()
+    with store.lock(host, states.PATIENCE):
+        experiment = _noted(host, experiment._replace(ending=True))
+        lasting.write(host, experiment)
+    waits = _restore(host, experiment.run) or experiment.booted_tuned == boot_id
+    with store.lock(host, states.PATIENCE):
+        if waits:
+            lasting.write(host, experiment._replace(state=UNTUNED, written_in=boot_id, booted_tuned=boot_id))
+        else:
+            lasting_timer.end(host)
+    return waits
+
+
+def _tune(host: WritableHost, tuning: Tuning) -> Run:
+    """Do what `tune` does. Raises NearmetalError with all of it taken back when a part can't be done."""
+    done = run(host, tuning.ask, check=False, conditions=tuning.conditions)
+    _demand_done(done.outcomes)
+    return done
+
+
+def _restore(host: WritableHost, run_id: str) -> bool:
+    """Take back everything that nearmetal did on this host. Returns whether that takes a reboot. Raises NearmetalError.
+
+    A concern that fails doesn't stop the others.
+    """
+    conditions = Conditions(Origin(f"prove {run_id}"), keeps=run_id)
+    outcomes = run(host, lambda known: restore_requests(None, known), check=False, conditions=conditions).outcomes
+    _demand_done(outcomes)
+    return any(finding.status == "needs_reboot" for outcome in outcomes for finding in outcome.plan.findings)
+
+
+def _demand_done(outcomes: Sequence[Outcome]) -> None:
+    errors = [f"{outcome.name}: {outcome.error}" for outcome in outcomes if outcome.error]
+    if errors:
+        raise NearmetalError("; ".join(errors))
+
+
+def _actions(outcomes: Sequence[Outcome]) -> List[Action]:
+    return [action for outcome in outcomes if outcome.name != UNIT for action in outcome.plan.actions]
+
+
+def _refused(outcomes: Sequence[Outcome]) -> List[str]:
+    """The places whose values a driver refused while they were set."""
+    return [
+        f"{finding.concern}.{finding.knob} {finding.where}".strip()
+        for outcome in outcomes
+        for finding in outcome.plan.findings
+        if finding.status == "not_applicable"
+    ]
+
+
+def _place(action: Action) -> str:
+    return f"{action.concern}.{action.knob} {action.where}".strip()
+
+
+def _knobs(actions: Sequence[Action]) -> Set[Tuple[str, str]]:
+    return {(action.concern, action.knob) for action in actions}
+
+
+def _untested(findings: Sequence[Finding], tested: Set[Tuple[str, str]]) -> Tuple[Finding, ...]:
+    """The findings of settings that `tune` would change, and that make no difference between the states."""
+    return tuple(
+        finding
+        for finding in findings
+        if finding.status in _LATER and finding.knob != _PERSIST and (finding.concern, finding.knob) not in tested
+    )
+
+
+def _demand_untuned(host: WritableHost) -> None:
+    if journal_of(host).entries() or StoredWanted(host).names():
+        raise NearmetalError(
+            "prove_reboot compares with the host as it boots without nearmetal, and this host is tuned: run"
+            " nearmetal.ec2.restore, reboot it, and run prove again"
+        )

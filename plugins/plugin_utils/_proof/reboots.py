@@ -1,0 +1,78 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a run that reboots its host demands and says. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from typing import Any, Mapping, Sequence
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.rules import FEWEST_SHAMS, most_reboots
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import (
+    ANSWER_SECONDS,
+    BOOT_SECONDS,
+    FEWEST_PAIRS,
+    Settings,
+    longest_load,
+)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import clipped, sentence
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import words
+
+_BOOT_ID = "/proc/sys/kernel/random/boot_id"
+_LONGEST_LIST = 300  # characters of what was written last
+
+
+def demand_possible(settings: Settings, options: Mapping[str, Any], task_vars: Mapping[str, Any]) -> None:
+    """Raise NearmetalError for a run whose host can't be rebooted, or not alone."""
+    if not settings.reboot:
+        return
+    for name in ("only", "against"):
+        if options[name]:
+            raise NearmetalError(
+                f"prove.{name} and prove.reboot are both set: with reboots the whole tuning is compared with the"
+                " untuned host; to compare a part, set tune_workload: [] and only that part in tune_concerns"
+            )
+    hosts = task_vars.get("ansible_play_batch") or ()
+    if len(hosts) > 1:
+        raise NearmetalError(
+            f"prove.reboot is set, and this play has {len(hosts)} hosts at once, which would all be rebooted again and"
+            " again: name one host with target, or set serial: 1 in a play of your own"
+        )
+
+
+def demand_another_machine(boot_id: Any) -> None:
+    """Raise NearmetalError when the host is the machine on which Ansible runs."""
+    try:
+        with open(_BOOT_ID, encoding="ascii") as stream:
+            own = stream.read().strip()
+    except OSError:
+        return
+    if boot_id == own:
+        raise NearmetalError(
+            "prove.reboot is set, and the host is the machine on which Ansible runs, which would end the run: prove it"
+            " from another machine"
+        )
+
+
+def announcement(settings: Settings) -> str:
+    """How often and how long the host is rebooted, before the first time."""
+    fewest, most = 2 * (FEWEST_SHAMS + FEWEST_PAIRS), most_reboots(settings)
+    step = settings.settle + longest_load(settings.seconds) + ANSWER_SECONDS + BOOT_SECONDS
+    seconds = most * (settings.reboot_within + 2 * step)
+    return (
+        f"the host is rebooted {fewest} to {most} times, which takes at most {words.duration(seconds)}: each reboot up"
+        f" to {settings.reboot_within} s"
+    )
+
+
+def not_back(within: int, reason: str, arguments: Sequence[str]) -> str:
+    """What a person needs to know of a host that didn't come back."""
+    files = "its files are as they were before the run"
+    if arguments:
+        shown = clipped(" ".join(arguments), _LONGEST_LIST)
+        files = (
+            f"its files hold the tuning; if it can't boot, remove the kernel arguments {shown} in the menu of its boot"
+            " loader"
+        )
+    return f"the host did not come back from its reboot within {within} s ({sentence(reason)}): {files}"

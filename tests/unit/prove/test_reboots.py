@@ -1,0 +1,208 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A run that reboots its host before each measurement: the controller's side, against a host that boots from disk."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Callable, Dict, Mapping, Optional, Sequence
+
+import pytest
+from ansible.errors import AnsibleConnectionFailure
+from ansible_collections.nearmetal.ec2.plugins.action import prove as action
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import reboots
+
+from tests.support.experiments import Call, files
+from tests.support.reboots import TUNING, RebootingHost, rebooting
+from tests.unit.prove import test_action
+
+OPTIONS: Dict[str, Any] = {"tune": TUNING, "reboot": True, "pairs": 6, "seed": 4711}
+
+
+class Play(test_action.Play):
+    """The action, for which a reboot is one of the simulated host."""
+
+    host: RebootingHost
+    before_reboot: "Callable[[int], Optional[str]]" = staticmethod(lambda _number: None)
+    reboots = 0
+
+    def __call__(self, **options: Any) -> Dict[str, Any]:
+        return super().__call__(**{**OPTIONS, **options})
+
+    def reboot(self, within: int, task_vars: Mapping[str, Any], arguments: Sequence[str]) -> None:
+        self.reboots += 1
+        lost = self.before_reboot(self.reboots)
+        if lost:
+            raise NearmetalError(reboots.not_back(within, lost, arguments))
+        self.host.boot_again()
+
+
+@pytest.fixture
+def play(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Play:
+    monkeypatch.setattr(action, "report_directory", lambda: str(tmp_path / "report"))
+    host = rebooting(tmp_path / "host")
+    found = Play(call, host)
+    found.host = host
+    return found
+
+
+def load(play: Play, tuned: int) -> str:
+    """A load whose figure depends on how the kernel was booted."""
+    return f"grep -q tsc=reliable {play.host.root}/proc/cmdline && echo ops {tuned} 1/s || echo ops 100 1/s"
+
+
+def test_a_better_tuning_is_kept_and_in_force(play: Play) -> None:
+    result = play(command=load(play, 120))
+    assert (result["verdict"]["verdict"], result["kept"], result["reboot_required"]) == ("better", True, False), result
+    assert (play.host.tuned, play.host.waits) == (True, False)
+    assert result["tested"] == ["clocksource.tsc_reliable", "network_stack.somaxconn"]
+    report = json.loads(Path(result["reports"][0]).read_text())
+    boots = [measurement["phase"] for measurement in report["measurements"]].count("pair")
+    assert (result["verdict"]["pairs"], boots, report["settings"]["reboot"]) == (6, 12, True)
+    assert play.said[1] == (
+        "db-1  the host is rebooted 18 to 45 times, which takes at most 12 h 04 min: each reboot up to 600 s"
+    )
+    # Warm-up in the present boot; three sham pairs and six pairs, and at most one reboot to keep the tuning.
+    assert play.reboots in (18, 19)
+    lines = [json.loads(line) for line in Path(result["record"]).read_text().splitlines()]
+    seen = [line["before"]["boot_id"] for line in lines if line["kind"] == "measurement"]
+    assert len(set(seen)) == len(seen), "each measurement has a boot of its own"
+    assert any(line.startswith("  18 reboots of ") for line in play.said)
+    assert "not watched: throttled, swap, allowance, clock" in "\n".join(play.said)
+    assert play.steps.count("measure") == 1 + 2 * 18, "the first load of a boot isn't counted"
+
+
+def test_a_tuning_that_breaks_its_load_is_taken_back(play: Play) -> None:
+    before = files(play.host)
+    result = play(command=f"grep -q tsc=reliable {play.host.root}/proc/cmdline && exit 1 || echo ops 1 1/s")
+    assert (result["verdict"]["verdict"], result["kept"]) == ("unsafe", False)
+    assert (play.host.tuned, files(play.host)) == (False, before)
+
+
+def test_a_load_that_fails_ends_the_run_before_the_first_reboot(play: Play) -> None:
+    result = play(command="exit 3")
+    assert (result["verdict"]["verdict"], play.reboots) == ("unclear", 0)
+    assert not play.host.waits
+
+
+def test_without_the_option_nothing_is_rebooted(play: Play) -> None:
+    result = play(command="echo ops 1 1/s", reboot=False, abandon_after=0)
+    assert play.reboots == 0
+    assert len(play.host.boots) == 1
+    assert result["tested"] == ["network_stack.somaxconn"]
+
+
+def test_a_host_that_does_not_come_back_is_reported_and_takes_itself_back(play: Play) -> None:
+    before = files(play.host)
+    lost = {"failed": True, "msg": "Failed to connect to the host via ssh: No route to host"}
+
+    def gone(number: int) -> Optional[str]:
+        if "switch" in play.steps and "tsc=reliable" in (play.host.arguments()):
+            play.before_step = lambda _number: lost
+            return "Timed out waiting for last boot time check (timeout=600)"
+        return None
+
+    play.before_reboot = gone
+    message = play(command=load(play, 120))["msg"]
+    assert message == (
+        "the host did not come back from its reboot within 600 s (Timed out waiting for last boot time check"
+        " (timeout=600)): its files hold the tuning; if it can't boot, remove the kernel arguments tsc=reliable in the"
+        " menu of its boot loader; the host could not be restored (Failed to connect to the host via ssh: No route to"
+        " host); its timer restores it within 900 s"
+    )
+    play.host.boot_again()
+    boots = len(play.host.boots)
+    assert (command(["abandoned"], play.host), command(["abandoned"], play.host)) == (0, 0)
+    assert (len(play.host.boots) - boots, files(play.host)) == (1, before)
+
+
+def test_ctrl_c_takes_the_host_back_and_the_run_can_go_on(play: Play) -> None:
+    before = files(play.host)
+
+    def press(number: int) -> None:
+        if number > 16 and play.host.tuned:
+            play.before_step = lambda _number: None
+            os.kill(os.getpid(), signal.SIGINT)
+
+    play.before_step = press
+    message = play(command=load(play, 120))["msg"]
+    assert "the run was interrupted by SIGINT: the host is as it was before; to resume" in message
+    assert (play.host.tuned, files(play.host)) == (False, before)
+    play.before_step = lambda _number: {"failed": True, "msg": "gone"} if play.steps[-1] == "switch" else None
+    again = play(resume=message.rpartition(" ")[2], reboot=False, command="exit 1")
+    assert again["msg"].startswith("gone: the host is as it was before; to resume"), "with the reboots of the record"
+
+
+@pytest.mark.parametrize(
+    ("options", "hosts", "sentence"),
+    [
+        ({"only": ["clocksource.source"]}, 1, "prove.only and prove.reboot are both set: with reboots the whole"),
+        ({"against": {"workload": ["web"]}}, 1, "prove.against and prove.reboot are both set"),
+        ({}, 3, "prove.reboot is set, and this play has 3 hosts at once"),
+    ],
+)
+def test_what_does_not_go_with_reboots_is_refused(
+    options: Dict[str, Any], hosts: int, sentence: str, play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = play.run
+    batch = [f"db-{number}" for number in range(hosts)]
+    monkeypatch.setattr(play, "run", lambda task_vars: run(task_vars={**task_vars, "ansible_play_batch": batch}))
+    assert play(command="true", **options)["msg"].startswith(sentence)
+    assert (play.steps, play.host.commands) == ([], [])
+
+
+def test_the_machine_of_the_controller_is_not_rebooted(play: Play) -> None:
+    before = files(play.host)
+    own = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    play.host.reboot(own)
+    result = play(command="true")
+    assert "the host is the machine on which Ansible runs, which would end the run" in result["msg"]
+    assert (play.reboots, files(play.host)) == (0, before)
+
+
+class Reboot:
+    """Stands in for ansible.builtin.reboot, which is tried on the lab."""
+
+    def __init__(self, outcome: Any) -> None:
+        self._outcome = outcome
+        self.made: Dict[str, Any] = {}
+
+    def get(self, name: str, **parts: Any) -> "Reboot":
+        self.made = {"name": name, **parts}
+        return self
+
+    def run(self, task_vars: Mapping[str, Any]) -> Dict[str, Any]:
+        if isinstance(self._outcome, Exception):
+            raise self._outcome
+        return dict(self._outcome)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "sentence"),
+    [
+        ({"rebooted": True, "changed": True}, ""),
+        ({"failed": True, "rebooted": True, "msg": "Timed out"}, "within 90 s (Timed out): its files are as they were"),
+        ({"failed": True, "rebooted": False, "msg": "Reboot command failed."}, "(Reboot command failed.)"),
+        (AnsibleConnectionFailure("no route"), "(no route)"),
+    ],
+)
+def test_ansible_s_own_reboot_is_used(outcome: Any, sentence: str, play: Play) -> None:
+    task = SimpleNamespace(copy=lambda: SimpleNamespace(args={}))
+    play._task, play._play_context, play._loader, play._templar = task, None, None, None
+    plugin = Reboot(outcome)
+    play._shared_loader_obj = SimpleNamespace(action_loader=plugin)
+    try:
+        action.ActionModule.reboot(play, 90, {}, ())
+        message = ""
+    except NearmetalError as error:
+        message = str(error)
+    assert sentence in message
+    assert bool(sentence) == bool(message)
+    assert (plugin.made["name"], plugin.made["task"].args["reboot_timeout"]) == ("ansible.builtin.reboot", 90)
