@@ -11,7 +11,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session impo
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts, project
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.json_data import json_data
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.queue_map import queue_map
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.unit import AGENT, IDENTITY, LINK
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Value
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.unit import NAME as UNIT
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import clipped, in_words, sentence, status_words
 
@@ -34,9 +35,7 @@ def contract(outcomes: Sequence[Outcome]) -> Dict[str, Any]:
 
     In check mode (nothing done, no error) `changed` says what an apply would do.
     """
-    actions = [
-        action for outcome in outcomes if not outcome.error for action in (*outcome.plan.actions, *outcome.memory)
-    ]
+    actions = [action for outcome in outcomes if not outcome.error for action in (*_rows(outcome), *outcome.memory)]
     findings = [finding for outcome in outcomes for finding in _findings(outcome)]
     failed = [outcome.name for outcome in outcomes if outcome.error]
     failed_first = sorted(outcomes, key=lambda outcome: not outcome.error)
@@ -58,6 +57,28 @@ def contract(outcomes: Sequence[Outcome]) -> Dict[str, Any]:
         "reboot_required": bool(reasons),
         "reboot_reasons": reasons,
     }
+
+
+def _rows(outcome: Outcome) -> Sequence[Action]:
+    """The actions as rows of the result; those on the unit's files are one."""
+    if outcome.name != UNIT or not outcome.plan.actions:
+        return outcome.plan.actions
+    before, after = (
+        {_unit_path(action): _unit_word(getattr(action, side), word) for action in outcome.plan.actions}
+        for side, word in (("before", "written earlier"), ("after", "written"))
+    )
+    return (outcome.plan.actions[0]._replace(knob="agent", what="unit.files", where="", before=before, after=after),)
+
+
+def _unit_path(action: Action) -> str:
+    return {"unit.agent": AGENT, "unit.enabled": LINK}.get(action.what, action.where)
+
+
+def _unit_word(value: Value, word: str) -> Value:
+    """A version and its digest as the version, and the text of a file as the word that it is there."""
+    if isinstance(value, str) and IDENTITY.fullmatch(value):
+        return value.partition(" ")[0]
+    return None if value is None else word
 
 
 def _findings(outcome: Outcome) -> List[Finding]:

@@ -204,7 +204,7 @@ def _plan_unit(session: Session, wanted: Sequence[Stored]) -> Tuple[Plan, Tuple[
             return Plan(), ()  # nobody knows whether it is needed
         entries = session.journal.entries(UNIT)
         restore = plan_restore(session.host, entries, "nothing is left to plan at boot any more")
-        return restore.plan, restore.forget
+        return unit.summarized(restore.plan), restore.forget
     facts = session.observed(("unit", "files"))
     if facts.unit is None or facts.files is None or unit.obstacle(facts.unit):
         return Plan(), ()

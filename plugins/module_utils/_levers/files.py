@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Iterable, Iterator
+from typing import Iterable, Iterator, Mapping
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Damaged, NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import sysctl
@@ -25,7 +25,12 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import impossible, no_place
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import NamedByPath, Place, SetsOthers
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import (
+    Batch,
+    NamedByPath,
+    Place,
+    SetsOthers,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import LEVERS as ALL_LEVERS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
 
@@ -59,8 +64,11 @@ def masked(host: WritableHost, path: str) -> str:
     return f"{path} is masked: run `systemctl unmask {os.path.basename(path)}`, and run again"
 
 
-class NativeFile(SetsOthers):
-    """A configuration file of ours in a directory of the distribution; `where` is its path."""
+class NativeFile(SetsOthers, Batch):
+    """A configuration file of ours in a directory of the distribution; `where` is its path.
+
+    A reader of several files that are written in one go is notified once.
+    """
 
     def check(self, where: str, value: Value) -> None:
         if not ours(where):
@@ -76,16 +84,17 @@ class NativeFile(SetsOthers):
             raise Damaged(masked(host, where) or str(error)) from None
         return data.decode("utf-8", "replace") if data is not None else None
 
-    def write(self, host: WritableHost, where: str, value: Value) -> None:
-        if value is None:
-            store.remove_file(host, where)
-            if where in _OWN_FOLDER:
-                store.remove_empty(host, os.path.dirname(where))
-        else:
-            mode = 0o755 if where in PROGRAMS else 0o644
-            store.replace_file(host, where, str(value).encode(), mode=mode, folder_mode=0o755)
-        command = _RULES_AGAIN if where.endswith(".rules") else _READ_AGAIN.get(where)
-        if command is not None and host.booted():
+    def write_all(self, host: WritableHost, values: Mapping[str, Value]) -> None:
+        for where, value in values.items():
+            if value is None:
+                store.remove_file(host, where)
+                if where in _OWN_FOLDER:
+                    store.remove_empty(host, os.path.dirname(where))
+            else:
+                mode = 0o755 if where in PROGRAMS else 0o644
+                store.replace_file(host, where, str(value).encode(), mode=mode, folder_mode=0o755)
+        commands = [_RULES_AGAIN if where.endswith(".rules") else _READ_AGAIN.get(where) for where in values]
+        for command in dict.fromkeys(filter(None, commands)) if host.booted() else ():
             host.command(command)
 
     def obstacle(self, host: WritableHost, where: str) -> str:

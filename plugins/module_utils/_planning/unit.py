@@ -146,6 +146,14 @@ def plan(unit: UnitFacts, files: Mapping[str, str], agent: str) -> Plan:
     return Plan(actions, (_AGENT.finding(status, reason, _version(unit.agent), _version(agent)),))
 
 
+def summarized(plan_of_restore: Plan) -> Plan:
+    """The plan that removes the unit, with one finding for all its files."""
+    findings = [finding for finding in plan_of_restore.findings if finding.status == "would_change"]
+    others = tuple(finding for finding in plan_of_restore.findings if finding not in findings)
+    removed = tuple(finding._replace(knob=_AGENT.name, where="", now=None, wanted=None) for finding in findings[:1])
+    return plan_of_restore._replace(findings=removed + others)
+
+
 def texts(python: str) -> Dict[str, str]:
     """Path → text of the files beside the agent."""
     names = {"agent": AGENT, "disabled": DISABLED, "baked": BAKED, "argument": ARGUMENT, "python": python}

@@ -74,13 +74,22 @@ def test_a_derived_value_installs_the_unit_and_restore_removes_it(host: FakeKern
     assert applied["msg"] == "clocksource: xen → tsc, no reboot; unit: installed"
     assert set(files(host)) - set(before) == UNIT | {"var/lib/nearmetal/journal.json", "var/lib/nearmetal/wanted.json"}
     assert host.commands[-1] == "systemctl start nearmetal.timer"
-    assert "systemctl daemon-reload" in host.commands
-    assert "udevadm control --reload" in host.commands
+    for command_line in ("systemctl daemon-reload", "udevadm control --reload"):
+        assert host.commands.count(command_line) == 1, "however many files of the unit are written"
+    [row] = [action for action in applied["actions"] if action["concern"] == "unit"]
+    assert {path[1:] for path in row["after"]} == UNIT - {f"usr/local/lib/nearmetal/{installed.cache_name()}"}
+    assert set(row["before"].values()) == {None}
     again = call(tune.main, host, concerns={"clocksource": {"source": "auto"}})
     assert not again["changed"]
     assert [finding["status"] for finding in again["findings"]] == ["ok", "ok", "ok"]
-    assert call(restore.main, host)["msg"].endswith("unit: removed")
+    host.commands.clear()
+    back = call(restore.main, host)
+    assert back["msg"].endswith("unit: removed")
+    assert [finding["knob"] for finding in back["findings"] if finding["concern"] == "unit"] == ["agent"]
+    [row] = [action for action in back["actions"] if action["concern"] == "unit"]
+    assert set(row["after"].values()) == {None}
     assert "systemctl stop nearmetal.timer" in host.commands
+    assert host.commands.count("systemctl daemon-reload") == 1
     assert files(host) == before
     assert not (Path(host.root) / AGENT).parent.exists()
 
