@@ -31,7 +31,7 @@ def demand_possible(settings: Settings, options: Mapping[str, Any], task_vars: M
         if options[name]:
             raise NearmetalError(
                 f"prove.{name} and prove.reboot are both set: with reboots the whole tuning is compared with the"
-                " untuned host; to compare a part, set tune_workload: [] and only that part in tune_concerns"
+                " untuned host; to compare a part of it, name the rest in tune_exclude"
             )
     hosts = task_vars.get("ansible_play_batch") or ()
     if len(hosts) > 1:
