@@ -18,15 +18,16 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import signal
 
 def demand(name: str, host: str, inventory: Container[str]) -> None:
     """Raise NearmetalError unless the client is a host of the inventory, and not the one under test."""
+    option = f"prove.load_on (prove_on in the role) is {shown(name)}"
     if name == host:
         raise NearmetalError(
-            f"prove.load_on is {shown(name)}, the host under test itself: set host to run the load on it, or name"
-            " another host of the inventory"
+            f"{option}, the host under test itself: set host to run the load on it, or name another host of the"
+            " inventory"
         )
     if name not in inventory:
         raise NearmetalError(
-            f"prove.load_on is {shown(name)}, which isn't in the inventory; allowed are host, controller, and the"
-            " inventory's name of another host"
+            f"{option}, which isn't in the inventory; allowed are host, controller, and the inventory's name of another"
+            " host"
         )
 
 
