@@ -42,7 +42,7 @@ def test_a_host_that_boots_tuned_and_is_left_boots_untuned_by_itself(
         )
         test_prove.kill_after(host, "sham pair 1, untuned", tmp_path / "log", arguments)
         log = (tmp_path / "log").read_text("utf-8")
-        assert "hugepages.thp" in log.partition("untuned against tuned (")[2].partition(")")[0]
+        assert "hugepages.method" in log.partition("untuned against tuned (")[2].partition(")")[0]
         assert "the host is rebooted 18 to " in log
         [record] = tmp_path.glob("nearmetal-report/prove/*.jsonl")
         lines = map(json.loads, record.read_text("utf-8").splitlines()[1:])
