@@ -22,6 +22,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities
     write_all,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of, way_back
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.entry import Entry
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal import Journal
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Value
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import LONGEST_VALUE, in_words
@@ -58,7 +59,7 @@ def apply(
     kernel didn't take a value.
     """
     earlier = journal.entries()
-    actions = _completed(host, actions)
+    actions = _due(host, earlier, _completed(host, actions))
     done: List[Action] = []
     written = {(action.what, action.where) for action in actions}
     places = _neighbours(host, actions)
@@ -96,6 +97,20 @@ def _completed(host: WritableHost, actions: Sequence[Action]) -> List[Action]:
     return [
         action._replace(before=completed(lever_of(action.what), host, action.where, action.before))
         for action in actions
+    ]
+
+
+def _due(host: WritableHost, entries: Sequence[Entry], actions: Sequence[Action]) -> List[Action]:
+    """The actions without those that nothing is left to do for, because another concern of the run has caused it.
+
+    The restore of rings, for example, brings back the interrupts too, and settles their entries.
+    """
+    known = {entry.key for entry in entries}
+    return [
+        action
+        for action in actions
+        if (action.what, action.where) in known
+        or not lever_of(action.what).same(lever_of(action.what).read(host, action.where), action.after)
     ]
 
 

@@ -205,3 +205,10 @@ def test_interrupts_of_queues_that_a_run_made_and_took_back_go_back_with_the_num
     spread = tune(network_irq={"queues": "8", "policy": "spread", "allow_disruptive": True, "persist": False})
     life = [fewer, failing(spread, at, "EROFS", length=3, after=True)]
     assert lived(tmp_path, "graviton_metal", life) == ""
+
+
+@pytest.mark.parametrize("at", [6, 9, 13])
+def test_interrupts_that_the_restore_of_rings_brings_back_leave_no_entry(at: int, tmp_path: Path) -> None:
+    spread = tune(network_irq={"policy": "spread", "persist": False})
+    rings = {"rx_ring": "512", "rmem_max": 16777216, "allow_disruptive": True, "persist": False}
+    assert lived(tmp_path, "nitro_big", [spread, failing(tune(network_stack=rings), at, "ENOSPC", length=1000)]) == ""
