@@ -324,8 +324,8 @@ class Life:
 
 
 def _left_out(findings: Sequence[Finding]) -> bool:
-    """Whether a run reports that it leaves out a concern."""
-    return any(finding.reason.startswith("not in this run") for finding in findings)
+    """Whether a run reports that it leaves a concern as it is."""
+    return any(finding.reason.startswith(("not in this run", "no option was given")) for finding in findings)
 
 
 def _errors(done: Run) -> Dict[str, str]:

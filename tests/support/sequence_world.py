@@ -160,13 +160,15 @@ class World:
         before, other = (self._text(host, path) for host in self.both())
         if before is None or other is None:
             return False
+        numbers = [self._text(host, MIN_FREE) for host in self.both()]
         try:
             for host in self.both():
                 host._take(path, text)
         except OSError:
             return False
         if path == f"{THP}/enabled":  # nobody sees whether the kernel takes the present number for a user's
-            numbers = [self._text(host, MIN_FREE) for host in self.both()]
+            # After a run that failed, nobody sees either which of the two writes of huge pages moved it.
+            numbers += [self._text(host, MIN_FREE) for host in self.both()]
             self.origins.setdefault(MIN_FREE, set()).update(number for number in numbers if number is not None)
         after = self._text(self.host, path)
         path = self._place(path)
