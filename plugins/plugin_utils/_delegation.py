@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import copy
 import os
+import re
 from typing import Any, Dict, Tuple
 
 from ansible import constants as C
@@ -20,11 +21,12 @@ from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import become_loader, connection_loader
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 
-# Variables of a host that stand for a password of the command line.
+# Variables of a host that replace a password of the command line.
 _PASSWORDS = {
     "password": ("ansible_password", "ansible_ssh_pass", "ansible_ssh_password"),
     "become_pass": ("ansible_become_password", "ansible_become_pass"),
 }
+_OF_A_METHOD = re.compile("ansible_(?!ssh_)[a-z0-9]+_pass")  # such as ansible_sudo_pass
 _USED = {
     *("inventory_hostname", "ansible_facts", "ansible_python_interpreter"),
     *(name for names in C.MAGIC_VARIABLE_MAPPING.values() for name in names),
@@ -55,6 +57,11 @@ def _action_on(action: ActionBase, name: str, task_vars: Dict[str, Any]) -> Tupl
     before = action._play_context
     context = before.set_task_and_variable_override(task=task, variables=delegated, templar=action._templar)
     context.connection = task.connection
+    passwords = _passwords(before, task_vars)
+    for key, names in _PASSWORDS.items():
+        # The context is a copy of that of the action's host, and plugins use it where a host has no password.
+        own = [found[variable] for variable in names if variable in found]
+        setattr(context, key, own[0] if own else passwords.get(key, ""))
     connection = connection_loader.get(
         task.connection, context, new_stdin=None, task_uuid=task._uuid, ansible_playbook_pid=str(os.getppid())
     )
@@ -62,7 +69,7 @@ def _action_on(action: ActionBase, name: str, task_vars: Dict[str, Any]) -> Tupl
         raise AnsibleError(f"there is no connection plugin {task.connection}")
     method = found.get("ansible_become_method") or task.become_method
     connection.set_become_plugin(become_loader.get(method) if task.become else None)
-    keys = {**task.dump_attrs(), "timeout": context.timeout, **_passwords(before, task_vars)}
+    keys = {**task.dump_attrs(), "timeout": context.timeout, **passwords}
     del keys["retries"]
     for plugin in filter(None, (connection, connection._shell, connection.become)):
         plugin.set_options(task_keys=keys, var_options=found)
@@ -74,8 +81,10 @@ def _action_on(action: ActionBase, name: str, task_vars: Dict[str, Any]) -> Tupl
 
 def _passwords(context: Any, task_vars: Dict[str, Any]) -> Dict[str, str]:
     """The passwords of the command line, which hold for all hosts; not those of the variables of the action's host."""
+    of_methods = [name for name in task_vars if _OF_A_METHOD.fullmatch(name)]
+    variables = {**_PASSWORDS, "become_pass": (*_PASSWORDS["become_pass"], *of_methods)}
     return {
         key: getattr(context, key)
-        for key, names in _PASSWORDS.items()
+        for key, names in variables.items()
         if getattr(context, key, "") and not any(name in task_vars for name in names)
     }

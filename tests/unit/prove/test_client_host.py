@@ -8,10 +8,18 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Optional, Tuple
 
 import pytest
+from ansible.parsing.dataloader import DataLoader
+from ansible.playbook.block import Block
+from ansible.playbook.play import Play as AnsiblePlay
+from ansible.playbook.play_context import PlayContext
+from ansible.playbook.task import Task
+from ansible.template import Templar
+from ansible_collections.nearmetal.ec2.plugins.action import prove as action
 from ansible_collections.nearmetal.ec2.plugins.modules import prove
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._delegation import action_on
 
 from tests.support.experiments import files
 from tests.support.fake_kernel import FakeKernel
@@ -93,3 +101,34 @@ def test_a_run_on_a_client_goes_on_there(host: FakeKernel, client_host: FakeKern
     play.client.before_step = lambda _number: None
     result = play(resume=record)
     assert (result["verdict"]["verdict"], set(play.client.steps)) == ("better", {"load"})
+
+
+SUDO = {"ansible_become": True, "ansible_become_method": "sudo"}
+KEY = {"ansible_connection": "ssh", "ansible_host": "192.0.2.9", **SUDO}
+PASSWORDS = {"ansible_password": "of-db-1", "ansible_become_password": "root-of-db-1"}
+
+
+@pytest.mark.parametrize(
+    ("host_variables", "client_variables", "passwords"),
+    [
+        (PASSWORDS, KEY, ("", "")),
+        ({"ansible_ssh_password": "of-db-1", "ansible_become_pass": "root-of-db-1"}, KEY, ("", "")),
+        (PASSWORDS, {**KEY, "ansible_ssh_pass": "own", "ansible_become_pass": "root"}, ("own", "root")),
+        (PASSWORDS, {**KEY, "ansible_ssh_password": "own"}, ("own", "")),
+        ({"ansible_password": "of-db-1", "ansible_sudo_pass": "root-of-db-1"}, KEY, ("", "")),
+        ({}, KEY, ("of-db-1", "root-of-db-1")),  # of the command line, which are those of all hosts
+    ],
+)
+def test_a_client_gets_no_password_of_the_host_under_test(
+    host_variables: Dict[str, Any], client_variables: Dict[str, Any], passwords: Tuple[str, str]
+) -> None:
+    context = PlayContext(passwords={"conn_pass": "of-db-1", "become_pass": "root-of-db-1"})
+    variables = {**host_variables, "hostvars": {"client-1": client_variables}}
+    loader = DataLoader()
+    task = Task(Block(AnsiblePlay()))
+    under_test = action.ActionModule(task, None, context, loader, Templar(loader, variables), None)
+    other, _variables = action_on(under_test, "client-1", variables)
+    found = other._play_context
+    assert (found.password, found.become_pass) == passwords
+    options = (other._connection.get_option("password"), other._connection.become.get_option("become_pass"))
+    assert tuple(value or "" for value in options) == passwords
