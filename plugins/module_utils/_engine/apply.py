@@ -101,15 +101,17 @@ def _completed(host: WritableHost, actions: Sequence[Action]) -> List[Action]:
 
 
 def _due(host: WritableHost, entries: Sequence[Entry], actions: Sequence[Action]) -> List[Action]:
-    """The actions without those that nothing is left to do for, because another concern of the run has caused it.
+    """Leaves out actions whose place another concern of this run has already restored.
 
-    The restore of rings, for example, brings back the interrupts too, and settles their entries.
+    The restore of rings, for example, brings back the interrupts too, and settles their entries. What an action of the
+    same concern is going to change is written again.
     """
-    known = {entry.key for entry in entries}
+    kept = {entry.key for entry in entries}
+    kept.update(place for action in actions for place in disturbed_by(lever_of(action.what), host, action.where))
     return [
         action
         for action in actions
-        if (action.what, action.where) in known
+        if (action.what, action.where) in kept
         or not lever_of(action.what).same(lever_of(action.what).read(host, action.where), action.after)
     ]
 
