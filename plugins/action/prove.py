@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import time
 from contextlib import suppress
 from typing import Any, List, Mapping, NoReturn, Sequence
@@ -16,18 +15,13 @@ from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import callback_loader
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.tuning import WANTED
 from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.proving import CONTROLLER, HOST, OPTIONS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks import registry
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import load
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import load_sample
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import validate
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Measurement, Start
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import (
-    Settings,
-    longest_load,
-    settings_of,
-)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import longest_load
 from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import sentence
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils import _plays as plays
@@ -36,6 +30,7 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import (
     answers,
     client,
     document,
+    inputs,
     loop,
     reboots,
     signals,
@@ -83,8 +78,11 @@ class ActionModule(ActionBase):
         return client.Client(name, *action_on(self, name, task_vars))
 
     def clean_up(self) -> None:
-        """Remove what Ansible put on the host."""
-        self._remove_tmp_path(self._connection._shell.tmpdir)
+        """Remove what Ansible put on the host, if it can still be reached: the result of a run says more than that."""
+        try:
+            self._remove_tmp_path(self._connection._shell.tmpdir)
+        except (AnsibleError, OSError):
+            self._connection._shell.tmpdir = None  # Ansible would try it again after the action
 
     def reboot(self, within: int, task_vars: Mapping[str, Any], arguments: Sequence[str]) -> None:
         """Reboot the host by Ansible's own action. Raises NearmetalError when it isn't back in time."""
@@ -123,13 +121,13 @@ class _Run(loop.HostControl):
         self._options["tune"] = validate("prove.tune", WANTED, self._options["tune"])
         validate("prove.against", WANTED, self._options["against"])
         self._log = self._resumed(self._options["resume"]) if self._options["resume"] else None
-        self._settings = self._log.record.start.settings if self._log else _settings(self._options)
+        self._settings = self._log.record.start.settings if self._log else inputs.settings(self._options)
         if self._log is not None:
             start = self._log.record.start
             self._options.update(command=start.load, load_on=start.load_on)
             self._options.update(programs=list(start.programs), only=list(start.only), health=start.health)
         else:
-            self._options["command"] = _load_of(self._options, self._settings.seconds)
+            self._options["command"] = inputs.load_of(self._options, self._settings.seconds)
         self._client = self._find_client()
         reboots.demand_possible(self._settings, self._options, task_vars)
         path = self._log.path if self._log else self._new_path()
@@ -369,31 +367,3 @@ def report_directory() -> str:
     callback = callback_loader.get(plays.CALLBACK)
     callback.set_options()
     return str(callback.get_option("report_directory"))
-
-
-def _load_of(options: Mapping[str, Any], seconds: float) -> str:
-    """The load that the options ask for, a command or a ready benchmark. Raises NearmetalError."""
-    command, benchmark = options.get("command"), options.get("benchmark")
-    if bool(command) == bool(benchmark):
-        raise NearmetalError(
-            "prove.command or prove.benchmark is required, and not both: the load of one measurement is a command of"
-            " yours or a ready benchmark"
-        )
-    if not benchmark:
-        return str(command)
-    if options["timed"] or options["load_on"] != HOST:
-        raise NearmetalError(
-            f"prove.benchmark {benchmark} runs on the host and has figures of its own: leave out prove.timed and"
-            " prove.load_on"
-        )
-    return registry.load_of(benchmark, options["benchmark_options"], seconds)
-
-
-def _settings(options: Mapping[str, Any]) -> Settings:
-    """The settings, with a seed. Raises NearmetalError that names the option, its value and what is allowed."""
-    given = {name: options[name] for name in Settings._fields if name in options}
-    given.setdefault("seed", secrets.randbelow(2**32))
-    try:
-        return settings_of(given)
-    except NearmetalError as error:
-        raise NearmetalError(f"prove.{error}") from None

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Callable, Dict, List, Optional
 
+from ansible.errors import AnsibleConnectionFailure
 from ansible_collections.nearmetal.ec2.plugins.action import prove as action
 from ansible_collections.nearmetal.ec2.plugins.modules import prove
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import client
@@ -55,8 +56,16 @@ class Play(action.ActionModule):
     def _early_needs_tmp_path(self) -> bool:
         return False
 
-    def _remove_tmp_path(self, tmp_path: Any, force: bool = False) -> None:
-        pass
+    def lose(self) -> Dict[str, Any]:
+        """Every later step finds the connection dead, without pipelining: a folder of Ansible is left on the host."""
+        folder = "/root/.ansible/tmp/ansible-tmp-1"
+        shell = SimpleNamespace(tmpdir=folder, remove=lambda path, recurse: f"rm -rf {path}")
+        self._connection, self._cleanup_remote_tmp = SimpleNamespace(_shell=shell), True
+        self.before_step = lambda _number: {"unreachable": True, "msg": "no route to host"}
+        return self.before_step(0) or {}
+
+    def _low_level_execute_command(self, cmd: str, **_more: Any) -> Dict[str, Any]:
+        raise AnsibleConnectionFailure(f"no route to host for {cmd}")
 
 
 def current(host: FakeKernel) -> str:

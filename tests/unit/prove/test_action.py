@@ -185,8 +185,9 @@ def test_a_run_with_other_values_of_the_same_settings_does_not_go_on(host: FakeK
 
 
 def test_a_lost_host_is_reported_as_taking_itself_back(host: FakeKernel, play: Play) -> None:
-    play.before_step = lambda number: {"unreachable": True, "msg": "no route to host"} if number > 8 else None
+    play.before_step = lambda number: play.lose() if number == 9 else None
     result = play(command=load(host, 120))
+    play.cleanup()  # Ansible's own, after each action
     assert result["msg"] == (
         "no route to host; the host could not be restored (no route to host); its timer restores it within 900 s"
     )

@@ -77,6 +77,19 @@ def test_a_client_that_fails_ends_the_run_and_the_host_goes_back(
         assert ": the host is as it was before; to resume, set prove_resume: " in result["msg"]
 
 
+def test_a_client_lost_after_the_last_load_changes_nothing(
+    host: FakeKernel, client_host: FakeKernel, play: Play
+) -> None:
+    def lose(_number: int) -> None:
+        if play.steps[-1] == "keep":
+            play.client.lose()
+
+    play.before_step = lose
+    result = play(command=load(host, 120), load_on="client-1")
+    assert (result.get("failed", False), result["kept"], current(host)) == (False, True, "tsc"), result
+    assert "unreachable" not in result
+
+
 def test_a_client_that_reboots_or_is_busy_costs_pairs_and_is_named(
     host: FakeKernel, client_host: FakeKernel, play: Play
 ) -> None:

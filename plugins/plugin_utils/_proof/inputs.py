@@ -1,0 +1,42 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the options of a run ask for: its load and its settings. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any, Mapping
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.proving import HOST
+from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks import registry
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import Settings, settings_of
+
+
+def load_of(options: Mapping[str, Any], seconds: float) -> str:
+    """The load that the options ask for, a command or a ready benchmark. Raises NearmetalError."""
+    command, benchmark = options.get("command"), options.get("benchmark")
+    if bool(command) == bool(benchmark):
+        raise NearmetalError(
+            "prove.command or prove.benchmark is required, and not both: the load of one measurement is a command of"
+            " yours or a ready benchmark"
+        )
+    if not benchmark:
+        return str(command)
+    if options["timed"] or options["load_on"] != HOST:
+        raise NearmetalError(
+            f"prove.benchmark {benchmark} runs on the host and has figures of its own: leave out prove.timed and"
+            " prove.load_on"
+        )
+    return registry.load_of(benchmark, options["benchmark_options"], seconds)
+
+
+def settings(options: Mapping[str, Any]) -> Settings:
+    """The settings, with a seed. Raises NearmetalError that names the option, its value and what is allowed."""
+    given = {name: options[name] for name in Settings._fields if name in options}
+    given.setdefault("seed", secrets.randbelow(2**32))
+    try:
+        return settings_of(given)
+    except NearmetalError as error:
+        raise NearmetalError(f"prove.{error}") from None
