@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 from contextlib import suppress
-from typing import Any, List, Mapping, NoReturn, Sequence
+from typing import Any, Mapping, NoReturn
 
 from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
@@ -20,6 +20,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Nearme
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import load_sample
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import validate
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import TUNED, UNTUNED
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Measurement, Start
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import longest_load
 from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
@@ -38,7 +39,6 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import (
 )
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import log as record_log
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._reboot import reboot
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import clean
 
 _MODULE = "nearmetal.ec2.prove"
 _OPTIONS_OF_STEPS = ("command", "load_on", "health", "programs", "only", "tune", "against")
@@ -84,11 +84,11 @@ class ActionModule(ActionBase):
         except (AnsibleError, OSError):
             self._connection._shell.tmpdir = None  # Ansible would try it again after the action
 
-    def reboot(self, within: int, task_vars: Mapping[str, Any], arguments: Sequence[str]) -> None:
+    def reboot(self, within: int, task_vars: Mapping[str, Any], written: reboots.Written) -> None:
         """Reboot the host by Ansible's own action. Raises NearmetalError when it isn't back in time."""
         reason = reboot(self, within, task_vars, "nearmetal.ec2.prove compares two states of this host")
         if reason:
-            raise NearmetalError(reboots.not_back(within, reason, arguments))
+            raise NearmetalError(reboots.not_back(within, reason, written))
         self.clean_up()  # what it needed before the reboot; the host may have had it in memory
 
     def show(self, line: str) -> None:
@@ -114,7 +114,6 @@ class _Run(loop.HostControl):
         self._action, self._task_vars = action, task_vars
         self._parent = os.getppid()
         self._keeping = self._reboot_required = False
-        self._boot_arguments: List[str] = []  # the tuning's kernel arguments with which the host boots next
         self._busiest_programs: Any = None  # programs other than the load that used CPU time, the busiest first
         self._host = str(task_vars.get("inventory_hostname", ""))
         self._options = validate("prove", OPTIONS, arguments)
@@ -275,23 +274,19 @@ class _Run(loop.HostControl):
 
     def reboot_into(self, state: str) -> float:
         began = time.monotonic()
-        found = self._step("switch", state=state).get("arguments")
-        self._boot_arguments = [clean.text(word, 100) for word in found] if isinstance(found, list) else []
-        self._reboot()
+        self._reboot(reboots.written(state, self._step("switch", state=state)))
         return time.monotonic() - began
 
     def _step_around_reboot(self, name: str) -> dict[str, Any]:
         """A step after which the host may have to be rebooted, and then the step be done again."""
         answer = self._step(name)
         if self._settings.reboot and answer.get("reboot") is True:
-            if name != "keep":
-                self._boot_arguments = []
-            self._reboot()
+            self._reboot(reboots.written(TUNED if name == "keep" else UNTUNED, answer))
             answer = self._step(name)
         return answer
 
-    def _reboot(self) -> None:
-        self._action.reboot(self._settings.reboot_within, self._task_vars, self._boot_arguments)
+    def _reboot(self, written: reboots.Written) -> None:
+        self._action.reboot(self._settings.reboot_within, self._task_vars, written)
 
     def _log_of(self, compared: answers.Begun) -> record_log.Log:
         """A new record, or the resumed one. Raises NearmetalError when the resumed run compared other states."""
@@ -343,11 +338,13 @@ class _Run(loop.HostControl):
             with signals.ignored():
                 ended = self._step_around_reboot("back").get("ended") is True
         except NearmetalError as error:
-            seconds = self._settings.abandon_after
-            advice = f"its timer restores it within {seconds} s" if seconds else "run the module prove with step: back"
+            advice = reboots.way_back(self._settings)
             if self._keeping and not self._options["only"]:
+                has_timer = self._settings.abandon_after
                 advice = (
-                    f"it is tuned unless {advice}: run an audit to see" if seconds else "run an audit to see its state"
+                    f"it is tuned unless {advice}: run an audit to see"
+                    if has_timer
+                    else "run an audit to see its state"
                 )
             raise NearmetalError(f"{reason}; the host could not be restored ({error}); {advice}") from None
         if self._keeping and not ended:

@@ -128,9 +128,10 @@ def keep(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     Where `only` some settings were compared, the host is taken back. Raises NearmetalError.
     """
     if options["reboot"]:
+        arguments = list(lasting.demand_lasting(host, options["run"]).arguments)
         done, waits = reboots.keep(host, options["run"], _tuning(host, options))
         required = described(done.facts, done.outcomes)["reboot_required"]
-        return {"kept": True, "reboot_required": required, "reboot": waits}
+        return {"kept": True, "reboot_required": required, "reboot": waits, "arguments": arguments}
     if options["only"]:  # `tune` would also set what was never compared
         running.demand_running(host, options["run"])
         states.end(host, options["run"])

@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping, Sequence
+from typing import Any, Mapping, NamedTuple, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import TUNED, UNTUNED
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.rules import FEWEST_SHAMS, most_reboots
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import (
     ANSWER_SECONDS,
@@ -18,9 +19,17 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings impo
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import clipped, sentence
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import words
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import clean
 
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
-_LONGEST_LIST = 300  # characters of what was written last
+_LONGEST_LIST = 300  # characters of the kernel arguments
+
+
+class Written(NamedTuple):
+    """What the files of the host hold, with which it boots next."""
+
+    state: str = UNTUNED
+    arguments: Tuple[str, ...] = ()  # the kernel arguments of the tuning
 
 
 def demand_possible(settings: Settings, options: Mapping[str, Any], task_vars: Mapping[str, Any]) -> None:
@@ -66,13 +75,30 @@ def announcement(settings: Settings) -> str:
     )
 
 
-def not_back(within: int, reason: str, arguments: Sequence[str]) -> str:
+def written(state: str, answer: Mapping[str, Any]) -> Written:
+    """What a step wrote, by its untrusted answer."""
+    arguments = answer.get("arguments")
+    found = arguments if isinstance(arguments, list) and state == TUNED else []
+    return Written(state, tuple(clean.text(word, 100) for word in found))
+
+
+def not_back(within: int, reason: str, files: Written) -> str:
     """What a person needs to know of a host that didn't come back."""
-    files = "its files are as they were before the run"
-    if arguments:
-        shown = clipped(" ".join(arguments), _LONGEST_LIST)
-        files = (
-            f"its files hold the tuning; if it can't boot, remove the kernel arguments {shown} in the menu of its boot"
-            " loader"
+    hold = "hold the tuning" if files.state == TUNED else "are as they were before the run"
+    remedy = ""
+    if files.arguments:
+        shown = clipped(" ".join(files.arguments), _LONGEST_LIST)
+        remedy = f"; if it can't boot, remove the kernel arguments {shown} in the menu of its boot loader"
+    return (
+        f"the host did not come back from its reboot within {within} s ({sentence(reason)}): its files {hold}{remedy}"
+    )
+
+
+def way_back(settings: Settings) -> str:
+    """What restores a host that the controller can't reach any more."""
+    seconds = settings.abandon_after
+    if settings.reboot:
+        return (
+            f"its timer restores it {seconds} s after the last step or boot, and reboots it once more if it runs tuned"
         )
-    return f"the host did not come back from its reboot within {within} s ({sentence(reason)}): {files}"
+    return f"its timer restores it within {seconds} s" if seconds else "run the module prove with step: back"

@@ -10,7 +10,7 @@ import os
 import signal
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Callable, Dict, Mapping, Optional, Sequence
+from typing import Any, Callable, Dict, Mapping, Optional
 
 import pytest
 from ansible.errors import AnsibleConnectionFailure
@@ -36,11 +36,11 @@ class Play(test_action.Play):
     def __call__(self, **options: Any) -> Dict[str, Any]:
         return super().__call__(**{**OPTIONS, **options})
 
-    def reboot(self, within: int, task_vars: Mapping[str, Any], arguments: Sequence[str]) -> None:
+    def reboot(self, within: int, task_vars: Mapping[str, Any], written: reboots.Written) -> None:
         self.reboots += 1
         lost = self.before_reboot(self.reboots)
         if lost:
-            raise NearmetalError(reboots.not_back(within, lost, arguments))
+            raise NearmetalError(reboots.not_back(within, lost, written))
         self.host.boot_again()
 
 
@@ -115,12 +115,29 @@ def test_a_host_that_does_not_come_back_is_reported_and_takes_itself_back(play: 
         "the host did not come back from its reboot within 600 s (Timed out waiting for last boot time check"
         " (timeout=600)): its files hold the tuning; if it can't boot, remove the kernel arguments tsc=reliable in the"
         " menu of its boot loader; the host could not be restored (Failed to connect to the host via ssh: No route to"
-        " host); its timer restores it within 900 s"
+        " host); its timer restores it 900 s after the last step or boot, and reboots it once more if it runs tuned"
     )
     play.host.boot_again()
     boots = len(play.host.boots)
     assert (command(["abandoned"], play.host), command(["abandoned"], play.host)) == (0, 0)
     assert (len(play.host.boots) - boots, files(play.host)) == (1, before)
+
+
+def test_a_host_that_does_not_come_back_while_the_tuning_is_kept_is_said_to_hold_it(play: Play) -> None:
+    def gone(_number: int) -> Optional[str]:
+        if play.steps[-1] != "keep":
+            return None
+        play.lose()
+        return "Timed out"
+
+    play.before_reboot = gone
+    message = play(command=load(play, 120), seed=3)["msg"]  # whose last measurement is untuned
+    assert message == (
+        "the host did not come back from its reboot within 600 s (Timed out): its files hold the tuning; if it can't"
+        " boot, remove the kernel arguments tsc=reliable in the menu of its boot loader; the host could not be restored"
+        " (no route to host); it is tuned unless its timer restores it 900 s after the last step or boot, and reboots"
+        " it once more if it runs tuned: run an audit to see"
+    )
 
 
 def test_ctrl_c_takes_the_host_back_and_the_run_can_go_on(play: Play) -> None:
@@ -199,7 +216,7 @@ def test_ansible_s_own_reboot_is_used(outcome: Any, sentence: str, play: Play) -
     plugin = Reboot(outcome)
     play._shared_loader_obj = SimpleNamespace(action_loader=plugin)
     try:
-        action.ActionModule.reboot(play, 90, {}, ())
+        action.ActionModule.reboot(play, 90, {}, reboots.Written())
         message = ""
     except NearmetalError as error:
         message = str(error)
