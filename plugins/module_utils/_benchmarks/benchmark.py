@@ -39,6 +39,9 @@ class Tool(NamedTuple):
     program: str
     version: Tuple[str, ...]  # the arguments by which it says its version
     packages: Mapping[str, str]  # a family of INSTALLS → its package; a family without it has none
+    service: str = ""  # which Debian's package starts, and Ubuntu's
+    oldest: Tuple[int, ...] = ()  # the first version with what the benchmark needs
+    has: str = ""  # what it must name among its options, which `version` lists
 
 
 class Limits(NamedTuple):
@@ -56,6 +59,7 @@ class Command(NamedTuple):
     argv: Tuple[str, ...]
     own: bool = False  # a program of this collection: the first word names its file in _engine/benchmark
     as_root: bool = False  # otherwise it runs as nobody
+    result: str = ""  # the file that a command as root writes and that is read in place of its output
 
 
 class Run(NamedTuple):

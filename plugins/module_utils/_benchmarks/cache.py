@@ -78,6 +78,7 @@ CACHE = Benchmark(
             "memcached",
             ("-V",),
             {"debian": "memcached", "fedora": "memcached", "amzn": "memcached", "suse": "memcached"},
+            "memcached",
         ),
         Tool(_TOOL, ("-V",), {"debian": "libmemcached-tools"}),
     ),

@@ -90,6 +90,7 @@ def _command(options: Options, rate: int = 0) -> Command:
         *("--thread", "--group_reporting", "--output-format=json", "--percentile_list=50:99:99.9"),
     ]
     words += [f"--rwmixread={shape.read_percent}"] if shape.read_percent else []
+    words += ["--overwrite=1"] if "write" in shape.pattern else []  # otherwise it writes into holes
     words += [f"--rate_iops={rate}"] if rate else []
     return Command(tuple(words))
 

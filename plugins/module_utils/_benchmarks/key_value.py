@@ -26,6 +26,16 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics impor
 
 _TOOL = "redis-benchmark"
 _TESTS = ("GET", "SET")
+_OTHERS = {"fedora": "redis", "suse": "redis"}
+_OLDEST = (6, 2)  # an older client prints no percentiles
+# Every user of the host can connect: to read and write the keys of the load, and for nothing else.
+_CONFIGURATION = """bind 127.0.0.1
+port {port}
+save ""
+appendonly no
+io-threads {threads}
+user default on nopass ~key:* -@all +get +set +config|get
+"""
 
 
 def _limits(options: Options) -> Limits:
@@ -34,15 +44,12 @@ def _limits(options: Options) -> Limits:
 
 def _run(options: Options, _folder: str) -> Run:
     port = str(options["port"])
-    server = [
-        *("redis-server", "--bind", "127.0.0.1", "--port", port, "--save", "", "--appendonly", "no"),
-        *("--io-threads", str(options["threads"])),
-    ]
     load = [
         *(_TOOL, "-h", "127.0.0.1", "-p", port, "-t", "set,get", "-n", str(options["requests"])),
         *("-c", str(options["clients"]), "-P", str(options["pipeline"]), "-d", "100", "--csv", "--precision", "3"),
     ]
-    return Run((Command(tuple(load)),), (tuple(server),))
+    configuration = _CONFIGURATION.format(port=port, threads=options["threads"])
+    return Run((Command(tuple(load)),), (("redis-server", "redis.conf"),), {"redis.conf": configuration})
 
 
 def _read(outputs: Sequence[str], _options: Options) -> Result:
@@ -73,8 +80,8 @@ KEY_VALUE = Benchmark(
         "port": {"type": "int", "range": (1024, 65535), "default": 16379},
     },
     tools=(
-        Tool("redis-server", ("--version",), {"debian": "redis-server", "fedora": "redis", "suse": "redis"}),
-        Tool(_TOOL, ("--version",), {"debian": "redis-tools", "fedora": "redis", "suse": "redis"}),
+        Tool("redis-server", ("--version",), {"debian": "redis-server", **_OTHERS}, "redis-server", _OLDEST),
+        Tool(_TOOL, ("--version",), {"debian": "redis-tools", **_OTHERS}, oldest=_OLDEST),
     ),
     limits=_limits,
     run=_run,

@@ -106,7 +106,7 @@ WEB = Benchmark(
         "port": {"type": "int", "range": (1024, 65535), "default": 18080},
     },
     tools=(
-        Tool("nginx", ("-v",), {"debian": "nginx-light", "fedora": "nginx", "amzn": "nginx", "suse": "nginx"}),
+        Tool("nginx", ("-v",), {"debian": "nginx-light", "fedora": "nginx", "amzn": "nginx", "suse": "nginx"}, "nginx"),
         Tool(_TOOL, ("-v",), {"debian": "wrk"}),
     ),
     limits=_limits,

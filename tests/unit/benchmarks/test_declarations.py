@@ -13,6 +13,7 @@ from typing import Any, Dict
 import pytest
 import yaml
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmark import INSTALLS, Limits, Tool
+from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.disk import SHAPES
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.registry import (
     BENCHMARKS,
     is_benchmark,
@@ -88,6 +89,50 @@ def test_a_missing_tool_is_named_with_the_package_of_the_distribution(release: s
     with pytest.raises(NearmetalError) as raised:
         refusals.demand_tool(Host(str(tmp_path)), FIO)
     assert str(raised.value).startswith(words)
+
+
+@pytest.mark.parametrize(
+    ("name", "tool", "says", "words"),
+    [
+        ("key_value", 1, "redis-benchmark 6.0.16", "the benchmark needs redis-benchmark 6.2 or newer; this host has "),
+        ("key_value", 0, "nothing", "the benchmark needs redis-server 6.2 or newer; this host has 'nothing'"),
+        ("key_value", 0, "Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc-5.3.0", ""),
+        (
+            "latency",
+            0,
+            "cyclictest V 2.20",
+            "the benchmark needs a newer cyclictest, with the option --default-system; ",
+        ),
+        ("latency", 0, "cyclictest V 2.40\n         --default-system  Don't attempt to tune", ""),
+    ],
+)
+def test_a_tool_that_is_too_old_is_refused(name: str, tool: int, says: str, words: str) -> None:
+    error = ""
+    try:
+        refusals.demand_version(BENCHMARKS[name].tools[tool], says.split("\n")[0], says)
+    except NearmetalError as raised:
+        error = str(raised)
+    assert error.startswith(words)
+    assert bool(error) == bool(words)
+
+
+def test_a_package_that_starts_a_service_is_named_with_what_keeps_it_from_that(tmp_path: Path) -> None:
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc/os-release").write_text("ID=debian")
+    tool = BENCHMARKS["web"].tools[0]._replace(program="nginx-that-nobody-has")
+    with pytest.raises(NearmetalError, match=r"unless you run `systemctl mask nginx` first$"):
+        refusals.demand_tool(Host(str(tmp_path)), tool)
+
+
+def test_a_store_answers_the_load_and_nothing_else() -> None:
+    run = BENCHMARKS["key_value"].run(options_of("key_value", {}), "/folder")
+    assert "user default on nopass ~key:* -@all +get +set +config|get" in run.files["redis.conf"].splitlines()
+
+
+def test_a_disk_is_written_where_blocks_are_and_not_into_holes() -> None:
+    commands = {shape: BENCHMARKS["disk"].run(options_of("disk", {"shape": shape}), "").commands for shape in SHAPES}
+    overwrites = {shape for shape, (command,) in commands.items() if "--overwrite=1" in command.argv}
+    assert overwrites == {"random_write", "sequential_write"}, "fio writes the file beforehand for all that reads"
 
 
 def test_a_port_on_which_something_listens_is_refused() -> None:

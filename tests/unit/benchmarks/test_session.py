@@ -86,10 +86,67 @@ def test_a_program_runs_as_nobody_in_an_empty_folder_of_its_own(tmp_path: Path) 
     assert list(tmp_path.iterdir()) == []
 
 
+def test_root_works_in_a_folder_in_which_no_other_user_can_put_a_link(tmp_path: Path) -> None:
+    writes = "umask 077; printf written > result; stat -c %a,%u .. . ../programs"
+    with Session(str(tmp_path), 256) as started:
+        started.write("given", "text")
+        until, own = time.monotonic() + 60, os.geteuid()
+        modes = started.complete(["sh", "-c", writes], until, lambda: True, True).split("\n")
+        assert modes[:3] == [f"711,{own}", f"700,{own}", f"700,{own or session.NOBODY}"]
+        assert started.complete(["true"], until, lambda: True, True, "result") == "written"
+        # Another daemon of the same user can't reach the folder in which root opens files.
+        planted = started.complete(
+            ["sh", "-c", "ln -s /etc/passwd ../root/planted; cat given"], until, lambda: True, False
+        )
+        assert planted == "text"
+        if own == 0:
+            assert not os.path.lexists(os.path.join(os.path.dirname(started.folder), "root/planted"))
+
+
+@pytest.mark.parametrize("left", ["a link", "nothing"])
+def test_a_result_that_is_no_file_of_root_is_refused(left: str, tmp_path: Path) -> None:
+    leaves = ["sh", "-c", "ln -s /etc/passwd result" if left == "a link" else "true"]
+    with Session(str(tmp_path), 256) as started, pytest.raises(NearmetalError, match=r"^sh wrote no result: "):
+        started.complete(leaves, time.monotonic() + 60, lambda: True, True, "result")
+
+
+def test_a_folder_that_can_t_be_removed_is_named_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # It fails as on a file system that became read-only: with exit status 1 and a line about the folder.
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/rm").write_text('#!/bin/sh\nexec rmdir "$3"\n')
+    (tmp_path / "bin/rm").chmod(0o755)
+    (tmp_path / "runs").mkdir()
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
+    with pytest.raises(NearmetalError) as raised:
+        complete(tmp_path / "runs", "sh", "-c", "echo no disk >&2; exit 1")
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert str(raised.value).startswith(f"sh failed with code 1: no disk; the benchmark may have left {folder} on the")
+    assert str(raised.value).count("Directory not empty") == 1
+
+
+def test_a_process_that_never_ends_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Like a process that waits for a disk that doesn't answer: it has a number, and no signal ends it.
+    number = 1 << 23
+    proc = tmp_path / f"proc/{number}"
+    proc.mkdir(parents=True)
+    monkeypatch.setattr(session, "_PROC", str(tmp_path / "proc"))
+    monkeypatch.setattr(session, "_LOOKS", 2)
+
+    def leave() -> None:
+        with Session(str(tmp_path), 256) as started:
+            leader = started.complete(["sh", "-c", "echo $PPID"], time.monotonic() + 60, lambda: True, True).strip()
+            (proc / "stat").write_text(f"{number} (fio) D 1 {leader} {leader} 0\n")
+
+    with pytest.raises(NearmetalError, match=rf"remove it \(processes that don't end: {number}\)$"):
+        leave()
+    assert [path.name for path in tmp_path.iterdir()] == ["proc"]
+
+
 @pytest.mark.parametrize(
     ("argv", "limits", "words"),
     [
         (["sh", "-c", "echo first; echo no such device >&2; exit 3"], {}, "sh failed with code 3: no such device"),
+        (["sh", "-c", 'printf "{\\n \\"error\\": \\"refused\\"\\n}\\n"; exit 1'], {}, "sh failed with code 1: refused"),
         (["sh", "-c", "kill -TERM $$"], {}, "sh failed with code 143: "),
         (["sleep", "600"], {"seconds": 0.1}, "sleep didn't end within its time: it was stopped"),
         (["sleep", "600"], {"goes_on": False}, "sleep was stopped, because the run ended meanwhile"),
@@ -118,6 +175,16 @@ def test_a_server_listens_before_the_load_begins_and_ends_with_the_run(tmp_path:
     with socket.socket() as client:
         assert client.connect_ex(("127.0.0.1", port)) != 0
     assert started.used.user_seconds > 0
+
+
+def test_a_server_of_somebody_else_on_the_port_is_not_taken_for_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "_STARTS", 0)
+    with socket.create_server(("127.0.0.1", 0)) as other, Session(str(tmp_path), 256) as started:
+        port = other.getsockname()[1]
+        with pytest.raises(NearmetalError, match=f"sleep didn't listen on port {port} within"):
+            started.serve(["sleep", "600"], port)
 
 
 def test_a_server_that_ends_at_once_is_named_with_its_last_words(tmp_path: Path) -> None:

@@ -68,7 +68,10 @@ def measure(
         commands = run.commands
         while commands:
             begun += commands
-            outputs += [session.complete(_argv(command), until, goes_on, command.as_root) for command in commands]
+            outputs += [
+                session.complete(_argv(command), until, goes_on, command.as_root, command.result)
+                for command in commands
+            ]
             commands = benchmark.then(outputs, options)
     return Measured(
         benchmark.read(outputs, options),
@@ -100,4 +103,6 @@ def _argv(command: Command) -> List[str]:
 def _version(session: Session, tool: Tool, until: float) -> str:
     lines = session.answer([tool.program, *tool.version], until).split("\n")
     said = next((line.strip() for line in lines if line.strip()), "")
-    return clipped(printable(said), _LONGEST_VERSION)
+    version = clipped(printable(said), _LONGEST_VERSION)
+    refusals.demand_version(tool, version, "\n".join(lines))
+    return version

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 from typing import Optional
 
@@ -21,6 +22,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import os_rel
 
 _FREE_SHARE = 0.1  # of a file system that is left free in any case
 _MIB = 1024 * 1024
+_VERSION = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})+", re.ASCII)
 
 
 def family(host: Host) -> Optional[str]:
@@ -42,7 +44,22 @@ def demand_tool(host: Host, tool: Tool) -> None:
             f"{tool.program} isn't installed, and no package of this distribution is known to have it: install it"
             " yourself, in a folder such as /usr/local/bin"
         )
-    raise NearmetalError(f"{tool.program} isn't installed: run `{INSTALLS[distribution]} {package}` on the host")
+    advice = f"run `{INSTALLS[distribution]} {package}` on the host"
+    if tool.service and distribution == "debian":
+        advice += f"; it starts a service, unless you run `systemctl mask {tool.service}` first"
+    raise NearmetalError(f"{tool.program} isn't installed: {advice}")
+
+
+def demand_version(tool: Tool, version: str, answer: str) -> None:
+    """Raises NearmetalError for a program that is too old, by what it says about itself."""
+    number = _VERSION.search(version)
+    if tool.oldest and (number is None or tuple(map(int, number[0].split("."))) < tool.oldest):
+        oldest = ".".join(map(str, tool.oldest))
+        raise NearmetalError(f"the benchmark needs {tool.program} {oldest} or newer; this host has {version!r}")
+    if tool.has not in answer:
+        raise NearmetalError(
+            f"the benchmark needs a newer {tool.program}, with the option {tool.has}; this host has {version!r}"
+        )
 
 
 def demand_setpriv() -> None:

@@ -9,15 +9,15 @@ import os
 import resource
 import secrets
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
 from contextlib import suppress
 from types import TracebackType
-from typing import IO, Callable, List, NamedTuple, Optional, Sequence, Type
+from typing import IO, Callable, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Type
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import json_text, listening
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import plain
 
 NOBODY = 65534
@@ -25,29 +25,38 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _MOST_OUTPUT = 1024 * 1024  # bytes
 _LOOK = 0.05  # seconds between two looks at what runs
 _STARTS = 20.0  # seconds that a server may take to listen
+_PROC = "/proc"
+_LOOKS = 600  # times that the guard looks at processes that don't end, until it gives them up
+_GUARDS = 5  # that are started, one after the other, when somebody kills them
+_ENDS = 300.0  # seconds that a guard may take; removing files on a server that is gone takes forever
+_OWN, _SHARED = "root", "programs"  # the folders inside the run's folder, by who may write there
 # It reads the numbers of sessions. When the pipe closes, because the run is over or because this process was killed,
-# it kills every process of these sessions, and removes the folder.
+# it kills every process of these sessions, and removes the folder. It prints what it can't end, and fails if anything
+# is left. A process that waits for a disk ends only when the disk answers, which may be never.
 _GUARD = r"""
-folder=$1 sessions=" "
+folder=$1 proc=$2 looks=$3 sessions=" " left=start looked=0 code=0
 while read -r number; do sessions="$sessions$number "; done
-left=1
-while [ "$left" ]; do
-    left=
-    for stat in /proc/[0-9]*/stat; do
+while [ "$left" ] && [ "$looked" -lt "$looks" ]; do
+    before=$left left=
+    for stat in "$proc"/[0-9]*/stat; do
         read -r line <"$stat" || continue
         set -- ${line##*) }
         [ "$1" = Z ] && continue
-        case $sessions in *" $4 "*) left=1; kill -KILL "${line%% *}" ;; esac
-    done
+        case $sessions in *" $4 "*) left="$left ${line%% *}"; kill -KILL "${line%% *}" ;; esac
+    done 2>/dev/null
+    [ "$left" = "$before" ] && looked=$((looked + 1)) || looked=0
     [ "$left" ] && sleep 0.05
 done
-rm -rf -- "$folder"
+[ "$left" ] && code=1 && echo "processes that don't end:$left"
+rm -rf -- "$folder" || code=1
+exit $code
 """
 # The leader of a session starts its program only when the guard knows the session. The shell stays, because a program
-# of another user in its place could not be killed by ours.
+# of another user in its place could not be killed by ours. If the host runs out of memory, the benchmark ends first.
 _LEADER = r"""
 read -r _ || exit 1
 exec </dev/null
+echo 1000 >/proc/self/oom_score_adj
 ulimit -d "$1" || exit 1
 shift
 "$@"
@@ -71,25 +80,42 @@ class Session:
     """
 
     def __init__(self, parent: str, memory_mib: int) -> None:
-        self.folder = os.path.join(parent, f"nearmetal-benchmark-{secrets.token_hex(8)}")
+        self._outer = os.path.join(parent, f"nearmetal-benchmark-{secrets.token_hex(8)}")
+        # Other daemons of the host may be nobody too: no file of theirs is in a folder in which root works.
+        self.folder = os.path.join(self._outer, _SHARED)
+        self._own_folder = os.path.join(self._outer, _OWN)
         self._memory_kib = memory_mib * 1024
         self.used = Usage(0.0, 0.0, 0)
         self._processes: List["subprocess.Popen[bytes]"] = []
+        self._commands: List["subprocess.Popen[bytes]"] = []
         self._guard: Optional["subprocess.Popen[bytes]"] = None
+        self._said: Optional[IO[bytes]] = None
 
     def __enter__(self) -> "Session":
         # The guard is there before the folder, so that no moment is left in which nobody would remove it.
+        self._said = tempfile.TemporaryFile()
         self._guard = self._new_guard()
         try:
-            os.mkdir(self.folder, 0o700)
-            if os.geteuid() == 0:
-                os.chown(self.folder, NOBODY, NOBODY)
+            self._make_folders()
         except OSError as error:
             self._end()
             raise NearmetalError(
-                f"{os.path.dirname(self.folder)} takes no folder for the benchmark: {os.strerror(error.errno or 0)}"
+                f"{os.path.dirname(self._outer)} takes no folder for the benchmark: {os.strerror(error.errno or 0)}"
             ) from None
         return self
+
+    def _make_folders(self) -> None:
+        os.mkdir(self._outer, 0o700)
+        # By its descriptor, because the parent may belong to somebody who puts another folder in its place.
+        outer = os.open(self._outer, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            for name in (_OWN, _SHARED):
+                os.mkdir(name, 0o700, dir_fd=outer)
+            if os.geteuid() == 0:
+                os.chown(_SHARED, NOBODY, NOBODY, dir_fd=outer, follow_symlinks=False)
+            os.fchmod(outer, 0o711)
+        finally:
+            os.close(outer)
 
     def __exit__(
         self,
@@ -97,38 +123,51 @@ class Session:
         error: Optional[BaseException],
         traceback: Optional[TracebackType],
     ) -> None:
-        self._end()
+        failure = self._end()
+        if failure and (error is None or isinstance(error, NearmetalError)):
+            raise NearmetalError(f"{error}; {failure}" if error else failure) from error
 
     def write(self, name: str, text: str) -> None:
-        """Write a file into the folder, readable by the programs."""
-        path = os.path.join(self.folder, name)
-        with open(path, "x", encoding="utf-8") as stream:
+        """Write a file into the programs' folder, readable by them."""
+        with open(os.path.join(self.folder, name), "x", encoding="utf-8") as stream:
+            os.fchmod(stream.fileno(), 0o644)
             stream.write(text)
-        os.chmod(path, 0o644)
 
     def serve(self, argv: Sequence[str], port: int) -> None:
         """Start a server as nobody, and wait until it listens. Raises NearmetalError."""
         with tempfile.TemporaryFile() as output:
             process = self._start(argv, output, as_root=False)
             until = time.monotonic() + _STARTS
-            while not _listens(port):
+            while not _listens(port, process.pid):
                 if _ended(process) is not None:
                     raise NearmetalError(f"{argv[0]} ended at once: {_last_line(output)}")
                 if time.monotonic() > until:
                     raise NearmetalError(f"{argv[0]} didn't listen on port {port} within {_STARTS:.0f} s")
                 time.sleep(_LOOK)
 
-    def complete(self, argv: Sequence[str], until: float, goes_on: Callable[[], bool], as_root: bool) -> str:
-        """Run a program to its end, and return its output.
+    def complete(
+        self, argv: Sequence[str], until: float, goes_on: Callable[[], bool], as_root: bool, result: str = ""
+    ) -> str:
+        """Run a program to its end, and return its output, or the file `result` that it wrote as root.
 
         Raises NearmetalError when it fails, or doesn't end by then (monotonic time).
         """
         with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as messages:
-            code = self._wait(self._start(argv, output, as_root, messages), argv[0], until, goes_on)
+            process = self._start(argv, output, as_root, messages)
+            self._commands.append(process)
+            code = self._wait(process, argv[0], until, goes_on)
             if code:
-                reason = _last_line(messages) or _last_line(output) or "no message"
+                reason = _last_line(messages) or _error_in_json(output) or _last_line(output) or "no message"
                 raise NearmetalError(f"{argv[0]} failed with code {code}: {reason}")
-            return _text(output)
+            return self._written(argv[0], result) if result else _text(output)
+
+    def _written(self, name: str, result: str) -> str:
+        try:
+            number = os.open(os.path.join(self._own_folder, result), os.O_RDONLY | os.O_NOFOLLOW)
+        except OSError as error:
+            raise NearmetalError(f"{name} wrote no {result}: {os.strerror(error.errno or 0)}") from None
+        with open(number, "rb") as stream:
+            return _text(stream)
 
     def answer(self, argv: Sequence[str], until: float) -> str:
         """What a program says about itself, whatever its exit code is."""
@@ -152,10 +191,11 @@ class Session:
     def _start(
         self, argv: Sequence[str], output: IO[bytes], as_root: bool, messages: Optional[IO[bytes]] = None
     ) -> "subprocess.Popen[bytes]":
+        folder = self._own_folder if as_root else self.folder
         process = subprocess.Popen(
             ["/bin/sh", "-c", _LEADER, "sh", str(self._memory_kib), *argv_for(argv, as_root)],
-            cwd=self.folder,
-            env={"PATH": PATH, "LC_ALL": "C", "HOME": self.folder, "TMPDIR": self.folder},
+            cwd=folder,
+            env={"PATH": PATH, "LC_ALL": "C", "HOME": folder, "TMPDIR": folder},
             stdin=subprocess.PIPE,
             stdout=output,
             stderr=messages or output,
@@ -168,28 +208,48 @@ class Session:
 
     def _new_guard(self) -> "subprocess.Popen[bytes]":
         return subprocess.Popen(
-            ["/bin/sh", "-c", _GUARD, "sh", self.folder],
+            ["/bin/sh", "-c", _GUARD, "sh", self._outer, _PROC, str(_LOOKS)],
             stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            stdout=self._said,
+            stderr=self._said,
             start_new_session=True,
         )
 
-    def _end(self) -> None:
-        guard = self._guard
-        while guard is not None:
-            _close(guard)
-            if guard.wait() == 0:
-                break
-            guard = self._new_guard()  # somebody killed the guard
+    def _end(self) -> str:
+        """End every process and remove the folder; what is left, in one sentence, or nothing."""
+        code = self._ended_guard(self._guard)
+        guards = 1
+        while code is not None and code < 0 and guards < _GUARDS:  # somebody killed the guard
+            guard = self._new_guard()
             for process in self._processes:
                 _tell(guard, f"{process.pid}\n")
-        used = [_reap(process) for process in self._processes]
+            code = self._ended_guard(guard)
+            guards += 1
+        used = [usage for usage in map(_reap, self._processes) if usage is not None]
+        commands = [usage for process, usage in used if process in self._commands]
         self.used = Usage(
-            round(sum(each.ru_utime for each in used), 3),
-            round(sum(each.ru_stime for each in used), 3),
-            sum(each.ru_minflt + each.ru_majflt for each in used),
+            round(sum(each.ru_utime for each in commands), 3),
+            round(sum(each.ru_stime for each in commands), 3),
+            sum(each.ru_minflt + each.ru_majflt for each in commands),
         )
+        left = "" if code == 0 else self._left(code)
+        if self._said is not None:
+            self._said.close()
+        return left
+
+    def _ended_guard(self, guard: Optional["subprocess.Popen[bytes]"]) -> Optional[int]:
+        if guard is None:
+            return 0
+        _close(guard)
+        try:
+            return guard.wait(_ENDS)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def _left(self, code: Optional[int]) -> str:
+        said = _lines(self._said) if self._said is not None else []
+        reason = "; ".join(said[-2:]) or ("its guard didn't end" if code is None else "its guard was killed")
+        return f"the benchmark may have left {self._outer} on the host, end its processes and remove it ({reason})"
 
 
 def argv_for(argv: Sequence[str], as_root: bool) -> List[str]:
@@ -204,10 +264,21 @@ def found(program: str) -> Optional[str]:
     return shutil.which(program, path=PATH)
 
 
-def _listens(port: int) -> bool:
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as client:
-        client.settimeout(1)
-        return client.connect_ex(("127.0.0.1", port)) == 0
+def _listens(port: int, session: int) -> bool:
+    """Whether a process of a session listens on a port; another server there would answer, too."""
+    inodes = set()
+    for name in ("tcp", "tcp6"):
+        with suppress(OSError), open(f"/proc/net/{name}", encoding="ascii") as stream:
+            inodes |= {inode for inode, found in listening.parse(stream.read()).items() if found == port}
+    return any(inode in inodes for inode in _sockets(session)) if inodes else False
+
+
+def _sockets(session: int) -> Iterator[Optional[str]]:
+    for number in filter(str.isdigit, os.listdir("/proc")):
+        with suppress(OSError):  # a process that ended meanwhile
+            if os.getsid(int(number)) == session:
+                for descriptor in os.listdir(f"/proc/{number}/fd"):
+                    yield listening.inode(os.readlink(f"/proc/{number}/fd/{descriptor}"))
 
 
 def _ended(process: "subprocess.Popen[bytes]") -> Optional[int]:
@@ -218,10 +289,14 @@ def _ended(process: "subprocess.Popen[bytes]") -> Optional[int]:
     return state.si_status if state.si_code == os.CLD_EXITED else -state.si_status
 
 
-def _reap(process: "subprocess.Popen[bytes]") -> "resource.struct_rusage":
+def _reap(process: "subprocess.Popen[bytes]") -> "Optional[Tuple[subprocess.Popen[bytes], resource.struct_rusage]]":
+    """A leader that ended, with what it used; None if the guard couldn't end it."""
     _close(process)
-    _pid, process.returncode, used = os.wait4(process.pid, 0)
-    return used
+    pid, status, used = os.wait4(process.pid, os.WNOHANG)
+    if not pid:
+        return None
+    process.returncode = status
+    return process, used
 
 
 def _close(process: "subprocess.Popen[bytes]") -> None:
@@ -246,7 +321,21 @@ def _text(stream: IO[bytes]) -> str:
 
 
 def _last_line(stream: IO[bytes]) -> str:
+    lines = _lines(stream)
+    return lines[-1] if lines else ""
+
+
+def _lines(stream: IO[bytes]) -> List[str]:
     size = stream.seek(0, os.SEEK_END)
     stream.seek(max(size - 4096, 0))
-    lines = stream.read().decode("utf-8", "replace").strip().splitlines()
-    return plain(lines[-1]) if lines else ""
+    return [plain(line) for line in stream.read().decode("utf-8", "replace").strip().splitlines()]
+
+
+def _error_in_json(output: IO[bytes]) -> str:
+    """What a program that prints JSON says of its failure there, as iperf3 does."""
+    try:
+        found = json_text.parse(_text(output))
+    except ValueError:
+        return ""
+    error = found.get("error") if isinstance(found, dict) else None
+    return plain(error) if isinstance(error, str) else ""
