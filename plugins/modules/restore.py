@@ -106,17 +106,16 @@ platform:
 from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import HostModule
 from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.module import run_and_exit
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import restore_requests
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Conditions
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 
 
 def main(host: WritableHost | None = None) -> None:
     """Restore `host`, by default this machine."""
     module = HostModule("restore", {"concerns": {"type": "list", "elements": "str"}})
-    run_and_exit(
-        module,
-        host or WritableHost(),
-        lambda known: restore_requests(module.options.get("concerns"), known),
-    )
+    names = module.options.get("concerns")
+    conditions = Conditions(restores_all=names is None)
+    run_and_exit(module, host or WritableHost(), lambda known: restore_requests(names, known), conditions)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Dict, Optional
+from typing import Callable, Dict, Optional
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 
@@ -18,14 +18,18 @@ class RebootingHost(BootHost):
     """Its `boots` are the command lines of the kernels that ran, the present one last."""
 
     boots: "list[str]"
+    meanwhile: "dict[str, Callable[[], object]]"  # what somebody else does while a command runs
 
     def command(self, argv: "list[str] | tuple[str, ...]", timeout: float = 60) -> str:
-        if argv[0] != "systemctl":
+        if argv[0] == "systemd-run" and self.waits:
+            raise NearmetalError("Unit nearmetal-prove.timer was already loaded or has a fragment file.")
+        if argv[0] not in ("systemctl", "systemd-run"):
             return super().command(argv, timeout)
         line = " ".join(argv)
         self.commands.append(line)
         if line in self.moods:
             raise NearmetalError(f"{line} failed with code 1: {self.moods[line]}")
+        self.meanwhile.get(line, str)()
         if line == "systemctl reboot":
             self.boot_again()
         return ""
@@ -57,6 +61,6 @@ def rebooting(root: Path) -> RebootingHost:
     host.__class__ = RebootingHost
     assert isinstance(host, RebootingHost)
     somaxconn = {"/proc/sys/net/core/somaxconn": "4096\n"}
-    host.boots = []
+    host.boots, host.meanwhile = [], {}
     host.boot_again({**host.hardware, **somaxconn})
     return host

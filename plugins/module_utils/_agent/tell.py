@@ -13,20 +13,24 @@ from typing import List, Optional, Sequence, Tuple
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.say import say
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import dead_man as engine_dead_man
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import ending
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import states
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import lasting_timer, states
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Tune
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import restore_requests, stored_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import contract, described
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Conditions, run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Known, Origin, Outcome, UnitSession
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import REBOOTS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.unit import AGENT
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 
 # The status of what a way back leaves to somebody, or to the next boot.
 _LEFT = ("advice", "needs_reboot", "needs_restart")
+_TAKEN_BACK = "<4>prove made no step for {seconds} s: the host is as it was before run {run}"
+_REBOOTS = (
+    "<4>prove made no step for {seconds} s: what run {run} had tuned is taken back, and the host reboots, because it"
+    " still runs with it"
+)
 OF_UNIT = Conditions(kind=UnitSession, lenient=True)
-BY_HAND = Conditions(origin=Origin("nearmetal on the host"))
+BY_HAND = Origin("nearmetal on the host")
 
 
 def status(host: WritableHost, as_json: bool) -> int:
@@ -73,7 +77,8 @@ def replan(host: WritableHost, names: Sequence[str] = ()) -> Tuple[str, ...]:
 
 def restore(host: WritableHost, names: Optional[List[str]]) -> int:
     """Take back the concerns named, or all of them."""
-    done = run(host, lambda known: restore_requests(names, known), check=False, conditions=BY_HAND)
+    conditions = Conditions(BY_HAND, restores_all=names is None)
+    done = run(host, lambda known: restore_requests(names, known), check=False, conditions=conditions)
     return _say(done.outcomes)
 
 
@@ -102,17 +107,23 @@ def dead_man(host: WritableHost) -> int:
 
 def abandoned(host: WritableHost) -> int:
     """Take back an experiment of prove whose controller made no step."""
+    if lasting_timer.is_left(host):
+        return _abandoned_across_reboots(host)
     with ending.at_signals():
-        if host.exists(REBOOTS):
-            from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import reboots
+        experiment = states.fire(host)
+    if experiment is not None:
+        say(_TAKEN_BACK.format(seconds=experiment.abandon_after, run=experiment.run))
+    return 0
 
-            across = reboots.fire(host)
-            found = across and (across.abandon_after, across.run)
-        else:
-            here = states.fire(host)
-            found = here and (here.abandon_after, here.run)
-    if found:
-        say(f"<4>prove made no step for {found[0]} s: the host is as it was before run {found[1]}")
+
+def _abandoned_across_reboots(host: WritableHost) -> int:
+    from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import reboots
+
+    with ending.at_signals():
+        fired = reboots.fire(host)
+    if fired is not None:
+        sentence = _REBOOTS if fired.reboots else _TAKEN_BACK
+        say(sentence.format(seconds=fired.experiment.abandon_after, run=fired.experiment.run))
     return 0
 
 

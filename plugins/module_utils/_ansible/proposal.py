@@ -172,16 +172,22 @@ def not_in_force(host: WritableHost, experiment: lasting.Lasting, options: Mappi
 
 def back(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     """Take back an experiment that outlives reboots; `reboot` says that the host still runs with what was."""
-    waits = reboots.back(host, options["run"])
-    found: Dict[str, Any] = {"ended": waits is not None, "reboot": waits is True}
-    return {**found, "msg": "done; the host still runs with what was taken back: reboot it"} if waits else found
+    experiment = reboots.back(host, options["run"])
+    if experiment is None or not experiment.ending:
+        return {"ended": experiment is not None, "reboot": False}
+    within = f"or its timer does so within {experiment.abandon_after} s"
+    return {
+        "ended": True,
+        "reboot": True,
+        "msg": f"done; the host still runs with what was taken back: reboot it, {within}",
+    }
 
 
 def _tuning(host: WritableHost, options: Mapping[str, Any]) -> reboots.Tuning:
     """How `tune` is run with the options that are proven. Raises NearmetalError for a wrong one."""
     wanted = _wanted(options)
     chosen, ask = asked(host, wanted)
-    conditions = Conditions(Origin(chosen.run), strict=wanted["strict"], roll_back_all=True, keeps=options["run"])
+    conditions = Conditions(Origin(chosen.run), strict=wanted["strict"], roll_back_all=True, step_of=options["run"])
     return reboots.Tuning(ask, conditions)
 
 

@@ -52,7 +52,7 @@ OPTIONS: Spec = {
     "against": {"type": "dict", "default": {}},
     "step": {"type": "str", "choices": list(STEPS), "default": "back"},
     "run": {"type": "str", "default": ""},
-    "state": {"type": "str", "choices": list(states.STATES), "default": states.UNTUNED},
+    "state": {"type": "str", "choices": list(states.STATES), "default": lasting.UNTUNED},
     "without": {"type": "str", "default": ""},
 }
 Compared = Union[running.Experiment, Lasting]

@@ -22,7 +22,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.apply import
     still_wanted,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.lasting import lasting
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.running import is_kept, running
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.running import demand_own, running
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.learnt_type import with_learnt_type
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import (
     Request,
@@ -36,7 +36,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session impo
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.shared_changes import SharedChanges, split
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Damaged, NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import REBOOTS, compares
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import EXPERIMENT, REBOOTS, compares
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import bundle, store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import RUNNING, WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory import failures
@@ -59,7 +59,8 @@ class Conditions(NamedTuple):
     lenient: bool = False  # a concern that can't be planned is an error of its outcome, and the others are planned
     roll_back_all: bool = False  # when a concern fails, the whole run is taken back, or not begun
     confirm_within: int = 0  # seconds; what may cut the host off is taken back unless somebody confirms it
-    keeps: str = ""  # the run of prove whose tuning this run keeps
+    step_of: str = ""  # the run of prove of which this run is a step
+    restores_all: bool = False  # the host is to be restored as a whole, which ends what prove compares there
 
 
 PLAIN = Conditions()
@@ -114,8 +115,10 @@ def run(host: WritableHost, ask: Ask, check: bool, conditions: Conditions = PLAI
         dead_man.remove_leftovers(host)
         store.remove_temporary(host)
         planned = _plan(session, ask, conditions)
-        in_experiment = compares(host) and not (conditions.keeps and is_kept(host, conditions.keeps))
         tunes = any(isinstance(request, Tune) for request in planned.requests)
+        if conditions.step_of:
+            demand_own(host, conditions.step_of, tunes)
+        in_experiment = compares(host) and not conditions.step_of
         if in_experiment and tunes:
             running(host)  # raises with a remedy of its own when the file can't be read
             lasting(host)
@@ -124,13 +127,18 @@ def run(host: WritableHost, ask: Ask, check: bool, conditions: Conditions = PLAI
                 " it with the module prove and step: back"
             )
         restored = {request.name for request in planned.requests if isinstance(request, Restore)}
-        if in_experiment and not tunes and host.exists(REBOOTS):
+        # Imported late, because few runs end an experiment.
+        if conditions.restores_all:
             from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import lasting_timer
 
-            named = {request.name for request in planned.requests}
-            lasting_timer.demand_way(host, restores_all=named.issuperset(session.known()))
-        elif in_experiment and restored:
-            # Only now: few runs end an experiment.
+            if lasting_timer.is_left(host):
+                lasting_timer.end(host)
+        elif in_experiment and restored and host.exists(REBOOTS):
+            raise NearmetalError(
+                "prove compares two states of this host across reboots: restore everything, without naming concerns,"
+                " which ends it"
+            )
+        if in_experiment and (restored or conditions.restores_all) and host.exists(EXPERIMENT):
             from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import switching
 
             switching.give_way(host, restored)

@@ -197,6 +197,16 @@ def test_restore_in_the_middle_ends_the_experiment(
     assert files(host) == before
 
 
+def test_a_restore_of_everything_ends_the_experiment_of_a_host_that_is_untuned(
+    host: FakeKernel, steps: Steps, call: Call
+) -> None:
+    before = files(host)
+    steps("begin")
+    assert not call(restore.main, host).get("failed")
+    assert "somebody restored the host" in steps("measure", state="tuned")["msg"]
+    assert (files(host), current(host)) == (before, "xen")
+
+
 def test_restore_of_another_concern_in_the_middle_sets_again_what_was_tuned_before(big: FakeKernel, call: Call) -> None:
     call(tune.main, big, **PAGES)
     before = files(big)

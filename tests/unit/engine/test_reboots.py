@@ -5,15 +5,19 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
-from typing import Any, Dict
+from typing import Any, Callable, Dict, List
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import lasting
-from ansible_collections.nearmetal.ec2.plugins.modules import restore, tune
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import lasting, reboots
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.modules import restore, smt, tune
 
-from tests.support.experiments import Call, Steps, files
+from tests.support.experiments import JOURNAL, Call, Steps, files
 from tests.support.reboots import TUNING, RebootingHost, rebooting
 
 STATE = "var/lib/nearmetal/prove.json"
@@ -63,7 +67,9 @@ def test_each_state_is_booted_and_nothing_is_left(host: RebootingHost, steps: Re
         assert (host.tuned, somaxconn(host), answer["taken_back"]) == (kernel, value, []), state
         assert command(["reapply"], host) == 0
         assert host.waits
-    assert steps("back")["answer"] == {"ended": True, "reboot": True}
+    back = steps("back", abandon_after=300)
+    assert back["answer"] == {"ended": True, "reboot": True}
+    assert back["msg"].endswith("what was taken back: reboot it, or its timer does so within 900 s")
     host.boot_again()
     assert steps("back")["answer"] == {"ended": True, "reboot": False}
     assert (host.tuned, host.waits, somaxconn(host)) == (False, False, 4096)
@@ -84,7 +90,7 @@ def test_a_state_counts_only_after_its_own_reboot(host: RebootingHost, steps: Re
 
 @pytest.mark.parametrize("lost", ["begun", "written", "tuned", "tuned by hand", "untuned", "taken back", "power cut"])
 def test_a_host_whose_controller_is_lost_takes_itself_back_and_reboots_at_most_once(
-    lost: str, host: RebootingHost, steps: RebootSteps
+    lost: str, host: RebootingHost, steps: RebootSteps, capsys: Any
 ) -> None:
     before = files(host)
     steps("begin", abandon_after=300)
@@ -108,10 +114,15 @@ def test_a_host_whose_controller_is_lost_takes_itself_back_and_reboots_at_most_o
     assert command(["abandoned"], host) == 0
     rebooted = lost in ("tuned", "tuned by hand", "taken back")
     assert len(host.boots) - boots == rebooted
+    took_back = "<4>prove made no step for 300 s: the host is as it was before run r1\n"
+    said = capsys.readouterr().out
+    assert (said == took_back) is not rebooted
     if rebooted:
+        assert "taken back, and the host reboots, because it still runs with it" in said
         timer = (Path(host.root) / "etc/systemd/system/nearmetal-prove.timer").read_text()
         assert "OnActiveSec=15\n" in timer
         assert command(["abandoned"], host) == 0
+        assert capsys.readouterr().out == took_back
         assert len(host.boots) - boots == 1
     assert (host.tuned, host.waits, somaxconn(host)) == (False, False, 4096)
     assert files(host) == before
@@ -214,6 +225,11 @@ def test_a_host_that_is_untuned_at_the_moment_can_be_restored_too(
     before = files(host)
     steps("begin")
     steps.boot_into("untuned")
+    refused = [call(restore.main, host, concerns=["smt"]), call(smt.main, host, state="restored")]
+    assert all("restore everything, without naming concerns" in failed["msg"] for failed in refused)
+    assert not call(tune.main, host, concerns={"network_stack": {}}).get("failed"), "it changes nothing"
+    assert host.waits
+    assert not steps("measure", state="untuned").get("failed")
     call(restore.main, host)
     assert files(host) == before
     assert steps("switch", state="tuned")["failed"]
@@ -253,3 +269,126 @@ def test_a_damaged_file_stops_the_steps_and_a_restore_ends_it(
     call(restore.main, host)
     host.boot_again()
     assert files(host) == before
+
+
+def test_a_host_whose_originals_can_not_be_read_is_left_alone(
+    host: RebootingHost, steps: RebootSteps, call: Call
+) -> None:
+    call(tune.main, host, **TUNING)
+    journal = Path(host.root) / JOURNAL
+    content = json.loads(journal.read_text())
+    content["entries"] = [{**entry, "knob": 1} for entry in content["entries"]]
+    journal.write_text(json.dumps(content))
+    (journal.parent / "wanted.json").unlink()
+    assert "this host is tuned: run nearmetal.ec2.restore, reboot it" in steps("begin")["msg"]
+    assert not host.waits
+
+
+def unheard(arguments: List[str], host: RebootingHost) -> int:
+    """What somebody else does on the host while a step runs, which has no part in the step's answer."""
+    with redirect_stdout(StringIO()):
+        return command(arguments, host)
+
+
+def afterwards(patch: pytest.MonkeyPatch, name: str, meanwhile: Callable[[], object]) -> None:
+    """Let somebody else act between one part of a step and the next."""
+    part = getattr(reboots, name)
+
+    def done(*given: Any) -> Any:
+        result = part(*given)
+        meanwhile()
+        return result
+
+    patch.setattr(reboots, name, done)
+
+
+def test_a_host_that_somebody_tunes_while_a_run_begins_is_left_alone(
+    host: RebootingHost, steps: RebootSteps, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    afterwards(monkeypatch, "_compared", lambda: call(tune.main, host, **TUNING))
+    assert "this host is tuned: run nearmetal.ec2.restore, reboot it" in steps("begin")["msg"]
+    assert (host.waits, somaxconn(host)) == (False, 8192)
+
+
+@pytest.mark.parametrize(
+    ("booted", "step", "part"),
+    [
+        ("untuned", "switch tuned", "_stepped"),
+        ("tuned", "switch untuned", "_restore"),
+        ("tuned", "measure", "waiting"),
+        ("untuned", "keep", "_stepped"),
+        ("tuned", "keep", "_tune"),
+        ("tuned", "back", "_restore"),
+    ],
+)
+def test_a_restore_that_overtakes_a_step_ends_the_run(
+    booted: str, step: str, part: str, host: RebootingHost, steps: RebootSteps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = files(host)
+    steps("begin")
+    steps("switch", state=booted)
+    host.boot_again()
+    if part == "waiting":
+        host.meanwhile["systemctl is-system-running --wait"] = lambda: unheard(["restore"], host)
+    else:
+        assert not steps("measure", state=booted).get("failed")
+        afterwards(monkeypatch, part, lambda: unheard(["restore"], host))
+    name, _space, state = step.partition(" ")
+    answer = steps(name, state=state or booted)
+    if step != "back":
+        assert "the experiment ended on the host" in answer["msg"]
+    host.boot_again()
+    assert (files(host), host.waits, somaxconn(host)) == (before, False, 4096)
+
+
+def test_a_step_does_not_go_on_while_the_host_is_taken_back(
+    host: RebootingHost, steps: RebootSteps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps("begin")
+    steps.boot_into("tuned")
+    taken_back: Dict[str, str] = {}
+
+    def abandoned() -> None:
+        unheard(["abandoned"], host)
+        taken_back.update(files(host))
+
+    host.meanwhile["systemctl is-system-running --wait"] = abandoned
+    monkeypatch.setattr(host, "boot_again", lambda: None)  # the reboot that this asks for comes after the step
+    assert "the experiment ended on the host" in steps("measure", state="tuned")["msg"]
+    assert files(host) == taken_back
+
+
+@pytest.mark.parametrize("ends", ["the timer", "a restore", "another run", "the same run"])
+def test_a_timer_whose_experiment_is_gone_is_removed(
+    ends: str, host: RebootingHost, steps: RebootSteps, call: Call
+) -> None:
+    before = files(host)
+    steps("begin")
+    (Path(host.root) / STATE).unlink()
+    if ends == "the timer":
+        assert command(["abandoned"], host) == 0
+    elif ends == "a restore":
+        assert not call(restore.main, host).get("failed")
+    elif ends == "another run":
+        runtime = {"concerns": {"network_stack": {"somaxconn": 8192}}}
+        assert not steps("begin", tune=runtime, reboot=False).get("failed")
+        assert not host.waits, "its unit would have the name of the new timer"
+        steps("back", reboot=False)
+    else:
+        assert not steps("begin").get("failed")
+        steps("back")
+    assert (files(host), host.waits) == (before, False)
+
+
+def test_a_run_whose_file_can_not_be_written_leaves_no_timer(
+    host: RebootingHost, steps: RebootSteps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = files(host)
+
+    def full(*_given: object) -> None:
+        raise NearmetalError("no space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(lasting, "write", full)
+        assert "no space left on device" in steps("begin")["msg"]
+    assert (files(host), host.waits) == (before, False)

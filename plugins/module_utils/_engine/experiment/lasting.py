@@ -53,8 +53,8 @@ def lasting(host: WritableHost) -> Optional[Lasting]:
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, NearmetalError) as error:
         reason = (str(error).splitlines() or ["nothing in it"])[0][:200]
         raise NearmetalError(
-            f"{REBOOTS} isn't what prove wrote ({reason}): remove it, run restore, and reboot the host, which brings"
-            " the originals back"
+            f"{REBOOTS} isn't what prove wrote ({reason}): run restore of everything, without naming concerns, and"
+            " reboot the host, which brings the originals back"
         ) from None
 
 
@@ -62,10 +62,15 @@ def demand_lasting(host: WritableHost, run_id: str) -> Lasting:
     """The experiment of this run. Raises NearmetalError when the host was taken back meanwhile."""
     experiment = lasting(host)
     if experiment is None or experiment.run != run_id or experiment.ending:
-        raise NearmetalError(
-            "the experiment ended on the host: its timer or a person took it back, or somebody restored the host"
-        )
+        raise ended()
     return experiment
+
+
+def ended() -> NearmetalError:
+    """The error for a step of an experiment that somebody has ended, or is ending."""
+    return NearmetalError(
+        "the experiment ended on the host: its timer or a person took it back, or somebody restored the host"
+    )
 
 
 def write(host: WritableHost, experiment: Lasting) -> None:

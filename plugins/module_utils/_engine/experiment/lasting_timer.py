@@ -36,6 +36,11 @@ AccuracySec=1
 """
 
 
+def is_left(host: WritableHost) -> bool:
+    """Whether an experiment that outlives reboots, or the timer of one that is gone, is on this host."""
+    return host.exists(REBOOTS) or host.exists(AGENT)
+
+
 def arm(host: WritableHost, python: str, seconds: int) -> None:
     """Arm the timer that each boot starts again. Raises NearmetalError when it can't be: nothing of it is left."""
     try:
@@ -69,7 +74,7 @@ def wind_up(host: WritableHost) -> None:
 
 
 def disarm(host: WritableHost) -> None:
-    """Remove the lasting timer, after the experiment's file, because that decides."""
+    """Remove the lasting timer, after the experiment's file, because that decides, and last its agent, which tells."""
     with suppress(NearmetalError):
         host.command(("systemctl", "stop", TIMER))
     for path in (_LINK, _TIMER_FILE, _SERVICE_FILE, AGENT):
@@ -85,16 +90,3 @@ def end(host: WritableHost) -> None:
     store.remove_file(host, REBOOTS)
     store.remove_file(host, store.beside(REBOOTS))
     disarm(host)
-
-
-def demand_way(host: WritableHost, restores_all: bool) -> None:
-    """Somebody restores the host: a restore of everything ends the experiment. The caller holds the lock.
-
-    Raises NearmetalError for a restore of some concerns, which would leave others tuned that nobody wanted to keep.
-    """
-    if not restores_all:
-        raise NearmetalError(
-            "prove compares two states of this host across reboots: restore everything, without naming concerns, which"
-            " ends it"
-        )
-    end(host)

@@ -43,6 +43,13 @@ class Tuning(NamedTuple):
     conditions: Conditions
 
 
+class Fired(NamedTuple):
+    """What the timer took back, and whether the host reboots for it."""
+
+    experiment: Lasting
+    reboots: bool
+
+
 def begin(host: WritableHost, run_id: str, tuning: Tuning, abandon_after: int) -> Optional[states.Begun]:
     """Plan what `tune` would do, and arm the timer. None: the host must be rebooted first, and then begin again.
 
@@ -62,8 +69,15 @@ def begin(host: WritableHost, run_id: str, tuning: Tuning, abandon_after: int) -
         arguments=tuple(str(action.after) for action in actions if action.what == _ARGUMENTS and action.after),
     )
     with store.lock(host, states.PATIENCE):
+        if _previous(host, run_id) is not None:
+            raise states.another_run(run_id)
+        _demand_untuned(host)
         lasting_timer.arm(host, python, abandon_after)
-        lasting.write(host, experiment)
+        try:
+            lasting.write(host, experiment)
+        except NearmetalError:
+            lasting_timer.end(host)
+            raise
     tested = _knobs(actions)
     return states.Begun(
         experiment=Experiment(run_id, host.boot_id(), experiment.concerns, (), abandon_after, difference=actions),
@@ -115,14 +129,12 @@ def write_state(host: WritableHost, run_id: str, state: str, tuning: Tuning) -> 
     The next step must come after a reboot.
     """
     experiment = _stepped(host, run_id)
-    boot_id = host.boot_id()
-    written = experiment._replace(state=state, written_in=boot_id)
     if state == TUNED:
-        lasting.write(host, written)  # first: a run that is killed meanwhile leaves a host that is to be taken back
+        _note(host, run_id, state)  # first: a run that is killed meanwhile leaves a host that is to be taken back
         _tune(host, tuning)
         return list(experiment.arguments)
-    _restore(host, experiment.run)
-    lasting.write(host, written)
+    _restore(host, run_id)
+    _note(host, run_id, state)
     return []
 
 
@@ -140,8 +152,9 @@ def arrive(host: WritableHost, run_id: str, state: str, tuning: Tuning, patience
         done = _tune(host, tuning)
         refused = tuple(_refused(done.outcomes))
         if refused != experiment.refused:
-            experiment = experiment._replace(refused=refused)
-            lasting.write(host, experiment)
+            with store.lock(host, states.PATIENCE):
+                experiment = lasting.demand_lasting(host, run_id)._replace(refused=refused)
+                lasting.write(host, experiment)
     return experiment
 
 
@@ -161,46 +174,50 @@ def not_in_force(host: WritableHost, experiment: Lasting, tuning: Tuning) -> Lis
     return found
 
 
-def back(host: WritableHost, run_id: str) -> Optional[bool]:
+def back(host: WritableHost, run_id: str) -> Optional[Lasting]:
     """Take the experiment of this run back, or of any run when `run_id` is empty.
 
-    None: there is none. True: the host must be rebooted, and then `back` be called again.
+    None: there is none. While it is still `ending` the host must be rebooted, and then `back` be called again.
     """
     experiment = lasting.lasting(host)
     if experiment is None or run_id not in ("", experiment.run):
         return None
-    return _take_back(host, experiment)
+    return experiment._replace(ending=_take_back(host, experiment))
 
 
 def keep(host: WritableHost, run_id: str, tuning: Tuning) -> Tuple[Run, bool]:
     """Keep the tuning, as `tune` does. True: the host must be rebooted, and then the tuning be kept again."""
     experiment = _stepped(host, run_id)
-    boot_id = host.boot_id()
     if experiment.state == UNTUNED:
-        experiment = experiment._replace(state=TUNED, written_in=boot_id)
-        lasting.write(host, experiment)
+        experiment = _note(host, run_id, TUNED)
     done = _tune(host, tuning)
     waits = any(finding.status == "needs_reboot" for outcome in done.outcomes for finding in outcome.plan.findings)
-    if waits and experiment.booted_tuned != boot_id:
+    if waits and experiment.booted_tuned != host.boot_id():
         return done, True
     with store.lock(host, states.PATIENCE):
+        lasting.demand_lasting(host, run_id)
         lasting_timer.end(host)
     return done, False
 
 
-def fire(host: WritableHost) -> Optional[Lasting]:
-    """Take back an experiment whose controller made no step, as the timer does. Returns it; None when there is none.
+def fire(host: WritableHost) -> Optional[Fired]:
+    """Take back an experiment whose controller made no step, as the timer does.
 
-    A host that still runs with what was taken back is rebooted, once.
+    None: there is no experiment, and a timer that one left is removed. A host that still runs with what was taken
+    back is rebooted, once.
     """
-    experiment = lasting.lasting(host)
     with ending.uninterrupted():
+        experiment = lasting.lasting(host)
         if experiment is None:
-            lasting_timer.disarm(host)
-        elif _take_back(host, experiment):
+            with store.lock(host, states.PATIENCE):
+                if lasting.lasting(host) is None:  # a run that was beginning has begun
+                    lasting_timer.disarm(host)
+            return None
+        reboots = _take_back(host, experiment)
+        if reboots:
             lasting_timer.wait(host, RETRY)  # from that boot on: nothing but the timer is left to remove
             host.command(("systemctl", "reboot"))
-    return experiment
+    return Fired(experiment, reboots)
 
 
 def _previous(host: WritableHost, run_id: str) -> Optional[Lasting]:
@@ -220,6 +237,14 @@ def _stepped(host: WritableHost, run_id: str) -> Lasting:
         return _noted(host, experiment)
 
 
+def _note(host: WritableHost, run_id: str, state: str) -> Lasting:
+    """Note what the files on disk hold. Raises NearmetalError when the experiment was taken back meanwhile."""
+    with store.lock(host, states.PATIENCE):
+        experiment = lasting.demand_lasting(host, run_id)._replace(state=state, written_in=host.boot_id())
+        lasting.write(host, experiment)
+    return experiment
+
+
 def _noted(host: WritableHost, experiment: Lasting) -> Lasting:
     seen = experiment.seen(host.boot_id())
     if seen != experiment:
@@ -228,18 +253,31 @@ def _noted(host: WritableHost, experiment: Lasting) -> Lasting:
 
 
 def _take_back(host: WritableHost, experiment: Lasting) -> bool:
-    """Restore everything. Returns whether the host must be rebooted; if not, the experiment has ended."""
+    """Restore everything. Returns whether the host must be rebooted; if not, the experiment has ended.
+
+    A restore by somebody else may end it at any time.
+    """
     boot_id = host.boot_id()
     with store.lock(host, states.PATIENCE):
-        experiment = _noted(host, experiment._replace(ending=True))
+        present = _present(host, experiment.run)
+        if present is None:
+            return False
+        experiment = _noted(host, present._replace(ending=True))
         lasting.write(host, experiment)
     waits = _restore(host, experiment.run) or experiment.booted_tuned == boot_id
     with store.lock(host, states.PATIENCE):
+        if _present(host, experiment.run) is None:
+            return False
         if waits:
             lasting.write(host, experiment._replace(state=UNTUNED, written_in=boot_id, booted_tuned=boot_id))
         else:
             lasting_timer.end(host)
     return waits
+
+
+def _present(host: WritableHost, run_id: str) -> Optional[Lasting]:
+    experiment = lasting.lasting(host)
+    return experiment if experiment is not None and experiment.run == run_id else None
 
 
 def _tune(host: WritableHost, tuning: Tuning) -> Run:
@@ -254,7 +292,7 @@ def _restore(host: WritableHost, run_id: str) -> bool:
 
     A concern that fails doesn't stop the others.
     """
-    conditions = Conditions(Origin(f"prove {run_id}"), keeps=run_id)
+    conditions = Conditions(Origin(f"prove {run_id}"), step_of=run_id)
     outcomes = run(host, lambda known: restore_requests(None, known), check=False, conditions=conditions).outcomes
     _demand_done(outcomes)
     return any(finding.status == "needs_reboot" for outcome in outcomes for finding in outcome.plan.findings)
@@ -298,7 +336,7 @@ def _untested(findings: Sequence[Finding], tested: Set[Tuple[str, str]]) -> Tupl
 
 
 def _demand_untuned(host: WritableHost) -> None:
-    if journal_of(host).entries() or StoredWanted(host).names():
+    if journal_of(host).concerns() or StoredWanted(host).names():
         raise NearmetalError(
             "prove_reboot compares with the host as it boots without nearmetal, and this host is tuned: run"
             " nearmetal.ec2.restore, reboot it, and run prove again"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any, Dict, NamedTuple, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.lasting import lasting
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.lasting import ended, lasting
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.json_data import json_data
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import EXPERIMENT
@@ -79,12 +79,11 @@ def running(host: WritableHost) -> Optional[Experiment]:
     return experiment if experiment.boot_id == host.boot_id() else None
 
 
-def is_kept(host: WritableHost, run_id: str) -> bool:
-    """Whether this run is keeping its tuning, so that it alone may tune. Raises NearmetalError."""
-    experiment, across = running(host), lasting(host)
-    if across is not None:
-        return across.run == run_id
-    return experiment is not None and experiment.run == run_id and experiment.wanted is not None
+def demand_own(host: WritableHost, run_id: str, tunes: bool) -> None:
+    """Raise NearmetalError unless the experiment of this run is on the host; while it is taken back it never tunes."""
+    experiment = lasting(host) or running(host)
+    if experiment is None or experiment.run != run_id or (tunes and experiment.ending):
+        raise ended()
 
 
 def write(host: WritableHost, experiment: Experiment) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Sequenc
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import ending
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import switching, timer
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.lasting import lasting
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.lasting import TUNED, UNTUNED, lasting
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.running import (
     Experiment,
     demand_running,
@@ -28,6 +28,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.t
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import observe
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.json_data import json_data
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import EXPERIMENT
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Known
 
 PATIENCE = 60  # seconds that a step waits for an earlier one, such as that of an interrupted run
-UNTUNED, TUNED = "untuned", "tuned"
 STATES = (UNTUNED, TUNED)
 _PERSIST = "persist"  # the option that says where a value is kept, which has no effect at runtime
 _LATER = ("needs_reboot", "needs_restart")
@@ -179,6 +179,10 @@ def _findings(host: WritableHost, ask: Ask) -> Dict[str, Sequence[Finding]]:
 
 def _armed(host: WritableHost, experiment: Experiment, python: str) -> Experiment:
     """The experiment with its way back, which the timer takes from now on."""
+    from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import lasting_timer
+
+    if lasting_timer.is_left(host):  # of a run with reboots that was killed while it began or ended
+        lasting_timer.disarm(host)
     order = tuple(entry.key for entry in switching.journal_of(host).entries())
     experiment = experiment._replace(earlier=switching.earlier(host, experiment), order=order, python=python)
     timer.arm(host, experiment)
@@ -267,7 +271,8 @@ def taken_back(host: WritableHost, experiment: Experiment, state: str, without: 
 def back(host: WritableHost, experiment: Experiment) -> None:
     """Bring the host to how it was before the experiment, and end it."""
     with store.lock(host, PATIENCE):
-        switching.put_back(host, experiment)
+        if host.exists(EXPERIMENT):  # nobody has ended it meanwhile, such as by a restore
+            switching.put_back(host, experiment)
 
 
 def end(host: WritableHost, run_id: str) -> bool:
