@@ -13,7 +13,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.registry
     options_of,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.benchmark.measure import Measured, demand, measure
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.load import Ran
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.load import Ran, is_awaited
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import Spec
@@ -37,7 +37,7 @@ def do(host: WritableHost, options: Mapping[str, Any], check: bool) -> Dict[str,
     if check:
         demand(host, name, chosen)
         return {"msg": f"{name}: would run; nothing is measured in check mode"}
-    found = measure(host, name, chosen, lambda: True)
+    found = measure(host, name, chosen, is_awaited)
     return {
         "msg": _summary(name, found),
         "metrics": [metric._asdict() for metric in found.result.metrics],
@@ -61,6 +61,7 @@ def ran(host: WritableHost, load: str, limit: float, goes_on: Callable[[], bool]
 
 def _summary(name: str, found: Measured) -> str:
     figures = ", ".join(f"{metric.name} {metric.value:.6g} {metric.unit}" for metric in found.result.metrics)
+    figures = figures or "measured, without figures on this side"
     details = ", ".join(
         f"{detail} {in_words(value, 'unknown', _LONGEST_DETAIL)}" for detail, value in found.result.details.items()
     )

@@ -49,6 +49,7 @@ class Limits(NamedTuple):
 
     seconds: float
     memory_mib: int = 1024  # of each process
+    needs_mib: int = 128  # of memory that must be available
     disk_mib: int = 0  # that its files need
     port: int = 0  # on which its server listens; 0: it has none
 
@@ -122,6 +123,13 @@ def number_of(tool: str, value: Any) -> float:
     if not text and (isinstance(value, bool) or not isinstance(value, (int, float))):
         raise unreadable(tool, f"{shown(value)} is no number")
     return float(value)
+
+
+def whole(tool: str, value: Any) -> int:
+    """A count of JSON. Raises NearmetalError for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**63:
+        raise unreadable(tool, "a count is no whole number")
+    return value
 
 
 def json_of(tool: str, output: str) -> Any:

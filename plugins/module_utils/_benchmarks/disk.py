@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmark import (
@@ -21,6 +22,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmar
     seconds_option,
     smaller,
     unreadable,
+    whole,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import Metric
@@ -29,6 +31,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._words import plain
 FIO = Tool("fio", ("--version",), {"debian": "fio", "fedora": "fio", "amzn": "fio", "suse": "fio"})
 _MIB = 1024 * 1024
 STEPS = tuple(range(10, 130, 10))  # percent of the most that the disk does
+_ERRORS = 4096  # the kernel's numbers of errors are below it
 _LATE = 3  # times the soonest median of a sweep: beyond it, answers come late
 _SLOWEST = 20  # MiB a second at which fio may write the file before it measures
 
@@ -87,7 +90,7 @@ def _command(options: Options, rate: int = 0) -> Command:
         *(f"--rw={shape.pattern}", f"--bs={shape.kib}k", f"--iodepth={shape.depth}", "--ioengine=libaio"),
         *("--direct=1", "--time_based", f"--runtime={seconds:g}", "--ramp_time=1", "--randrepeat=0"),
         # With threads all of fio is in the session of its leader.
-        *("--thread", "--group_reporting", "--output-format=json", "--percentile_list=50:99:99.9"),
+        *("--thread", "--group_reporting", "--output-format=json", "--percentile_list=50:99"),
     ]
     words += [f"--rwmixread={shape.read_percent}"] if shape.read_percent else []
     words += ["--overwrite=1"] if "write" in shape.pattern else []  # otherwise it writes into holes
@@ -101,8 +104,8 @@ def _read(outputs: Sequence[str], options: Options) -> Result:
     metrics: List[Metric] = []
     for direction in _directions(shape):
         if shape.pattern == direction:
-            whole = larger("fio", f"{direction}_bandwidth", at("fio", job, direction, "bw_bytes"), "MiB/s")
-            metrics.append(whole._replace(value=whole.value / _MIB))
+            found = larger("fio", f"{direction}_bandwidth", at("fio", job, direction, "bw_bytes"), "MiB/s")
+            metrics.append(found._replace(value=found.value / _MIB))
         else:
             metrics.append(larger("fio", f"{direction}_rate", at("fio", job, direction, "iops"), "1/s"))
         metrics.append(_percentile(job, direction, "99"))
@@ -144,8 +147,9 @@ def _knee(steps: Sequence[Dict[str, Any]]) -> Optional[Dict[str, Any]]:
 
 def _job(output: str) -> Any:
     job = at("fio", json_of("fio", output), "jobs", 0)
-    if at("fio", job, "error") != 0:
-        raise unreadable("fio", f"its job ended with error {plain(str(at('fio', job, 'error')))}")
+    error = whole("fio", at("fio", job, "error"))
+    if error:
+        raise NearmetalError(f"fio couldn't measure: {os.strerror(error) if error < _ERRORS else error}")
     return job
 
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Sequence
+from typing import Dict, Sequence
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmark import (
     Benchmark,
@@ -20,6 +20,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmar
     seconds_option,
     smaller,
     unreadable,
+    whole,
 )
 
 _TOOL = "cyclictest"
@@ -60,15 +61,15 @@ def _read(outputs: Sequence[str], options: Options) -> Result:
     counts: Dict[int, int] = {}
     cycles, latest = 0, 0
     for thread in threads.values():
-        cycles += _count(at(_TOOL, thread, "cycles"))
-        latest = max(latest, _count(at(_TOOL, thread, "max")))
+        cycles += whole(_TOOL, at(_TOOL, thread, "cycles"))
+        latest = max(latest, whole(_TOOL, at(_TOOL, thread, "max")))
         histogram = at(_TOOL, thread, "histogram")
         if not isinstance(histogram, dict):
             raise unreadable(_TOOL, "histogram is no table")
         for us, count in histogram.items():
             if not (isinstance(us, str) and us.isdigit() and us.isascii() and len(us) <= 9):
                 raise unreadable(_TOOL, "histogram has a time that is no number")
-            counts[int(us)] = counts.get(int(us), 0) + _count(count)
+            counts[int(us)] = counts.get(int(us), 0) + whole(_TOOL, count)
     return Result(
         (
             smaller(_TOOL, "p99", _percentile(counts, cycles, latest), "us"),
@@ -86,12 +87,6 @@ def _percentile(counts: Dict[int, int], cycles: int, latest: int) -> int:
         if seen >= _SHARE * cycles:
             return us
     return latest
-
-
-def _count(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**63:
-        raise unreadable(_TOOL, "a count is no whole number")
-    return value
 
 
 LATENCY = Benchmark(

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Sequence
 
@@ -24,11 +25,13 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmar
 
 _TOOL = "sysbench"
 _OPERATIONS = ("read", "write")
+_STACK_MIB = 8  # of each thread
 _RATE = re.compile(r"MiB transferred \(([0-9.]{1,40}) MiB/sec\)", re.ASCII)
 
 
 def _limits(options: Options) -> Limits:
-    return Limits(seconds=2 * options["seconds"] + 60)
+    blocks = math.ceil(options["threads"] * (options["block_kib"] / 1024 + _STACK_MIB))
+    return Limits(2 * options["seconds"] + 60, memory_mib=1024 + blocks, needs_mib=128 + blocks)
 
 
 def _run(options: Options, _folder: str) -> Run:

@@ -22,6 +22,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmar
     number_of,
     seconds_option,
     unreadable,
+    whole,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import plain, shown
@@ -33,6 +34,12 @@ _ADDRESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]{0,252}", re.ASCII)
 
 
 def _check(options: Options) -> None:
+    address = options.get("address")
+    if address is not None and not (options["part"] == SERVER and _ADDRESS.fullmatch(address)):
+        raise NearmetalError(
+            f"benchmark.options of network has address: {shown(address)}; it is the address on which part: server"
+            " listens"
+        )
     server = options.get("server")
     if options["part"] == CLIENT and not (server and _ADDRESS.fullmatch(server)):
         raise NearmetalError(
@@ -48,7 +55,8 @@ def _limits(options: Options) -> Limits:
 def _run(options: Options, _folder: str) -> Run:
     server = (_TOOL, "--server", "--one-off", "--port", str(options["port"]))
     if options["part"] == SERVER:
-        return Run((Command((*server, "--json")),))
+        bind = ("--bind", options["address"]) if options.get("address") else ()
+        return Run((Command((*server, *bind, "--json")),))
     both = options["part"] == BOTH
     client = [
         *(_TOOL, "--client", "127.0.0.1" if both else options["server"], "--port", str(options["port"]), "--json"),
@@ -69,11 +77,13 @@ def _read(outputs: Sequence[str], options: Options) -> Result:
     end = at(_TOOL, found, "end")
     protocol = at(_TOOL, found, "start", "test_start", "protocol")
     details: Dict[str, Any] = {"part": options["part"], "streams": len(_list(at(_TOOL, end, "streams")))}
+    if options["part"] == SERVER and at(_TOOL, found, "start", "test_start", "reverse"):
+        return Result((), {**details, "figures_at": CLIENT})  # the server doesn't know what arrived
     if protocol == "TCP":
         bits = larger(_TOOL, "throughput", at(_TOOL, end, "sum_received", "bits_per_second"), "Gbit/s")
         return Result((bits._replace(value=bits.value / 1e9),), details)
     received = at(_TOOL, end, "sum_received") if "sum_received" in end else at(_TOOL, end, "sum")
-    lost, sent = (_count(at(_TOOL, received, name)) for name in ("lost_packets", "packets"))
+    lost, sent = (whole(_TOOL, at(_TOOL, received, name)) for name in ("lost_packets", "packets"))
     seconds = number_of(_TOOL, at(_TOOL, received, "seconds"))
     if not sent or not 0 < seconds < 1e6:
         raise unreadable(_TOOL, "it sent no packets")
@@ -81,12 +91,6 @@ def _read(outputs: Sequence[str], options: Options) -> Result:
     rate = metric.value / seconds
     details.update(lost_percent=round(100 * lost / sent, 2), budget_ns=round(1e9 / rate, 1))
     return Result((larger(_TOOL, "packets", rate, "1/s"),), details)
-
-
-def _count(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**63:
-        raise unreadable(_TOOL, "a count is no whole number")
-    return value
 
 
 def _list(value: Any) -> List[Any]:
@@ -103,6 +107,7 @@ NETWORK = Benchmark(
         "seconds": seconds_option(10.0),
         "part": {"type": "str", "choices": [BOTH, SERVER, CLIENT], "default": BOTH},
         "server": {"type": "str"},
+        "address": {"type": "str"},
         "port": {"type": "int", "range": (1024, 65535), "default": 15201},
         "streams": {"type": "int", "range": (1, 128), "default": 1},
         "packets": {"type": "bool", "default": False},

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from typing import Sequence
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmark import (
     Benchmark,
@@ -22,6 +22,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmar
     seconds_option,
     smaller,
     unreadable,
+    whole,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 
@@ -42,6 +43,7 @@ error_log stderr;
 events {{ worker_connections 4096; }}
 http {{
   access_log off;
+  keepalive_requests 1000000000;
   client_body_temp_path body;
   proxy_temp_path proxy;
   fastcgi_temp_path fastcgi;
@@ -77,8 +79,9 @@ def _read(outputs: Sequence[str], options: Options) -> Result:
     found = json_of(_TOOL, outputs[0])
     errors = at(_TOOL, found, "errors")
     if errors != 0:
-        raise NearmetalError(f"wrk had {_whole(errors)} errors: the server doesn't keep up, use fewer connections")
-    requests, us = (_whole(at(_TOOL, found, name)) for name in ("requests", "us"))
+        count = whole(_TOOL, errors)
+        raise NearmetalError(f"wrk had {count} errors: the server doesn't keep up, use fewer connections")
+    requests, us = (whole(_TOOL, at(_TOOL, found, name)) for name in ("requests", "us"))
     if not us:
         raise unreadable(_TOOL, "it measured no time")
     p99 = smaller(_TOOL, "p99", number_of(_TOOL, at(_TOOL, found, "p99_us")), "ms")
@@ -86,12 +89,6 @@ def _read(outputs: Sequence[str], options: Options) -> Result:
         (larger(_TOOL, "requests", requests / us * 1e6, "1/s"), p99._replace(value=p99.value / 1000)),
         {"reuseport": options["reuseport"], "client_on": "same host"},
     )
-
-
-def _whole(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**63:
-        raise unreadable(_TOOL, "a count is no whole number")
-    return value
 
 
 WEB = Benchmark(

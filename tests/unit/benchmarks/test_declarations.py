@@ -145,6 +145,35 @@ def test_a_port_on_which_something_listens_is_refused() -> None:
     refusals.demand_port(port)
 
 
+@pytest.mark.parametrize(
+    ("threads", "words"), [(6, ""), (7, "the benchmark needs 632 MiB of memory; the host has 600 ")]
+)
+def test_memory_that_the_host_doesn_t_have_is_refused(threads: int, words: str, tmp_path: Path) -> None:
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc/meminfo").write_text("MemTotal:       4000000 kB\nMemAvailable:    614400 kB\n")
+    limits = BENCHMARKS["memory"].limits(options_of("memory", {"threads": threads}))
+    assert limits.memory_mib > threads * 64
+    error = ""
+    try:
+        refusals.demand_memory(Host(str(tmp_path)), limits)
+    except NearmetalError as raised:
+        error = str(raised)
+    assert error.startswith(words)
+    assert bool(error) == bool(words)
+
+
+def test_a_disk_in_memory_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "proc/self").mkdir(parents=True)
+    (tmp_path / "proc/self/mountinfo").write_text(
+        "24 1 259:1 / / rw - ext4 /dev/root rw\n31 24 0:26 / /nearmetal-absent rw - tmpfs tmpfs rw\n"
+    )
+    host = Host(str(tmp_path))
+    refusals.demand_disk(host, "/nearmetal-absent-too", Limits(1, disk_mib=1))
+    refusals.demand_disk(host, "/nearmetal-absent/data", Limits(1))
+    with pytest.raises(NearmetalError, match=r"^/nearmetal-absent/data is in memory \(tmpfs on /nearmetal-absent\): "):
+        refusals.demand_disk(host, "/nearmetal-absent/data", Limits(1, disk_mib=1))
+
+
 def test_files_that_would_fill_a_file_system_are_refused(tmp_path: Path) -> None:
     refusals.demand_room(str(tmp_path), Limits(1, disk_mib=1))
     with pytest.raises(NearmetalError, match=r"MiB if a tenth stays free; the benchmark writes 999999999 MiB: give"):
@@ -178,6 +207,11 @@ def test_a_sweep_goes_on_from_the_most_that_the_disk_did() -> None:
         ("disk", {"sweep": True, "shape": "mixed_80"}, "benchmark.options of disk has sweep with the shape mixed_80; "),
         ("network", {"part": "client"}, "benchmark.options of network has server: null; part: client needs "),
         ("network", {"part": "client", "server": "-B"}, "benchmark.options of network has server: '-B'; part: "),
+        (
+            "network",
+            {"address": "10.0.0.1"},
+            "benchmark.options of network has address: '10.0.0.1'; it is the address ",
+        ),
         ("cache", {"connections": 63}, "benchmark.options of cache has 63 connections for 2 client_threads: "),
     ],
 )

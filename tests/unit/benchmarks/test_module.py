@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict
 
 import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible import benchmarking
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.benchmark import clock_read, measure
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.modules import benchmark
@@ -45,6 +46,12 @@ def test_system_calls_are_counted_by_the_kernel() -> None:
     with open("/proc/self/stat", "rb", buffering=0) as stream:
         assert clock_read.system_calls(lambda: float(stream.seek(0))) == clock_read.READS
     assert clock_read.system_calls(float) == 0
+
+
+def test_a_lost_connection_ends_the_load(call: Call, host: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(benchmarking, "is_awaited", lambda: False)
+    result = call(benchmark.main, host, name="clock", options={"seconds": 2})
+    assert result["msg"].endswith(" was stopped, because the run ended meanwhile")
 
 
 def test_check_mode_measures_nothing(call: Call, host: Root) -> None:

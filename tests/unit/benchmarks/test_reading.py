@@ -68,7 +68,7 @@ def test_an_output_that_was_cut_or_changed_is_read_or_refused_in_one_sentence(na
     error = ""
     try:
         found = read(name, outputs, case["options"])
-        assert found.metrics
+        assert found.metrics or found.details["figures_at"] == "client"
         assert all(metric.value > 0 for metric in found.metrics)
     except NearmetalError as raised:
         error = str(raised)

@@ -86,10 +86,13 @@ def demand(host: Host, name: str, options: Mapping[str, Any]) -> None:
     """Raises NearmetalError for what keeps the benchmark from running here."""
     benchmark = BENCHMARKS[name]
     limits = benchmark.limits(options)
+    folder = str(options.get("directory") or _FOLDER)
     for tool in benchmark.tools:
         refusals.demand_tool(host, tool)
     refusals.demand_setpriv()
-    refusals.demand_room(str(options.get("directory") or _FOLDER), limits)
+    refusals.demand_memory(host, limits)
+    refusals.demand_disk(host, folder, limits)
+    refusals.demand_room(folder, limits)
     refusals.demand_port(limits.port)
 
 

@@ -18,7 +18,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmar
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.benchmark.session import NOBODY, argv_for, found
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import os_release
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import meminfo, mountinfo, os_release
 
 _FREE_SHARE = 0.1  # of a file system that is left free in any case
 _MIB = 1024 * 1024
@@ -68,6 +68,27 @@ def demand_setpriv() -> None:
         raise NearmetalError(f"setpriv, of util-linux, isn't installed: it starts the benchmark as user {NOBODY}")
 
 
+def demand_memory(host: Host, limits: Limits) -> None:
+    """Raises NearmetalError where a run would take memory that the host's own programs use."""
+    available = meminfo.parse(host.text("/proc/meminfo") or "").get("MemAvailable")
+    if available is not None and limits.needs_mib > available // _MIB:
+        raise NearmetalError(
+            f"the benchmark needs {limits.needs_mib} MiB of memory; the host has {available // _MIB} MiB available"
+        )
+
+
+def demand_disk(host: Host, folder: str, limits: Limits) -> None:
+    """Raises NearmetalError where the files of a run would be in memory."""
+    if not limits.disk_mib:
+        return
+    place = os.path.join(os.path.realpath(folder), "")
+    mounts = mountinfo.parse(host.text("/proc/self/mountinfo") or "")
+    within = [mount for mount in mounts if place.startswith(os.path.join(mount.point, ""))]
+    mount = max(within, key=lambda mount: len(mount.point), default=None)
+    if mount is not None and mount.kind in ("tmpfs", "ramfs"):
+        raise NearmetalError(f"{folder} is in memory ({mount.kind} on {mount.point}): choose a directory on a disk")
+
+
 def demand_room(folder: str, limits: Limits) -> None:
     """Raises NearmetalError where the files of a run don't fit, with a tenth of the file system left free."""
     try:
@@ -92,6 +113,6 @@ def demand_port(port: int) -> None:
             server.bind(("", port))
         except OSError as error:
             raise NearmetalError(
-                f"port {port} can't be used ({os.strerror(error.errno or 0)}): set another one in"
-                " benchmark_options.port"
+                f"port {port} can't be used ({os.strerror(error.errno or 0)}): set another `port` among the"
+                " benchmark's options"
             ) from None
