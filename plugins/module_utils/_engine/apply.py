@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import AbstractSet, Callable, Dict, List, Mapping, Sequence, Tuple
+from typing import AbstractSet, Callable, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.restore import plan_restore
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Outcome
@@ -161,13 +161,34 @@ def roll_back(host: WritableHost, done: Sequence[Action]) -> str:
     levers = [lever_of(action.what) for action in done]
     created = any(isinstance(lever, Disturbing) and lever.creates for lever in levers)
     # Before the elements go, such as the interrupts of queues: with the next number of queues they come back as set.
-    trouble = _take_back(host, done[::-1]) if created else []
-    trouble += _take_back(host, way_back(done))
-    sentences = list(dict.fromkeys(trouble))
+    early = _take_back(host, done[::-1]) if created else []
+    late = _take_back(host, way_back(done))
+    trouble = [*(failure for failure in early if _lasts(host, failure)), *late]
+    sentences = list(dict.fromkeys(failure.sentence for failure in trouble))
     return "; ".join(sentences[:2]) + (f"; and {len(sentences) - 2} more" if len(sentences) > 2 else "")
 
 
-def _take_back(host: WritableHost, actions: Sequence[Action]) -> List[str]:
+class _Failure(NamedTuple):
+    """Elements of a place that couldn't be taken back."""
+
+    action: Action
+    elements: Tuple[str, ...]
+    sentence: str
+
+
+def _lasts(host: WritableHost, failure: _Failure) -> bool:
+    """Whether an element isn't as before by now, or is gone, and comes back with what was set."""
+    action, lever = failure.action, lever_of(failure.action.what)
+    present = present_elements(lever, host, action.where)
+    before = lever.elements(action.before, lever.elements(action.after))
+    return any(
+        name not in present or _differs(host, action, present, name, before[name])
+        for name in failure.elements
+        if name in before
+    )
+
+
+def _take_back(host: WritableHost, actions: Sequence[Action]) -> List[_Failure]:
     """Take actions back in this order; returns what couldn't be taken back."""
     trouble = []
     for group in _groups(actions):
@@ -177,11 +198,12 @@ def _take_back(host: WritableHost, actions: Sequence[Action]) -> List[str]:
         except NearmetalError:
             trouble += _restore_each_element(host, group)
         for action, value in _not_restored(host, group):
-            trouble.append(f"{action.what} {action.where} doesn't take {_shown(value)}")
+            names = tuple(lever.elements(value, present_elements(lever, host, action.where)))
+            trouble.append(_Failure(action, names, f"{action.what} {action.where} doesn't take {_shown(value)}"))
     return trouble
 
 
-def _restore_each_element(host: WritableHost, group: Sequence[Action]) -> List[str]:
+def _restore_each_element(host: WritableHost, group: Sequence[Action]) -> List[_Failure]:
     """Restore the remaining elements one at a time, so that a failure stops no other; returns the failures."""
     trouble = []
     lever = lever_of(group[0].what)
@@ -190,7 +212,7 @@ def _restore_each_element(host: WritableHost, group: Sequence[Action]) -> List[s
             try:
                 lever.write(host, action.where, lever.composed({name: part}, lever.read(host, action.where)))
             except NearmetalError as error:
-                trouble.append(str(error))
+                trouble.append(_Failure(action, (name,), str(error)))
     return trouble
 
 

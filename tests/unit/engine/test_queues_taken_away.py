@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from pathlib import Path
 from typing import Any, Callable, Dict
@@ -150,6 +151,30 @@ def test_a_failure_after_queues_were_removed_sets_their_foreign_settings_again(
     assert failed["failed"]
     assert state(host) == before
     assert not (Path(host.root) / JOURNAL).exists()
+
+
+@pytest.mark.parametrize(
+    ("fails", "undone"), [(range(1, 4), True), (range(9, 12), True), (range(7, 12), False)], ids=str
+)
+def test_what_the_second_try_restores_is_no_failure_and_what_went_with_its_queue_is(
+    host: FakeKernel, call: Call, fails: range, undone: bool
+) -> None:
+    tuned(call, host, **FEWER)
+    before = state(host)
+    take, calls = type(host).write_value, []
+
+    def write(path: str, text: str) -> None:
+        calls.append(path)
+        if len(calls) - 1 in fails:
+            raise OSError(errno.EIO, "Input/output error", path)
+        take(host, path, text)
+
+    host.write_value = write
+    more = {"interfaces": [{"name": "ens6", "queues": "4"}], "policy": "spread", "rps": "0-1"}
+    failed = call(tune.main, host, concerns={"network_irq": {**more, "allow_disruptive": True, "persist": False}})
+    assert ("undoing it failed" in failed["msg"]) is not undone
+    if undone:
+        assert state(host) == before
 
 
 def test_a_run_that_dies_after_removing_queues_keeps_their_original_settings(host: FakeKernel, call: Call) -> None:
