@@ -58,7 +58,7 @@ class Play(action.ActionModule):
 
     def lose(self) -> Dict[str, Any]:
         """Every later step finds the connection dead, without pipelining: a folder of Ansible is left on the host."""
-        folder = "/root/.ansible/tmp/ansible-tmp-1"
+        folder = "~/.ansible/tmp/ansible-tmp-1"
         shell = SimpleNamespace(tmpdir=folder, remove=lambda path, recurse: f"rm -rf {path}")
         self._connection, self._cleanup_remote_tmp = SimpleNamespace(_shell=shell), True
         self.before_step = lambda _number: {"unreachable": True, "msg": "no route to host"}
