@@ -160,9 +160,9 @@ def switch(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     return {"arguments": reboots.write_state(host, options["run"], options["state"], _tuning(host, options))}
 
 
-def arrive(host: WritableHost, options: Mapping[str, Any]) -> lasting.Lasting:
-    """The experiment, when the host has booted into the state of the step."""
-    return reboots.arrive(host, options["run"], options["state"], _tuning(host, options), BOOT_SECONDS)
+def arrive(host: WritableHost, options: Mapping[str, Any], booted: Callable[[], None]) -> lasting.Lasting:
+    """The experiment, when the host has booted into the state of the step; `booted` is called before it is tuned."""
+    return reboots.arrive(host, options["run"], options["state"], _tuning(host, options), BOOT_SECONDS, booted)
 
 
 def not_in_force(host: WritableHost, experiment: lasting.Lasting, options: Mapping[str, Any]) -> List[str]:

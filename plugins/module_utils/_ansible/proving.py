@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, Tuple, Union
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.registry import BENCHMARKS, is_benchmark
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import (
@@ -56,7 +56,7 @@ OPTIONS: Spec = {
     "without": {"type": "str", "default": ""},
 }
 Compared = Union[running.Experiment, Lasting]
-_LOUD = 5  # programs that used the CPU most, of those that aren't the load's
+_BUSIEST = 5  # how many of the other programs are named, those that used the CPU most
 
 
 def do(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
@@ -72,9 +72,8 @@ def do(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
 
 def _measure(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     """Switch, settle, and measure where the load runs on this host."""
-    served = load_sample.served(host, options["programs"])
     started = time.monotonic()
-    found = _brought_into_state(host, options)
+    found, served = _brought_into_state(host, options)
     switched = time.monotonic() - started
     time.sleep(options["settle"])
     answer: Dict[str, Any] = {"switch_seconds": round(switched, 3)}
@@ -102,8 +101,8 @@ def _run(host: WritableHost, options: Mapping[str, Any]) -> load.Ran:
     """One run of the command, or of the benchmark in its place."""
     command, limit = options["command"] or "", longest_load(options["seconds"])
 
-    def goes_on() -> bool:
-        return _goes_on(host, options)
+    def goes_on() -> bool:  # what takes the experiment back removes its file
+        return compares(host)
 
     if not is_benchmark(command):
         return load.run(command, limit, goes_on)
@@ -128,7 +127,7 @@ def _around(before: load_sample.Sample, after: load_sample.Sample, options: Mapp
     return {
         "before": before.as_dict(0.0),
         "after": after.as_dict(round(sum(seconds for _name, seconds in others), 2)),
-        "others": [{"name": name, "seconds": round(seconds, 2)} for name, seconds in others[:_LOUD]],
+        "others": [{"name": name, "seconds": round(seconds, 2)} for name, seconds in others[:_BUSIEST]],
     }
 
 
@@ -149,13 +148,19 @@ def _look(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     return {"after": load_sample.observe(host, options["programs"]).as_dict(None), **_in_force(host, found, options)}
 
 
-def _brought_into_state(host: WritableHost, options: Mapping[str, Any]) -> Compared:
-    """The experiment, when the host is in the state of the step."""
+def _brought_into_state(host: WritableHost, options: Mapping[str, Any]) -> Tuple[Compared, load_sample.Served]:
+    """The experiment, when the host is in the state of the step, and the programs that served before the switch."""
+    served: load_sample.Served = {}
+
+    def observe() -> None:
+        served.update(load_sample.served(host, options["programs"]))
+
     if not options["reboot"]:
-        return states.switch(host, options["run"], options["state"], options["without"])
+        observe()
+        return states.switch(host, options["run"], options["state"], options["without"]), served
     from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible import proposal
 
-    return proposal.arrive(host, options)
+    return proposal.arrive(host, options, observe), served
 
 
 def _compares_clocks(found: Compared) -> bool:
@@ -177,11 +182,6 @@ def _back(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible import proposal
 
     return proposal.back(host, options)
-
-
-def _goes_on(host: WritableHost, options: Mapping[str, Any]) -> bool:
-    """Whether the experiment still runs: what takes it back removes its file."""
-    return compares(host)
 
 
 _STEPS: Mapping[str, Callable[[WritableHost, Mapping[str, Any]], Dict[str, Any]]] = {

@@ -21,7 +21,7 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import reboot
 
 from tests.support.experiments import Call, files
 from tests.support.reboots import TUNING, RebootingHost, rebooting
-from tests.unit.prove import test_action
+from tests.unit.prove import test_action, test_health
 
 OPTIONS: Dict[str, Any] = {"tune": TUNING, "reboot": True, "pairs": 6, "seed": 4711}
 
@@ -138,6 +138,27 @@ def test_a_host_that_does_not_come_back_while_the_tuning_is_kept_is_said_to_hold
         " (no route to host); it is tuned unless its timer restores it 900 s after the last step or boot, and reboots"
         " it once more if it runs tuned: run an audit to see"
     )
+
+
+def test_a_host_that_is_ill_after_the_first_switch_of_a_boot_ends_the_run(play: Play) -> None:
+    ill = {"answer": {"switch_seconds": 0.1, "unhealthy": "redis-server ended or was restarted"}}
+    play.before_step = lambda _number: ill if play.steps[-2:] == ["switch", "measure"] else None
+    result = play(command=load(play, 120))
+    assert result["msg"].endswith("the host wasn't healthy: redis-server ended or was restarted"), result
+    assert (result["verdict"]["verdict"], play.steps[-3:]) == ("unsafe", ["switch", "measure", "back"])
+
+
+def test_a_server_that_starts_while_the_host_boots_is_healthy(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    command_of = RebootingHost.command
+
+    def booting(host: RebootingHost, argv: "list[str] | tuple[str, ...]", timeout: float = 60) -> str:
+        if "is-system-running" in argv:
+            test_health.served_since(host, 500 + len(host.boots))
+        return command_of(host, argv, timeout)
+
+    monkeypatch.setattr(RebootingHost, "command", booting)
+    test_health.served_since(play.host, 500)
+    assert play(command=load(play, 120), programs=["redis-server"])["verdict"]["verdict"] == "better"
 
 
 def test_ctrl_c_takes_the_host_back_and_the_run_can_go_on(play: Play) -> None:

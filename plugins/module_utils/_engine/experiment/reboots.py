@@ -12,7 +12,7 @@ while, and reboots a host that runs with what was taken back.
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import ending
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import lasting, lasting_timer, states
@@ -138,9 +138,12 @@ def write_state(host: WritableHost, run_id: str, state: str, tuning: Tuning) -> 
     return []
 
 
-def arrive(host: WritableHost, run_id: str, state: str, tuning: Tuning, patience: float) -> Lasting:
+def arrive(
+    host: WritableHost, run_id: str, state: str, tuning: Tuning, patience: float, booted: Callable[[], None]
+) -> Lasting:
     """After the reboot into a state: wait up to `patience` seconds for the end of the boot, and tune what runs.
 
+    `booted` is called in between, when the host's own programs have started and nothing is tuned yet.
     Raises NearmetalError when the host has not booted into the state.
     """
     experiment = _stepped(host, run_id)
@@ -148,6 +151,7 @@ def arrive(host: WritableHost, run_id: str, state: str, tuning: Tuning, patience
         raise NearmetalError(f"the host was not rebooted into the {state} state: it has the boot id from before")
     with suppress(NearmetalError):  # a failed unit of the host's own, or an old systemd
         host.command(("systemctl", "is-system-running", "--wait"), patience)
+    booted()
     if state == TUNED:
         done = _tune(host, tuning)
         refused = tuple(_refused(done.outcomes))
