@@ -130,7 +130,7 @@ options:
     description:
       - Seconds, up to 86400, after which the host takes the tuning back by itself if the controller asks for no step.
         V(0) is for a host without systemd, which stays in the state in which a killed controller left it.
-      - The minimum is the longest time of one measurement, O(settle) + 3 × O(seconds) + 60.
+      - The minimum is the longest time of one measurement, O(settle) + 3 × O(seconds) + 60, and 120 more with O(reboot).
     type: int
     default: 900
   seed:
@@ -250,12 +250,12 @@ against:
   type: str
   returned: when the run came to a verdict
 untested:
-  description: The settings that were left out, each with the reason.
+  description: The settings that were not compared, each with the reason; they are written if the tuning is kept.
   type: list
   elements: str
   returned: when the run began, and in check mode
 left_out:
-  description: The settings that aren't written even if the tuning is kept, each with the reason.
+  description: The settings that were not compared, and aren't written even if the tuning is kept, each with the reason.
   type: list
   elements: str
   returned: when the run came to a verdict
