@@ -130,7 +130,7 @@ options:
     description:
       - Seconds, up to 86400, after which the host takes the tuning back by itself if the controller asks for no step.
         V(0) is for a host without systemd, which stays in the state in which a killed controller left it.
-      - The minimum is the longest time of one measurement, O(settle) + 3 × O(seconds) + 60, and 120 more with O(reboot).
+      - The minimum is the longest time of one measurement, O(settle) + 3 × O(seconds) + 60, or 180 with O(reboot).
     type: int
     default: 900
   seed:
