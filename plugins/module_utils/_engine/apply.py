@@ -257,8 +257,9 @@ def _demand_held(host: WritableHost, done: Sequence[Action], remaining: Sequence
     """Raise NearmetalError unless each place has its value, and none of the actions remains to be done."""
     to_do = {(action.what, action.where) for action in remaining}
     for action in done:
-        now = lever_of(action.what).read(host, action.where)
-        if not lever_of(action.what).same(now, action.after) or (action.what, action.where) in to_do:
+        lever = lever_of(action.what)
+        now = lever.read(host, action.where)
+        if not lever.took(now, action.before, action.after) or (action.what, action.where) in to_do:
             place = f"{action.what} {action.where}".strip()
             raise NearmetalError(
                 f"{action.concern}.{action.knob}: the kernel did not take {_shown(action.after)} for {place}: it has"

@@ -33,6 +33,10 @@ class Values:
         """Whether an element that reads `present` holds `value`."""
         return self.same(present, value)
 
+    def took(self, present: Value, before: Value, after: Value) -> bool:
+        """Whether a place that reads `present` took its change from `before` to `after`."""
+        return self.same(present, after)
+
     def partly(self, present: Value, original: Value, value: Value) -> bool:
         """Whether an interrupted write of `value` may have left `present`."""
         return False
@@ -120,6 +124,14 @@ class ElementSet(Table):
 
     def same(self, present: Value, value: Value) -> bool:
         return present == value
+
+    def took(self, present: Value, before: Value, after: Value) -> bool:
+        """Only the elements that changed count: another write of the run may move the others, as smt/control does."""
+        names = {**self.elements(before), **self.elements(after)}
+        earlier, goal = self.elements(before, names), self.elements(after, names)
+        changed = [name for name in names if earlier[name] != goal[name]]
+        now = self.elements(present, changed)
+        return all(now[name] == goal[name] for name in changed)
 
     @abstractmethod
     def present_elements(self, host: WritableHost, where: str) -> Dict[str, Value]:

@@ -114,6 +114,28 @@ def test_preferences_go_back_before_smt_takes_their_cpus_offline_again(
     assert state(host) == before
 
 
+@pytest.mark.parametrize("cpu", [1, 9], ids=["first thread", "second thread"])
+def test_smt_goes_back_although_a_cpu_was_taken_offline_between_two_runs(tmp_path: Path, call: Call, cpu: int) -> None:
+    host = fresh(tmp_path, "metal")
+    host.write_value("/sys/devices/system/cpu/smt/control", "off\n")
+    before = state(host)
+    online = f"sys/devices/system/cpu/cpu{cpu}/online"
+    threads = {"threads": "enabled", "method": "runtime"}
+    for _run in range(2):
+        done = call(tune.main, host, concerns={"smt": threads})
+        assert done["changed"], done["msg"]
+        assert (tmp_path / online).read_text() == "1\n"
+        host.write_value(f"/{online}", "0\n")
+    host.write_value(f"/{online}", "1\n")
+    done = call(restore.main, host)
+    assert not done.get("failed"), done["msg"]
+    assert not (tmp_path / JOURNAL).exists()
+    assert (tmp_path / online).read_text() == "0\n"
+    if cpu == 1:  # smt/control took the second threads offline
+        host.write_value(f"/{online}", "1\n")
+    assert state(host) == before
+
+
 @pytest.mark.parametrize("at", [17, 21, 27, 31])
 def test_a_preference_that_a_governor_fixed_goes_back_although_its_cpu_went_offline_before_it_was_read(
     tmp_path: Path, call: Call, at: int
