@@ -111,6 +111,15 @@ options:
       - With Ansible the task itself opens that connection and confirms. Without it M(nearmetal.ec2.confirm) does.
     type: int
     default: 0
+  show:
+    description:
+      - V(commands) also returns RV(commands), the shell commands that would do the same. It needs check mode.
+      - They are for the host as it is now. Steps on what an earlier step makes, such as new queues, aren't among them,
+        and nothing that nearmetal does besides is, such as keeping originals and looking whether the kernel took a
+        value.
+    type: str
+    choices: [findings, commands]
+    default: findings
 extends_documentation_fragment:
   - nearmetal.ec2.state.common
   - nearmetal.ec2.state.notes
@@ -157,6 +166,14 @@ workload:
   type: list
   elements: str
   returned: always
+commands:
+  description: Lines of a shell script that would do the same, each step below a comment with its reason.
+  type: list
+  elements: str
+  returned: when O(show=commands)
+  sample:
+    - "# clocksource.source: tsc is read in user space by the vDSO, without a system call"
+    - echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource
 confirm_within:
   description: Seconds in which a new connection had to confirm the network change, or it was taken back.
   type: int

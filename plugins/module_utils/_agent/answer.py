@@ -20,8 +20,12 @@ def answer(
     check: bool,
     conditions: Conditions = PLAIN,
     named: Mapping[str, Any] = MappingProxyType({}),
+    show_commands: bool = False,
 ) -> Dict[str, Any]:
-    """Run what is asked; `failed` is in it when something went wrong, and `named` as it is."""
+    """Run what is asked; `failed` is in it when something went wrong, and `named` as it is.
+
+    `show_commands`, of a run in check mode, adds the shell commands that would do the same.
+    """
     try:
         done = run(host, ask, check, conditions)
     except NearmetalError as error:
@@ -29,6 +33,10 @@ def answer(
     result = {**described(done.facts, done.outcomes), **named}
     if done.confirm_within:
         result["confirm_within"] = done.confirm_within
+    if show_commands:
+        from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.commands import script
+
+        result["commands"] = script(host, done.outcomes)
     if result["errors"]:
         result["failed"] = True
     return result

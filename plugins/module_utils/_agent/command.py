@@ -41,7 +41,7 @@ def main(arguments: list[str], host: WritableHost | None = None) -> int:
         if options.command == "plan" and options.file:
             from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import replay
 
-            return replay.plan_from(options.file, options.workload, options.json)
+            return replay.plan_from(options.file, options.workload, options.json, options.commands)
         if options.command == "plan" and options.workload is not None:
             raise NearmetalError("--workload plans a captured host: name its file with --from")
         if not host.is_root():
@@ -53,7 +53,7 @@ def main(arguments: list[str], host: WritableHost | None = None) -> int:
         if options.command == "status":
             return tell.status(host, options.json)
         if options.command == "plan":
-            return tell.plan(host, options.json)
+            return tell.plan(host, options.json, options.commands)
         if options.command == "capture":
             return tell.capture(host)
         if options.command == "confirm":

@@ -17,6 +17,7 @@ from typing import Any, List, Mapping, Optional, Sequence
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.capture import record_key
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.captured import read
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.say import say
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.tell import say_commands
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.choice import ADVISE, choose
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import tune_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import described
@@ -53,7 +54,7 @@ class CapturedHost(WritableHost):
         return bytes.fromhex(answer)
 
 
-def plan_from(path: str, workload: Optional[str], as_json: bool) -> int:
+def plan_from(path: str, workload: Optional[str], as_json: bool, as_commands: bool) -> int:
     """Print what would be done: for workloads, or else for what was wanted on that host, or else for `base`."""
     captured = read(path)
     concerns = {} if workload else captured["wanted"]
@@ -69,7 +70,9 @@ def plan_from(path: str, workload: Optional[str], as_json: bool) -> int:
             check=True,
             conditions=Conditions(lenient=True),
         )
-    outcomes = [outcome for outcome in done.outcomes if outcome.name != UNIT]
+        outcomes = [outcome for outcome in done.outcomes if outcome.name != UNIT]
+        if as_commands:
+            return say_commands(host, outcomes)
     if as_json:
         about = {key: captured[key] for key in ("captured", "nearmetal")}
         result = {**described(done.facts, outcomes), "workload": chosen.names, **about}

@@ -10,7 +10,7 @@ import os
 import sys
 from typing import List, Optional, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.say import say
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.say import complain, say
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import dead_man as engine_dead_man
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import ending
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import lasting_timer, states
@@ -46,9 +46,11 @@ def status(host: WritableHost, as_json: bool) -> int:
     return int(not report.as_wanted(found))
 
 
-def plan(host: WritableHost, as_json: bool) -> int:
-    """Print what `reapply` would change."""
+def plan(host: WritableHost, as_json: bool, as_commands: bool) -> int:
+    """Print what `reapply` would change, as sentences, as JSON or as shell commands."""
     found = run(host, stored_requests, check=True, conditions=OF_UNIT)
+    if as_commands:
+        return say_commands(host, found.outcomes)
     if not as_json:
         return _say(found.outcomes)
     say(json.dumps(described(found.facts, found.outcomes), indent=1, sort_keys=True))
@@ -148,6 +150,17 @@ def _say(outcomes: Sequence[Outcome]) -> int:
     if not outcomes:
         say("nothing is stored that could be planned or taken back")
     return int(bool(failed))
+
+
+def say_commands(host: WritableHost, outcomes: Sequence[Outcome]) -> int:
+    """The plan as a shell script; errors of concerns, which are not in it, on standard error."""
+    from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.commands import script
+
+    for outcome in outcomes:
+        if outcome.error:
+            complain(f"{outcome.name}: {outcome.error}")
+    say("\n".join(script(host, outcomes)) or "# nothing to do")
+    return int(any(outcome.error for outcome in outcomes))
 
 
 def _level(outcome: Outcome) -> str:

@@ -34,6 +34,7 @@ OPTIONS: Spec = {
     "on_failure": {"type": "str", "choices": ["keep", "rollback"], "default": "keep"},
     "bake": {"type": "bool", "default": False},
     "confirm_within": {"type": "int", "default": 0},
+    "show": {"type": "str", "choices": ["findings", "commands"], "default": "findings"},
 }
 
 
@@ -58,6 +59,10 @@ def asked(host: WritableHost, options: Mapping[str, Any]) -> Asked:
 
 def tune(host: WritableHost, options: Mapping[str, Any], check: bool) -> Dict[str, Any]:
     """The result of a run with these options of `tune`, checked."""
+    show_commands = options["show"] == "commands"
+    if show_commands and not check:
+        sentence = "show: commands changes nothing, so it needs check mode: run with --check"
+        return {"failed": True, "msg": sentence, "workload": options.get("workload")}
     try:
         chosen, ask = asked(host, options)
     except NearmetalError as error:
@@ -69,4 +74,4 @@ def tune(host: WritableHost, options: Mapping[str, Any], check: bool) -> Dict[st
         roll_back_all=options["on_failure"] == "rollback",
         confirm_within=options["confirm_within"],
     )
-    return answer(host, ask, check, conditions, named={"workload": chosen.names})
+    return answer(host, ask, check, conditions, named={"workload": chosen.names}, show_commands=show_commands)

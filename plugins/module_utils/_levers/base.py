@@ -12,7 +12,7 @@ from __future__ import annotations
 import errno
 import os
 from abc import ABC, abstractmethod
-from typing import Dict, Iterable, Mapping, Optional
+from typing import Dict, Iterable, List, Mapping, Optional, Sequence
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
@@ -86,6 +86,10 @@ class Lever(Values, ABC):
     def kernel_choice(self, host: WritableHost, where: str) -> Value:
         """What the kernel would choose by itself; None when that takes a reboot to learn."""
         return None
+
+    def commands(self, host: WritableHost, where: str, value: Value) -> List[str]:
+        """Shell commands that set the value, for people to read; empty where only nearmetal can set it."""
+        return []
 
 
 class Table(Lever):
@@ -166,6 +170,44 @@ def refused(error: OSError, attempt: str) -> NearmetalError:
     """The error for what the kernel refused, as one sentence."""
     name = errno.errorcode.get(error.errno or 0, "error")
     return NearmetalError(f"the kernel refused {attempt} ({name}: {os.strerror(error.errno or 0)})")
+
+
+def quoted(text: object) -> str:
+    """A text as one word of the shell."""
+    import shlex  # imported late: only a run that shows commands needs it
+
+    return shlex.quote(str(text))
+
+
+def echo(path: str, text: object) -> str:
+    """The command that writes a value to a kernel file."""
+    return f"echo {quoted(text)} > {quoted(path)}"
+
+
+def echo_each(text: object, variable: str, words: Sequence[object], path: str) -> str:
+    """The command that writes one value to several kernel files; `path` names the variable of the loop."""
+    if len(words) == 1:
+        return echo(path.replace(f"${variable}", str(words[0])), text)
+    return f"for {variable} in {_listed(words)}; do echo {quoted(text)} > {path}; done"
+
+
+def _listed(words: Sequence[object]) -> str:
+    """The words of a loop; many numbers in a row by their first and last."""
+    if len(words) > 4 and isinstance(words[0], int) and list(words) == list(range(words[0], words[0] + len(words))):
+        return f"$(seq {words[0]} {words[-1]})"
+    return " ".join(map(str, words))
+
+
+def file_commands(path: str, text: Optional[str], mode: str = "") -> List[str]:
+    """The commands that write a file with this text, or remove it."""
+    if text is None:
+        return [f"rm -f {path}"]
+    mark = "EOF"
+    while mark in text.splitlines():
+        mark += "_"
+    end = "" if text.endswith("\n") else "\n"
+    made = [f"mkdir -p {os.path.dirname(path)}", f"cat > {path} <<'{mark}'\n{text}{end}{mark}"]
+    return [*made, f"chmod {mode} {path}"] if mode else made
 
 
 def unwritable(host: WritableHost, path: str) -> str:

@@ -10,12 +10,18 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from typing import Dict, Iterable, Iterator
+from typing import Dict, Iterable, Iterator, List
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import block, disk
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import impossible, no_place, put, unwritable
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import (
+    echo,
+    impossible,
+    no_place,
+    put,
+    unwritable,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import Disturbing, OnDevice, Place
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import block_queue
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
@@ -46,6 +52,9 @@ class QueueFile(OnDevice):
 
     def write(self, host: WritableHost, where: str, value: Value) -> None:
         put(host, self.path(self._demand(host, where)), str(value))
+
+    def commands(self, host: WritableHost, where: str, value: Value) -> List[str]:
+        return [echo(self.path(self._demand(host, where)), value)]
 
     def same(self, present: Value, value: Value) -> bool:
         if isinstance(present, str) and isinstance(value, str):
@@ -123,13 +132,24 @@ class Scheduler(QueueFile, Disturbing):
 
     def write(self, host: WritableHost, where: str, value: Value) -> None:
         name = self._demand(host, where)
-        requests = block.read(host, name, "nr_requests")
-        default = block.requests_of(host, name, block.read(host, name, "scheduler"))
-        was_set = None not in (requests, default) and requests != default
+        requests = self._requests_set(host, name)
         put(host, self.path(name), str(value))
-        if was_set and block.read(host, name, "nr_requests") != requests:
+        if requests is not None and block.read(host, name, "nr_requests") != requests:
             with suppress(NearmetalError):  # without a scheduler there may be no room for so many
                 put(host, self._requests.path(name), str(requests))
+
+    def commands(self, host: WritableHost, where: str, value: Value) -> List[str]:
+        name = self._demand(host, where)
+        requests = self._requests_set(host, name)
+        again = [] if requests is None else [echo(self._requests.path(name), requests)]
+        return [*super().commands(host, where, value), *again]
+
+    @staticmethod
+    def _requests_set(host: WritableHost, name: str) -> Value:
+        """The number of requests, if somebody chose it; None for the scheduler's own."""
+        requests = block.read(host, name, "nr_requests")
+        default = block.requests_of(host, name, block.read(host, name, "scheduler"))
+        return requests if None not in (requests, default) and requests != default else None
 
     def came_along(self, host: WritableHost, where: str) -> Iterable[Place]:
         name = self._demand(host, where)

@@ -15,6 +15,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import 
     Lever,
     Table,
     demand_no_place,
+    echo,
     impossible,
     put,
     unwritable,
@@ -144,6 +145,9 @@ class KernelValue(NamedByPath):
 
     def obstacle(self, host: WritableHost, where: str) -> str:
         return unwritable(host, self.paths[0])
+
+    def commands(self, host: WritableHost, where: str, value: Value) -> List[str]:
+        return [echo(self.paths[0], value)]
 
 
 def write_all(lever: Lever, host: WritableHost, values: Mapping[str, Value]) -> None:

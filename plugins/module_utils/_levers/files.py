@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Iterable, Iterator, Mapping
+from typing import Iterable, Iterator, List, Mapping, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Damaged, NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import sysctl
@@ -24,7 +24,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files 
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import impossible, no_place
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import file_commands, impossible, no_place
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import (
     Batch,
     NamedByPath,
@@ -93,9 +93,14 @@ class NativeFile(SetsOthers, Batch):
             else:
                 mode = 0o755 if where in PROGRAMS else 0o644
                 store.replace_file(host, where, str(value).encode(), mode=mode, folder_mode=0o755)
-        commands = [_RULES_AGAIN if where.endswith(".rules") else _READ_AGAIN.get(where) for where in values]
-        for command in dict.fromkeys(filter(None, commands)) if host.booted() else ():
+        for command in dict.fromkeys(filter(None, map(_read_again, values))) if host.booted() else ():
             host.command(command)
+
+    def commands(self, host: WritableHost, where: str, value: Value) -> List[str]:
+        text = None if value is None else str(value)
+        again = _read_again(where)
+        made = file_commands(where, text, "755" if text is not None and where in PROGRAMS else "")
+        return [*made, " ".join(again)] if again else made
 
     def obstacle(self, host: WritableHost, where: str) -> str:
         present = self.read(host, where)
@@ -136,6 +141,11 @@ class NativeFile(SetsOthers, Batch):
         import hashlib  # imported late: a plan without files doesn't need it
 
         return hashlib.sha256(str(value).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _read_again(where: str) -> Optional[Tuple[str, ...]]:
+    """The command that makes the reader of a file notice a change; None where it needs none."""
+    return _RULES_AGAIN if where.endswith(".rules") else _READ_AGAIN.get(where)
 
 
 def _set_by_lines(host: WritableHost, text: str) -> Iterator[Place]:

@@ -14,6 +14,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import Wr
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import (
     Table,
     demand_no_place,
+    echo,
     impossible,
     no_place,
     put,
@@ -51,10 +52,17 @@ class Transparent(NamedByPath):
         return hugepages.choice(host.line(self._path(host)))[0]
 
     def write(self, host: WritableHost, where: str, value: Value) -> None:
-        put(host, self._path(host), str(value))
+        put(host, self._path(host), self._word(host, value))
 
     def obstacle(self, host: WritableHost, where: str) -> str:
         return unwritable(host, self._path(host))
+
+    def commands(self, host: WritableHost, where: str, value: Value) -> List[str]:
+        return [echo(self._path(host), self._word(host, value))]
+
+    def _word(self, host: WritableHost, value: Value) -> str:
+        """What is written to the file for a value."""
+        return str(value)
 
     def _path(self, host: WritableHost) -> str:
         return f"{hugepages.thp_folder(host) or hugepages.FOLDERS[0]}/{self.name}"
@@ -70,6 +78,11 @@ class StartsKhugepaged(Transparent, Disturbing):
     def disturbs(self, host: WritableHost, where: str) -> Iterable[Place]:
         return ((_SYSCTL.what, _MIN_FREE),)
 
+    def commands(self, host: WritableHost, where: str, value: Value) -> List[str]:
+        kept = _SYSCTL.read(host, _MIN_FREE) if value == "never" else None
+        again = _SYSCTL.commands(host, _MIN_FREE, kept) if kept is not None else []
+        return [*super().commands(host, where, value), *again]
+
     def write(self, host: WritableHost, where: str, value: Value) -> None:
         before = _SYSCTL.read(host, _MIN_FREE)
         super().write(host, where, value)
@@ -83,10 +96,10 @@ class KhugepagedDefrag(Transparent):
     def read(self, host: WritableHost, where: str) -> Value:
         return hugepages.khugepaged_defrag(host)
 
-    def write(self, host: WritableHost, where: str, value: Value) -> None:
+    def _word(self, host: WritableHost, value: Value) -> str:
         old = self._path(host).startswith(hugepages.FOLDERS[1])
         words = ("yes", "no") if old else ("1", "0")
-        put(host, self._path(host), words[value != "enabled"])
+        return words[value != "enabled"]
 
 
 class Reserved(Table, Batch):
@@ -113,6 +126,12 @@ class Reserved(Table, Batch):
 
     def may_return(self, host: WritableHost, where: str, element: str) -> bool:
         return host.exists(hugepages.file_of(where, element))
+
+    def commands(self, host: WritableHost, where: str, value: Value) -> List[str]:
+        present = hugepages.reserved(host, where)
+        wanted: Mapping[str, Value] = value if isinstance(value, Mapping) else {}
+        changed = {place: count for place, count in wanted.items() if present.get(place, 0) != count}
+        return [echo(hugepages.file_of(where, place), count) for place, count in changed.items()]
 
     def write_all(self, host: WritableHost, values: Mapping[str, Value]) -> None:
         """Free pages first, then reserve: one size or node may need the memory that another gives back."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import time
-from typing import Iterable
+from typing import Iterable, List
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import irqbalance, irqbalance_process
@@ -21,7 +21,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import PCI_DRIVERS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import impossible, no_place
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import file_commands, impossible, no_place
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import OnDisk
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.files import read_only
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import environment_file
@@ -64,7 +64,7 @@ class IrqbalanceArguments(OnDisk):
                 f"{foreign[0]} can't be written to {where}: it is neither in the file already nor an argument that"
                 " nearmetal sets"
             )
-        text = (store.read_file(host, where) or b"").decode("utf-8", "surrogateescape")
+        text = _text(host, where)
         after = environment_file.assigned(text, variable, raw)
         if after != text:
             data = after.encode("utf-8", "surrogateescape")
@@ -72,6 +72,14 @@ class IrqbalanceArguments(OnDisk):
         if self.restart and host.booted():
             host.command(("systemctl", "restart", UNIT))
             self._wait(host, where)
+
+    def commands(self, host: WritableHost, where: str, value: Value) -> List[str]:
+        file, variable, _default = irqbalance.source(host)
+        if file != where or variable is None:
+            return []
+        text = environment_file.assigned(_text(host, where), variable, None if value is None else str(value))
+        restart = [f"systemctl restart {UNIT}"] if self.restart else []
+        return [*file_commands(where, text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")), *restart]
 
     def _wait(self, host: WritableHost, where: str) -> None:
         """Wait until irqbalance runs: systemctl returns before the new process has become it."""
@@ -89,6 +97,10 @@ class IrqbalanceArguments(OnDisk):
         if self.restart or irqbalance_process.arguments(host) is None:
             return ""
         return f"irqbalance runs with its old arguments until systemctl restart {UNIT}, or the next boot"
+
+
+def _text(host: WritableHost, path: str) -> str:
+    return (store.read_file(host, path) or b"").decode("utf-8", "surrogateescape")
 
 
 LEVERS = (

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import errno
 from abc import abstractmethod
-from typing import Callable, Dict, Iterable, Optional
+from typing import Callable, Dict, Iterable, List, Optional
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import (
@@ -26,6 +26,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import Ni
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import (
     Table,
+    echo,
     impossible,
     no_place,
     refused,
@@ -121,6 +122,15 @@ class QueueTable(Table, OnNic):
                 host.write_value(paths[label], self.text(entry))
             except OSError as error:
                 raise self.trouble(error, f"{entry} for queue {label} of {where}") from None
+
+    def commands(self, host: WritableHost, where: str, value: Value) -> List[str]:
+        paths = self.paths(host, demand_nic(host, where))
+        present = self.elements(self.read(host, where))
+        return [
+            echo(paths[label], self.text(entry).strip())
+            for label, entry in self.elements(value).items()
+            if label in paths and present.get(label) != entry
+        ]
 
     def trouble(self, error: OSError, attempt: str) -> NearmetalError:
         """The error that explains a failed write."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import errno
 from abc import abstractmethod
-from typing import Dict, Iterable, Mapping, Optional, Sequence, Tuple
+from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Declined, NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import ethtool as facts
@@ -15,8 +15,10 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import networ
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import Nic
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import (
+    echo,
     impossible,
     no_place,
+    quoted,
     refused,
     unwritable,
 )
@@ -84,6 +86,12 @@ class Queues(_Number, Disturbing):
         except OSError as error:
             raise declined(error, found, f"queues {value}") from None
 
+    def commands(self, host: WritableHost, where: str, value: Value) -> List[str]:
+        found = demand_nic(host, where)
+        present = facts.channels(host, found.name) or {}
+        sides = f"combined {value}" if present.get("combined_max") else f"rx {value} tx {value}"
+        return [f"ethtool -L {quoted(found.name)} {sides}"]
+
     def obstacle(self, host: WritableHost, where: str) -> str:
         return "" if nic_at(host, where) is not None else no_nic(where)
 
@@ -91,9 +99,18 @@ class Queues(_Number, Disturbing):
 class DriverField(Batch, OnNic, Declining):
     """One field of a driver's table; `where` is place/field. The fields of one NIC are written in one call."""
 
+    tool_option = ""  # the option of the tool ethtool that sets these fields
+    switches: Tuple[str, ...] = ()  # fields that the tool sets by the words on and off
+
     def __init__(self, what: str, names: Sequence[str]) -> None:
         super().__init__(what)
         self.names = names
+
+    def commands(self, host: WritableHost, where: str, value: Value) -> List[str]:
+        place, _slash, field = where.rpartition("/")
+        word = ("on" if value else "off") if field in self.switches else value
+        name = field.replace("_", "-") if field in facts.COALESCE else field
+        return [f"ethtool {self.tool_option} {quoted(demand_nic(host, place).name)} {name} {word}"]
 
     def check(self, where: str, value: Value) -> None:
         place, _slash, field = where.rpartition("/")
@@ -143,6 +160,7 @@ class Rings(DriverField, Disturbing):
     """Descriptors per queue. Some drivers request their interrupts anew when these change."""
 
     disruptive = True
+    tool_option = "-G"
 
     def disturbs(self, host: WritableHost, where: str) -> Iterable[Place]:
         return interrupts_of(host, where.rpartition("/")[0])
@@ -157,6 +175,9 @@ class Rings(DriverField, Disturbing):
 class Coalesce(DriverField):
     """Interrupt moderation."""
 
+    tool_option = "-C"
+    switches = ("adaptive_rx", "adaptive_tx")
+
     def ask(self, host: WritableHost, found: Nic) -> Optional[Mapping[str, int]]:
         return facts.coalesce(host, found.name)
 
@@ -166,6 +187,9 @@ class Coalesce(DriverField):
 
 class Offloads(DriverField):
     """What the NIC does in place of the CPU."""
+
+    tool_option = "-K"
+    switches = tuple(facts.OFFLOADS)
 
     def ask(self, host: WritableHost, found: Nic) -> Optional[Mapping[str, int]]:
         offloads = facts.offloads(host, found.name, facts.feature_names(host, found.name))
@@ -196,6 +220,10 @@ class Sysfs(_Number, Declining):
         super().__init__(what)
         self.file = file
         self.disruptive = disruptive
+
+    def commands(self, host: WritableHost, where: str, value: Value) -> List[str]:
+        found = demand_nic(host, where)
+        return [echo(f"{found.folder}/{self.file}", value)]
 
     def read(self, host: WritableHost, where: str) -> Value:
         found = nic_at(host, where)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from typing import Any, Dict, Iterable, List, Mapping
+from typing import Any, Dict, Iterable, List, Mapping, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import power, smt
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import CPU
@@ -17,6 +17,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import 
     Lever,
     Table,
     demand_no_place,
+    echo,
+    echo_each,
     impossible,
     put,
     unwritable,
@@ -77,6 +79,15 @@ class IdleDisabled(_Placeless, ElementSet):
             before, after = set(cpulist.parse(present.get(state, ""))), set(cpulist.parse(text))
             for cpu in sorted(before ^ after):
                 put(host, f"{CPU}/cpu{cpu}/cpuidle/{state}/disable", "1" if cpu in after else "0")
+
+    def commands(self, host: WritableHost, where: str, value: Value) -> List[str]:
+        present, lines = power.disabled(host), []
+        for state, text in (value if isinstance(value, Mapping) else {}).items():
+            before, after = set(cpulist.parse(present.get(state, ""))), set(cpulist.parse(text))
+            words = {"1": sorted(after - before), "0": sorted(before - after)}
+            path = f"{CPU}/cpu$cpu/cpuidle/{state}/disable"
+            lines += [echo_each(digit, "cpu", cpus, path) for digit, cpus in words.items() if cpus]
+        return lines
 
     def elements(self, value: Value, names: Iterable[str] = ()) -> Dict[str, Value]:
         table: Mapping[str, Any] = value if isinstance(value, Mapping) else {}
@@ -142,6 +153,17 @@ class FrequencyTable(_Placeless, Table, NamedByPath):
             if present.get(domain, word) != word:
                 put(host, f"{power.folder(domain)}/{self.name}", str(word))
 
+    def commands(self, host: WritableHost, where: str, value: Value) -> List[str]:
+        present = power.table(host, power.frequency_domains(host), self.name)
+        domains: Dict[Value, List[str]] = {}
+        for domain, word in self.elements(value).items():
+            if present.get(domain, word) != word:
+                domains.setdefault(word, []).append(domain)
+        return [
+            echo_each(word, "domain", names, f"{power.folder(names[0]).replace(names[0], '$domain')}/{self.name}")
+            for word, names in domains.items()
+        ]
+
     def may_return(self, host: WritableHost, where: str, element: str) -> bool:
         return host.exists(power.folder(element)) or _is_offline(host, self.cpu_of(element))
 
@@ -171,8 +193,15 @@ class Turbo(_Placeless, NamedByPath):
         return power.turbo(host)
 
     def write(self, host: WritableHost, where: str, value: Value) -> None:
+        put(host, *self._order(host, value))
+
+    def commands(self, host: WritableHost, where: str, value: Value) -> List[str]:
+        return [echo(*self._order(host, value))]
+
+    def _order(self, host: WritableHost, value: Value) -> Tuple[str, str]:
+        """The file, and what is written to it."""
         path = self._sample_path(host)
-        put(host, path, "1" if (path == power.NO_TURBO) == (value == "disabled") else "0")
+        return path, "1" if (path == power.NO_TURBO) == (value == "disabled") else "0"
 
     def kernel_choice(self, host: WritableHost, where: str) -> Value:
         return "enabled"

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import AbstractSet, Dict, Iterable, Mapping
+from typing import AbstractSet, Dict, Iterable, List, Mapping
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import smt
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import CPU
@@ -13,6 +13,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import Wr
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import (
     ElementSet,
     demand_no_place,
+    echo_each,
     impossible,
     put,
     unwritable,
@@ -69,6 +70,11 @@ class OfflineCpus(ElementSet, Hiding):
         for cpu in sorted(before ^ after):
             digit, word = ("0", "offline") if cpu in after else ("1", "online")
             put(host, f"{CPU}/cpu{cpu}/online", digit, f"to take CPU {cpu} {word}")
+
+    def commands(self, host: WritableHost, where: str, value: Value) -> List[str]:
+        before, after = (set(cpulist.parse(str(text or ""))) for text in (smt.offline(host), value))
+        words = {"0": sorted(after - before), "1": sorted(before - after)}
+        return [echo_each(digit, "cpu", cpus, f"{CPU}/cpu$cpu/online") for digit, cpus in words.items() if cpus]
 
     def obstacle(self, host: WritableHost, where: str) -> str:
         return unwritable(host, f"{CPU}/cpu{max(cpulist.parse(smt.removable(host)) or (0,))}/online")

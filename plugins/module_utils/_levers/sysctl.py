@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+from typing import List
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import sysctl
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
@@ -14,6 +15,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import 
     impossible,
     no_place,
     put,
+    quoted,
     unwritable,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
@@ -39,6 +41,9 @@ class Sysctl(Lever):
 
     def obstacle(self, host: WritableHost, where: str) -> str:
         return unwritable(host, sysctl.path(where))
+
+    def commands(self, host: WritableHost, where: str, value: Value) -> List[str]:
+        return [f"sysctl -w {where}={quoted(value)}"]
 
 
 LEVERS = (Sysctl("sysctl"),)

@@ -73,9 +73,9 @@ class Budget:
             return [self.value(item, depth - 1) for item in value if self._take(1)]
         return self.text(value)
 
-    def texts(self, value: Any) -> List[str]:
+    def texts(self, value: Any, limit: int = TEXT) -> List[str]:
         """A list of clean strings; empty for anything but a list."""
-        return [self.text(item) for item in value if self._take(1)] if isinstance(value, (list, tuple)) else []
+        return [self.text(item, limit) for item in value if self._take(1)] if isinstance(value, (list, tuple)) else []
 
     def exhausted(self) -> bool:
         """Whether anything was dropped."""

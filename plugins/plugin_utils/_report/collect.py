@@ -42,6 +42,7 @@ FINDING_FIELDS = ("concern", "knob", "where", "status", "now", "wanted", "reason
 _VALUES = {"now", "wanted", "before", "after", "disruptive"}
 _NAMES = {"concern", "knob", "where", "status", "owner", "what", "scope", "reversible", "wanted_by"}
 _REQUIRED = {"findings", "actions"}
+COMMAND = 4096  # characters of a line of shell commands, which must not be cut
 SAMPLES = 64  # of the allowances of one host that are kept: two for each of 32 interfaces
 
 
@@ -74,6 +75,7 @@ class _Host:
     findings: List[ReportedFinding] = field(default_factory=list)
     allowances: List[Mapping[str, Any]] = field(default_factory=list)
     queue_map: Tuple[Mapping[str, Any], ...] = ()
+    commands: Tuple[str, ...] = ()
     notes: List[str] = field(default_factory=list)
 
 
@@ -130,6 +132,7 @@ class Collector:
         host.reboot_reasons += budget.texts(result.get("reboot_reasons"))
         samples = result.get("allowances")
         host.allowances += [budget.value(sample) for sample in samples] if isinstance(samples, list) else []
+        host.commands = tuple(budget.texts(result.get("commands"), COMMAND)) or host.commands
         host.queue_map = queues.of_result(result.get("queue_map"), budget) or host.queue_map
         host.last_message = budget.text(result.get("msg") or "")
         if failed or host.state != model.FAILED:
@@ -206,6 +209,7 @@ class Collector:
             findings=(*proven.beside(host.findings, proof), *_limits(samples)),
             allowances=samples,
             queue_map=host.queue_map,
+            commands=host.commands,
             notes=tuple(host.notes),
             proven=asdict(proof) if proof else None,
         )

@@ -131,6 +131,9 @@ def _host(host: HostReport) -> List[str]:
     for number in sorted(grouped):
         lines += [f"### {heading_of(grouped[number][0].concern).title}", ""]
         lines += _table(("status", "knob", "now", "wanted", "why", "reference"), map(_row, grouped[number]))
+    if host.commands:
+        # Indented code has no fence that a command could end.
+        lines += ["### Commands that would do the same", "", *(f"    {line}" for line in host.commands), ""]
     settled = len(host.findings) - sum(finding.status not in SETTLED for finding in host.findings)
     lines += (
         [f"{summary.plural(settled, 'knob')} {'needs' if settled == 1 else 'need'} no change.", ""] if settled else []

@@ -32,6 +32,7 @@ def render(report: Report, columns: int = 80, paint: Paint = plain) -> List[str]
         lines += _detail(report.hosts[0], columns, paint) if single else _matrix(report, concerns, columns, paint)
         below = _next_step(report, columns, paint) if single else _tops(report, columns, paint)
         lines += ["", *below] if below else []
+    lines += _commands(report, paint)
     lines += _reboots(report, columns, paint) + _drift(report, columns, paint) + _gate(report, columns, paint)
     for sentence in report.blind_spots:
         lines += [paint(line, "bright yellow") for line in _indented("Not seen: ", sentence, columns)]
@@ -210,6 +211,18 @@ def _fix(fix: str, columns: int) -> List[str]:
 
 
 # --- below the table ---
+
+
+def _commands(report: Report, paint: Paint) -> List[str]:
+    """The commands of each host, not wrapped, so that they can be copied; hosts with the same commands share them."""
+    names: Dict[Tuple[str, ...], List[str]] = {}
+    for host in report.hosts:
+        if host.commands:
+            names.setdefault(host.commands, []).append(host.name)
+    lines: List[str] = []
+    for commands, hosts in names.items():
+        lines += ["", paint(f"# On {summary.span(tuple(hosts))}", "bold"), *commands]
+    return lines
 
 
 def _tops(report: Report, columns: int, paint: Paint) -> List[str]:

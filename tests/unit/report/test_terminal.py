@@ -11,6 +11,7 @@ from typing import Any, Callable, Dict, List
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.modules import tune
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import markdown
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.collect import Collector
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._terminal import terminal
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._terminal.progress import Progress
@@ -185,6 +186,20 @@ def test_the_fix_of_a_cloud_finding_names_its_role() -> None:
 def test_reboots_are_named() -> None:
     result = result_with(finding("smt", "needs_reboot"), reboot_required=True, reboot_reasons=["smt: nosmt"])
     assert "1 host needs a reboot: h1" in shown(reports.report(result_with(GOOD_CLOCK), result))
+
+
+def test_commands_are_whole_lines_and_hosts_with_the_same_commands_share_them() -> None:
+    lines = ["# clocksource.source: faster", f"echo tsc > /sys/{'d' * 90}/current_clocksource"]
+    collected = Collector()
+    for name in ("a", "b"):
+        collected.add(name, {**result_with(SLOW_CLOCK), "commands": lines})
+    collected.add("c", {**result_with(SLOW_CLOCK), "commands": [*lines, "sysctl -w net.core.somaxconn=4096\x1b[2J"]})
+    report = collected.report(reports.RUN)
+    printed = shown(report)
+    start = printed.index("# On a, b")
+    assert printed[start : start + 7] == ["# On a, b", *lines, "", "# On c", *lines]
+    assert "sysctl -w net.core.somaxconn=4096" in printed
+    assert f"    {lines[1]}\n" in markdown.render(report)
 
 
 def test_limits_of_ec2_are_reported_with_numbers() -> None:

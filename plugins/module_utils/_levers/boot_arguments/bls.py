@@ -14,12 +14,13 @@ from __future__ import annotations
 import os
 import re
 from contextlib import suppress
-from typing import Dict, Iterator, Mapping, Optional, Tuple
+from typing import Dict, Iterator, List, Mapping, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import boot
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import quoted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments import swap
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments.provider import (
     HalfDone,
@@ -58,6 +59,10 @@ class Bls(Provider):
 
     def copies(self, host: WritableHost) -> Iterator[str]:
         return _copies(host)
+
+    def commands(self, host: WritableHost, before: str, after: str) -> List[str]:
+        removed = [f"grubby --update-kernel=ALL --remove-args={quoted(before)}"] if before else []
+        return [*removed, f"grubby --update-kernel=ALL --args={quoted(after)}"] if after else removed
 
     def foreign(self, host: WritableHost, known: Record, arguments: Mapping[str, str]) -> Dict[str, Tuple[str, ...]]:
         lines = {path: _foreign(path, line, known) for path, _span, _text, line in _places(host)}

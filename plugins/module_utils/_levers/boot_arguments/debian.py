@@ -19,6 +19,7 @@ class Debian(Generated):
     name = "debian"
     make = "grub-mkconfig"
     check = "grub-script-check"
+    by_hand = "/etc/default/grub.d/local.cfg"
 
     def obstacle(self, host: WritableHost) -> str:
         text = host.text(boot.DROP_IN)

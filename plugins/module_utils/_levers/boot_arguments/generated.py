@@ -8,12 +8,13 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from contextlib import suppress
-from typing import Iterable, Mapping, Tuple
+from typing import Iterable, List, Mapping, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import boot
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import quoted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments import swap
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments.provider import (
     HalfDone,
@@ -29,6 +30,7 @@ class Generated(Provider):
     name = ""
     make = ""  # the program that prints a grub.cfg
     check = ""  # the program that checks one
+    by_hand = ""  # the shell file to which a person adds an argument
 
     @abstractmethod
     def defaults(self, host: WritableHost, tokens: Tuple[str, ...]) -> "Tuple[str, str | None]":
@@ -46,6 +48,14 @@ class Generated(Provider):
             if not host.writable(path):
                 return f"{path} is read-only, so kernel arguments can't be set"
         return ""
+
+    def commands(self, host: WritableHost, before: str, after: str) -> List[str]:
+        if before or not after:
+            return []  # only nearmetal's own text changes, which a reader can't edit by one command
+        line = quoted(append((after,)).strip())
+        config = boot.config_path(host, self.name)
+        folder = [f"mkdir -p {os.path.dirname(self.by_hand)}"]
+        return [*folder, f"echo {line} >> {self.by_hand}", f"{self.make} -o {config}"]
 
     def copies(self, host: WritableHost) -> Iterable[str]:
         path, (shell, _text) = boot.config_path(host, self.name), self.defaults(host, ())

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Dict, Iterable, Mapping
+from typing import Dict, Iterable, List, Mapping
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Damaged, NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import boot
@@ -70,6 +70,12 @@ class BootArguments(Shared, OnDisk):
             _save(host, known)
             raise
         _save(host, Record(arguments, foreign={text: files for text, files in foreign.items() if files}))
+
+    def commands(self, host: WritableHost, where: str, value: Value) -> List[str]:
+        provider = boot.observe(host).provider
+        text = self.remembered(value)
+        before = boot.read_record(host).arguments.get(where, "")
+        return PROVIDERS[provider].commands(host, before, "" if text is None else str(text)) if provider else []
 
     def obstacle(self, host: WritableHost, where: str) -> str:
         facts = boot.observe(host)

@@ -21,6 +21,7 @@ class Mkconfig(Generated):
     name = "mkconfig"
     make = "grub2-mkconfig"
     check = "grub2-script-check"
+    by_hand = boot.DEFAULTS
 
     def obstacle(self, host: WritableHost) -> str:
         try:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import posixpath
 from abc import ABC, abstractmethod
-from typing import Dict, Iterable, Mapping, Sequence, Tuple
+from typing import Dict, Iterable, List, Mapping, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.boot import BootEntry
@@ -39,6 +39,10 @@ class Provider(ABC):
     @abstractmethod
     def copies(self, host: WritableHost) -> Iterable[str]:
         """Files of ours beside those of the boot loader, to remove with the last of our arguments."""
+
+    def commands(self, host: WritableHost, before: str, after: str) -> List[str]:
+        """Shell commands that put one argument's text in place of what nearmetal added; empty where it did and ends."""
+        return []
 
     def foreign(self, host: WritableHost, known: Record, arguments: Mapping[str, str]) -> Dict[str, Tuple[str, ...]]:
         """Text of each argument → the files in which somebody else has it already; empty where we have our own file."""

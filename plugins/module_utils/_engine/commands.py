@@ -1,0 +1,36 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A plan as the shell commands that would do the same, for people to read. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from typing import List, Sequence
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Outcome
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.unit import NAME as UNIT
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import sentence
+
+_OF_UNIT = "# The unit that plans again at each boot and for new devices: only nearmetal itself installs it"
+_NO_COMMAND = "# no command does this: only nearmetal itself writes it"
+
+
+def script(host: WritableHost, outcomes: Sequence[Outcome]) -> List[str]:
+    """The lines of a shell script for a plan that hasn't been carried out, each step below its reason.
+
+    A concern with an error is left out, because a run doesn't start it.
+    """
+    lines: List[str] = []
+    for outcome in outcomes:
+        actions = () if outcome.error else outcome.plan.actions
+        if actions and outcome.name == UNIT:
+            lines.append(_OF_UNIT)
+            continue
+        for action in actions:
+            name = " ".join(filter(None, (f"{action.concern}.{action.knob}", action.where)))
+            lines.append(f"# {sentence(f'{name}: {action.reason}')}")
+            commands = lever_of(action.what).commands(host, action.where, action.after)
+            lines += [line for command in commands for line in command.splitlines()] or [_NO_COMMAND]
+    return lines
