@@ -23,7 +23,18 @@ _MOST_PROCESSES = 20000
 Processes = Dict[str, Tuple[str, List[str]]]  # process → its name and status
 Ticks = Dict[str, List[int]]  # "cpu" for all, "cpu0", … → user, nice, system, idle, iowait, irq, softirq, steal
 Served = Dict[str, Set[Tuple[str, str]]]  # program → its processes, each with the time at which it began
-Usage = Dict[Tuple[int, str], Tuple[str, float]]  # process and when it began → its name and CPU seconds
+
+
+class Used(NamedTuple):
+    """What a process has used since it began, in CPU seconds."""
+
+    name: str
+    parent: str
+    own: float
+    of_children: float  # of those that ended and that it waited for, over their whole lives
+
+
+Usage = Dict[Tuple[str, str], Used]  # process and when it began → what it used
 
 
 class Sample(NamedTuple):
@@ -79,11 +90,30 @@ def ended(before: Served, after: Served) -> List[str]:
 def foreign(before: Sample, after: Sample, own: Collection[str]) -> List[Tuple[str, float]]:
     """The CPU seconds of each program that isn't part of the load (`own`), the busiest first."""
     found: Dict[str, float] = {}
-    for key, (name, seconds) in after.usage.items():
-        used = seconds - before.usage.get(key, ("", 0.0))[1]
-        if used > 0 and name not in own:
-            found[name] = found.get(name, 0.0) + used
+    inherited = _inherited(before.usage, after.usage)
+    for key, now in after.usage.items():
+        earlier = before.usage.get(key, Used("", "", 0.0, 0.0))
+        of_children = now.of_children - earlier.of_children - inherited.get(key[0], 0.0)
+        used = now.own - earlier.own + max(0.0, of_children)
+        if used > 0 and now.name not in own:
+            found[now.name] = found.get(now.name, 0.0) + used
     return sorted(found.items(), key=lambda item: -item[1])
+
+
+def _inherited(before: Usage, after: Usage) -> Dict[str, float]:
+    """What processes that ended meanwhile had used before, by the process to which the kernel added all that they used.
+
+    A build of an hour that ends within a load of 2 s would otherwise count as an hour of these 2 s.
+    """
+    ended = {key[0]: used for key, used in before.items() if key not in after}
+    found: Dict[str, float] = {}
+    for used in ended.values():
+        heir, seen = used.parent, set()
+        while heir in ended and heir not in seen:
+            seen.add(heir)
+            heir = ended[heir].parent
+        found[heir] = found.get(heir, 0.0) + used.own + used.of_children
+    return found
 
 
 def _cpu(host: Host) -> Tuple[Optional[float], Optional[float]]:
@@ -167,9 +197,10 @@ def _usage(host: Host, processes: Processes) -> Usage:
         if len(fields) < 20 or fields[1] == _KERNEL or fields[3] == own or pid in ancestors:
             continue
         # The children that the first process waited for may be part of the load.
-        times = fields[11:13] if pid == "1" else fields[11:15]
+        times = [*fields[11:13], "0", "0"] if pid == "1" else fields[11:15]
         if all(number.isdigit() for number in times):
-            found[int(pid), fields[19]] = (name, sum(map(int, times)) / _rate())
+            user, system, user_of_children, system_of_children = (int(number) / _rate() for number in times)
+            found[pid, fields[19]] = Used(name, fields[1], user + system, user_of_children + system_of_children)
     return found
 
 

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
 from typing import Callable, List, Mapping, Optional
 
 import pytest
@@ -75,3 +77,42 @@ def test_a_program_has_ended_when_none_of_its_processes_is_left(host_of: HostOf)
     after = load_sample.served(host_of({**worker_gone, "/proc/800/stat": began_later}), programs)
     assert load_sample.ended(before, after) == ["other"]
     assert load_sample.ended(before, before) == []
+
+
+def used(pid: int, name: str, parent: int, own: float, of_children: float = 0) -> "dict[str, str]":
+    """A process with the CPU seconds that it used, and those of the children that it waited for."""
+    ticks = [round(seconds * load_sample._rate()) for seconds in (own, of_children)]
+    times = f"{ticks[0]} 0 {ticks[1]} 0"
+    return {f"/proc/{pid}/stat": f"{pid} ({name}) S {parent} {pid} {pid} 0 -1 0 0 0 0 0 {times} 20 0 1 0 500 0 0\n"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "programs"),
+    [
+        # A child of 60 s that ends within the load used 1 s of it; its parent gets all 61.
+        (
+            {**used(10, "shell", 1, 2), **used(11, "build", 10, 60)},
+            used(10, "shell", 1, 2.5, 61),
+            {"shell": 1.5},
+        ),
+        # A child of a child, each waited for: what the middle one had from others before is not used now either.
+        (
+            {**used(10, "shell", 1, 2, 5), **used(11, "make", 10, 3, 40), **used(12, "cc", 11, 7)},
+            used(10, "shell", 1, 2, 5 + 3 + 40 + 7 + 4),
+            {"shell": 4},
+        ),
+        # The first process isn't charged for what others left to it.
+        ({**used(1, "init", 0, 2, 9), **used(11, "build", 1, 60)}, used(1, "init", 0, 3, 70), {"init": 1}),
+        # A parent that doesn't wait gets nothing of its children, and what it used itself stays.
+        ({**used(10, "server", 1, 2), **used(11, "worker", 10, 60)}, used(10, "server", 1, 3), {"server": 1}),
+        # A process that began within the load.
+        ({}, used(11, "build", 1, 2, 1), {"build": 3}),
+    ],
+)
+def test_a_process_that_ends_is_charged_for_what_it_used_meanwhile(
+    before: "dict[str, str]", after: "dict[str, str]", programs: "dict[str, float]", host_of: HostOf, root: Path
+) -> None:
+    first = load_sample.observe(host_of(before), ())
+    shutil.rmtree(root / "proc", ignore_errors=not before)
+    second = load_sample.observe(host_of(after), ())
+    assert dict(load_sample.foreign(first, second, ())) == pytest.approx(programs)
