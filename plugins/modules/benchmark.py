@@ -15,7 +15,8 @@ description:
     tuning with the untuned host, name the benchmark in O(nearmetal.ec2.prove#module:benchmark).
   - The run has a folder of its own, and limits of time and memory. At its end, also if it fails or is killed, none of
     its processes and none of its files is left.
-  - A missing tool, an occupied port or too little room on a disk fails in one sentence before anything starts.
+  - Without O(install) nothing is installed. A missing tool, an occupied port or too little room on a disk fails in one
+    sentence before anything starts.
 options:
   name:
     description:
@@ -23,18 +24,26 @@ options:
         can't say.
       - Required to measure.
     type: str
-    choices: [clock, disk, key_value, memory, latency, network, web, cache]
+    choices: [clock, disk, key_value, memory, latency, network, web, cache, unixbench, ebizzy]
   options:
     description:
       - Options of the benchmark, such as C(seconds), the time that it measures.
     type: dict
     default: {}
+  install:
+    description:
+      - Install the distribution's packages with the tools that are missing, and take away at the end what was
+        installed, with all that came with it. After a run that was killed, the next run of any benchmark takes it away.
+      - Fails before it installs anything, if packages of the host would be changed or removed, which only apt-get can
+        say beforehand.
+    type: bool
+    default: false
 attributes:
   check_mode:
     description: In check mode nothing is measured; what would keep the benchmark from running fails as in a real run.
     support: full
   diff_mode:
-    description: Changes nothing, so there is no difference to show.
+    description: Changes nothing that lasts, so there is no difference to show.
     support: none
   idempotent:
     description: Changes nothing.
@@ -114,6 +123,12 @@ seconds:
   type: float
   returned: when it was measured
   sample: 2.4
+installed:
+  description: The packages that were installed for this run and taken away at its end.
+  type: list
+  elements: str
+  returned: when it was measured
+  sample: [sockperf]
 """
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.benchmarking import OPTIONS, do

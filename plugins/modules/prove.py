@@ -33,7 +33,7 @@ options:
   benchmark:
     description: A ready benchmark of M(nearmetal.ec2.benchmark), which takes O(seconds), in place of O(command).
     type: str
-    choices: [clock, disk, key_value, memory, latency, network, web, cache]
+    choices: [clock, disk, key_value, memory, latency, network, web, cache, unixbench, ebizzy]
   benchmark_options:
     description: Options of the benchmark.
     type: dict

@@ -7,12 +7,19 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, Mapping
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmark import tools_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.registry import (
     BENCHMARKS,
     named,
     options_of,
 )
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.benchmark.measure import Measured, demand, measure
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.benchmark import brought
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.benchmark.measure import (
+    Measured,
+    demand,
+    demand_tools,
+    measure,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.load import Ran, is_awaited
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
@@ -22,6 +29,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._words import in_wor
 OPTIONS: Spec = {
     "name": {"type": "str", "choices": list(BENCHMARKS)},
     "options": {"type": "dict", "default": {}},
+    "install": {"type": "bool", "default": False},
 }
 _LONGEST_DETAIL = 60
 
@@ -35,9 +43,8 @@ def do(host: WritableHost, options: Mapping[str, Any], check: bool) -> Dict[str,
     if not host.is_root():
         raise NearmetalError("a benchmark needs root on the host: set become: true")
     if check:
-        demand(host, name, chosen)
-        return {"msg": f"{name}: would run; nothing is measured in check mode"}
-    found = measure(host, name, chosen, is_awaited)
+        return {"msg": f"{name}: {_forecast(host, name, chosen, options['install'])}"}
+    found = measure(host, name, chosen, is_awaited, install=options["install"])
     return {
         "msg": _summary(name, found),
         "metrics": [metric._asdict() for metric in found.result.metrics],
@@ -46,7 +53,20 @@ def do(host: WritableHost, options: Mapping[str, Any], check: bool) -> Dict[str,
         "commands": list(found.commands),
         "used": found.used._asdict(),
         "seconds": found.seconds,
+        "installed": list(found.installed),
     }
+
+
+def _forecast(host: WritableHost, name: str, options: Mapping[str, Any], install: bool) -> str:
+    """What a run would do. Raises NearmetalError for what keeps it from running."""
+    benchmark = BENCHMARKS[name]
+    demand(host, name, options)
+    absent = brought.missing(host, tools_of(benchmark, options)) if install else ()
+    if not absent:
+        demand_tools(host, benchmark, options)
+        return "would run; nothing is measured in check mode"
+    tools = ", ".join(tool.program for tool in absent)
+    return f"would install the packages with {tools}, run, and take them away; nothing is done in check mode"
 
 
 def ran(host: WritableHost, load: str, limit: float, goes_on: Callable[[], bool]) -> Ran:

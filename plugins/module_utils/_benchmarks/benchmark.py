@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Callable, Mapping, NamedTuple, Sequence, Tuple
+from typing import Any, Callable, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import json_text
@@ -31,17 +31,26 @@ INSTALLS: Mapping[str, str] = {
 }
 _NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?", re.ASCII)
 _LONGEST_NUMBER = 40
+_PATH = re.compile(r"(/[A-Za-z0-9_.+@-]{1,255}){1,32}/?", re.ASCII)
 
 
 class Tool(NamedTuple):
     """A program that a benchmark starts."""
 
-    program: str
-    version: Tuple[str, ...]  # the arguments by which it says its version
+    program: str  # its name, or the path that the user gave
+    version: Tuple[str, ...]  # the arguments by which it says its version; empty: it doesn't
     packages: Mapping[str, str]  # a family of INSTALLS → its package; a family without it has none
     service: str = ""  # which Debian's package starts, and Ubuntu's
     oldest: Tuple[int, ...] = ()  # the first version with what the benchmark needs
     has: str = ""  # what it must name among its options, which `version` lists
+    also: Tuple[str, ...] = ()  # what others call the same program
+
+
+class Machine(NamedTuple):
+    """What of a host some options depend on that the user left out."""
+
+    cpus: int  # online
+    cache_kib: int  # of the largest cache that a CPU uses; 0: the kernel names none
 
 
 class Limits(NamedTuple):
@@ -52,6 +61,7 @@ class Limits(NamedTuple):
     needs_mib: int = 128  # of memory that must be available
     disk_mib: int = 0  # that its files need
     port: int = 0  # on which its server listens; 0: it has none
+    connections: int = 0  # to its server, from one process
 
 
 class Command(NamedTuple):
@@ -61,6 +71,7 @@ class Command(NamedTuple):
     own: bool = False  # a program of this collection: the first word names its file in _engine/benchmark
     as_root: bool = False  # otherwise it runs as nobody
     result: str = ""  # the file that a command as root writes and that is read in place of its output
+    messages: bool = False  # its figures may be among its messages, on standard error
 
 
 class Run(NamedTuple):
@@ -85,13 +96,32 @@ class Benchmark(NamedTuple):
     question: str
     limitation: str  # what its figures don't say
     options: Spec  # each benchmark has `seconds`, the time that it measures
-    tools: Tuple[Tool, ...]
+    tools: Tuple[Tool, ...]  # all of them
     limits: Callable[[Options], Limits]
     run: Callable[[Options, str], Run]  # the options and the run's folder → what is started
     read: Callable[[Sequence[str], Options], Result]  # the commands' outputs → the result; raises NearmetalError
     check: Callable[[Options], None] = lambda options: None  # raises NearmetalError for options that don't fit
+    # The tools that a run with these options starts; by default all of them.
+    needs: Optional[Callable[[Options], Tuple[Tool, ...]]] = None
+    # The options with what the user left out and only the host knows; by default there is nothing of the kind.
+    fit: Optional[Callable[[Options, Machine], Options]] = None
     # The outputs so far → the commands that follow from them; none ends the run. Raises NearmetalError.
     then: Callable[[Sequence[str], Options], Tuple[Command, ...]] = lambda outputs, options: ()
+
+
+def tools_of(benchmark: Benchmark, options: Options) -> Tuple[Tool, ...]:
+    """The tools that a run with these options starts."""
+    return benchmark.needs(options) if benchmark.needs else benchmark.tools
+
+
+def demand_path(name: str, options: Options, what: str) -> None:
+    """Raises NearmetalError where the option `path` doesn't say where the user has a tool."""
+    path = options.get("path")
+    if path is None or not _PATH.fullmatch(path) or "/.." in path:
+        raise NearmetalError(
+            f"benchmark.options of {name} has path: {shown(path)}; it is the absolute path of {what}, which no"
+            " distribution has"
+        )
 
 
 def seconds_option(default: float) -> Mapping[str, Any]:

@@ -26,6 +26,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Nearme
 _TOOL = "memcaslap"
 # Keys of 64 bytes and values of 1,024 bytes; command 0 is set, 1 is get, each with its share.
 _LOAD = "key\n64 64 1\nvalue\n1024 1024 1\ncmd\n0 0.1\n1 0.9\n"
+_OTHER_CONNECTIONS = 64  # memcached takes 1,024 by itself
 _RATE = re.compile(r"^Run time: [0-9.]{1,20}s Ops: [0-9]{1,20} TPS: ([0-9]{1,20}) ", re.ASCII | re.MULTILINE)
 _MISSES = re.compile(r"^get_misses: ([0-9]{1,20})$", re.ASCII | re.MULTILINE)
 
@@ -39,12 +40,17 @@ def _check(options: Options) -> None:
 
 
 def _limits(options: Options) -> Limits:
-    return Limits(seconds=2 * options["seconds"] + 60, port=options["port"])
+    return Limits(
+        seconds=2 * options["seconds"] + 60, port=options["port"], connections=options["connections"]
+    )
 
 
 def _run(options: Options, _folder: str) -> Run:
     port = str(options["port"])
-    server = ["memcached", "-l", "127.0.0.1", "-p", port, "-U", "0", "-m", "256", "-t", str(options["threads"])]
+    server = [
+        *("memcached", "-l", "127.0.0.1", "-p", port, "-U", "0", "-m", "256", "-t", str(options["threads"])),
+        *("-c", str(options["connections"] + _OTHER_CONNECTIONS)),
+    ]
     load = [
         *(_TOOL, "-s", f"127.0.0.1:{port}", "-T", str(options["client_threads"]), "-c", str(options["connections"])),
         *("-t", f"{max(1, round(options['seconds']))}s", "-F", "load.cnf"),

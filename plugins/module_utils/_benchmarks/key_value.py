@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import csv
-from typing import List, Sequence
+from typing import List, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmark import (
     Benchmark,
@@ -26,34 +26,58 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics impor
 
 _TOOL = "redis-benchmark"
 _TESTS = ("GET", "SET")
-_OTHERS = {"fedora": "redis", "suse": "redis"}
+# Amazon Linux 2023 calls the programs of its package redis6-server and redis6-benchmark.
+_OTHERS = {"fedora": "redis", "amzn": "redis6", "suse": "redis"}
 _OLDEST = (6, 2)  # an older client prints no percentiles
+_FIRST_REQUESTS, _MOST_REQUESTS = 20000, 1000000000
+_OTHER_CLIENTS = 32  # the load asks for the server's settings by a connection of its own
 # Every user of the host can connect: to read and write the keys of the load, and for nothing else.
 _CONFIGURATION = """bind 127.0.0.1
 port {port}
 save ""
 appendonly no
 io-threads {threads}
+io-threads-do-reads yes
+maxclients {clients}
 user default on nopass ~key:* -@all +get +set +config|get
 """
 
 
 def _limits(options: Options) -> Limits:
-    return Limits(seconds=3 * options["seconds"] + 60, port=options["port"])
+    return Limits(
+        seconds=3 * options["seconds"] + 60, port=options["port"], connections=options["clients"]
+    )
 
 
 def _run(options: Options, _folder: str) -> Run:
-    port = str(options["port"])
+    configuration = _CONFIGURATION.format(
+        port=options["port"], threads=options["threads"], clients=options["clients"] + _OTHER_CLIENTS
+    )
+    # Without a number of its own the load is as long as a short one says, because redis-benchmark has no time.
+    first = _load(options, options.get("requests") or _FIRST_REQUESTS)
+    return Run((first,), (("redis-server", "redis.conf"),), {"redis.conf": configuration})
+
+
+def _load(options: Options, requests: int) -> Command:
     load = [
-        *(_TOOL, "-h", "127.0.0.1", "-p", port, "-t", "set,get", "-n", str(options["requests"])),
+        *(_TOOL, "-h", "127.0.0.1", "-p", str(options["port"]), "-t", "set,get", "-n", str(requests)),
         *("-c", str(options["clients"]), "-P", str(options["pipeline"]), "-d", "100", "--csv", "--precision", "3"),
+        # The client's own threads: one that is busy would be the limit of a server with several.
+        *(("--threads", str(options["threads"])) if options["threads"] > 1 else ()),
     ]
-    configuration = _CONFIGURATION.format(port=port, threads=options["threads"])
-    return Run((Command(tuple(load)),), (("redis-server", "redis.conf"),), {"redis.conf": configuration})
+    return Command(tuple(load))
 
 
-def _read(outputs: Sequence[str], _options: Options) -> Result:
-    rows = [row for row in csv.reader(outputs[0].replace("\0", "").splitlines()) if row]
+def _then(outputs: Sequence[str], options: Options) -> Tuple[Command, ...]:
+    if len(outputs) > 1 or "requests" in options:
+        return ()
+    rates = [metric.value for metric in _read(outputs, options).metrics if metric.unit == "1/s"]
+    requests = options["seconds"] / sum(1 / rate for rate in rates)
+    return (_load(options, min(max(round(requests), _FIRST_REQUESTS), _MOST_REQUESTS)),)
+
+
+def _read(outputs: Sequence[str], options: Options) -> Result:
+    rows = [row for row in csv.reader(outputs[-1].replace("\0", "").splitlines()) if row]
     try:
         header = next(row for row in rows if row[0] == "test")
         tests = {row[0]: dict(zip(header, row)) for row in rows if row[0] in _TESTS and len(row) == len(header)}
@@ -64,7 +88,7 @@ def _read(outputs: Sequence[str], _options: Options) -> Result:
             metrics.append(smaller(_TOOL, f"{name.lower()}_p99", number_of(_TOOL, row["p99_latency_ms"]), "ms"))
     except (StopIteration, KeyError, csv.Error) as error:
         raise unreadable(_TOOL, f"no row of GET and SET with {error}" if error.args else "no header") from None
-    return Result(tuple(metrics), {"client_on": "same host"})
+    return Result(tuple(metrics), {"client_on": "same host", "threads": options["threads"]})
 
 
 KEY_VALUE = Benchmark(
@@ -73,17 +97,31 @@ KEY_VALUE = Benchmark(
     limitation="what a real network adds: client and server share the host's CPUs",
     options={
         "seconds": seconds_option(10.0),
-        "requests": {"type": "int", "range": (1000, 1000000000), "default": 500000},
+        "requests": {"type": "int", "range": (1000, _MOST_REQUESTS)},
         "clients": {"type": "int", "range": (1, 10000), "default": 50},
         "pipeline": {"type": "int", "range": (1, 1000), "default": 1},
         "threads": {"type": "int", "range": (1, 128), "default": 1},
         "port": {"type": "int", "range": (1024, 65535), "default": 16379},
     },
     tools=(
-        Tool("redis-server", ("--version",), {"debian": "redis-server", **_OTHERS}, "redis-server", _OLDEST),
-        Tool(_TOOL, ("--version",), {"debian": "redis-tools", **_OTHERS}, oldest=_OLDEST),
+        Tool(
+            "redis-server",
+            ("--version",),
+            {"debian": "redis-server", **_OTHERS},
+            "redis-server",
+            _OLDEST,
+            also=("valkey-server", "redis6-server"),
+        ),
+        Tool(
+            _TOOL,
+            ("--version",),
+            {"debian": "redis-tools", **_OTHERS},
+            oldest=_OLDEST,
+            also=("valkey-benchmark", "redis6-benchmark"),
+        ),
     ),
     limits=_limits,
     run=_run,
     read=_read,
+    then=_then,
 )

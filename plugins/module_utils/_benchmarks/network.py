@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How much a network carries between two hosts, and how many packets: iperf3. PRIVATE to the collection."""
+"""How much a network carries between two hosts, how many packets, and how soon: iperf3, sockperf. PRIVATE."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmar
     larger,
     number_of,
     seconds_option,
+    smaller,
     unreadable,
     whole,
 )
@@ -28,7 +29,15 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Nearme
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import plain, shown
 
 _TOOL = "iperf3"
+_SOCKPERF = "sockperf"
+_TOOLS = {
+    _TOOL: Tool(_TOOL, ("--version",), {"debian": "iperf3", "fedora": "iperf3", "amzn": "iperf3", "suse": "iperf"}),
+    _SOCKPERF: Tool(_SOCKPERF, ("--version",), {"debian": "sockperf", "fedora": "sockperf"}),
+}
 _BYTES = 64  # of the payload of one datagram
+_SERVES_LONGER = 60.0  # seconds that the server of a latency test waits for its client
+_PERCENTILE = re.compile(r"percentile ([0-9.]{1,10}) = +([0-9.]{1,20})$", re.ASCII | re.MULTILINE)
+_LOST = re.compile(r"# dropped messages = ([0-9]{1,20});", re.ASCII)
 BOTH, SERVER, CLIENT = "both", "server", "client"
 _ADDRESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]{0,252}", re.ASCII)
 
@@ -46,13 +55,41 @@ def _check(options: Options) -> None:
             f"benchmark.options of network has server: {shown(server)}; part: client needs the name or the address of"
             " the host on which part: server runs"
         )
+    other = [name for name in ("packets", "reverse") if options[name]]
+    other += ["streams"] if options["streams"] > 1 else []
+    if options["latency"] and other:
+        raise NearmetalError(
+            f"benchmark.options of network has latency with {other[0]}; one message at a time waits for its answer, so"
+            " leave that out"
+        )
 
 
 def _limits(options: Options) -> Limits:
-    return Limits(2 * options["seconds"] + 60, port=0 if options["part"] == CLIENT else options["port"])
+    return Limits(2 * options["seconds"] + 90, port=0 if options["part"] == CLIENT else options["port"])
 
 
 def _run(options: Options, _folder: str) -> Run:
+    return _run_sockperf(options) if options["latency"] else _run_iperf(options)
+
+
+def _run_sockperf(options: Options) -> Run:
+    """One message of TCP at a time, so that each answer's time is known."""
+    port = ("--tcp", "-p", str(options["port"]))
+    if options["part"] == SERVER:
+        # Its server never ends by itself.
+        address = ("-i", options["address"]) if options.get("address") else ()
+        ends = ("timeout", "-s", "INT", "--preserve-status", f"{options['seconds'] + _SERVES_LONGER:g}s")
+        return Run((Command((*ends, _SOCKPERF, "server", *port, *address)),))
+    both = options["part"] == BOTH
+    server = "127.0.0.1" if both else options["server"]
+    client = [
+        *(_SOCKPERF, "ping-pong", *port, "-i", server, "-m", str(_BYTES), "--full-rtt"),
+        *("-t", str(max(1, round(options["seconds"])))),
+    ]
+    return Run((Command(tuple(client)),), ((_SOCKPERF, "server", *port, "-i", "127.0.0.1"),) if both else ())
+
+
+def _run_iperf(options: Options) -> Run:
     server = (_TOOL, "--server", "--one-off", "--port", str(options["port"]))
     if options["part"] == SERVER:
         bind = ("--bind", options["address"]) if options.get("address") else ()
@@ -71,6 +108,26 @@ def _run(options: Options, _folder: str) -> Run:
 
 
 def _read(outputs: Sequence[str], options: Options) -> Result:
+    return _read_sockperf(outputs[0], options) if options["latency"] else _read_iperf(outputs, options)
+
+
+def _read_sockperf(output: str, options: Options) -> Result:
+    details: Dict[str, Any] = {"part": options["part"]}
+    if options["part"] == SERVER:
+        return Result((), {**details, "figures_at": CLIENT})  # it only answers
+    found = dict(_PERCENTILE.findall(output))
+    counts = _LOST.search(output)
+    if counts is None or not {"50.000", "99.000", "99.900"} <= set(found):
+        raise unreadable(_SOCKPERF, "no percentiles of the answers' times")
+    lost = number_of(_SOCKPERF, counts[1])
+    details.update(round_trips="TCP", message_bytes=_BYTES, lost=int(lost))
+    names = (("p50", "50.000"), ("p99", "99.000"), ("p99.9", "99.900"))
+    return Result(
+        tuple(smaller(_SOCKPERF, name, number_of(_SOCKPERF, found[key]), "us") for name, key in names), details
+    )
+
+
+def _read_iperf(outputs: Sequence[str], options: Options) -> Result:
     found = json_of(_TOOL, outputs[0])
     if isinstance(found, dict) and found.get("error"):
         raise NearmetalError(f"iperf3 couldn't measure: {plain(str(found['error']))}")
@@ -101,7 +158,7 @@ def _list(value: Any) -> List[Any]:
 
 NETWORK = Benchmark(
     name="network",
-    question="How much does the network between two hosts carry, in bits or in packets a second?",
+    question="How much does the network between two hosts carry, in bits or in packets a second, and how soon?",
     limitation="with part: both it stays inside the host, and measures the kernel alone",
     options={
         "seconds": seconds_option(10.0),
@@ -112,10 +169,12 @@ NETWORK = Benchmark(
         "streams": {"type": "int", "range": (1, 128), "default": 1},
         "packets": {"type": "bool", "default": False},
         "reverse": {"type": "bool", "default": False},
+        "latency": {"type": "bool", "default": False},
     },
-    tools=(Tool(_TOOL, ("--version",), {"debian": "iperf3", "fedora": "iperf3", "amzn": "iperf3", "suse": "iperf"}),),
+    tools=tuple(_TOOLS.values()),
     limits=_limits,
     run=_run,
     read=_read,
     check=_check,
+    needs=lambda options: (_TOOLS[_SOCKPERF if options["latency"] else _TOOL],),
 )

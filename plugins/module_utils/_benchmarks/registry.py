@@ -12,10 +12,12 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmar
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.cache import CACHE
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.clock import CLOCK
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.disk import DISK
+from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.ebizzy import EBIZZY
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.key_value import KEY_VALUE
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.latency import LATENCY
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.memory import MEMORY
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.network import NETWORK
+from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.unixbench import UNIXBENCH
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.web import WEB
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import json_text
@@ -23,7 +25,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options im
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
 BENCHMARKS: Mapping[str, Benchmark] = {
-    benchmark.name: benchmark for benchmark in (CLOCK, DISK, KEY_VALUE, MEMORY, LATENCY, NETWORK, WEB, CACHE)
+    benchmark.name: benchmark
+    for benchmark in (CLOCK, DISK, KEY_VALUE, MEMORY, LATENCY, NETWORK, WEB, CACHE, UNIXBENCH, EBIZZY)
 }
 SHORTEST, LONGEST = 0.1, 3600.0  # seconds of one run
 # How a record of prove names a benchmark in place of a command for the shell.

@@ -26,6 +26,7 @@ _CPU_NAME = re.compile(r"cpu([0-9]{1,5})", re.ASCII)
 _NODE_NAME = re.compile(r"node([0-9]{1,5})", re.ASCII)
 _CACHE_NAME = re.compile(r"index[0-9]{1,3}", re.ASCII)
 _LEVELS = ("1", "2", "3", "4")
+_CACHE_SIZE = re.compile(r"([0-9]{1,9})K", re.ASCII)
 _CACHE_KINDS = {"Data": "d", "Instruction": "i", "Unified": ""}
 # sparc has no cache directory: one file per level, and no word of sharing.
 _SPARC_CACHES = (("L1d", "l1_dcache_size"), ("L1i", "l1_icache_size"), ("L2", "l2_cache_size"))
@@ -275,6 +276,13 @@ def _caches_of(host: Host, sets: _Sets, cpu: int) -> List[Tuple[str, Cpus]]:
     if not found:
         found = [(name, (cpu,)) for name, size in _SPARC_CACHES if host.exists("{}/{}".format(folder, size))]
     return found
+
+
+def largest_cache_kib(host: Host, cpu: int) -> int:
+    """The size of the largest cache that one CPU uses, alone or with others; 0 where the kernel names none."""
+    folder = "{}/cpu{}/cache".format(CPU, cpu)
+    sizes = (_CACHE_SIZE.fullmatch(host.line("{}/{}/size".format(folder, name)) or "") for name in host.names(folder))
+    return max((int(size[1]) for size in sizes if size), default=0)
 
 
 def _nodes(host: Host, sets: _Sets, online: Cpus) -> Tuple[Node, ...]:

@@ -8,11 +8,17 @@ from __future__ import annotations
 import re
 import socket
 from pathlib import Path
-from typing import Any, Dict
+from typing import Any, Dict, List
 
 import pytest
 import yaml
-from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmark import INSTALLS, Limits, Tool
+from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmark import (
+    INSTALLS,
+    Limits,
+    Machine,
+    Tool,
+    tools_of,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.disk import SHAPES
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.registry import (
     BENCHMARKS,
@@ -23,10 +29,16 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.registry
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.benchmark import refusals
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import topology
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs/benchmarks.md").read_text("utf-8")
+# What a benchmark can't do without.
+REQUIRED: Dict[str, Dict[str, Any]] = {
+    "unixbench": {"path": "/opt/UnixBench", "tests": ["syscall"], "seconds": 10},
+    "ebizzy": {"path": "/opt/ebizzy"},
+}
 FIO = Tool("fio-that-nobody-has", ("--version",), {"debian": "fio", "suse": "fio"})
 
 
@@ -52,9 +64,9 @@ def test_the_module_offers_every_benchmark() -> None:
 
 @pytest.mark.parametrize("name", BENCHMARKS)
 def test_a_record_names_a_benchmark_with_its_options(name: str) -> None:
-    load = load_of(name, {}, 3)
+    load = load_of(name, REQUIRED.get(name, {}), 3)
     assert is_benchmark(load)
-    assert named(load) == (name, options_of(name, {"seconds": 3}))
+    assert named(load) == (name, options_of(name, {"seconds": 3, **REQUIRED.get(name, {})}))
     assert {family for tool in BENCHMARKS[name].tools for family in tool.packages} <= set(INSTALLS)
 
 
@@ -151,7 +163,7 @@ def test_a_port_on_which_something_listens_is_refused() -> None:
 def test_memory_that_the_host_doesn_t_have_is_refused(threads: int, words: str, tmp_path: Path) -> None:
     (tmp_path / "proc").mkdir()
     (tmp_path / "proc/meminfo").write_text("MemTotal:       4000000 kB\nMemAvailable:    614400 kB\n")
-    limits = BENCHMARKS["memory"].limits(options_of("memory", {"threads": threads}))
+    limits = BENCHMARKS["memory"].limits(options_of("memory", {"threads": threads, "block_kib": 65536}))
     assert limits.memory_mib > threads * 64
     error = ""
     try:
@@ -190,6 +202,16 @@ def test_the_page_s_example_has_variables_of_the_roles() -> None:
     assert shown["prove_benchmark"] in BENCHMARKS
 
 
+def test_the_page_s_options_are_options() -> None:
+    spec = yaml.safe_load((ROOT / "roles/benchmark/meta/argument_specs.yml").read_text("utf-8"))
+    texts = re.findall(r"^```yaml\n((?:#.*\n)?benchmark_name: .*?)^```$", PAGE, re.M | re.S)
+    given = [yaml.safe_load(text) for text in texts]
+    assert len(given) >= 4
+    for shown in given:
+        assert set(shown) <= set(spec["argument_specs"]["main"]["options"])
+        options_of(shown["benchmark_name"], shown["benchmark_options"])
+
+
 def test_a_sweep_goes_on_from_the_most_that_the_disk_did() -> None:
     options = options_of("disk", {"sweep": True, "seconds": 26, "shape": "random_write"})
     output = '{"jobs": [{"error": 0, "write": {"iops": 3000.4}}]}'
@@ -213,9 +235,111 @@ def test_a_sweep_goes_on_from_the_most_that_the_disk_did() -> None:
             "benchmark.options of network has address: '10.0.0.1'; it is the address ",
         ),
         ("cache", {"connections": 63}, "benchmark.options of cache has 63 connections for 2 client_threads: "),
+        ("network", {"latency": True, "packets": True}, "benchmark.options of network has latency with packets; one "),
+        ("network", {"latency": True, "streams": 2}, "benchmark.options of network has latency with streams; one "),
+        ("memory", {"load": "stream", "seconds": 2}, "benchmark.options of memory has seconds: 2 with load: stream; "),
+        ("ebizzy", {}, "benchmark.options of ebizzy has path: null; it is the absolute path of the program ebizzy, "),
+        ("ebizzy", {"path": "-x"}, "benchmark.options of ebizzy has path: '-x'; it is the absolute path of the "),
+        ("unixbench", {"path": "/opt/../x"}, "benchmark.options of unixbench has path: '/opt/../x'; it is the "),
+        (
+            "unixbench",
+            {"path": "/opt/UnixBench", "seconds": 60},
+            "benchmark.options of unixbench has seconds: 60; its tests have times of their own, and these take 320: ",
+        ),
+        (
+            "unixbench",
+            {"path": "/opt/UnixBench", "tests": ["dhrystone"]},
+            "benchmark.options of unixbench.tests[0] can't be 'dhrystone'; choose one of dhry2reg, whetstone-double, ",
+        ),
     ],
 )
 def test_options_that_do_not_fit_are_refused(name: str, options: Dict[str, Any], words: str) -> None:
     with pytest.raises(NearmetalError) as raised:
         options_of(name, options)
     assert str(raised.value).startswith(words)
+
+
+@pytest.mark.parametrize(
+    ("load", "cache_kib", "block_kib"),
+    [
+        ("blocks", 0, 65536),
+        ("blocks", 4096, 65536),
+        ("blocks", 32768, 131072),  # four times the cache, as STREAM asks of its arrays
+        ("stream", 107520, 430080),
+        ("fresh", 32768, 512),
+    ],
+)
+def test_blocks_of_memory_are_larger_than_the_cache(load: str, cache_kib: int, block_kib: int) -> None:
+    fit = BENCHMARKS["memory"].fit
+    assert fit is not None
+    assert fit(options_of("memory", {"load": load}), Machine(2, cache_kib))["block_kib"] == block_kib
+    assert fit(options_of("memory", {"load": load, "block_kib": 8}), Machine(2, cache_kib))["block_kib"] == 8
+
+
+def test_the_largest_cache_of_a_cpu_is_found(tmp_path: Path) -> None:
+    folder = tmp_path / "sys/devices/system/cpu/cpu0/cache"
+    for index, size in (("index0", "48K"), ("index1", "32K"), ("index2", "2048K"), ("index3", "107520K")):
+        (folder / index).mkdir(parents=True)
+        (folder / index / "size").write_text(f"{size}\n")
+    assert topology.largest_cache_kib(Host(str(tmp_path)), 0) == 107520
+    assert topology.largest_cache_kib(Host(str(tmp_path)), 1) == 0
+
+
+def test_the_arrays_of_stress_ng_are_as_large_as_the_blocks() -> None:
+    options = {**options_of("memory", {"load": "stream", "threads": 2}), "block_kib": 131072}
+    (command,) = BENCHMARKS["memory"].run(options, "").commands
+    # It divides what it takes for the cache by its two processes, and makes each array four times that.
+    assert "--stream-l3-size=65536K" in command.argv
+
+
+@pytest.mark.parametrize(
+    ("options", "programs"),
+    [({}, ["iperf3"]), ({"latency": True}, ["sockperf"])],
+)
+def test_only_the_tools_of_the_chosen_options_are_needed(options: Dict[str, Any], programs: List[str]) -> None:
+    needed = tools_of(BENCHMARKS["network"], options_of("network", options))
+    assert [tool.program for tool in needed] == programs
+
+
+def test_a_store_is_asked_for_as_long_as_the_option_says() -> None:
+    output = (
+        '"test","rps","avg_latency_ms","min_latency_ms","p50_latency_ms","p95_latency_ms","p99_latency_ms",'
+        '"max_latency_ms"\n"SET","50000.00","1","1","1","1","2","3"\n"GET","100000.00","1","1","1","1","2","3"\n'
+    )
+    options = options_of("key_value", {"seconds": 30, "threads": 4})
+    (load,) = BENCHMARKS["key_value"].then([output], options)
+    # 1,000,000 of each take 20 s to write and 10 s to read.
+    assert load.argv[load.argv.index("-n") + 1] == "1000000"
+    assert load.argv[-2:] == ("--threads", "4"), "one thread of the client is the limit of four of the server"
+    assert BENCHMARKS["key_value"].then([output, output], options) == ()
+    assert BENCHMARKS["key_value"].then([output], options_of("key_value", {"requests": 1000})) == ()
+
+
+@pytest.mark.parametrize(
+    ("files", "ports", "words"),
+    [
+        (20000, "1024 65535", ""),
+        (1000, "1024 65535", "the benchmark holds 900 connections; `ulimit -Hn` leaves room for 872: give it fewer"),
+        (20000, "32768 33000", "the benchmark holds 900 connections to one port; net.ipv4.ip_local_port_range has "),
+    ],
+)
+def test_connections_that_a_program_can_t_hold_are_refused(
+    files: int, ports: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(refusals.resource, "getrlimit", lambda _kind: (files, files))
+    (tmp_path / "proc/sys/net/ipv4").mkdir(parents=True)
+    (tmp_path / "proc/sys/net/ipv4/ip_local_port_range").write_text(ports.replace(" ", "\t") + "\n")
+    error = ""
+    try:
+        refusals.demand_connections(Host(str(tmp_path)), Limits(1, connections=900))
+    except NearmetalError as raised:
+        error = str(raised)
+    assert error.startswith(words)
+    assert bool(error) == bool(words)
+
+
+def test_a_path_without_the_program_is_named(tmp_path: Path) -> None:
+    path = str(tmp_path / "UnixBench")
+    (tool,) = tools_of(BENCHMARKS["unixbench"], {"path": f"{path}/"})
+    with pytest.raises(NearmetalError, match=rf"^{path}/Run is no program that this host can start: build it, and "):
+        refusals.demand_tool(Host(str(tmp_path)), tool)

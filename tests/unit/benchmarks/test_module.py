@@ -5,12 +5,15 @@
 
 from __future__ import annotations
 
+import resource
 from pathlib import Path
 from typing import Any, Callable, Dict
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible import benchmarking
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.benchmark import clock_read, measure
+from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmark import Tool
+from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.registry import BENCHMARKS
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.benchmark import clock_read, measure, refusals
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.modules import benchmark
 
@@ -57,6 +60,31 @@ def test_a_lost_connection_ends_the_load(call: Call, host: Root, monkeypatch: py
 def test_check_mode_measures_nothing(call: Call, host: Root) -> None:
     result = call(benchmark.main, host, check=True, name="clock")
     assert (result["changed"], result["msg"]) == (False, "clock: would run; nothing is measured in check mode")
+
+
+def test_check_mode_installs_nothing_and_says_what_it_would(
+    call: Call, host: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tool = Tool("nobody-has-it", ("--version",), {"debian": "its-package"})
+    monkeypatch.setitem(BENCHMARKS, "clock", BENCHMARKS["clock"]._replace(tools=(tool,)))
+    monkeypatch.setattr(refusals, "family", lambda _host: "debian")
+    result = call(benchmark.main, host, check=True, name="clock", install=True)
+    assert result["msg"] == (
+        "clock: would install the packages with nobody-has-it, run, and take them away; nothing is done in check mode"
+    )
+    without = call(benchmark.main, host, check=True, name="clock")
+    assert without["msg"] == "nobody-has-it isn't installed: run `apt-get install its-package` on the host"
+
+
+def test_fresh_memory_costs_page_faults(call: Call, host: Root) -> None:
+    options = {"load": "fresh", "seconds": 0.3, "threads": 2, "block_kib": 256}
+    result = call(benchmark.main, host, name="memory", options=options)
+    (metric,) = result["metrics"]
+    assert (metric["name"], metric["unit"], result["installed"]) == ("fresh", "MiB/s", [])
+    # One page of 4, 16 or 64 KiB at a time, because the block is too small for a huge page.
+    pages = 1024 * 1024 / resource.getpagesize()
+    assert result["details"]["page_faults_per_mib"] == pytest.approx(pages, rel=0.1)
+    assert 0 < result["details"]["system_percent"] <= 100
 
 
 def test_a_benchmark_must_be_named_and_needs_root(call: Call, host: Root, monkeypatch: pytest.MonkeyPatch) -> None:

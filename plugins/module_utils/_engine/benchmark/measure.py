@@ -9,20 +9,30 @@ import inspect
 import shlex
 import sys
 import time
-from typing import Any, Callable, List, Mapping, NamedTuple, Tuple
+from typing import Callable, List, Mapping, NamedTuple, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmark import (
+    Benchmark,
     Command,
+    Options,
     Result,
     Tool,
+    tools_of,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.registry import BENCHMARKS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.benchmark import clock_read, refusals
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.benchmark import (
+    brought,
+    clock_read,
+    machine,
+    page_fault,
+    refusals,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.benchmark.session import Session, Usage
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import clipped, printable
 
-_PROGRAMS = {"clock_read": clock_read}
+_PROGRAMS = {"clock_read": clock_read, "page_fault": page_fault}
 _FOLDER = "/var/tmp"  # in memory on no distribution, unlike /tmp
 _LONGEST_VERSION = 80
 
@@ -35,43 +45,55 @@ class Measured(NamedTuple):
     versions: Mapping[str, str]  # tool → what it says about itself
     used: Usage
     seconds: float
+    installed: Tuple[str, ...]  # the packages that came for this run, and went with it
 
 
 def measure(
-    host: Host,
+    host: WritableHost,
     name: str,
-    options: Mapping[str, Any],
+    options: Options,
     goes_on: Callable[[], bool],
     seconds: float = float("inf"),
+    install: bool = False,
 ) -> Measured:
     """Run a benchmark once with checked options, for at most `seconds`, and as long as `goes_on`.
 
     Raises NearmetalError.
 
-    Whatever happens, no process and no file of it is left.
+    Whatever happens, no process and no file of it is left, and of the packages that came with `install` none.
     """
     benchmark = BENCHMARKS[name]
-    limits = benchmark.limits(options)
-    folder = str(options.get("directory") or _FOLDER)
+    options = machine.fitted(host, benchmark, options)
     demand(host, name, options)
+    with brought.during(host, tools_of(benchmark, options), install) as installed:
+        return _measured(host, benchmark, options, goes_on, seconds)._replace(installed=installed)
+
+
+def _measured(
+    host: WritableHost, benchmark: Benchmark, options: Options, goes_on: Callable[[], bool], seconds: float
+) -> Measured:
+    limits = benchmark.limits(options)
+    demand_tools(host, benchmark, options)
     started = time.monotonic()
     until = started + min(limits.seconds, seconds)
-    with Session(folder, limits.memory_mib) as session:
+    with Session(_folder(options), limits.memory_mib) as session:
         run = benchmark.run(options, session.folder)
-        versions = {tool.program: _version(session, tool, until) for tool in benchmark.tools}
+        tools = {tool.program: tool for tool in tools_of(benchmark, options)}
+        versions = {name: _version(session, tool, until) for name, tool in tools.items() if tool.version}
         for file_name, text in run.files.items():
             session.write(file_name, text)
         for server in run.servers:
-            session.serve(server, limits.port)
+            session.serve(_named(server, tools), limits.port)
         outputs: List[str] = []
         begun: List[Command] = []
         commands = run.commands
         while commands:
             begun += commands
-            outputs += [
-                session.complete(_argv(command), until, goes_on, command.as_root, command.result)
-                for command in commands
-            ]
+            for command in commands:
+                argv = _own(command) if command.own else _named(command.argv, tools)
+                outputs.append(
+                    session.complete(argv, until, goes_on, command.as_root, command.result, command.messages)
+                )
             commands = benchmark.then(outputs, options)
     return Measured(
         benchmark.read(outputs, options),
@@ -79,32 +101,45 @@ def measure(
         versions,
         session.used,
         round(time.monotonic() - started, 3),
+        (),
     )
 
 
-def demand(host: Host, name: str, options: Mapping[str, Any]) -> None:
-    """Raises NearmetalError for what keeps the benchmark from running here."""
+def demand(host: Host, name: str, options: Options) -> None:
+    """Raises NearmetalError for what keeps the benchmark from running here, its tools left out."""
     benchmark = BENCHMARKS[name]
-    limits = benchmark.limits(options)
-    folder = str(options.get("directory") or _FOLDER)
-    for tool in benchmark.tools:
-        refusals.demand_tool(host, tool)
+    limits = benchmark.limits(machine.fitted(host, benchmark, options))
     refusals.demand_setpriv()
+    refusals.demand_connections(host, limits)
     refusals.demand_memory(host, limits)
-    refusals.demand_disk(host, folder, limits)
-    refusals.demand_room(folder, limits)
+    refusals.demand_disk(host, _folder(options), limits)
+    refusals.demand_room(_folder(options), limits)
     refusals.demand_port(limits.port)
 
 
-def _argv(command: Command) -> List[str]:
-    if not command.own:
-        return list(command.argv)
+def demand_tools(host: Host, benchmark: Benchmark, options: Options) -> None:
+    """Raises NearmetalError for a tool that isn't installed."""
+    for tool in tools_of(benchmark, options):
+        refusals.demand_tool(host, tool)
+
+
+def _folder(options: Options) -> str:
+    return str(options.get("directory") or _FOLDER)
+
+
+def _named(argv: Sequence[str], tools: Mapping[str, Tool]) -> List[str]:
+    """The command with the name that its program has on this host."""
+    tool = tools.get(argv[0])
+    return [(refusals.program_of(tool) if tool else None) or argv[0], *argv[1:]]
+
+
+def _own(command: Command) -> List[str]:
     # A module of Ansible's payload is no file, so Python gets its text.
     return [sys.executable, "-I", "-c", inspect.getsource(_PROGRAMS[command.argv[0]]), *command.argv[1:]]
 
 
 def _version(session: Session, tool: Tool, until: float) -> str:
-    lines = session.answer([tool.program, *tool.version], until).split("\n")
+    lines = session.answer([refusals.program_of(tool) or tool.program, *tool.version], until).split("\n")
     said = next((line.strip() for line in lines if line.strip()), "")
     version = clipped(printable(said), _LONGEST_VERSION)
     refusals.demand_version(tool, version, "\n".join(lines))

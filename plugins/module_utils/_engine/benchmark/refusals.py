@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import socket
 from typing import Optional
 
@@ -22,6 +23,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import meminf
 
 _FREE_SHARE = 0.1  # of a file system that is left free in any case
 _MIB = 1024 * 1024
+_OTHER_FILES = 128  # of one process: its own, and those that Redis keeps free for itself
 _VERSION = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})+", re.ASCII)
 
 
@@ -33,10 +35,17 @@ def family(host: Host) -> Optional[str]:
     return next((name for name in names if name in INSTALLS), None)
 
 
+def program_of(tool: Tool) -> Optional[str]:
+    """The name by which a tool can be started here; None if it isn't installed."""
+    return next((name for name in (tool.program, *tool.also) if found(name)), None)
+
+
 def demand_tool(host: Host, tool: Tool) -> None:
     """Raises NearmetalError for a program that isn't installed, with the package that has it."""
-    if found(tool.program):
+    if program_of(tool):
         return
+    if tool.program.startswith("/"):
+        raise NearmetalError(f"{tool.program} is no program that this host can start: build it, and set `path`")
     distribution = family(host)
     package = tool.packages.get(distribution or "")
     if distribution is None or package is None:
@@ -66,6 +75,24 @@ def demand_setpriv() -> None:
     """Raises NearmetalError where root can't start a program as nobody."""
     if argv_for(["true"], as_root=False)[0] == "setpriv" and not found("setpriv"):
         raise NearmetalError(f"setpriv, of util-linux, isn't installed: it starts the benchmark as user {NOBODY}")
+
+
+def demand_connections(host: Host, limits: Limits) -> None:
+    """Raises NearmetalError where one process may not hold so many connections, or has not the ports for them."""
+    if not limits.connections:
+        return
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    if files != resource.RLIM_INFINITY and limits.connections > files - _OTHER_FILES:
+        raise NearmetalError(
+            f"the benchmark holds {limits.connections} connections; `ulimit -Hn` leaves room for"
+            f" {max(files - _OTHER_FILES, 0)}: give it fewer"
+        )
+    ends = (host.line("/proc/sys/net/ipv4/ip_local_port_range") or "").split()
+    if len(ends) == 2 and all(end.isdigit() for end in ends) and limits.connections > int(ends[1]) - int(ends[0]):
+        raise NearmetalError(
+            f"the benchmark holds {limits.connections} connections to one port; net.ipv4.ip_local_port_range has ports"
+            f" from {ends[0]} to {ends[1]}: give it fewer"
+        )
 
 
 def demand_memory(host: Host, limits: Limits) -> None:

@@ -58,6 +58,7 @@ read -r _ || exit 1
 exec </dev/null
 echo 1000 >/proc/self/oom_score_adj
 ulimit -d "$1" || exit 1
+ulimit -Sn "$(ulimit -Hn)"
 shift
 "$@"
 exit $?
@@ -146,14 +147,21 @@ class Session:
                 time.sleep(_LOOK)
 
     def complete(
-        self, argv: Sequence[str], until: float, goes_on: Callable[[], bool], as_root: bool, result: str = ""
+        self,
+        argv: Sequence[str],
+        until: float,
+        goes_on: Callable[[], bool],
+        as_root: bool,
+        result: str = "",
+        with_messages: bool = False,
     ) -> str:
         """Run a program to its end, and return its output, or the file `result` that it wrote as root.
 
-        Raises NearmetalError when it fails, or doesn't end by then (monotonic time).
+        With `with_messages` its standard error is part of its output. Raises NearmetalError when it fails, or doesn't
+        end by then (monotonic time).
         """
         with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as messages:
-            process = self._start(argv, output, as_root, messages)
+            process = self._start(argv, output, as_root, output if with_messages else messages)
             self._commands.append(process)
             code = self._wait(process, argv[0], until, goes_on)
             if code:

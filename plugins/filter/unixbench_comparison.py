@@ -1,0 +1,36 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The filter unixbench_comparison; its documentation is in unixbench_comparison.yml."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict
+
+from ansible.errors import AnsibleFilterError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.unixbench import compare
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
+
+
+def unixbench_comparison(second: Any, first: Any) -> Dict[str, Any]:
+    """What changed from `first` to `second`, two results of the benchmark unixbench."""
+    return compare(_rows("the earlier result", first), _rows("the result", second))
+
+
+def _rows(name: str, result: Any) -> Dict[str, float]:
+    details = result.get("details") if isinstance(result, dict) else None
+    rows = details.get("rows") if isinstance(details, dict) else None
+    if not isinstance(rows, dict) or not rows:
+        raise AnsibleFilterError(f"unixbench_comparison: {name} isn't what the benchmark unixbench returned")
+    for test, value in rows.items():
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1e15:
+            raise AnsibleFilterError(f"unixbench_comparison: {name} has {shown(value)} for {shown(test)}")
+    return rows
+
+
+class FilterModule:
+    """The filters of this file."""
+
+    def filters(self) -> Dict[str, Callable[..., Dict[str, Any]]]:
+        """By name."""
+        return {"unixbench_comparison": unixbench_comparison}

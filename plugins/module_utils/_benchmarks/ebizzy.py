@@ -1,0 +1,82 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How many records a program copies and searches that asks for fresh memory each time: ebizzy. PRIVATE."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Dict, Sequence
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmark import (
+    Benchmark,
+    Command,
+    Limits,
+    Options,
+    Result,
+    Run,
+    Tool,
+    demand_path,
+    larger,
+    number_of,
+    seconds_option,
+    unreadable,
+)
+
+_TOOL = "ebizzy"
+# How it asks for memory: as the C library likes, by mmap for each record, or never by mmap.
+_ALLOCATIONS = {"library": (), "mmap": ("-m",), "heap": ("-M",)}
+_RATE = re.compile(r"^([0-9]{1,20}) records/s$", re.ASCII | re.MULTILINE)
+_TIME = re.compile(r"^(real|user|sys) +([0-9.]{1,20}) s$", re.ASCII | re.MULTILINE)
+# What it says of its own settings. Runs with other settings are no comparison.
+_SETTING = re.compile(r"^(chunks|chunk_size|threads) ([0-9]{1,10})$", re.ASCII | re.MULTILINE)
+
+
+def _check(options: Options) -> None:
+    demand_path("ebizzy", options, "the program ebizzy")
+
+
+def _needs(options: Options) -> "tuple[Tool, ...]":
+    return (Tool(options["path"], (), {}),)
+
+
+def _limits(options: Options) -> Limits:
+    return Limits(2 * options["seconds"] + 60, memory_mib=1024 + 2 * options.get("threads", 0))
+
+
+def _run(options: Options, _folder: str) -> Run:
+    threads = ("-t", str(options["threads"])) if "threads" in options else ()
+    seconds = ("-v", "-S", str(max(1, round(options["seconds"]))))
+    return Run((Command((options["path"], *seconds, *threads, *_ALLOCATIONS[options["allocation"]])),))
+
+
+def _read(outputs: Sequence[str], options: Options) -> Result:
+    rate, times = _RATE.search(outputs[0]), dict(_TIME.findall(outputs[0]))
+    if rate is None or len(times) < 3:
+        raise unreadable(_TOOL, "no lines with records/s, real, user and sys")
+    user, system = number_of(_TOOL, times["user"]), number_of(_TOOL, times["sys"])
+    details: Dict[str, Any] = {"allocation": options["allocation"]}
+    details.update((name, int(value)) for name, value in _SETTING.findall(outputs[0]))
+    details["user_seconds"], details["system_seconds"] = user, system
+    if user + system > 0:
+        details["system_percent"] = round(100 * system / (user + system), 1)
+    return Result((larger(_TOOL, "records", number_of(_TOOL, rate[1]), "1/s"),), details)
+
+
+EBIZZY = Benchmark(
+    name="ebizzy",
+    question="How many records a second do threads copy into fresh memory and search?",
+    limitation="anything about programs whose allocator keeps its memory",
+    options={
+        "seconds": seconds_option(10.0),
+        "path": {"type": "str"},
+        "threads": {"type": "int", "range": (1, 4096)},
+        "allocation": {"type": "str", "choices": list(_ALLOCATIONS), "default": "library"},
+    },
+    tools=(Tool(_TOOL, (), {}),),
+    limits=_limits,
+    run=_run,
+    read=_read,
+    check=_check,
+    needs=_needs,
+)

@@ -1,0 +1,141 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How a distribution's packages are installed and taken away: what is run, and what its answers mean. Pure. PRIVATE."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Callable, Dict, FrozenSet, Mapping, NamedTuple, Sequence, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import json_text
+
+FORMAT = 1
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9+._-]{0,127}(:[a-z0-9]{1,16})?", re.ASCII)
+_NEW = re.compile(r"^Inst (\S+) \(", re.ASCII | re.MULTILINE)
+_CHANGED = re.compile(r"^(?:Inst (\S+) \[|Remv (\S+))", re.ASCII | re.MULTILINE)
+_MOST_PACKAGES = 500  # that one install brings
+
+Argv = Tuple[str, ...]
+
+
+class Manager(NamedTuple):
+    """One way to install packages."""
+
+    program: str
+    ask: Argv  # what an install would do, with the packages behind it; empty: it isn't asked
+    install: Argv  # with the packages behind it
+    present: Argv  # the packages that are installed, a line each
+    remove: Argv  # with the packages behind it; it fails rather than take away another package
+    advice: str  # when it doesn't know a package
+
+
+_RPM = ("rpm", "-qa", "--qf", "%{NAME} %{INSTALLTID}\\n")
+APT = Manager(
+    "apt-get",
+    ("apt-get", "install", "--simulate", "--yes", "--no-install-recommends"),
+    ("apt-get", "install", "--yes", "--no-install-recommends", "--no-remove", "-o", "DPkg::Lock::Timeout=60"),
+    ("dpkg-query", "--show", "--showformat", "${binary:Package} ${db:Status-Status}\\n"),
+    ("dpkg", "--purge"),
+    "`apt-get update`",
+)
+MANAGERS = (
+    APT,
+    Manager(
+        "dnf",
+        (),
+        ("dnf", "install", "--assumeyes", "--setopt=install_weak_deps=False"),
+        _RPM,
+        ("rpm", "--erase"),
+        "`dnf repolist`",
+    ),
+    Manager("yum", (), ("yum", "install", "--assumeyes"), _RPM, ("rpm", "--erase"), "`yum repolist`"),
+    Manager(
+        "zypper",
+        (),
+        ("zypper", "--non-interactive", "install", "--no-recommends"),
+        _RPM,
+        ("rpm", "--erase"),
+        "`zypper refresh`",
+    ),
+)
+
+
+class Brought(NamedTuple):
+    """What a run installs, as it is kept on the host until it has been taken away."""
+
+    manager: str
+    packages: Tuple[str, ...]  # of apt-get: all that come; of the others: those that were asked for
+    before: FrozenSet[str]  # what was installed before
+    masked: Tuple[str, ...]  # services that may not start meanwhile
+
+
+def manager_of(found: Callable[[str], Any]) -> Manager:
+    """The first way to install packages that a host has. Raises NearmetalError."""
+    for manager in MANAGERS:
+        if found(manager.program):
+            return manager
+    names = ", ".join(manager.program for manager in MANAGERS)
+    raise NearmetalError(f"benchmark.install is true, and the host has none of {names}: install the tools yourself")
+
+
+def announced(answer: str) -> Tuple[str, ...]:
+    """The packages that an install would bring. Raises NearmetalError if it would change or remove others."""
+    changed = [name for pair in _CHANGED.findall(answer) for name in pair if name]
+    if changed:
+        raise NearmetalError(
+            f"the install would also change or remove {', '.join(changed[:3])}, which couldn't be taken back: bring the"
+            " host's packages up to date first, or install the tools yourself"
+        )
+    return checked(_NEW.findall(answer))
+
+
+def checked(names: Sequence[Any]) -> Tuple[str, ...]:
+    """Names of packages. Raises NearmetalError for anything else, which a command could take for an option."""
+    if len(names) > _MOST_PACKAGES or not all(isinstance(name, str) and _NAME.fullmatch(name) for name in names):
+        raise NearmetalError("these are no names of packages")
+    return tuple(names)
+
+
+def installed(manager: Manager, answer: str) -> Mapping[str, str]:
+    """Each package that is installed → the id of the transaction that brought it; apt-get has none."""
+    pairs = [line.split() for line in answer.splitlines()]
+    if manager is APT:
+        # Also one that is half installed, and one of which only its settings are left.
+        return {pair[0]: "" for pair in pairs if len(pair) == 2 and pair[1] != "not-installed"}
+    return {pair[0]: pair[1] for pair in pairs if len(pair) == 2}
+
+
+def ours(brought: Brought, now: Mapping[str, str]) -> Tuple[str, ...]:
+    """Which of the packages that are installed now a run brought."""
+    new = {name: number for name, number in now.items() if name not in brought.before}
+    if brought.manager == APT.program:
+        # What apt-get calls libc6, dpkg-query may call libc6:amd64.
+        return tuple(sorted(name for name in new if {name, name.split(":")[0]} & {*brought.packages}))
+    # Those of one transaction came together. What was there before was only updated by it, and stays.
+    ids = {new[name] for name in brought.packages if name in new}
+    return tuple(sorted(name for name, number in new.items() if number in ids))
+
+
+def to_text(brought: Brought) -> str:
+    """As it is kept on the host."""
+    kept = {**brought._asdict(), "before": sorted(brought.before)}
+    return json.dumps({"format": FORMAT, **kept}, sort_keys=True) + "\n"
+
+
+def from_text(text: str) -> Brought:
+    """What `to_text` wrote. Raises NearmetalError for anything else."""
+    try:
+        found: Dict[str, Any] = json_text.parse(text)
+        if found["format"] != FORMAT or found["manager"] not in [manager.program for manager in MANAGERS]:
+            raise NearmetalError("its format is of another version")
+        before = found["before"]
+        if not all(isinstance(name, str) for name in before):
+            raise NearmetalError("it names no packages")
+        return Brought(
+            found["manager"], checked(found["packages"]), frozenset(before), checked(found["masked"])
+        )
+    except (ValueError, KeyError, TypeError):
+        raise NearmetalError("it isn't what nearmetal wrote") from None
