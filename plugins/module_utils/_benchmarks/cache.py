@@ -40,9 +40,7 @@ def _check(options: Options) -> None:
 
 
 def _limits(options: Options) -> Limits:
-    return Limits(
-        seconds=2 * options["seconds"] + 60, port=options["port"], connections=options["connections"]
-    )
+    return Limits(seconds=2 * options["seconds"] + 60, port=options["port"], connections=options["connections"])
 
 
 def _run(options: Options, _folder: str) -> Run:

@@ -44,9 +44,7 @@ user default on nopass ~key:* -@all +get +set +config|get
 
 
 def _limits(options: Options) -> Limits:
-    return Limits(
-        seconds=3 * options["seconds"] + 60, port=options["port"], connections=options["clients"]
-    )
+    return Limits(seconds=3 * options["seconds"] + 60, port=options["port"], connections=options["clients"])
 
 
 def _run(options: Options, _folder: str) -> Run:

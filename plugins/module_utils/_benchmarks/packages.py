@@ -134,8 +134,6 @@ def from_text(text: str) -> Brought:
         before = found["before"]
         if not all(isinstance(name, str) for name in before):
             raise NearmetalError("it names no packages")
-        return Brought(
-            found["manager"], checked(found["packages"]), frozenset(before), checked(found["masked"])
-        )
+        return Brought(found["manager"], checked(found["packages"]), frozenset(before), checked(found["masked"]))
     except (ValueError, KeyError, TypeError):
         raise NearmetalError("it isn't what nearmetal wrote") from None

@@ -58,9 +58,7 @@ http {{
 
 
 def _limits(options: Options) -> Limits:
-    return Limits(
-        seconds=2 * options["seconds"] + 60, port=options["port"], connections=options["connections"]
-    )
+    return Limits(seconds=2 * options["seconds"] + 60, port=options["port"], connections=options["connections"])
 
 
 def _run(options: Options, folder: str) -> Run:

@@ -204,7 +204,7 @@ def test_the_page_s_example_has_variables_of_the_roles() -> None:
 
 def test_the_page_s_options_are_options() -> None:
     spec = yaml.safe_load((ROOT / "roles/benchmark/meta/argument_specs.yml").read_text("utf-8"))
-    texts = re.findall(r"^```yaml\n((?:#.*\n)?benchmark_name: .*?)^```$", PAGE, re.M | re.S)
+    texts = re.findall(r"^```yaml\n((?:#[^\n]*\n)?benchmark_name: .*?)^```$", PAGE, re.M | re.S)
     given = [yaml.safe_load(text) for text in texts]
     assert len(given) >= 4
     for shown in given:

@@ -192,9 +192,9 @@ def test_an_install_that_couldn_t_be_taken_back_is_refused(answer: str, words: s
 
 def test_two_runs_that_install_don_t_meet(debian: Machine) -> None:
     with brought.during(debian.host, [TOOL], install=True):
-        with pytest.raises(NearmetalError, match=r"^another benchmark on this host has installed packages and is "):
-            with brought.during(debian.host, [OTHER], install=True):
-                pass
+        with pytest.raises(NearmetalError) as raised, brought.during(debian.host, [OTHER], install=True):
+            pass
+        assert str(raised.value).startswith("another benchmark on this host has installed packages and is still ")
         with brought.during(debian.host, [TOOL], install=False):
             assert "measurer-tools installed" in debian.present(), "another's packages stay while it runs"
         assert "measurer-tools installed" in debian.present()
@@ -216,9 +216,9 @@ def test_a_record_that_nearmetal_didn_t_write_is_refused_by_name(text: str, debi
     folder = Path(debian.host.real("/var/lib/nearmetal"))
     folder.mkdir(mode=0o700)
     (folder / "benchmark_packages").write_text(text)
-    with pytest.raises(NearmetalError, match=r"^/var/lib/nearmetal/benchmark_packages names packages that a benchmark"):
-        with brought.during(debian.host, [], install=False):
-            pass
+    with pytest.raises(NearmetalError) as raised, brought.during(debian.host, [], install=False):
+        pass
+    assert str(raised.value).startswith("/var/lib/nearmetal/benchmark_packages names packages that a benchmark ")
     assert debian.present() == before
 
 
@@ -239,8 +239,6 @@ def test_of_a_transaction_of_rpm_only_what_is_new_goes(amazon: Machine) -> None:
     assert amazon.present() == ["mine 12", "glibc 3", "glibc 70"]
 
 
-def test_a_host_without_a_package_manager_is_named(debian: Machine) -> None:
-    (debian.bin / "apt-get").unlink()
-    with pytest.raises(NearmetalError, match=r"^benchmark.install is true, and the host has none of apt-get, "):
-        with brought.during(debian.host, [TOOL], install=True):
-            pass
+def test_a_host_without_a_package_manager_is_named() -> None:
+    with pytest.raises(NearmetalError, match=r"has none of apt-get, dnf, yum, zypper: install the tools yourself$"):
+        packages.manager_of(lambda _program: None)
