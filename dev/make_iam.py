@@ -31,30 +31,36 @@ READ: Dict[str, Tuple[str, ...]] = {
     "instance_type_info": ("ec2:DescribeInstanceTypes",),
     "network_interfaces": _INSTANCES,
     "placement": (*_INSTANCES, "ec2:DescribePlacementGroups"),
+    "sizing": (*_INSTANCES, "ec2:DescribeVolumes", "cloudwatch:GetMetricData", "pricing:GetProducts"),
 }
 # What a module needs in addition when it is to change something: reads, and writes to instances.
 CHANGE: Dict[str, Tuple[Tuple[str, ...], Tuple[str, ...]]] = {
-    "cpu_credits": (_STATUS, ("ec2:ModifyInstanceCreditSpecification",)),
+    "cpu_credits": ((*_STATUS, "cloudwatch:DescribeAlarms"), ("ec2:ModifyInstanceCreditSpecification",)),
     "enhanced_networking": ((), ("ec2:ModifyInstanceAttribute", "ec2:StartInstances", "ec2:StopInstances")),
 }
 # Modules that write a tag before they stop an instance.
 TAGGING = ("enhanced_networking",)
+# Modules that set alarms.
+ALARMING = ("cpu_credits",)
 NOTES = {
     "cpu_credits": "`cloudwatch:GetMetricData` only with `metrics: true`",
     "ebs": "`cloudwatch:GetMetricData` only with `metrics: true`",
     "instance_type_info": "only with `source: api`; the table needs nothing",
+    "sizing": "nothing without instances; `cloudwatch:GetMetricData` only with `metrics: true`, and "
+    "`pricing:GetProducts` only with `ask_prices: true`",
 }
+CHANGE_NOTES = {"cpu_credits": "the statement `Alarm` only for `alarm_percent`"}
 PAGE = """\
 <!-- SPDX-License-Identifier: GPL-3.0-or-later -->
 <!-- Written by `python -m dev.make_iam`: do not edit. -->
 # Permissions of the cloud modules
 
 One policy per module, with nothing that the module does not call. A module that can change something has a second
-policy for that; without it, it only reads. `ec2:Describe*` and `cloudwatch:GetMetricData` know no resources, so those
-statements name `*`. The writes are limited to instances; narrow them further by a condition on a tag of
-yours. A module that stops instances may write and delete one tag, `{tag}`, and no other. The tag
-remembers that an instance ran ([the cloud side](../cloud.md#what-is-remembered-while-an-instance-is-stopped)); without
-it, nothing is stopped. In GovCloud and China the ARN begins with another partition than `aws`.
+policy for that; without it, it only reads. Reads name `*`, because most of them know no resources. The writes are
+limited to instances and to alarms of CloudWatch; narrow them further by a condition on a tag of yours, or by the name
+of the alarms. A module that stops instances may write and delete one tag, `{tag}`, and no other. The
+tag remembers that an instance ran ([the cloud side](../cloud.md#what-is-remembered-while-an-instance-is-stopped));
+without it, nothing is stopped. In GovCloud and China the ARN begins with another partition than `aws`.
 
 Without `ec2:DescribeInstanceTypes` a module falls back to the table in the collection and says so in `types_from`.
 
@@ -66,7 +72,9 @@ controller `sts:AssumeRole` on these roles.
 """
 
 
-def policy(reads: "Tuple[str, ...]", writes: "Tuple[str, ...]" = (), tagging: bool = False) -> Dict[str, Any]:
+def policy(
+    reads: "Tuple[str, ...]", writes: "Tuple[str, ...]" = (), tagging: bool = False, alarming: bool = False
+) -> Dict[str, Any]:
     """A policy document."""
     statements: List[Dict[str, Any]] = [
         {"Sid": "Read", "Effect": "Allow", "Action": sorted(set(reads)), "Resource": "*"},
@@ -74,6 +82,15 @@ def policy(reads: "Tuple[str, ...]", writes: "Tuple[str, ...]" = (), tagging: bo
     if writes:
         statements.append(
             {"Sid": "Change", "Effect": "Allow", "Action": sorted(writes), "Resource": "arn:aws:ec2:*:*:instance/*"}
+        )
+    if alarming:
+        statements.append(
+            {
+                "Sid": "Alarm",
+                "Effect": "Allow",
+                "Action": ["cloudwatch:DeleteAlarms", "cloudwatch:PutMetricAlarm"],
+                "Resource": "arn:aws:cloudwatch:*:*:alarm:*",
+            }
         )
     if tagging:
         # Null: a request without keys would fit any list of keys, and deletes all tags.
@@ -98,9 +115,10 @@ def texts() -> Dict[str, str]:
         rows.append(f"| `{module}` | [read]({module}.json) | {NOTES.get(module, '')} |\n")
         if module in CHANGE:
             further_reads, writes = CHANGE[module]
-            change = policy((*reads, *further_reads), writes, module in TAGGING)
+            change = policy((*reads, *further_reads), writes, module in TAGGING, module in ALARMING)
             files[f"{module}-change.json"] = json.dumps(change, indent=2) + "\n"
-            rows.append(f"| `{module}` | [read and change]({module}-change.json) | |\n")
+            note = CHANGE_NOTES.get(module, "")
+            rows.append(f"| `{module}` | [read and change]({module}-change.json) | {note} |\n")
     files["README.md"] = PAGE.format(rows="".join(rows), tag=TAG)
     return files
 

@@ -88,7 +88,11 @@ def read(copy: Copy, role: str) -> "Role | None":
             for name, option in options.items()
             if option.get("variable", True)
         ],
-        passed=[(name, _passed(role, name, options[name])) for name in document["options"]],
+        passed=[
+            (name, _passed(role, name, options[name]))
+            for name in document["options"]
+            if options[name]["passed"] is not None
+        ],
     )
 
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: cpu_credits
-short_description: Check the CPU credits of burstable EC2 instances, and set their mode
+short_description: Check the CPU credits of burstable EC2 instances, and set their mode and an alarm
 version_added: 0.1.0
 description:
   - Reports mode, balance, usage and surplus of T2, T3, T3a and T4g instances, and for how many hours the present rate
     can go on until the instance is slowed down (V(standard)) or costs money (V(unlimited)).
   - With O(specification) and O(allow_cost=true) it changes the mode. The instance keeps running.
+  - With O(alarm_percent) and O(allow_cost=true) it sets an alarm of CloudWatch on the balance of each instance.
+    O(state=restored) deletes it.
   - Refuses an instance with a scheduled event or a spot notice, and V(unlimited) on a Dedicated Host.
 options:
   specification:
@@ -24,11 +26,34 @@ options:
     choices: [standard, unlimited]
   allow_cost:
     description:
-      - Allow a change of the mode, which may cost money.
+      - Allow a change of the mode, or an alarm, both of which may cost money.
       - V(unlimited) is billed for CPU beyond the credits of 24 hours, and a change back to V(standard) charges the
-        surplus spent so far at once.
+        surplus spent so far at once. AWS bills each alarm by the month.
     type: bool
     default: false
+  alarm_percent:
+    description:
+      - Set an alarm that rings when the balance falls below this share of the most credits that the type can hold, from
+        V(1) to V(99).
+      - If this option is left out, alarms are left as they are.
+    type: int
+  alarm_name:
+    description:
+      - The beginning of each alarm's name. A hyphen and the instance's id follow.
+      - An alarm of this name that was made or changed by somebody else is left alone.
+    type: str
+    default: nearmetal-cpu-credits
+  alarm_topics:
+    description: ARNs of the SNS topics that are told. Without any, the alarm only shows in CloudWatch.
+    type: list
+    elements: str
+    default: []
+  state:
+    description:
+      - V(restored) deletes the alarms that earlier runs made with the same O(alarm_name), and changes nothing else.
+    type: str
+    choices: [present, restored]
+    default: present
   metrics:
     description:
       - Also ask CloudWatch for balance, usage and surplus of the last hour, for which AWS charges by the metric.
@@ -57,6 +82,17 @@ EXAMPLES = r"""
       tag:workload: web
     regions: [eu-west-1]
     metrics: true
+  delegate_to: localhost
+  run_once: true
+
+- name: Tell the operators before the credits are used up
+  nearmetal.ec2.cpu_credits:
+    filters:
+      tag:workload: web
+    regions: [eu-west-1]
+    alarm_percent: 20
+    alarm_topics: ["arn:aws:sns:eu-west-1:123456789012:operators"]
+    allow_cost: true
   delegate_to: localhost
   run_once: true
 
@@ -133,6 +169,10 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.result import
 _OPTIONS: dict[str, Any] = {
     "specification": {"type": "str", "choices": ["standard", "unlimited"]},
     "allow_cost": {"type": "bool", "default": False},
+    "alarm_percent": {"type": "int"},
+    "alarm_name": {"type": "str", "default": "nearmetal-cpu-credits"},
+    "alarm_topics": {"type": "list", "elements": "str", "default": []},
+    "state": {"type": "str", "choices": ["present", "restored"], "default": "present"},
     "metrics": {"type": "bool", "default": False},
     "strict": {"type": "bool", "default": False},
 }

@@ -1,14 +1,15 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""CPU credits: mode, balance, hours left at the present rate, and the change of the mode. PRIVATE."""
+"""CPU credits: mode, balance, hours left at the present rate, the change of the mode, and an alarm. PRIVATE."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.api import Answers, Series
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.alarms import calls, credit_alarm
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.api import Answers, Located, Series
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.credit_rules import (
     RULES,
     STEP_MINUTES,
@@ -157,6 +158,9 @@ def _balance(instance: InstanceFacts, rules: CreditRules, facts: CreditFacts) ->
 
 def answer(options: Mapping[str, Any], check: bool) -> Dict[str, Any]:
     """The module's result, with `failed` true when a change did not succeed."""
+    credit_alarm.demand(options)
+    if options["state"] == "restored":
+        options = {**options, "specification": None}
     with deadline(options["timeout"]):
         seen = observe(options, with_status=options["specification"] is not None)
         burstable = seen.chosen(lambda _facts, kind: kind.burstable)
@@ -171,6 +175,7 @@ def answer(options: Mapping[str, Any], check: bool) -> Dict[str, Any]:
                 for instance_id in burstable
             }
             metrics = seen.keep_failures(seen.cloud.metrics(burstable, series, _HOURS))
+        alarms = _alarms(seen, burstable, options)
     facts = {
         instance_id: _facts(specifications.answer_of(instance_id), metrics.by_id.get(instance_id, ()))
         for instance_id in seen.instances
@@ -179,40 +184,95 @@ def answer(options: Mapping[str, Any], check: bool) -> Dict[str, Any]:
         instance_id: plan(instance, seen.type_of(instance), facts[instance_id], options)
         for instance_id, instance in seen.instances.items()
     }
+    alarm_plans = {
+        instance_id: credit_alarm.plan(
+            instance,
+            RULES.get(instance.instance_type),
+            alarms.answer_of(instance_id),
+            alarms.failed.get(instance_id, ""),
+            options,
+        )
+        for instance_id, instance in seen.instances.items()
+    }
     shown = {
         instance_id: {"credits": facts[instance_id].as_dict(RULES.get(instance.instance_type))}
         for instance_id, instance in seen.instances.items()
         if instance_id in burstable
     }
-    if options["strict"] and any(finding.status == "refused" for plan in plans.values() for finding in plan.findings):
-        return contract(CONCERN, seen, after(plans, []), shown, strict=True)
-    if check or not any(plan.actions for plan in plans.values()):
-        return contract(CONCERN, seen, plans, shown)
-    return _change(seen, plans, shown, options["specification"])
+    both = _joined(plans, alarm_plans)
+    if options["strict"] and any(finding.status == "refused" for plan in both.values() for finding in plan.findings):
+        return contract(CONCERN, seen, after(both, []), shown, strict=True)
+    if check or not any(plan.actions for plan in both.values()):
+        return contract(CONCERN, seen, both, shown)
+    done = _joined(_change(seen, plans, options["specification"]), _set_alarms(seen, alarm_plans, alarms, options))
+    result = contract(CONCERN, seen, done, shown)
+    failed = [instance_id for instance_id in both if len(done[instance_id].actions) < len(both[instance_id].actions)]
+    if failed:
+        result.update(failed=True, msg=f"{CONCERN}: {failed[0]}: {seen.failed[failed[0]][-1]}")
+    return result
 
 
-def _change(
-    seen: Observation, plans: Mapping[str, Plan], shown: Mapping[str, Mapping[str, Any]], specification: str
-) -> Dict[str, Any]:
+def _joined(first: Mapping[str, Plan], second: Mapping[str, Plan]) -> Dict[str, Plan]:
+    return {
+        instance_id: Plan(plan.actions + second[instance_id].actions, plan.findings + second[instance_id].findings)
+        for instance_id, plan in first.items()
+    }
+
+
+def _alarms(seen: Observation, burstable: Mapping[str, Located], options: Mapping[str, Any]) -> Answers:
+    """The alarms of the instances, if the options are about alarms. One may be left of a type that was burstable."""
+    chosen = seen.found if options["state"] == "restored" else burstable if options["alarm_percent"] is not None else {}
+    names = {instance_id: credit_alarm.name_of(options, instance_id) for instance_id in chosen}
+    return seen.keep_failures(calls.alarms(seen.found, names))
+
+
+def _change(seen: Observation, plans: Mapping[str, Plan], specification: str) -> Dict[str, Plan]:
+    """The plans after the change of the mode, with each failure kept in `seen`."""
     wanted = {instance_id: seen.found[instance_id] for instance_id, plan in plans.items() if plan.actions}
     refused = seen.cloud.set_credit_specifications(wanted, specification)
     # A call that ended in an error may have made the change: its answer can be lost.
     now = seen.cloud.credit_specifications(wanted)
-    failed: Dict[str, str] = {}
+    done = []
     for instance_id in wanted:
         held = (now.answer_of(instance_id) or {}).get("CpuCredits")
-        if held != specification:
-            kept = f"AWS accepted the change to {specification} but still shows {held}"
-            failed[instance_id] = refused.get(instance_id) or now.failed.get(instance_id) or kept
-    for instance_id, reason in failed.items():
+        if held == specification:
+            done.append(instance_id)
+            continue
+        kept = f"AWS accepted the change to {specification} but still shows {held}"
+        reason = refused.get(instance_id) or now.failed.get(instance_id) or kept
         seen.failed.setdefault(instance_id, []).append(reason)
-    result = contract(
-        CONCERN, seen, after(plans, [instance_id for instance_id in wanted if instance_id not in failed]), shown
-    )
-    if failed:
-        instance_id, reason = next(iter(failed.items()))
-        result.update(failed=True, msg=f"{CONCERN}: {instance_id}: {reason}")
-    return result
+    return after(plans, done)
+
+
+def _set_alarms(
+    seen: Observation, plans: Mapping[str, Plan], held: Answers, options: Mapping[str, Any]
+) -> Dict[str, Plan]:
+    """The plans after alarms were set or deleted, with each failure kept in `seen`."""
+    changed = [instance_id for instance_id, plan in plans.items() if plan.actions]
+    names = {instance_id: credit_alarm.name_of(options, instance_id) for instance_id in changed}
+    requests: Dict[str, Mapping[str, Any]] = {}
+    if options["state"] == "restored":
+        refused = calls.delete(seen.found, names)
+    else:
+        for instance_id in changed:
+            instance = seen.instances[instance_id]
+            rules = RULES[instance.instance_type]
+            requests[instance_id] = credit_alarm.wanted(instance, rules, options, held.answer_of(instance_id))
+        refused = calls.put(seen.found, requests)
+    # The answer of a call that succeeded can be lost, so what AWS shows now decides.
+    now = calls.alarms(seen.found, names)
+    done = []
+    for instance_id in changed:
+        alarm = now.answer_of(instance_id)
+        request = requests.get(instance_id)
+        as_wanted = credit_alarm.fits(alarm, request) if request else alarm is None
+        if as_wanted and instance_id not in now.failed:
+            done.append(instance_id)
+            continue
+        kept = "AWS accepted the change of the alarm but still shows another"
+        reason = refused.get(instance_id) or now.failed.get(instance_id) or kept
+        seen.failed.setdefault(instance_id, []).append(reason)
+    return after(plans, done)
 
 
 def _facts(specification: Any, series: Sequence[Mapping[str, Any]]) -> CreditFacts:

@@ -61,6 +61,8 @@ _DENIED_BY = re.compile(r"with an explicit deny in an? ([a-z -]{1,60} policy)")
 _PASSWORD = re.compile(r"(?<=://)[^/@\s]*@")  # in the URL of an endpoint or a proxy
 _CLOCK_CODES = ("AuthFailure", "RequestExpired", "RequestTimeTooSkewed", "SignatureDoesNotMatch")
 
+# The Price List API answers for all regions, and has an endpoint in three of them.
+_ONLY_IN = {"pricing": "us-east-1"}
 
 _LONGEST_DEADLINE = 86400  # a day; the kernel's timer doesn't take every number
 
@@ -208,7 +210,8 @@ class Target:
     def _ask(self, service: str, operation: str, request: Mapping[str, Any]) -> Dict[str, Any]:
         client = self._clients.get(service)
         if client is None:
-            client = self._session.client(service, region_name=self.region, config=self._config)
+            region = _ONLY_IN.get(service, self.region)
+            client = self._session.client(service, region_name=region, config=self._config)
             self._clients[service] = client
         try:
             answer: Dict[str, Any] = getattr(client, operation)(**request)

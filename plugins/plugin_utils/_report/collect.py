@@ -76,6 +76,7 @@ class _Host:
     allowances: List[Mapping[str, Any]] = field(default_factory=list)
     queue_map: Tuple[Mapping[str, Any], ...] = ()
     commands: Tuple[str, ...] = ()
+    sizing: Tuple[str, ...] = ()
     notes: List[str] = field(default_factory=list)
 
 
@@ -134,6 +135,7 @@ class Collector:
         host.allowances += [budget.value(sample) for sample in samples] if isinstance(samples, list) else []
         host.commands = tuple(budget.texts(result.get("commands"), COMMAND)) or host.commands
         host.queue_map = queues.of_result(result.get("queue_map"), budget) or host.queue_map
+        host.sizing = tuple(budget.texts(_mapping(result.get("sizing")).get("arithmetic"))) or host.sizing
         host.last_message = budget.text(result.get("msg") or "")
         if failed or host.state != model.FAILED:
             # The module's own message also covers the concerns without an error.
@@ -210,6 +212,7 @@ class Collector:
             allowances=samples,
             queue_map=host.queue_map,
             commands=host.commands,
+            sizing=host.sizing,
             notes=tuple(host.notes),
             proven=asdict(proof) if proof else None,
         )

@@ -80,6 +80,9 @@ def _advice(host: HostReport, concern: str) -> "set[str]":
     if concern == "tune":
         # The sentences of `auto` count processes, whose number differs from audit to audit.
         return {show(finding.wanted) for finding in advice}
+    if concern == "sizing":
+        # Its sentences contain what was measured.
+        return {finding.knob for finding in advice}
     return {finding.reason for finding in advice}
 
 

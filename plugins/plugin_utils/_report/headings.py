@@ -21,7 +21,7 @@ class Heading(NamedTuple):
 
 # Each heading lists what isn't planned on a host: what only the AWS API knows, and parts of the report itself. A
 # concern of a host declares its own heading.
-BY_API = frozenset({"cpu_credits", "ebs", "enhanced_networking", "network_interfaces", "placement"})
+BY_API = frozenset({"cpu_credits", "ebs", "enhanced_networking", "network_interfaces", "placement", "sizing"})
 _HEADINGS = (
     Heading(1, "Newest generation, HVM", ("platform", "placement")),
     Heading(2, "TSC as clock source", ()),
@@ -31,7 +31,7 @@ _HEADINGS = (
     Heading(6, "NUMA, threads and memory", ()),
     Heading(7, "Block devices and persistent grants", ("ebs",)),
     Heading(8, "Enhanced networking", ("enhanced_networking", "network_interfaces", "allowances")),
-    Heading(9, "Profile your application", ("profiling", "prove")),
+    Heading(9, "Profile your application", ("profiling", "prove", "sizing")),
 )
 OTHER = Heading(10, "Other", ())
 

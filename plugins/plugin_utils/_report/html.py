@@ -161,6 +161,7 @@ def _host(host: HostReport, concerns: List[str], place: Dict[str, int], pool: _P
         "groups": [pool.add(group) for group in host.groups],
         "reboot": pool.add("; ".join(host.reboot_reasons)),
         "notes": [pool.add(note) for note in host.notes],
+        "sizing": [pool.add(line) for line in host.sizing],
         "cells": [ORDER[status] if status else -1 for status in summary.cells(host, concerns)],
         "rows": rows,
     }

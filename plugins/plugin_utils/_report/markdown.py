@@ -134,6 +134,8 @@ def _host(host: HostReport) -> List[str]:
     if host.commands:
         # Indented code has no fence that a command could end.
         lines += ["### Commands that would do the same", "", *(f"    {line}" for line in host.commands), ""]
+    if host.sizing:
+        lines += ["### Sizing", "", *(f"- {escape(line)}" for line in host.sizing), ""]
     settled = len(host.findings) - sum(finding.status not in SETTLED for finding in host.findings)
     lines += (
         [f"{summary.plural(settled, 'knob')} {'needs' if settled == 1 else 'need'} no change.", ""] if settled else []

@@ -60,6 +60,7 @@ class HostReport:
     allowances: Tuple[Mapping[str, Any], ...] = ()  # samples: see allowances.py
     queue_map: Tuple[Mapping[str, Any], ...] = ()  # NICs: see queues.py
     commands: Tuple[str, ...] = ()  # lines of a shell script that would do the same as the run
+    sizing: Tuple[str, ...] = ()  # the arithmetic of sizing, line by line
     notes: Tuple[str, ...] = ()  # sentences about values that were cut or not understood
     proven: Optional[Mapping[str, Any]] = None  # the last verdict of prove: see proven.py
 

@@ -89,6 +89,10 @@
     if (host.reboot) made.append(element("p", {}, `Needs a reboot: ${texts[host.reboot]}`));
     for (const note of host.notes) made.append(element("p", { class: "muted" }, texts[note]));
     if (host.rows.length) made.append(table(host));
+    if (host.sizing.length) {
+      const lines = host.sizing.map((line) => element("li", {}, texts[line]));
+      made.append(element("h3", {}, "Sizing"), element("ul", {}, ...lines));
+    }
     return made;
   }
 

@@ -32,6 +32,7 @@ def render(report: Report, columns: int = 80, paint: Paint = plain) -> List[str]
         lines += _detail(report.hosts[0], columns, paint) if single else _matrix(report, concerns, columns, paint)
         below = _next_step(report, columns, paint) if single else _tops(report, columns, paint)
         lines += ["", *below] if below else []
+        lines += _sizing(report.hosts[0], columns, paint) if single else []
     lines += _commands(report, paint)
     lines += _reboots(report, columns, paint) + _drift(report, columns, paint) + _gate(report, columns, paint)
     for sentence in report.blind_spots:
@@ -195,6 +196,13 @@ def _stacked(row: ReportedFinding, columns: int, paint: Paint) -> List[str]:
         *(f"  {line}" for line in more),
         *(f"    {line}" for text in texts if text for line in wrap(text, columns - 4)),
     ]
+
+
+def _sizing(host: HostReport, columns: int, paint: Paint) -> List[str]:
+    """The arithmetic behind the findings about the instance's size."""
+    if not host.sizing:
+        return []
+    return ["", paint("Sizing", "bold"), *(line for text in host.sizing for line in _indented("- ", text, columns))]
 
 
 def _next_step(report: Report, columns: int, paint: Paint) -> List[str]:

@@ -20,7 +20,7 @@ from functools import lru_cache
 from importlib import resources
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
-Raw = Dict[str, Any]
+from tests.unit.cloud.fake_services import FakeServices, Raw
 
 
 class AwsError(Exception):
@@ -67,10 +67,11 @@ class Fault:
     applied: bool = False  # the operation is carried out nevertheless
 
 
-class FakeAws:
+class FakeAws(FakeServices):
     """The state of the account, and the server."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.instances: Dict[str, Raw] = {}
         self.owners: Dict[str, Tuple[str, str]] = {}  # id → (number of the account, region)
         self.volumes: List[Raw] = []

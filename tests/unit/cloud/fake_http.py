@@ -55,8 +55,8 @@ class Handler(BaseHTTPRequestHandler):
 
     @staticmethod
     def _content(service: str, operation: str, answer: Raw) -> bytes:
-        if service == "cloudwatch":
-            return wire.json_answer(operation, answer)
+        if service in wire.JSON:
+            return wire.json_answer(service, operation, answer)
         return wire.xml_answer(service, operation, answer)
 
     def _send(self, status: int, content: bytes, fault: Optional[Fault]) -> None:

@@ -19,10 +19,18 @@ EVERYTHING: Dict[str, Dict[str, Any]] = {
     "cpu_credits": {"metrics": True},
     "ebs": {"metrics": True},
     "instance_type_info": {"instance_types": ["m5.large"], "source": "api"},
+    "sizing": {"metrics": True, "ask_prices": True, "need": {"vcpus": 1}},
 }
 CHANGES: Dict[str, Dict[str, Any]] = {
-    "cpu_credits": {"metrics": True, "specification": "unlimited", "allow_cost": True},
+    "cpu_credits": {"metrics": True, "specification": "unlimited", "alarm_percent": 20, "allow_cost": True},
     "enhanced_networking": {"ena": "enabled", "allow_stop": True},
+}
+SERVICES = {
+    "GetMetricData": "cloudwatch",
+    "DescribeAlarms": "cloudwatch",
+    "PutMetricAlarm": "cloudwatch",
+    "DeleteAlarms": "cloudwatch",
+    "GetProducts": "pricing",
 }
 
 
@@ -47,7 +55,7 @@ def allowed(name: str) -> Set[str]:
 def called(aws: FakeAws) -> Set[str]:
     """The actions that the endpoint saw."""
     names = {name.split()[0] for name in aws.calls}
-    return {f"{'cloudwatch' if name == 'GetMetricData' else 'ec2'}:{name}" for name in names}
+    return {f"{SERVICES.get(name, 'ec2')}:{name}" for name in names}
 
 
 def options_of(module: str, aws: FakeAws, more: Dict[str, Dict[str, Any]]) -> Dict[str, Any]:
@@ -72,6 +80,8 @@ def test_a_module_calls_only_what_its_policy_allows(run: Any, fleet: FakeAws, mo
 def test_a_change_calls_only_what_its_policy_allows(run: Any, fleet: FakeAws, module: str) -> None:
     result = run(module, **options_of(module, fleet, CHANGES))
     assert result["changed"]
+    if module == "cpu_credits":
+        assert run(module, filters={}, state="restored")["changed"]
     assert called(fleet) == allowed(f"{module}-change.json")
 
 

@@ -116,6 +116,45 @@ def test_credits_as_cloudwatch_sums_them(run: Any, moto: Any) -> None:
     assert shown["hours_left"] == 1
 
 
+def test_an_alarm_on_the_credits_is_set_seen_and_taken_back(run: Any, moto: Any) -> None:
+    first, second = launch(moto, 2, "t3.micro")
+    boto3.client("cloudwatch").put_metric_alarm(
+        AlarmName="theirs",
+        Namespace="AWS/EC2",
+        MetricName="CPUCreditBalance",
+        Statistic="Average",
+        Period=300,
+        EvaluationPeriods=1,
+        Threshold=5.0,
+        ComparisonOperator="LessThanThreshold",
+    )
+    wanted = {"instance_ids": [first, second], "alarm_percent": 25, "allow_cost": True}
+    assert run("cpu_credits", **wanted)["changed"]
+    found = {alarm["AlarmName"]: alarm for alarm in boto3.client("cloudwatch").describe_alarms()["MetricAlarms"]}
+    assert found[f"nearmetal-cpu-credits-{first}"]["Threshold"] == 72
+    assert not run("cpu_credits", **wanted)["changed"]
+    assert run("cpu_credits", state="restored", **wanted)["changed"]
+    left = boto3.client("cloudwatch").describe_alarms()["MetricAlarms"]
+    assert [alarm["AlarmName"] for alarm in left] == ["theirs"]
+
+
+def test_sizing_by_what_cloudwatch_measured(run: Any, moto: Any) -> None:
+    (instance,) = launch(moto, 1, "c5.4xlarge")
+    dimension = [{"Name": "InstanceId", "Value": instance}]
+    stamp = datetime.now(timezone.utc) - timedelta(minutes=30)
+    values = {"CPUUtilization": 10.0, "NetworkIn": 3e9, "NetworkOut": 3.75e9}
+    data = [
+        {"MetricName": name, "Dimensions": dimension, "Timestamp": stamp, "Value": value}
+        for name, value in values.items()
+    ]
+    boto3.client("cloudwatch").put_metric_data(Namespace="AWS/EC2", MetricData=data)
+    sizing = run("sizing", instance_ids=[instance], metrics=True)["instances"][instance]["sizing"]
+    # 10 % of 16 vCPUs, and 3.75 GB in 300 s.
+    assert "= 1.6 vCPUs" in sizing["arithmetic"][0]
+    assert "= 0.1 Gbit/s" in sizing["arithmetic"][0]
+    assert sizing["today"]["holds"]
+
+
 def test_an_assumed_role(run: Any, moto: Any) -> None:
     launch(moto)
     role = "arn:aws:iam::123456789012:role/audit"

@@ -18,7 +18,8 @@ from xml.sax.saxutils import escape
 import botocore.session
 
 _SESSION = botocore.session.get_session()
-MODELS = {name: _SESSION.get_service_model(name) for name in ("ec2", "sts", "cloudwatch")}
+MODELS = {name: _SESSION.get_service_model(name) for name in ("ec2", "sts", "cloudwatch", "pricing")}
+JSON = ("cloudwatch", "pricing")
 _TYPES = {"string": str, "integer": int, "long": int, "double": (int, float), "float": (int, float), "boolean": bool}
 
 
@@ -99,10 +100,11 @@ def xml_error(service: str, code: str, message: str) -> bytes:
 
 
 def json_request(target: str, body: bytes) -> Tuple[str, str, Dict[str, Any]]:
-    """Service, operation and input of a request in the JSON protocol, which boto3 speaks with CloudWatch."""
-    operation = target.rsplit(".", 1)[1]
-    request = _from_json(MODELS["cloudwatch"].operation_model(operation).input_shape, json.loads(body), operation)
-    return "cloudwatch", operation, request
+    """Service, operation and input of a request in the JSON protocol, of CloudWatch and the price list."""
+    prefix, operation = target.rsplit(".", 1)
+    service = next(name for name in JSON if MODELS[name].metadata["targetPrefix"] == prefix)
+    request = _from_json(MODELS[service].operation_model(operation).input_shape, json.loads(body), operation)
+    return service, operation, request
 
 
 def _from_json(shape: Any, value: Any, where: str) -> Any:
@@ -115,9 +117,10 @@ def _from_json(shape: Any, value: Any, where: str) -> Any:
     return datetime.fromtimestamp(value, timezone.utc) if shape.type_name == "timestamp" else value
 
 
-def json_answer(operation: str, answer: Dict[str, Any]) -> bytes:
+def json_answer(service: str, operation: str, answer: Dict[str, Any]) -> bytes:
     """An answer in the JSON protocol."""
-    return json.dumps(_json(MODELS["cloudwatch"].operation_model(operation).output_shape, answer, operation)).encode()
+    shape = MODELS[service].operation_model(operation).output_shape
+    return json.dumps(_json(shape, answer, operation) if shape else {}).encode()
 
 
 def _json(shape: Any, value: Any, where: str) -> Any:

@@ -80,6 +80,26 @@ def test_a_report_keeps_the_map_of_queues_in_its_form() -> None:
     assert host["queue_map"] == (nic, {"name": "", "place": "", "node": None, "queues": []})
 
 
+def test_every_form_of_a_report_shows_the_arithmetic_of_sizing() -> None:
+    lines = ["vCPUs 14 of 36 = 38.9 %", "<b>1.68</b> per hour"]
+    result = result_with(finding("sizing", "advice", "bigger_size"), sizing={"arithmetic": [*lines, "bell\a"]})
+    made = reports.report(result)
+    (host,) = document.document(made)["hosts"]
+    assert host["sizing"] == (*lines, "bell")
+    assert "### Sizing\n\n- vCPUs 14 of 36 \\= 38.9 &#37;\n- \\<b\\>1.68" in markdown.render(made)
+    page = html.render(made)
+    assert "\\u003cb\\u003e1.68\\u003c/b\\u003e per hour" in page
+    assert "<b>1.68" not in page
+    shown = terminal.render(made)
+    assert shown[shown.index("Sizing") + 1] == "- vCPUs 14 of 36 = 38.9 %"
+
+
+def test_a_report_without_sizing_has_no_such_section() -> None:
+    made = reports.report(result_with(GOOD_CLOCK, sizing={"arithmetic": "no list"}))
+    assert "Sizing" not in markdown.render(made)
+    assert "Sizing" not in terminal.render(made)
+
+
 def test_the_nine_headings_are_those_of_the_talk() -> None:
     headings = document.document(reports.report(result_with(GOOD_CLOCK, finding("future", "ok"))))["headings"]
     assert [heading["number"] for heading in headings] == list(range(1, 11))

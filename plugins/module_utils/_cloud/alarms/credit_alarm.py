@@ -1,0 +1,145 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The alarm on an instance's balance of CPU credits: wanted, held, and who made it. Pure. PRIVATE."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Dict, Mapping, Optional
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.api import Raw
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.credit_rules import STEP_MINUTES, CreditRules
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.instance_facts import InstanceFacts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
+
+CONCERN, KNOB, WHAT = "cpu_credits", "alarm", "credit_alarm"
+REFERENCE = "AWS, 2017"
+_MARK = "nearmetal.ec2: "  # begins the description of every alarm of ours
+_NAME = re.compile(r"[\w .:/()+=@-]{1,200}", re.ASCII)
+_TOPIC = re.compile(r"arn:[a-z0-9-]{1,32}:sns:[a-z0-9-]{1,32}:[0-9]{12}:[\w-]{1,256}(\.fifo)?", re.ASCII)
+# AWS refreshes the balance every 5 minutes. A stopped instance has none, and then CloudWatch keeps quiet by default.
+_FIXED: Dict[str, Any] = {
+    "Namespace": "AWS/EC2",
+    "MetricName": "CPUCreditBalance",
+    "Statistic": "Average",
+    "Period": STEP_MINUTES * 60,
+    "EvaluationPeriods": 1,
+    "ComparisonOperator": "LessThanThreshold",
+}
+
+
+def demand(options: Mapping[str, Any]) -> None:
+    """Raise NearmetalError for an option that no alarm can have."""
+    percent = options["alarm_percent"]
+    if percent is not None and not 1 <= percent <= 99:
+        raise NearmetalError(f"alarm_percent: {percent} is not allowed: it must be from 1 to 99")
+    if not _NAME.fullmatch(options["alarm_name"]):
+        raise NearmetalError(
+            f"alarm_name: {shown(options['alarm_name'])} is not allowed: it must be 1 to 200 letters, digits, spaces "
+            "or characters of _.:/()+=@-"
+        )
+    for topic in options["alarm_topics"]:
+        if not _TOPIC.fullmatch(topic):
+            raise NearmetalError(
+                f"alarm_topics: {shown(topic)} is not allowed: it must be the ARN of an SNS topic, such as "
+                "arn:aws:sns:eu-west-1:123456789012:operators"
+            )
+
+
+def name_of(options: Mapping[str, Any], instance_id: str) -> str:
+    """The name of an instance's alarm."""
+    return f"{options['alarm_name']}-{instance_id}"
+
+
+def wanted(instance: InstanceFacts, rules: CreditRules, options: Mapping[str, Any], held: Optional[Raw]) -> Raw:
+    """The request that sets the alarm. Actions that an operator switched off stay off."""
+    percent = options["alarm_percent"]
+    return {
+        **_FIXED,
+        "AlarmName": name_of(options, instance.instance_id),
+        "AlarmDescription": f"{_MARK}CPU credits of {instance.instance_id} are below {percent} % of {rules.cap:g}",
+        "ActionsEnabled": (held or {}).get("ActionsEnabled") is not False,
+        "AlarmActions": sorted(set(options["alarm_topics"])),
+        "Dimensions": [{"Name": "InstanceId", "Value": instance.instance_id}],
+        "Threshold": round(rules.cap * percent / 100, 3),
+    }
+
+
+def fits(held: Optional[Raw], request: Raw) -> bool:
+    """Whether an alarm is what a request asks for."""
+    if held is None:
+        return False
+    same = all(held.get(key) == value for key, value in request.items() if key != "AlarmActions")
+    return same and sorted(held.get("AlarmActions", ())) == request["AlarmActions"]
+
+
+def made_by_us(held: Raw, instance_id: str) -> bool:
+    """Whether an alarm is as an earlier run of ours left it, but for threshold, topics and switched-off actions."""
+    return (
+        str(held.get("AlarmDescription", "")).startswith(_MARK)
+        and held.get("Dimensions") == [{"Name": "InstanceId", "Value": instance_id}]
+        and all(held.get(key) == value for key, value in _FIXED.items())
+    )
+
+
+def plan(
+    instance: InstanceFacts, rules: Optional[CreditRules], held: Optional[Raw], lost: str, options: Mapping[str, Any]
+) -> Plan:
+    """The alarm to set, or with state restored to delete. `lost` says why it is not known which alarm there is."""
+    restored = options["state"] == "restored"
+    if not restored and (options["alarm_percent"] is None or rules is None):
+        return Plan()
+    now = _shown(held) if held else None
+    if lost:
+        return _only(instance, "unknown", f"it is not known whether there is an alarm: {lost}", None)
+    name = name_of(options, instance.instance_id)
+    if held is None and restored:
+        return _only(instance, "ok", f"there is no alarm {name}", None)
+    request = wanted(instance, rules, options, held) if rules and not restored else None
+    if request and held and fits(held, request):
+        return _only(instance, "ok", f"the alarm {name} is set{_muted(held)}", now)
+    if held and not made_by_us(held, instance.instance_id):
+        reason = f"the alarm {name} was made or changed by somebody else: choose another alarm_name"
+        return _only(instance, "refused", reason, now)
+    refusal = instance.unconfirmed(options)
+    if request and not options["allow_cost"]:
+        refusal = refusal or "an alarm costs money every month: set allow_cost: true"
+    if refusal:
+        return _only(instance, "refused", refusal, now)
+    reason = f"the alarm {name} of an earlier run is deleted"
+    if request:
+        below = f"{request['Threshold']:g} of {rules.cap:g} credits" if rules else ""
+        reason = f"the alarm {name} rings below {below}: the instance is slowed down or costs money soon"
+    after = _shown(request) if request else None
+    action = Action(CONCERN, KNOB, WHAT, now, after, reason, REFERENCE, where=instance.instance_id)
+    return Plan((action,), (_say(instance, "would_change", reason, now, after),))
+
+
+def _shown(alarm: Raw) -> Dict[str, Any]:
+    """What an alarm is, in the words of a report."""
+    return {
+        "name": alarm["AlarmName"],
+        "below": alarm.get("Threshold"),
+        "topics": ", ".join(sorted(alarm.get("AlarmActions", ()))),
+    }
+
+
+def _muted(held: Raw) -> str:
+    return ", and its actions are switched off" if held.get("ActionsEnabled") is False else ""
+
+
+def _only(instance: InstanceFacts, status: str, reason: str, now: Optional[Mapping[str, Any]]) -> Plan:
+    return Plan(findings=(_say(instance, status, reason, now),))
+
+
+def _say(
+    instance: InstanceFacts,
+    status: str,
+    reason: str,
+    now: Optional[Mapping[str, Any]],
+    then: Optional[Mapping[str, Any]] = None,
+) -> Finding:
+    return instance.finding(CONCERN, KNOB, status, reason, now, REFERENCE, wanted=then)

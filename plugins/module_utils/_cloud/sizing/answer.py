@@ -1,0 +1,178 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The whole answer of sizing, for the filter and for the module. Pure. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.sizing.cost import costs, on_a_host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.sizing.fit import Fit, best, candidates, family, fit
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.sizing.need import (
+    BY_NAME,
+    figure,
+    figures_of,
+    need_of,
+    number,
+    volumes_of,
+)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.sizing.use import (
+    Use,
+    bigger_size,
+    metal,
+    second_interface,
+    volumes,
+)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.data import AS_OF
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.facts import TypeFacts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.table import offline_types
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import plain, shown
+
+# How many types are proposed, one per family, unless `most` says otherwise.
+_PROPOSED = 5
+_MOST_PROPOSED = 50
+_MOST_HEADROOM = 90.0
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked, checked. `today` is the type in use; None: there is none yet."""
+
+    need: Mapping[str, float]
+    today: Optional[TypeFacts]
+    choice: Tuple[TypeFacts, ...]
+    volumes: Optional[Tuple[Mapping[str, float], ...]]
+    prices: Mapping[str, float]
+    work: Mapping[str, float]
+    work_unit: str
+    work_wanted: Optional[float]
+    sustained: bool
+    headroom_percent: float
+    most: int
+
+    def fit(self, kind: TypeFacts) -> Fit:
+        """The need against a type."""
+        return fit(kind, self.need, self.sustained, self.headroom_percent)
+
+
+def question(options: Mapping[str, Any], today: Optional[TypeFacts] = None) -> Question:
+    """The options, checked. Raises NearmetalError with a sentence that names option, value and what is allowed."""
+    table = offline_types()
+    name = options.get("instance_type")
+    if name is not None:
+        today = table.get(name) if isinstance(name, str) else None
+        if today is None:
+            raise NearmetalError(f"instance_type: {shown(name)} is not in the table of {AS_OF}")
+    patterns = options.get("instance_types")
+    if patterns is not None and not isinstance(patterns, (list, tuple)):
+        raise NearmetalError(f"instance_types: {shown(patterns)} is not allowed: it must be a list of names")
+    wanted = options.get("work_wanted")
+    headroom = number("headroom_percent", options.get("headroom_percent") or 0, zero=True)
+    if headroom > _MOST_HEADROOM:
+        raise NearmetalError(f"headroom_percent: {figure(headroom)} is not allowed: it must be from 0 to 90")
+    most = number("most", options.get("most") or _PROPOSED)
+    if most > _MOST_PROPOSED or most != int(most):
+        raise NearmetalError(f"most: {figure(most)} is not allowed: it must be a whole number from 1 to 50")
+    found = Question(
+        need=need_of(options.get("need")),
+        today=today,
+        choice=tuple(candidates(table, patterns, today)),
+        volumes=volumes_of(options.get("volumes")),
+        prices=figures_of("prices", options.get("prices")),
+        work=figures_of("work", options.get("work")),
+        work_unit=plain(str(options.get("work_unit") or "units")),
+        work_wanted=None if wanted is None else number("work_wanted", wanted),
+        sustained=options.get("sustained") is not False,
+        headroom_percent=headroom,
+        most=int(most),
+    )
+    if not found.need and not found.work and not (found.volumes and found.today):
+        raise NearmetalError(
+            f"nothing to calculate with: give need (of {', '.join(BY_NAME)}), work, or instance_type with volumes"
+        )
+    if found.volumes is not None and not found.today:
+        raise NearmetalError("volumes: they need instance_type, whose EBS limit they are compared with")
+    return found
+
+
+def proposals(asked: Question, fits: Sequence[Fit]) -> List[Fit]:
+    """The types that would do: of each family the cheapest or smallest, as many as are asked for."""
+    return best(fits, asked.prices)[: asked.most]
+
+
+def fits_of(asked: Question) -> List[Fit]:
+    """The need against every type to choose from; none without a need."""
+    return [asked.fit(kind) for kind in asked.choice] if asked.need else []
+
+
+def uses(asked: Question) -> List[Use]:
+    """Whether more of something would be used on the type of today."""
+    if asked.today is None:
+        return []
+    found: List[Use] = []
+    relatives = [asked.fit(kind) for kind in offline_types().values() if family(kind) == family(asked.today)]
+    virtual = [each for each in relatives if not each.kind.bare_metal]
+    if asked.need:
+        today = asked.fit(asked.today)
+        found += [
+            bigger_size(today, virtual),
+            metal(today, virtual, [each for each in relatives if each.kind.bare_metal]),
+            second_interface(asked.today, asked.need, asked.sustained),
+        ]
+    if asked.volumes:
+        found += volumes(asked.today, asked.volumes, asked.need, asked.sustained, virtual)
+    return found
+
+
+def answer(asked: Question) -> Dict[str, Any]:
+    """What follows from a question, with the arithmetic as lines that a person can redo."""
+    table = offline_types()
+    fits = fits_of(asked)
+    holding = proposals(asked, fits)
+    verdicts = uses(asked)
+    rows = costs(asked.prices, asked.work, asked.work_unit, asked.work_wanted)
+    today = asked.fit(asked.today) if asked.today and asked.need else None
+    proposed = []
+    for each in holding:
+        host = on_a_host(each.kind, table)
+        price = asked.prices.get(each.kind.instance_type)
+        proposed.append({**each.as_dict(), "price_per_hour": price, "per_host": host})
+    return {
+        "proposed": proposed,
+        "sufficient": sum(each.holds is True for each in fits),
+        "candidates": len(fits),
+        "unknown": sorted(each.kind.instance_type for each in fits if each.holds is None),
+        "today": today.as_dict() if today else None,
+        "uses": {use.name: use.as_dict() for use in verdicts},
+        "costs": rows,
+        "arithmetic": _arithmetic(asked, today, proposed, verdicts, rows),
+        "table_as_of": AS_OF,
+    }
+
+
+def _arithmetic(
+    asked: Question,
+    today: Optional[Fit],
+    proposed: List[Dict[str, Any]],
+    verdicts: List[Use],
+    rows: List[Dict[str, Any]],
+) -> List[str]:
+    limits = "sustained limits" if asked.sustained else "limits of bursts"
+    lines = []
+    if asked.need:
+        spare = f", of which {figure(asked.headroom_percent)} % stay free" if asked.headroom_percent else ""
+        lines.append(f"{limits}{spare}; vCPUs are counted, not how fast they are")
+    if today:
+        lines.append(f"now {today.line()}")
+    lines += [use.line for use in verdicts]
+    lines += [f"would do: {entry['line']}{_price(entry)}" for entry in proposed]
+    lines += [entry["per_host"]["line"] for entry in proposed if entry["per_host"]]
+    return lines + [row["line"] for row in rows]
+
+
+def _price(entry: Mapping[str, Any]) -> str:
+    price = entry["price_per_hour"]
+    return "" if price is None else f"; {figure(price)} per hour"

@@ -1,0 +1,185 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The module sizing: what is given, and what CloudWatch measured of instances. AWS is asked only for these. PRIVATE."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Dict, List, Mapping, Optional, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.api import Answers, Cloud, Series
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.observe import Observation, observe
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.result import contract
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.session import Target, deadline
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.sizing import prices
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.sizing.answer import (
+    Question,
+    answer,
+    fits_of,
+    proposals,
+    question,
+)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.sizing.need import figure, need_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.facts import TypeFacts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.volume_facts import volume_facts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan
+
+CONCERN = "sizing"
+_SECONDS = 300  # of one value of CloudWatch
+# CloudWatch keeps values of 5 minutes for 63 days.
+_LONGEST = 63 * 24
+_METRICS = {
+    "CPUUtilization": "Average",
+    "NetworkIn": "Sum",
+    "NetworkOut": "Sum",
+    "EBSReadOps": "Sum",
+    "EBSWriteOps": "Sum",
+    "EBSReadBytes": "Sum",
+    "EBSWriteBytes": "Sum",
+}
+
+
+def measured(kind: TypeFacts, highest: Mapping[str, float], hours: int) -> Tuple[Dict[str, float], List[str]]:
+    """The need in the highest values of CloudWatch, and how it follows from them.
+
+    Reads and writes may have been highest at different times, so their sum is what EBS needs at most.
+    """
+    need: Dict[str, float] = {}
+    parts = []
+    if "CPUUtilization" in highest and kind.vcpus:
+        need["vcpus"] = round(highest["CPUUtilization"] / 100 * kind.vcpus, 3)
+        cpu = f"CPU {figure(highest['CPUUtilization'])} % × {kind.vcpus} vCPUs = {figure(need['vcpus'])} vCPUs"
+        parts.append(cpu)
+    both_ways = [highest[name] for name in ("NetworkIn", "NetworkOut") if name in highest]
+    if both_ways:
+        need["network_gbps"] = round(max(both_ways) * 8 / _SECONDS / 1e9, 6)
+        parts.append(f"network {max(both_ways):,.0f} bytes × 8 ÷ 300 s = {figure(need['network_gbps'])} Gbit/s")
+    for name, first, second, scale, words, unit in (
+        ("ebs_iops", "EBSReadOps", "EBSWriteOps", 1.0, "operations", "IOPS"),
+        ("ebs_mb_s", "EBSReadBytes", "EBSWriteBytes", 1e6, "bytes", "MB/s"),
+    ):
+        if first in highest and second in highest:
+            need[name] = round((highest[first] + highest[second]) / _SECONDS / scale, 3)
+            both = f"({highest[first]:,.0f} + {highest[second]:,.0f}) {words}"
+            parts.append(f"EBS {both} ÷ 300 s = {figure(need[name])} {unit} at most")
+    if not parts:
+        return {}, []
+    return need, [f"CloudWatch's highest 5 minutes of {hours} h: {'; '.join(parts)}"]
+
+
+def module_answer(options: Mapping[str, Any]) -> Dict[str, Any]:
+    """The module's result."""
+    if not 1 <= options["hours"] <= _LONGEST:
+        raise NearmetalError(f"hours: {options['hours']} is not allowed: it must be from 1 to {_LONGEST}")
+    if options["instance_ids"] is None and options["filters"] is None:
+        return _given(options)
+    return _instances(options)
+
+
+def _given(options: Mapping[str, Any]) -> Dict[str, Any]:
+    asked = question(options)
+    if options["ask_prices"]:
+        with deadline(options["timeout"]):
+            cloud = Cloud(options)
+            if not cloud.targets:
+                raise NearmetalError(cloud.errors[0])
+            found, trouble = prices.ask(cloud.targets[0], _priced(asked))
+        if trouble:
+            raise NearmetalError(f"{trouble}. Prices that you give need no permission: set prices")
+        asked = replace(asked, prices={**found, **asked.prices})
+    result = answer(asked)
+    where = asked.today.instance_type if asked.today else ""
+    findings = [
+        Finding(CONCERN, name, use["status"], use["line"], reference=use["reference"], where=where).as_dict()
+        for name, use in result["uses"].items()
+    ]
+    names = ", ".join(entry["instance_type"] for entry in result["proposed"])
+    enough = f"{result['sufficient']} of {result['candidates']} types would do"
+    msg = f"{enough}: {names}" if names else enough if asked.need else "; ".join(result["arithmetic"][:1])
+    return {"changed": False, "msg": f"{CONCERN}: {msg}", "sizing": result, "findings": findings}
+
+
+def _instances(options: Mapping[str, Any]) -> Dict[str, Any]:
+    given = need_of(options["need"])
+    # Wrong options fail before AWS is asked.
+    question({**options, "instance_type": None, "volumes": None, "need": given or {"vcpus": 0}})
+    with deadline(options["timeout"]):
+        seen = observe(options)
+        volumes = seen.keep_failures(seen.cloud.volumes(seen.found))
+        values = Answers()
+        if options["metrics"]:
+            series = {instance_id: _series(instance_id) for instance_id in seen.found}
+            values = seen.keep_failures(seen.cloud.metrics(seen.found, series, options["hours"]))
+        asked: Dict[str, Question] = {}
+        origin: Dict[str, List[str]] = {}
+        for instance_id in seen.instances:
+            need, origin[instance_id] = measured(
+                seen.type_of(seen.instances[instance_id]), _highest(values, instance_id), options["hours"]
+            )
+            found = _question(options, {**need, **given}, seen, instance_id, volumes)
+            if found:
+                asked[instance_id] = found
+        if options["ask_prices"]:
+            asked = _with_prices(options, seen, asked)
+    plans, shown = {}, {}
+    for instance_id, instance in seen.instances.items():
+        if instance_id not in asked:
+            reason = "nothing to size it by: give need, or set metrics: true"
+            plans[instance_id] = Plan(
+                findings=(instance.finding(CONCERN, "bigger_size", "unknown", reason, None, "AWS, 2017"),)
+            )
+            continue
+        result = answer(asked[instance_id])
+        result["arithmetic"] = origin[instance_id] + result["arithmetic"]
+        plans[instance_id] = Plan(
+            findings=tuple(
+                instance.finding(CONCERN, name, use["status"], use["line"], None, use["reference"])
+                for name, use in result["uses"].items()
+            )
+        )
+        shown[instance_id] = {CONCERN: result}
+    return contract(CONCERN, seen, plans, shown)
+
+
+def _series(instance_id: str) -> List[Series]:
+    return [Series("AWS/EC2", name, "InstanceId", instance_id, statistic) for name, statistic in _METRICS.items()]
+
+
+def _highest(values: Answers, instance_id: str) -> Dict[str, float]:
+    return {metric["name"]: max(metric["values"]) for metric in values.by_id.get(instance_id, ()) if metric["values"]}
+
+
+def _question(
+    options: Mapping[str, Any], need: Mapping[str, float], seen: Observation, instance_id: str, volumes: Answers
+) -> Optional[Question]:
+    """The question for one instance; None when there is nothing to calculate with."""
+    kind = seen.type_of(seen.instances[instance_id])
+    attached = [volume_facts(volume, instance_id) for volume in volumes.by_id.get(instance_id, ())]
+    if kind.source == "name" or not (need or attached):
+        return None
+    able = [{"iops": volume.iops, "mb_s": volume.mb_s} for volume in attached]
+    return question({**options, "instance_type": None, "need": need, "volumes": able or None}, today=kind)
+
+
+def _priced(asked: Question) -> List[str]:
+    """The types whose price is to be asked: the one in use, the proposed ones by size, and those that were measured."""
+    names = [each.kind.instance_type for each in proposals(asked, fits_of(asked))]
+    names += [asked.today.instance_type] if asked.today else []
+    return sorted({*names, *asked.work} - set(asked.prices))
+
+
+def _with_prices(options: Mapping[str, Any], seen: Observation, asked: Mapping[str, Question]) -> Dict[str, Question]:
+    by_region: Dict[str, Tuple[Target, List[str]]] = {}
+    for instance_id, each in asked.items():
+        target = seen.found[instance_id].target
+        by_region.setdefault(target.region, (target, []))[1].extend(_priced(each))
+    known: Dict[str, Mapping[str, float]] = {}
+    for region, (target, names) in by_region.items():
+        known[region], trouble = prices.ask(target, sorted(set(names)))
+        seen.cloud.errors += [trouble] if trouble else []
+    return {
+        instance_id: replace(each, prices={**known[seen.found[instance_id].target.region], **each.prices})
+        for instance_id, each in asked.items()
+    }

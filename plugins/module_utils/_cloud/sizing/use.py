@@ -1,0 +1,176 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether a bigger size, metal, faster volumes or a second interface would be used at all. Pure. PRIVATE."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.sizing.fit import Fit, rank
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.sizing.need import (
+    BY_NAME,
+    Need,
+    figure,
+    network_gbps,
+)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.facts import TypeFacts
+
+_BEYOND = "hardware counters and a hypervisor of your own, which only metal has, are not in these figures"
+
+
+class Use(NamedTuple):
+    """Whether more of something would be used. None: only a measurement can say."""
+
+    name: str
+    used: Optional[bool]
+    status: str  # of a finding
+    line: str
+    reference: str
+
+    def as_dict(self) -> Dict[str, Any]:
+        """The verdict as plain JSON data."""
+        return {"used": self.used, "status": self.status, "line": self.line, "reference": self.reference}
+
+
+def bigger_size(today: Fit, relatives: Sequence[Fit]) -> Use:
+    """Whether a bigger size would be used; `relatives` are the virtual sizes of the same family."""
+    name = today.kind.instance_type
+    enough = _smallest(relatives)
+    reference = "AWS, 2017"
+    if today.holds is None:
+        line = f"whether {name} is large enough is not known: {'; '.join(share.line() for share in today.shares)}"
+        return Use("bigger_size", None, "unknown", line, reference)
+    if not today.holds:
+        missing = "; ".join(share.line() for share in today.exceeded())
+        then = f"{enough.kind.instance_type} would do" if enough else "no size of its family would do"
+        return Use("bigger_size", True, "advice", f"{name} is too small: {missing}: {then}", reference)
+    scarcest = today.scarcest()
+    most = f": the most that it uses is {scarcest.line()}" if scarcest else ""
+    line = f"a bigger size than {name} would not be used{most}"
+    if enough and rank(enough.kind, {}) < rank(today.kind, {}):
+        return Use("bigger_size", False, "advice", f"{line}; {enough.kind.instance_type} would do", reference)
+    return Use("bigger_size", False, "ok", line, reference)
+
+
+def metal(today: Fit, relatives: Sequence[Fit], metals: Sequence[Fit]) -> Use:
+    """Whether a metal size would be used; `metals` are those of the same family."""
+    name, reference = today.kind.instance_type, "StorageReview, 2018"
+    enough = _smallest(relatives)
+    if not metals:
+        return Use("metal", False, "ok", f"the family of {name} has no metal size", reference)
+    if enough:
+        status = "advice" if today.kind.bare_metal else "ok"
+        scarcest = enough.scarcest()
+        most = f" ({scarcest.line()})" if scarcest else ""
+        line = f"metal would not be used: {enough.kind.instance_type} has enough{most}; {_BEYOND}"
+        return Use("metal", False, status, line, reference)
+    if any(each.holds is None for each in (*relatives, *metals)):
+        return Use("metal", None, "unknown", "whether metal would be used is not known: a limit is missing", reference)
+    larger = _smallest(metals)
+    if larger:
+        status = "ok" if today.kind.bare_metal else "advice"
+        line = f"metal would be used: no virtual size of the family has enough, {larger.line()}"
+        return Use("metal", True, status, line, reference)
+    largest = max(metals, key=lambda each: rank(each.kind, {}))
+    missing = "; ".join(share.line() for share in largest.exceeded())
+    line = f"metal would not be enough either: {largest.kind.instance_type}: {missing}"
+    return Use("metal", False, "ok", line, reference)
+
+
+def volumes(
+    kind: TypeFacts, given: Sequence[Mapping[str, float]], need: Need, sustained: bool, relatives: Sequence[Fit]
+) -> List[Use]:
+    """Whether more IOPS or MB/s of volumes would be used."""
+    return [
+        _volumes(kind, name, dimension, [volume[key] for volume in given], need.get(dimension), sustained, relatives)
+        for name, dimension, key in (("more_iops", "ebs_iops", "iops"), ("more_throughput", "ebs_mb_s", "mb_s"))
+    ]
+
+
+def _volumes(
+    kind: TypeFacts,
+    name: str,
+    dimension: str,
+    given: Sequence[float],
+    need: Optional[float],
+    sustained: bool,
+    relatives: Sequence[Fit],
+) -> Use:
+    unit = BY_NAME[dimension].unit
+    cap = BY_NAME[dimension].limit(kind, sustained)
+    able = sum(given)
+    summed = f"{' + '.join(map(figure, given))} = {figure(able)}" if len(given) > 1 else figure(able)
+    reference = "AWS, 2017; StorageReview, 2018"
+    if cap is None:
+        line = f"the EBS limit of {kind.instance_type} is not known; its volumes can do {summed}{unit}"
+        return Use(name, None, "unknown", line, reference)
+    figures = f"volumes {summed}{unit}, instance {figure(cap)}{unit}"
+    if need is not None:
+        figures = f"need {figure(need)}{unit}, {figures}"
+    if need is not None and need <= min(able, cap):
+        return Use(name, False, "ok", f"more of EBS would not be used: {figures}", reference)
+    if able >= cap:
+        enough = _smallest(relatives) if need is not None else None
+        then = f"; {enough.kind.instance_type} would do" if enough else ""
+        line = f"the EBS limit of the instance is the limit: {figures}: more or faster volumes won't help{then}"
+        return Use(name, False, "advice", line, reference)
+    if need is None:
+        line = f"the volumes are the limit: {figures}: whether more would be used, only a measured need can say"
+        return Use(name, None, "ok", line, reference)
+    end = "what is needed" if need <= cap else "the instance's limit"
+    line = f"faster volumes would be used: {figures}: up to {figure(min(need, cap))}{unit}, {end}"
+    return Use(name, True, "advice", line, reference)
+
+
+def second_interface(kind: TypeFacts, need: Need, sustained: bool) -> Use:
+    """Whether a second network interface would be used: for bandwidth, and for queues."""
+    name, reference = "second_interface", "Aerospike, 2014; Netflix, 2014–2017"
+    if not kind.cards:
+        line = f"the network cards of {kind.instance_type} are not known"
+        return Use(name, None, "unknown", line, reference)
+    used, bandwidth = _bandwidth(kind, need, sustained)
+    if used:
+        return Use(name, True, "advice", bandwidth, reference)
+    enough, queues = _queues(kind)
+    verdict = False if used is False and enough else None
+    return Use(name, verdict, "ok", f"{bandwidth}; {queues}", reference)
+
+
+def _bandwidth(kind: TypeFacts, need: Need, sustained: bool) -> Tuple[Optional[bool], str]:
+    card = kind.cards[0].baseline_gbps if sustained else kind.cards[0].peak_gbps
+    if card is None:
+        return None, f"the bandwidth of the cards of {kind.instance_type} is not known"
+    if len(kind.cards) == 1:
+        return False, f"all interfaces share one card's {figure(card)} Gbit/s: a second one brings no bandwidth"
+    needed = need.get("network_gbps")
+    cards = f"{kind.instance_type} has {len(kind.cards)} cards, {figure(card)} Gbit/s on the first"
+    if needed is None:
+        return None, f"{cards}: whether a second would be used, only a measured need can say"
+    total = network_gbps(kind, sustained)
+    if total is not None and total <= card:
+        return False, f"{cards} and all together: a second one brings no bandwidth"
+    if needed > card:
+        return True, f"{cards}: the need of {figure(needed)} Gbit/s takes an interface on another card"
+    return False, f"{cards}: the need of {figure(needed)} Gbit/s takes no second card"
+
+
+def _queues(kind: TypeFacts) -> Tuple[bool, str]:
+    if kind.ena == "unsupported":
+        return False, (
+            "without ENA an interface has at most 2 queues (Netflix, 2014–2017): more interfaces, or RPS, let more "
+            "CPUs take packets (Aerospike, 2014: 250,000 → 960,000 transactions/s with four): measure"
+        )
+    queues, cpus = kind.cards[0].default_queues, kind.vcpus
+    if queues is None or cpus is None:
+        return False, "its queues are not known"
+    if queues >= cpus:
+        return True, f"its {queues} queues serve all {cpus} vCPUs"
+    more = "or more queues of the first" if kind.flexible_ena_queues else "or RPS"
+    return False, (
+        f"{queues} queues serve {cpus} vCPUs: a second interface {more} helps if packets are the limit: measure"
+    )
+
+
+def _smallest(fits: Sequence[Fit]) -> Optional[Fit]:
+    return min((each for each in fits if each.holds), key=lambda each: rank(each.kind, {}), default=None)
