@@ -161,6 +161,34 @@ def test_narrow_page_does_not_scroll_sideways(open_page: Open) -> None:
     assert page.run("document.documentElement.scrollWidth") <= 360
 
 
+@pytest.mark.parametrize("width", [360, 390, 768, 1024, 1400])
+def test_reasons_have_room_on_any_screen(open_page: Open, width: int) -> None:
+    page = open_page(small_fleet())
+    page.view(width, 800)
+    page.run("document.querySelectorAll('.host').forEach((button) => button.click())")
+    narrowest = page.run("Math.min(...[...document.querySelectorAll('.sheet td:last-child')].map((e) => e.clientWidth))")
+    assert narrowest >= 200
+    highest = page.run("Math.max(...[...document.querySelectorAll('.sheet tr')].map((e) => e.clientHeight))")
+    assert highest <= 300
+    assert page.run("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_commands_are_folded_and_scroll_by_themselves(open_page: Open, width: int) -> None:
+    collected = Collector()
+    lines = ["# clocksource.source: faster", f"echo tsc > /sys/{'d' * 300} <b>"]
+    collected.add("a", {**result_with(SLOW_CLOCK), "commands": lines})
+    collected.add("b", result_with(SLOW_CLOCK))
+    page = open_page(collected.report(reports.RUN))
+    page.view(width, 800)
+    page.run("document.querySelectorAll('.host').forEach((button) => button.click())")
+    assert page.run("document.querySelectorAll('details').length") == 1
+    assert page.run("document.querySelector('details').open") is False
+    page.run("document.querySelector('summary').click()")
+    assert page.run("document.querySelector('pre').textContent") == "\n".join(lines)
+    assert page.run("document.documentElement.scrollWidth") <= width
+
+
 def test_on_paper_every_host_is_open(open_page: Open) -> None:
     page = open_page(small_fleet(), True)
     assert page.pdf().startswith(b"%PDF")

@@ -162,6 +162,7 @@ def _host(host: HostReport, concerns: List[str], place: Dict[str, int], pool: _P
         "reboot": pool.add("; ".join(host.reboot_reasons)),
         "notes": [pool.add(note) for note in host.notes],
         "sizing": [pool.add(line) for line in host.sizing],
+        "commands": [pool.add(line) for line in host.commands],
         "cells": [ORDER[status] if status else -1 for status in summary.cells(host, concerns)],
         "rows": rows,
     }

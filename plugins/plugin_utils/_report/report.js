@@ -93,7 +93,14 @@
       const lines = host.sizing.map((line) => element("li", {}, texts[line]));
       made.append(element("h3", {}, "Sizing"), element("ul", {}, ...lines));
     }
+    if (host.commands.length) made.append(commands(host));
     return made;
+  }
+
+  function commands(host) {
+    const lines = host.commands.map((line) => texts[line]).join("\n");
+    const script = element("pre", { tabindex: "0", "aria-label": `Commands for ${host.name}` }, element("code", {}, lines));
+    return element("details", { class: "commands" }, element("summary", {}, "Commands that would do the same"), script);
   }
 
   function table(host) {
@@ -111,6 +118,10 @@
     return made;
   }
 
+  function value(title, text) {
+    return element("td", { class: "value", "data-title": title }, texts[text]);
+  }
+
   function finding([concern, knob, where, status, now, wanted, reason, reference, gain, owner]) {
     const why = element("td", {}, element("p", {}, texts[reason]));
     if (gain) why.append(element("p", { class: "gain" }, texts[gain]));
@@ -120,7 +131,7 @@
     return element("tr", {},
       element("td", {}, element("span", { class: "status" }, mark(status), statuses[status][2])),
       element("th", { scope: "row" }, element("code", {}, name), where ? element("div", { class: "from" }, texts[where]) : ""),
-      element("td", { class: "value" }, texts[now]), element("td", { class: "value" }, texts[wanted]), why);
+      value("Now", now), value("Wanted", wanted), why);
   }
 
   function expanded(line) {
@@ -193,6 +204,10 @@
     return host.rows.some(([concernOfRow, , , statusOfRow]) => (!concern.value || concernOfRow === Number(concern.value)) && (!status.value || statusOfRow === Number(status.value)));
   }
 
+  function plural(count) {
+    return `${count} ${count === 1 ? "host" : "hosts"}`;
+  }
+
   function filter() {
     let shown = 0;
     hosts.forEach((host, index) => {
@@ -203,7 +218,7 @@
       if (!wanted) close(line);
       line.hidden = !wanted;
     });
-    byId("shown").textContent = shown === hosts.length ? `${shown} hosts` : `${shown} of ${hosts.length} hosts`;
+    byId("shown").textContent = shown === hosts.length ? plural(shown) : `${shown} of ${plural(hosts.length)}`;
     const first = body.querySelector("tr.row:not([hidden]) .host");
     if (first && !body.querySelector('tr.row:not([hidden]) .host[tabindex="0"]')) focusable(first);
     for (const button of document.querySelectorAll(".total")) {
