@@ -15,7 +15,7 @@ from typing import Any, Dict, Optional
 import pytest
 from ansible.errors import AnsibleFilterError
 from ansible_collections.nearmetal.ec2.plugins.filter.sizing import FilterModule
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.unit.cloud.fake_aws import FakeAws, all_types
@@ -114,6 +114,8 @@ def test_each_type_of_the_table_holds_its_own_limits_and_nothing_above_them(name
     st.lists(st.integers(100, 64000), min_size=1, max_size=4),
     st.one_of(st.none(), st.integers(0, 300000)),
 )
+@example("c5.large", [3000, 3000], 9000)
+@example("c5.large", [3000], 9000)
 def test_more_iops_are_used_only_below_need_and_instance(name: str, volumes: Any, need: Optional[int]) -> None:
     asked = {} if need is None else {"ebs_iops": need}
     disks = [{"iops": iops, "mb_s": 100} for iops in volumes]
