@@ -83,6 +83,8 @@ def _summary(name: str, found: Measured) -> str:
     figures = ", ".join(f"{metric.name} {metric.value:.6g} {metric.unit}" for metric in found.result.metrics)
     figures = figures or "measured, without figures on this side"
     details = ", ".join(
-        f"{detail} {in_words(value, 'unknown', _LONGEST_DETAIL)}" for detail, value in found.result.details.items()
+        f"{detail} {in_words(value, 'unknown', _LONGEST_DETAIL)}"
+        for detail, value in found.result.details.items()
+        if not isinstance(value, dict)
     )
     return sentence(f"{name}: {figures}{f' ({details})' if details else ''}")

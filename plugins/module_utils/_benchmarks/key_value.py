@@ -29,7 +29,7 @@ _TESTS = ("GET", "SET")
 # Amazon Linux 2023 calls the programs of its package redis6-server and redis6-benchmark.
 _OTHERS = {"fedora": "redis", "amzn": "redis6", "suse": "redis"}
 _OLDEST = (6, 2)  # an older client prints no percentiles
-_FIRST_REQUESTS, _MOST_REQUESTS = 20000, 1000000000
+_FEWEST_REQUESTS, _FIRST_REQUESTS, _MOST_REQUESTS = 1000, 20000, 1000000000
 _OTHER_CLIENTS = 32  # the load asks for the server's settings by a connection of its own
 # Every user of the host can connect: to read and write the keys of the load, and for nothing else.
 _CONFIGURATION = """bind 127.0.0.1
@@ -71,7 +71,7 @@ def _then(outputs: Sequence[str], options: Options) -> Tuple[Command, ...]:
         return ()
     rates = [metric.value for metric in _read(outputs, options).metrics if metric.unit == "1/s"]
     requests = options["seconds"] / sum(1 / rate for rate in rates)
-    return (_load(options, min(max(round(requests), _FIRST_REQUESTS), _MOST_REQUESTS)),)
+    return (_load(options, min(max(round(requests), _FEWEST_REQUESTS), _MOST_REQUESTS)),)
 
 
 def _read(outputs: Sequence[str], options: Options) -> Result:
@@ -95,7 +95,7 @@ KEY_VALUE = Benchmark(
     limitation="what a real network adds: client and server share the host's CPUs",
     options={
         "seconds": seconds_option(10.0),
-        "requests": {"type": "int", "range": (1000, _MOST_REQUESTS)},
+        "requests": {"type": "int", "range": (_FEWEST_REQUESTS, _MOST_REQUESTS)},
         "clients": {"type": "int", "range": (1, 10000), "default": 50},
         "pipeline": {"type": "int", "range": (1, 1000), "default": 1},
         "threads": {"type": "int", "range": (1, 128), "default": 1},

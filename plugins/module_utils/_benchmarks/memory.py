@@ -37,7 +37,7 @@ _CACHES = 4  # STREAM's own rule: its arrays have at least four times the size o
 _FRESH_KIB = 512  # what ebizzy copies by default; smaller than a huge page of x86
 _SHORTEST_STREAM = 6.0  # seconds; stress-ng gives no rate of less than 4.5, and fills its arrays first
 _RATE = re.compile(r"MiB transferred \(([0-9.]{1,40}) MiB/sec\)", re.ASCII)
-# Since 0.13.12 or so there is a rate of reads and one of writes; before, their sum.
+# Newer versions give a rate of reads and one of writes, older ones their sum.
 _STREAM_RATE = re.compile(r"memory rate: ([0-9.]{1,40}) MB(?: read)?/sec(?:, ([0-9.]{1,40}) MB write/sec)?", re.ASCII)
 _TOOLS = {
     BLOCKS: (Tool(_SYSBENCH, ("--version",), {"debian": "sysbench", "fedora": "sysbench", "suse": "sysbench"}),),

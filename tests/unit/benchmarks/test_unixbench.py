@@ -57,7 +57,7 @@ def test_what_is_no_result_is_refused(given: Any) -> None:
 
 def test_the_index_is_the_geometric_mean_of_its_rows() -> None:
     wrong: List[str] = []
-    for path in sorted(TABLES.glob("*.json")):
+    for path in sorted(TABLES.glob("*_c3_*.json")):
         case = json.loads(path.read_text("utf-8"))
         rows, product = case["details"]["rows"], 1.0
         for row in ROWS:
