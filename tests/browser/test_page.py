@@ -161,12 +161,16 @@ def test_narrow_page_does_not_scroll_sideways(open_page: Open) -> None:
     assert page.run("document.documentElement.scrollWidth") <= 360
 
 
-@pytest.mark.parametrize("width", [360, 390, 768, 1024, 1400])
-def test_reasons_have_room_on_any_screen(open_page: Open, width: int) -> None:
+@pytest.mark.parametrize("width", [360, 390, 768, 1024, 1400, "paper"])
+def test_reasons_have_room_on_any_screen_and_on_paper(open_page: Open, width: Any) -> None:
     page = open_page(small_fleet())
-    page.view(width, 800)
+    width, media = (718, "print") if width == "paper" else (width, "")  # A4 with the margins of Chromium
+    page.view(width, 800, media=media)
+    page.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))")
     page.run("document.querySelectorAll('.host').forEach((button) => button.click())")
-    narrowest = page.run("Math.min(...[...document.querySelectorAll('.sheet td:last-child')].map((e) => e.clientWidth))")
+    narrowest = page.run(
+        "Math.min(...[...document.querySelectorAll('.sheet td:last-child')].map((e) => e.clientWidth))"
+    )
     assert narrowest >= 200
     highest = page.run("Math.max(...[...document.querySelectorAll('.sheet tr')].map((e) => e.clientHeight))")
     assert highest <= 300
