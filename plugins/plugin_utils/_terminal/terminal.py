@@ -202,7 +202,10 @@ def _sizing(host: HostReport, columns: int, paint: Paint) -> List[str]:
     """The arithmetic behind the findings about the instance's size."""
     if not host.sizing:
         return []
-    return ["", paint("Sizing", "bold"), *(line for text in host.sizing for line in _indented("- ", text, columns))]
+    lines = ["", paint("Sizing", "bold")]
+    for text in host.sizing:
+        lines += [("  " if i else "- ") + part for i, part in enumerate(wrap(text, columns - 2))]
+    return lines
 
 
 def _next_step(report: Report, columns: int, paint: Paint) -> List[str]:
