@@ -13,7 +13,12 @@ import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible import benchmarking
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmark import Tool
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.registry import BENCHMARKS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.benchmark import clock_read, measure, refusals
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.benchmark import (
+    brought,
+    clock_read,
+    measure,
+    refusals,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.modules import benchmark
 
@@ -31,6 +36,8 @@ class Root(WritableHost):
 def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Root:
     (tmp_path / "runs").mkdir(mode=0o755)
     monkeypatch.setattr(measure, "_FOLDER", str(tmp_path / "runs"))
+    # What a benchmark left on the machine that runs the tests is no affair of theirs.
+    monkeypatch.setattr(brought, "RECORD", "/nearmetal-absent/packages")
     return Root()
 
 
