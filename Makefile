@@ -31,7 +31,7 @@ define playbook
 endef
 
 ##@ Work on it
-.PHONY: setup tools generate test test-lab test-ec2 lint unit mutate bench docs build lock clean
+.PHONY: setup tools generate test test-lab test-ec2 lint unit mutate bench docs build release lock clean
 setup: ## System packages, virtual environments from the locks (fast when done)
 	@$(PYTHON3) -m dev.setup
 
@@ -68,6 +68,10 @@ docs: tools ## The documentation site, into build/docs
 
 build: tools ## The collection as a tarball, checked by galaxy-importer
 	@$(PYTHON) -m dev.build
+
+release: tools ## Changelog, tarball that was tried out, commit and tag: make release VERSION=1.2.3
+	@test -n "$(VERSION)" || { echo "Name the version: make release VERSION=1.2.3" >&2; exit 2; }
+	@$(PYTHON) -m dev.release "$(VERSION)"
 
 lock: tools ## Choose versions again and write the locks in requirements/
 	@$(PYTHON) -m dev.lock
