@@ -9,10 +9,16 @@ import argparse
 import subprocess
 import sys
 
-from dev import ROOT
+from dev import ROOT, pythons
 
 # Lock -> the oldest Python that installs it.
-LOCKS = {"dev": "3.11", "newest": "3.12", "target": "3.8", "uv": "3.11"}
+LOCKS = {
+    "dev": "3.11",
+    "newest": "3.12",
+    "target": "3.8",
+    "uv": "3.11",
+    **{f"core-{core}": versions[-1] for core, versions in pythons.CORES.items()},
+}
 
 
 def main() -> int:

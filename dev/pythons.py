@@ -16,6 +16,13 @@ TARGETS = ("3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14")
 # Controllers, best first: the oldest for the oldest ansible-core, the newest for the newest.
 CONTROLLERS = ("3.11", "3.12", "3.13")
 CONTROLLERS_NEWEST = ("3.14", "3.13", "3.12")
+# The other ansible-cores that are supported, and the Pythons that each runs on: the best first, the oldest last.
+CORES = {
+    "2.16": ("3.12", "3.11", "3.10"),
+    "2.17": ("3.12", "3.11", "3.10"),
+    "2.18": ("3.13", "3.12", "3.11"),
+    "2.20": ("3.14", "3.13", "3.12"),
+}
 
 
 def _folders() -> Iterator[Path]:
@@ -40,14 +47,14 @@ def _answers(python: Path, version: str) -> bool:
     return done.stdout.split() == [version, "True"]
 
 
-def find() -> Dict[str, Path]:
+def find(versions: "tuple[str, ...]" = TARGETS) -> Dict[str, Path]:
     """The interpreters found: "3.11" -> its path. Absent versions are left out."""
     folders: List[Path] = []
     for folder in _folders():
         if folder not in folders:
             folders.append(folder)
     found: Dict[str, Path] = {}
-    for version in TARGETS:
+    for version in versions:
         for folder in folders:
             python = folder / ("python" + version)
             if python.exists() and _answers(python, version):

@@ -194,6 +194,10 @@ def set_up(with_lab: bool) -> None:
     newest = pythons.first(found, pythons.CONTROLLERS_NEWEST)
     if newest:
         environment(uv, ".venv-newest", "newest.txt", newest, found[newest], progress)
+    for core, versions in pythons.CORES.items():
+        fitting = pythons.first(found, versions)
+        if fitting:
+            environment(uv, f".venv-core-{core}", f"core-{core}.txt", fitting, found[fitting], progress)
     for version, python in found.items():
         environment(uv, f".venv-target-{version}", "target.txt", version, python, progress)
     ssh_client(progress)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dev import ROOT, amazon_aws, chromium, pythons, tree
@@ -192,6 +192,13 @@ def newest() -> "list[Job]":
     return [_pytest("newest", core, venv, differing_tests())] if (ROOT / venv).is_dir() else []
 
 
+def cores() -> "list[Job]":
+    """What a user does first, on each ansible-core that has no other tests."""
+    found = [core for core in pythons.CORES if (ROOT / f".venv-core-{core}").is_dir()]
+    jobs = [(core, _pytest("cores", core, ".venv", ["tests/cores"])) for core in found]
+    return [replace(job, environment={**job.environment, "NEARMETAL_CORE": f".venv-core-{core}"}) for core, job in jobs]
+
+
 def differing_tests() -> "list[str]":
     """The files of controller tests that depend on ansible-core, without those of our own tools."""
     files = [name for name in _controller_tests() if STARTS_ANSIBLE.search((ROOT / name).read_text(encoding="utf-8"))]
@@ -280,6 +287,7 @@ GROUPS = {
     "gates": gates,
     "controller": controller,
     "newest": newest,
+    "cores": cores,
     "sanity": sanity,
     "lint": lint,
     "target": target,

@@ -30,7 +30,7 @@ SAY = threading.Lock()
 # Suites that start as many tests at a time as there are cores.
 FILLS_EVERY_CORE = ("mutations",)
 # Suites that need a browser or further Pythons, which some distributions lack. The closing lines name what is absent.
-NOT_EVERYWHERE = ("browser", "newest", "between")
+NOT_EVERYWHERE = ("browser", "newest", "cores", "between")
 
 
 @dataclass(frozen=True)
@@ -233,12 +233,13 @@ def main(arguments: "list[str]") -> int:
     passed = sum(done.count("passed") for done in results)
     failed = sum(len(done.cases) for done in results) - passed + len(short)
     print(cpu_seconds(results))
+    every_core = (*suites.CORES, *((f".venv-core-{core}", core) for core in pythons.CORES))
     absent = [version for version in pythons.TARGETS if version not in pythons.find()]
     parts = [
         " ".join(f"{done.job.name}:{done.count('passed')}" for done in results if done.job.own_junit),
         _of_tools(results),
         f"Pythons absent: {' '.join(absent) or 'none'}",
-        "".join(f"ansible-core absent: {core}" for venv, core in suites.CORES if not (ROOT / venv).is_dir()),
+        ", ".join(f"ansible-core absent: {core}" for venv, core in every_core if not (ROOT / venv).is_dir()),
         recorded_machines(results),
         "Chromium absent: the report's page was not judged" if no_browser else "",
         f"{(time.monotonic() - started) / 60:.1f} min",

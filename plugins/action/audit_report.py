@@ -19,6 +19,7 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import allow
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.collect import Collector, follows_contract
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.statuses import FAILABLE
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.write import write_all
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._variables import warn
 
 BLIND = (
     "without the callback nearmetal.ec2.fleet it is not known why a host gave no result, nor how long the run took:"
@@ -28,6 +29,7 @@ OPTIONS = {
     "result": {"type": "list", "elements": "str", "default": ["tune_result"]},
     "fail_on": {"type": "list", "elements": "str", "choices": list(FAILABLE), "default": []},
     "baseline": {"type": "path"},
+    "only_check": {"type": "bool", "default": False},
 }
 
 
@@ -45,6 +47,8 @@ class ActionModule(ActionBase):
             self._task.args.update(_of_all_hosts(self._task.args, variables))
             _checked, options = self.validate_argument_spec(OPTIONS)
             earlier = document.load(options["baseline"]) if options["baseline"] else None
+            if options["only_check"]:
+                return warn({**result, "changed": False}, self._task.action, variables)
             # The callback knows more: hosts that could not be reached, and the time.
             seen_by_callback = plays.CALLBACK == C.DEFAULT_STDOUT_CALLBACK
             # The variables of a whole fleet cost the controller more than anything else here.

@@ -26,7 +26,9 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings impo
 from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import sentence
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils import _plays as plays
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils import _variables as variables
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._delegation import action_on
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._interpreter import explained
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import (
     answers,
     client,
@@ -51,7 +53,7 @@ class ActionModule(ActionBase):
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """The module's result, with verdict, record and reports."""
-        result: dict[str, Any] = super().run(tmp, task_vars)
+        result = variables.warn(super().run(tmp, task_vars), _MODULE, task_vars or {})
         if "step" in self._task.args:
             return {**result, **self._execute_module(task_vars=task_vars)}
         try:
@@ -68,6 +70,7 @@ class ActionModule(ActionBase):
             answered = self._execute_module(module_name=_MODULE, module_args=dict(arguments), task_vars=task_vars)
         except AnsibleError as error:
             raise NearmetalError(sentence(str(error))) from None
+        answered = explained(self, answered, task_vars)
         answer = answered.get("answer")
         if answered.get("failed") or answered.get("unreachable") or not isinstance(answer, dict):
             raise NearmetalError(sentence(str(answered.get("msg") or "the host gave no answer")))

@@ -8,9 +8,9 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from ansible.plugins.action.normal import ActionModule as NormalAction
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import bundle
 from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils.state_action import StateAction
 
 _CONFIRM = "nearmetal.ec2.confirm"
 _BY_AGENT = "nearmetal.ec2.tune_by_agent"
@@ -19,12 +19,12 @@ _MARK = bundle.mark(VERSION).decode()
 _AGENT = base64.b64encode(bundle.build(VERSION)).decode()
 
 
-class ActionModule(NormalAction):
+class ActionModule(StateAction):
     """Runs the host's agent, or else the module as any other, and confirms a network change over a new connection."""
 
-    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+    def on_host(self, tmp: str | None, task_vars: dict[str, Any] | None) -> dict[str, Any]:
         """The module's result."""
-        result = self._by_agent(task_vars) or super().run(tmp, task_vars)
+        result = self._by_agent(task_vars) or super().on_host(tmp, task_vars)
         if "confirm_within" in result and not self._task.check_mode:
             result.update(self._confirmed(task_vars))
         return result

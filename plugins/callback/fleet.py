@@ -46,6 +46,7 @@ from ansible.plugins.callback.default import CallbackModule as DefaultCallback
 from ansible.utils.color import stringc
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils import _plays as plays
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils import _results as results
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import heat_map, several
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import allowances, proven
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.clean import NAME, text
@@ -115,6 +116,7 @@ class CallbackModule(DefaultCallback):
     # --- results ---
 
     def v2_runner_on_ok(self, result: Any) -> None:
+        result = results.of(result)
         self._keep_proof(result)
         if self._take(result):
             return
@@ -126,6 +128,7 @@ class CallbackModule(DefaultCallback):
         self.set_option("display_ok_hosts", shown)
 
     def v2_runner_on_failed(self, result: Any, ignore_errors: bool = False) -> None:
+        result = results.of(result)
         name = result.host.get_name()
         self._keep_proof(result, "failed")
         if self._take(result, failed=not ignore_errors):
@@ -144,6 +147,7 @@ class CallbackModule(DefaultCallback):
         super().v2_runner_on_failed(result, ignore_errors=ignore_errors)
 
     def v2_runner_on_unreachable(self, result: Any) -> None:
+        result = results.of(result)
         self._keep_proof(result, "unreachable")
         name, message = result.host.get_name(), text(result.result.get("msg", "")).removeprefix("Task failed: ")
         self._record_failure(self._collector.unreachable, name, message)
@@ -170,16 +174,19 @@ class CallbackModule(DefaultCallback):
             self._early_failures.append((tell, name, message))
 
     def v2_runner_item_on_ok(self, result: Any) -> None:
+        result = results.of(result)
         if not self._take(result):
             self._progress.erase()
             super().v2_runner_item_on_ok(result)
 
     def v2_runner_item_on_failed(self, result: Any) -> None:
+        result = results.of(result)
         if not self._take(result, failed=True):
             self._progress.erase()
             super().v2_runner_item_on_failed(result)
 
     def v2_on_file_diff(self, result: Any) -> None:
+        result = results.of(result)
         # The actions of a fleet are in the report; --diff shows them per host.
         if not plays.is_ours(result.task) or context.CLIARGS.get("diff"):
             self._progress.erase()
@@ -189,6 +196,7 @@ class CallbackModule(DefaultCallback):
         """Whether this was a result of ours, which is counted and not printed."""
         if not plays.is_ours(result.task):
             return False
+        self._tell_warnings(result)
         if self._gate.take(result):
             return True
         samples = allowances.of_network_facts(result.result, time.time())
@@ -201,22 +209,25 @@ class CallbackModule(DefaultCallback):
             if failed and error:
                 self._collector.failed(result.host.get_name(), error)
             return "results" in result.result and bool(self._mode)
-        if result.warnings or result.deprecations:
-            self._progress.erase()
-            self._handle_warnings(result.result)
         self._collector.add(result.host.get_name(), result.result, failed=failed)
         self._progress.show(self._collector, self._mode)
         return True
 
     def _handle_warnings(self, res: Any) -> None:
-        result = self._current_task_result
+        result = getattr(self, "_current_task_result", None)  # since ansible-core 2.19
         if result and plays.is_ours(result.task):
-            # A host wrote these texts too, so they are cleaned.
-            for warning in result.warnings if res.pop("warnings", None) else ():
-                self._display.warning(text(warning.event.msg))
-            for deprecation in result.deprecations if res.pop("deprecations", None) else ():
-                self._display.deprecated(text(deprecation.event.msg))
+            self._tell_warnings(result)
         super()._handle_warnings(res)
+
+    def _tell_warnings(self, result: Any) -> None:
+        """Show what a task of ours warns of, once. A host wrote these texts too, so they are cleaned."""
+        warnings, deprecations = results.warnings(result), results.deprecations(result)
+        if warnings or deprecations:
+            self._progress.erase()
+        for warning in warnings if result.result.pop("warnings", None) else ():
+            self._display.warning(text(warning))
+        for deprecation in deprecations if result.result.pop("deprecations", None) else ():
+            self._display.deprecated(text(deprecation))
 
     # --- the end ---
 
@@ -242,6 +253,9 @@ class CallbackModule(DefaultCallback):
             if stats.processed:
                 super().v2_playbook_on_stats(stats)
             self._tell(no_task, C.COLOR_ERROR)
+            return
+        if self._gate.refused:
+            self._tell("No report written: no host was asked", C.COLOR_ERROR)
             return
         self._collector.rescued([name for name, count in stats.failures.items() if count])
         self._finish()

@@ -49,6 +49,11 @@ options:
       - A relative path starts from the working directory.
       - The variable C(audit_baseline) of any host of the play counts too. The run fails when they differ.
     type: path
+  only_check:
+    description:
+      - Only look for mistakes in the other options, before a host is asked. Nothing is returned or written.
+    type: bool
+    default: false
 attributes:
   action:
     description: Runs on the controller as a whole.
@@ -72,6 +77,12 @@ EXAMPLES = r"""
   hosts: all
   gather_facts: false
   tasks:
+    - name: Name mistakes in the options before a host is asked
+      nearmetal.ec2.audit_report:
+        fail_on: [would_change, failed]
+        only_check: true
+      run_once: true
+
     - name: Plan, and change nothing
       nearmetal.ec2.tune:
         workload: in_memory_database
@@ -90,24 +101,24 @@ fail_on:
   description: The statuses that fail the run.
   type: list
   elements: str
-  returned: success, or failure because of them
+  returned: success without O(only_check), or failure because of them
 baseline:
   description: The earlier report that was compared with; empty without one.
   type: str
-  returned: success, or failure because of O(fail_on)
+  returned: success without O(only_check), or failure because of O(fail_on)
 hosts:
   description: The hosts that have such a finding.
   type: list
   elements: str
-  returned: success, or failure because of O(fail_on)
+  returned: success without O(only_check), or failure because of O(fail_on)
 findings:
   description: How many such findings there are.
   type: int
-  returned: success, or failure because of O(fail_on)
+  returned: success without O(only_check), or failure because of O(fail_on)
 written:
   description: The files written; empty when the callback writes them.
   type: list
   elements: str
-  returned: success, or failure because of O(fail_on)
+  returned: success without O(only_check), or failure because of O(fail_on)
   sample: [nearmetal-report/report.json]
 """

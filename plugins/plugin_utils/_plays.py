@@ -226,17 +226,21 @@ def _version() -> str:
 
 
 class GateTask:
-    """The arguments of the task at the end of an audit: `audit_fail_on` and `audit_baseline`."""
+    """The arguments of the tasks at the begin and the end of an audit: `audit_fail_on` and `audit_baseline`."""
 
     def __init__(self) -> None:
         self.statuses: Tuple[str, ...] = ()
         self.complaint = ""
+        self.refused = False  # whether a mistake in them ended the run before a host was asked
         self._baseline = ""
 
     def take(self, result: Any) -> bool:
-        """Whether the result belongs to that task; if so, remember its arguments."""
+        """Whether the result belongs to such a task; if so, remember the arguments of the last one."""
         if str(result.task.resolved_action) != REPORT:
             return False
+        if result.task.args.get("only_check"):
+            self.refused = "msg" in result.result
+            return True
         statuses = result.result.get("fail_on")
         if isinstance(statuses, list):
             self.statuses = tuple(map(str, statuses))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ansible.plugins.action import ActionBase
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._interpreter import explained
 
 
 class FactsAction(ActionBase):
@@ -23,7 +24,8 @@ class FactsAction(ActionBase):
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """The module's result, its facts merged into those known of the same host."""
         result: dict[str, Any] = super().run(tmp, task_vars)
-        result.update(self._execute_module(task_vars=task_vars, wrap_async=self._task.async_val))
+        answered = self._execute_module(task_vars=task_vars, wrap_async=self._task.async_val)
+        result.update(explained(self, answered, task_vars or {}))
         observed = result.get("ansible_facts", {}).get("nearmetal")
         # With delegate_facts the facts belong to another host than these variables.
         known = (task_vars or {}).get("ansible_facts", {}).get("nearmetal")

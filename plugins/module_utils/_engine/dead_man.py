@@ -145,7 +145,7 @@ def _demand_python(host: WritableHost) -> str:
     unit = observe(host, ("unit",)).unit
     if unit is None or unit.python is None or not host.booted():
         raise NearmetalError(
-            "no dead-man timer can be armed without systemd and a Python 3.8 at boot: set confirm_within: 0 to go"
+            "no dead-man timer can be armed without systemd and a Python 3.7 at boot: set confirm_within: 0 to go"
             " without confirmation"
         )
     return unit.python

@@ -24,7 +24,7 @@ IDENTITY = re.compile(r"[0-9A-Za-z.+-]{1,64} [0-9a-f]{64}", re.ASCII)
 _SECOND_LINE = re.compile(r"[^\n]*\n# nearmetal\.ec2 agent ([^\n]*)\n", re.ASCII)
 _PYTHON = "/usr/bin/python3"
 _NAMED = re.compile(r"python3\.([0-9]{1,3})", re.ASCII)
-_OLDEST = 8  # Python 3.8, as for every module
+_OLDEST = 7  # Python 3.7, as for every module
 # A Python in these folders, such as /usr/local, is there even when homes aren't mounted.
 _AT_BOOT = re.compile(r"/(usr|opt)/[A-Za-z0-9._/+-]{1,200}", re.ASCII)
 

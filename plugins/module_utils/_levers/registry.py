@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Dict, Iterator, List, Mapping, Protocol, Sequence, TypeVar
+from typing import TYPE_CHECKING, Dict, Iterator, List, Mapping, Sequence, TypeVar
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import Lever
@@ -64,15 +64,18 @@ _FAMILIES = {
 }
 
 
-class _Step(Protocol):
-    """An action or a journal entry."""
+if TYPE_CHECKING:
+    from typing import Protocol  # Python 3.7 has none
 
-    @property
-    def what(self) -> str:
-        """The name of the lever."""
+    class _Step(Protocol):
+        """An action or a journal entry."""
+
+        @property
+        def what(self) -> str:
+            """The name of the lever."""
 
 
-Step = TypeVar("Step", bound=_Step)
+Step = TypeVar("Step", bound="_Step")
 
 
 @lru_cache(maxsize=None)

@@ -115,7 +115,7 @@ def obstacle(unit: UnitFacts) -> str:
     if unit.systemd != "booted":
         return "this host doesn't run systemd, which would start the unit"
     if unit.python is None:
-        return "there is no Python 3.8 or newer below /usr or /opt, which the unit needs"
+        return "there is no Python 3.7 or newer below /usr or /opt, which the unit needs"
     return ""
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.fleet import GOOD_CLOCK, SLOW_CLOCK, Fleet, finding, result_with
-from tests.support.judged import checked, states, well
+from tests.support.judged import checked, well
 
 BAD = {"module_result": result_with(SLOW_CLOCK, finding("numa", "refused", "balancing", reason="pinned by kubelet"))}
 GOOD = {"module_result": result_with(GOOD_CLOCK, finding("numa", "ok", "balancing"))}
@@ -61,7 +61,8 @@ def test_baseline_that_is_no_report(fleet: Fleet) -> None:
     run = fleet.run("-e", "audit_baseline=other.json")
     assert run.returncode == 2
     assert "other.json is not a report of version 1" in well(run)
-    assert states(checked(fleet)) == {"h1": "reported"}
+    assert "No report written: no host was asked" in run.stdout
+    assert not fleet.reports.exists()
 
 
 @pytest.mark.parametrize("callback", ["nearmetal.ec2.fleet", "ansible.builtin.default"])
@@ -90,9 +91,27 @@ def test_fail_on_of_the_command_line_replaces_those_of_the_hosts(fleet: Fleet) -
     assert checked(fleet)["fail_on"] is None
 
 
+def test_a_mistake_leaves_the_last_report_as_it_is(fleet: Fleet) -> None:
+    fleet.inventory({"a": GOOD, "b": GOOD})
+    well(fleet.run())
+    last = (fleet.reports / "report.json").read_bytes()
+    assert "absent.json" in well(fleet.run("-e", "audit_baseline=absent.json"))
+    assert (fleet.reports / "report.json").read_bytes() == last
+
+
+@pytest.mark.parametrize("callback", ["nearmetal.ec2.fleet", "ansible.builtin.default"])
+def test_a_misspelt_variable_is_named_and_the_audit_goes_on(fleet: Fleet, callback: str) -> None:
+    fleet.inventory({"a": GOOD})
+    run = fleet.run("-e", "audit_failon=refused", callback=callback)
+    assert run.returncode == 0
+    said = " ".join((run.stdout + run.stderr).split())
+    assert "the variable audit_failon is no option and has no effect: is audit_fail_on meant?" in said
+    assert said.count("audit_failon") == 1
+
+
 def test_baseline_of_any_host_counts_for_all(fleet: Fleet) -> None:
     fleet.inventory({"a": GOOD, "b": {**GOOD, "audit_baseline": "old.json"}})
-    well(fleet.run())
+    well(fleet.run("-e", "audit_baseline="))
     (fleet.reports / "report.json").rename(fleet.folder / "old.json")
     assert fleet.run().returncode == 0
     assert checked(fleet)["drift"]["changes"] == []
@@ -106,4 +125,4 @@ def test_baselines_that_differ_are_refused(fleet: Fleet) -> None:
         "audit_baseline: a run is compared with one report, but a has web.json and b has db.json: name one with -e"
     )
     assert sentence in " ".join(well(run).split())
-    assert states(checked(fleet)) == {"a": "reported", "b": "reported", "c": "reported"}
+    assert not fleet.reports.exists()

@@ -97,7 +97,7 @@ def _measured(
             commands = benchmark.then(outputs, options)
     return Measured(
         benchmark.read(outputs, options),
-        tuple(shlex.join(argv) for argv in (*run.servers, *(command.argv for command in begun))),
+        tuple(" ".join(map(shlex.quote, argv)) for argv in (*run.servers, *(command.argv for command in begun))),
         versions,
         session.used,
         round(time.monotonic() - started, 3),

@@ -339,7 +339,7 @@ def demand_possible(host: WritableHost, abandon_after: int) -> str:
     unit = observe(host, ("unit",)).unit
     if unit is None or unit.python is None or not host.booted():
         raise NearmetalError(
-            "prove_abandon_after needs systemd and a Python 3.8 on the host: set prove_abandon_after: 0 to go without"
+            "prove_abandon_after needs systemd and a Python 3.7 on the host: set prove_abandon_after: 0 to go without"
             " it; a host whose controller is killed then stays in the state that it has"
         )
     return unit.python

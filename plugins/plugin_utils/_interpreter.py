@@ -1,0 +1,58 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One sentence where a host's Python is absent or too old. PRIVATE to the collection.
+
+There a module ends before its first line, and Ansible says only that it found no JSON in what the module printed.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import Any, Dict, Mapping, Tuple
+
+from ansible.plugins.action import ActionBase
+from ansible.release import __version__
+
+# The oldest Python of this collection's modules, and that of hosts in the support matrix of ansible-core.
+_OURS = (3, 7)
+_OF_CORE = {(2, 16): (3, 6), (2, 17): (3, 7), (2, 18): (3, 8), (2, 19): (3, 8)}
+_OF_NEWER_CORES = (3, 9)
+_ASK = "import sys; print('Python %d.%d.%d' % sys.version_info[:3])"
+_ANSWER = re.compile(r"\bPython (\d{1,2})\.(\d{1,3})\.(\d{1,3})\b", re.ASCII)
+
+
+def explained(action: ActionBase, result: Dict[str, Any], task_vars: Mapping[str, Any]) -> Dict[str, Any]:
+    """The result of a module; where the host's Python is the cause of its failure, with a sentence that says so."""
+    # Ansible adds what the module printed only where it could not read a result in it.
+    if not result.get("failed") or "module_stdout" not in result:
+        return result
+    interpreter = _interpreter(action, task_vars)
+    asked = action._low_level_execute_command(f"{shlex.quote(interpreter)} -c {shlex.quote(_ASK)}")
+    sentence = _sentence(interpreter, str(asked.get("stdout", "")), minimum())
+    return {"failed": True, "changed": False, "msg": sentence} if sentence else result
+
+
+def minimum(version: str = __version__) -> Tuple[int, int]:
+    """The oldest Python that a host may have with this ansible-core."""
+    major, minor = version.split(".")[:2]
+    return max(_OURS, _OF_CORE.get((int(major), int(minor)), _OF_NEWER_CORES))
+
+
+def _interpreter(action: ActionBase, task_vars: Mapping[str, Any]) -> str:
+    used = getattr(action, "_used_interpreter", None) or task_vars.get("ansible_python_interpreter")
+    return str(used or "/usr/bin/python3").lstrip("#!").split(" ")[0]
+
+
+def _sentence(interpreter: str, said: str, oldest: Tuple[int, int]) -> str:
+    """Why this Python can't run a module; empty when it can."""
+    wanted = "{}.{}".format(*oldest)
+    way_out = f"with ansible-core {__version__} nearmetal needs Python {wanted} or newer on the host:"
+    name = "install it, or name it with ansible_python_interpreter"
+    found = _ANSWER.search(said)
+    if not found:
+        return f"the host has no Python at {interpreter}; {way_out} {name}"
+    if (int(found[1]), int(found[2])) < oldest:
+        return f"{interpreter} on the host is {found[0]}; {way_out} {name}"
+    return ""

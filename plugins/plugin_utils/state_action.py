@@ -1,0 +1,26 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The controller's side of most modules: what only it can tell the user. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible.plugins.action.normal import ActionModule as NormalAction
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils import _variables as variables
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._interpreter import explained
+
+
+class StateAction(NormalAction):
+    """Runs the module of the task's name; names variables that nothing reads, and a Python that can't run it."""
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """The module's result."""
+        result = explained(self, self.on_host(tmp, task_vars), task_vars or {})
+        return variables.warn(result, self._task.action, task_vars or {})
+
+    def on_host(self, tmp: str | None, task_vars: dict[str, Any] | None) -> dict[str, Any]:
+        """What the module answers."""
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        return result

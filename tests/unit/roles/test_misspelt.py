@@ -1,0 +1,59 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which variables are taken for a misspelt option, and which for the user's own."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils import _interpreter as interpreter
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._variables import misspelt
+
+TUNE = "nearmetal.ec2.tune"
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "meant"),
+    [
+        (TUNE, "tune_worload", "tune_workload"),
+        (TUNE, "tune_exlude", "tune_exclude"),
+        (TUNE, "tune_confim_within", "tune_confirm_within"),
+        (TUNE, "tun_workload", "tune_workload"),
+        (TUNE, "audit_failon", "audit_fail_on"),
+        (TUNE, "restore_concern", "restore_concerns"),
+        (TUNE, "prove_pair", "prove_pairs"),
+        ("nearmetal.ec2.audit_report", "audit_base_line", "audit_baseline"),
+        ("nearmetal.ec2.clocksource", "clocksource_sorce", "clocksource_source"),
+        ("nearmetal.ec2.hugepages", "hugepage_thp", "hugepages_thp"),
+        ("nearmetal.ec2.network_stack", "network_stack_somaxcon", "network_stack_somaxconn"),
+    ],
+)
+def test_a_name_that_nearly_is_an_option(module: str, name: str, meant: str) -> None:
+    assert misspelt([name, "ansible_host"], module) == {name: meant}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("cache_size", "web_root", "memory_limit", "jvm_options", "hpc_queue", "base_url"),
+        *("audit_log_directory", "audit_rules", "benchmark_path", "prove_it", "restore_from", "tune", "tune_"),
+        *("tuned_profile", "network_state", "network_interfaces", "ebs_volumes", "placement_group", "smt_enabled"),
+        *("tune_result", "tune_serial", "tune_health_result", "audit_limits", "clocksource_result", "prove_result"),
+        *("tune_workload", "tune_reboot_at_once", "audit_timeout", "ansible_workload", "my_tune_worload_notes"),
+    ],
+)
+def test_a_name_that_is_an_option_or_the_users_own(name: str) -> None:
+    for module in (TUNE, "nearmetal.ec2.clocksource", "nearmetal.ec2.audit_report"):
+        assert misspelt([name], module) == {}
+
+
+def test_variables_of_other_roles_than_the_one_that_runs_are_left_alone() -> None:
+    assert misspelt(["clocksource_sorce", "ebs_region"], TUNE) == {}
+    assert misspelt(["clocksource_sorce", "ebs_region"], "nearmetal.ec2.ebs") == {"ebs_region": "ebs_regions"}
+
+
+@pytest.mark.parametrize(
+    ("core", "oldest"), [("2.16.14", 7), ("2.17.0", 7), ("2.18.1", 8), ("2.19.14", 8), ("2.21.5", 9), ("2.30.0", 9)]
+)
+def test_the_oldest_python_of_a_host(core: str, oldest: int) -> None:
+    assert interpreter.minimum(core) == (3, oldest)
