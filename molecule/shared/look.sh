@@ -8,7 +8,8 @@ find /etc /usr/local /boot /var/lib -xdev -type f -not -path '/var/lib/systemd/*
 for knob in /sys/devices/system/clocksource/clocksource0/current_clocksource /sys/devices/system/cpu/online \
     /sys/devices/system/cpu/smt/control /sys/kernel/mm/transparent_hugepage/enabled \
     /sys/kernel/mm/transparent_hugepage/defrag /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages \
-    /proc/sys/kernel/numa_balancing /proc/sys/vm/zone_reclaim_mode /proc/sys/net/core/somaxconn \
+    /proc/sys/kernel/numa_balancing /proc/sys/vm/zone_reclaim_mode /proc/sys/vm/overcommit_memory \
+    /proc/sys/vm/swappiness /proc/sys/net/core/somaxconn \
     /proc/sys/net/ipv4/tcp_keepalive_time /proc/sys/net/ipv4/tcp_slow_start_after_idle \
     /proc/sys/net/ipv4/tcp_max_syn_backlog /proc/sys/net/ipv4/ip_local_port_range /proc/sys/net/core/busy_poll \
     /proc/sys/net/core/busy_read /proc/sys/net/core/rps_sock_flow_entries \

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The kernel parameters that options of network_stack set, each declared once. Data only. PRIVATE to the collection.
+"""The kernel parameters that options of memory and network_stack set, each declared once. PRIVATE to the collection.
 
 They are below facts and levers, which read and write only declared keys.
 """
@@ -28,9 +28,59 @@ def _number(least: int, most: int = 2147483647) -> Mapping[str, Any]:
 
 _NAME = {"type": "str"}
 _WINDOW = {"type": "str", "numbers": 3, "range": (1, 2147483647)}
+# The kernel rounds up to whole pages of 8-byte pointers: 512 of them, or 8192 on a kernel with pages of 64 KiB.
+_BUCKETS = {"type": "int", "range": (8192, 1 << 28), "step": 8192}
+_NEIGHBORS = "Linux kernel, ip-sysctl"
+_TABLE = (
+    ("neighbor_gc_thresh1", "gc_thresh1", "up to how many neighbors none is forgotten"),
+    ("neighbor_gc_thresh2", "gc_thresh2", "from how many neighbors on old ones are forgotten after 5 s"),
+    ("neighbor_gc_thresh3", "gc_thresh3", "how many neighbors the kernel knows at most"),
+)
 _SOCKETS = "Netflix, 2014–2017; Linux kernel, sysctl/net"
 _POLL = "how many microseconds poll() and read() poll: less latency for more CPU time"
 _POLL_SOURCE = "ENA driver guide; tuned, network-latency"
+
+MEMORY = (
+    Parameter(
+        "swappiness",
+        "vm.swappiness",
+        "how readily memory of programs goes to swap so that file cache can stay",
+        "Linux kernel, sysctl/vm",
+        _number(0, 100),
+        "most",
+    ),
+    Parameter(
+        "overcommit",
+        "vm.overcommit_memory",
+        "whether programs get more memory promised than there is",
+        "Linux kernel, vm/overcommit-accounting",
+        {"type": "str", "choices": ["heuristic", "always", "never"]},
+    ),
+    Parameter(
+        "aio_max_nr",
+        "fs.aio-max-nr",
+        "how many asynchronous requests to disks all programs together may prepare",
+        "Linux kernel, sysctl/fs",
+        _number(1),
+        "least",
+    ),
+    Parameter(
+        "max_map_count",
+        "vm.max_map_count",
+        "how many areas of memory one process may map",
+        "Linux kernel, sysctl/vm",
+        _number(1),
+        "least",
+    ),
+    Parameter(
+        "min_free_kbytes",
+        "vm.min_free_kbytes",
+        "memory that is kept free so that packets find a page",
+        "ENA driver guide",
+        _number(1024),
+        "least",
+    ),
+)
 
 NETWORK_STACK = (
     Parameter(
@@ -78,6 +128,42 @@ NETWORK_STACK = (
         "tcp_wmem", "net.ipv4.tcp_wmem", "the send buffer: least, initial and most bytes", _SOCKETS, _WINDOW, "least"
     ),
     Parameter(
+        "tcp_mem",
+        "net.ipv4.tcp_mem",
+        "pages that all TCP connections together may have: no pressure, pressure, and at most",
+        "Linux kernel, ip-sysctl; perftune",
+        _WINDOW,
+        "least",
+    ),
+    Parameter(
+        "syn_retries",
+        "net.ipv4.tcp_syn_retries",
+        "how often a connection that nobody answers is tried again: 6 take 127 s, 3 take 15 s",
+        "Linux kernel, ip-sysctl; amazon-ec2-net-utils",
+        _number(1, 127),
+    ),
+    Parameter(
+        "conntrack_max",
+        "net.netfilter.nf_conntrack_max",
+        "how many connections a firewall or NAT on this host remembers",
+        "Linux kernel, nf_conntrack-sysctl",
+        _number(1),
+        "least",
+    ),
+    Parameter(
+        "conntrack_buckets",
+        "net.netfilter.nf_conntrack_buckets",
+        "among how many lists these connections are spread: fewer of them per list are found faster",
+        "Linux kernel, nf_conntrack-sysctl",
+        _BUCKETS,
+        "least",
+    ),
+    *(
+        Parameter(option, f"net.{family}.neigh.default.{name}", reason, _NEIGHBORS, _number(1), "least")
+        for option, name, reason in _TABLE
+        for family in ("ipv4", "ipv6")
+    ),
+    Parameter(
         "slow_start_after_idle",
         "net.ipv4.tcp_slow_start_after_idle",
         "whether a connection forgets its window when idle",
@@ -122,13 +208,5 @@ NETWORK_STACK = (
         "how a connection finds its speed; opt-in",
         "Linux kernel, ip-sysctl; unmeasured",
         _NAME,
-    ),
-    Parameter(
-        "min_free_kbytes",
-        "vm.min_free_kbytes",
-        "memory that is kept free so that packets find a page",
-        "ENA driver guide",
-        _number(1024),
-        "least",
     ),
 )

@@ -16,9 +16,9 @@ description:
   - If an option is left out, it is unmanaged, and what an earlier run had set is taken back.
   - A parameter that the kernel lacks, or a setting that the driver lacks, is a finding.
   - A workload never narrows a limit; only your own values are exact. A workload's O(somaxconn), O(max_syn_backlog),
-    O(netdev_max_backlog), O(netdev_budget), O(rmem_max), O(wmem_max), O(tcp_rmem), O(tcp_wmem), O(min_free_kbytes),
-    O(busy_poll), O(rx_ring) and O(tx_ring) are minimums, O(keepalive_time) is a maximum, and O(port_range) is a minimum
-    width.
+    O(netdev_max_backlog), O(netdev_budget), O(rmem_max), O(wmem_max), O(tcp_rmem), O(tcp_wmem), O(tcp_mem),
+    O(conntrack_max), O(conntrack_buckets), O(neighbor_gc_thresh1) and its neighbors, O(busy_poll), O(rx_ring) and
+    O(tx_ring) are minimums, O(keepalive_time) is a maximum, and O(port_range) is a minimum width.
 options:
   rx_ring:
     description:
@@ -49,6 +49,7 @@ options:
       gro: {description: "The kernel joins incoming packets.", type: str, choices: [enabled, disabled]}
       tso: {description: "The NIC cuts a large send into frames.", type: str, choices: [enabled, disabled]}
       gso: {description: "The kernel cuts a large send late.", type: str, choices: [enabled, disabled]}
+      ntuple: {description: "The NIC chooses the queue (aRFS).", type: str, choices: [enabled, disabled]}
       lro: {description: "The NIC joins packets. Not on routers.", type: str, choices: [enabled, disabled]}
   mtu:
     description:
@@ -94,6 +95,38 @@ options:
     description:
       - The minimum, initial and maximum send buffer (C(net.ipv4.tcp_wmem)). Three ascending numbers in one text.
     type: str
+  tcp_mem:
+    description:
+      - The pages that all TCP connections together may have (C(net.ipv4.tcp_mem)). Three ascending numbers in one text,
+        from no pressure to the maximum. A maximum above all memory is refused.
+    type: str
+  syn_retries:
+    description:
+      - How often a connection that nobody answers is tried again (C(net.ipv4.tcp_syn_retries)). V(6) takes 127 s, V(3)
+        takes 15 s.
+    type: int
+  conntrack_max:
+    description:
+      - How many connections a firewall or NAT on this host remembers (C(net.netfilter.nf_conntrack_max)). Not
+        applicable until a firewall has loaded C(nf_conntrack).
+    type: int
+  conntrack_buckets:
+    description:
+      - The lists among which these connections are spread (C(net.netfilter.nf_conntrack_buckets)), rounded up to a
+        multiple of 8192. It needs Linux 4.8.
+    type: int
+  neighbor_gc_thresh1:
+    description:
+      - Up to how many neighbors none is forgotten (C(neigh.default.gc_thresh1) of IPv4 and IPv6).
+    type: int
+  neighbor_gc_thresh2:
+    description:
+      - From how many neighbors on old ones are forgotten after 5 s (C(gc_thresh2)).
+    type: int
+  neighbor_gc_thresh3:
+    description:
+      - How many neighbors the kernel knows at most (C(gc_thresh3)).
+    type: int
   slow_start_after_idle:
     description:
       - Whether an idle connection forgets its window (C(net.ipv4.tcp_slow_start_after_idle)). V(disabled) is 0,
@@ -128,10 +161,6 @@ options:
     description:
       - The algorithm by which a connection finds its speed (C(net.ipv4.tcp_congestion_control)). No workload sets it.
     type: str
-  min_free_kbytes:
-    description:
-      - Memory that is kept free so that packets find a page (C(vm.min_free_kbytes)).
-    type: int
   interfaces:
     description:
       - Different values for single interfaces. A bond or VLAN stands for the interfaces below it.
@@ -151,6 +180,7 @@ options:
           gro: {description: "The kernel joins incoming packets.", type: str, choices: [enabled, disabled]}
           tso: {description: "The NIC cuts a large send into frames.", type: str, choices: [enabled, disabled]}
           gso: {description: "The kernel cuts a large send late.", type: str, choices: [enabled, disabled]}
+          ntuple: {description: "The NIC chooses the queue (aRFS).", type: str, choices: [enabled, disabled]}
           lro: {description: "The NIC joins packets. Not on routers.", type: str, choices: [enabled, disabled]}
       mtu: {description: "Like O(mtu), for this interface.", type: int}
       tx_queue:

@@ -9,6 +9,9 @@ which pages of all sizes share; a node that isn't in it always has enough.
 
 With khugepaged the kernel raises vm.min_free_kbytes to what huge pages need, and since Linux 5.16 it lowers it again
 with the end of khugepaged, to its own choice or what a user has set (mm/khugepaged.c, mm/page_alloc.c).
+
+Of the two files of a limit of changed file cache the kernel uses the one that was written last, and the other reads 0.
+Bytes below two pages are refused, 0 too (mm/page-writeback.c; admin-guide/sysctl/vm).
 """
 
 from __future__ import annotations
@@ -21,6 +24,19 @@ from typing import Dict, List
 THP = "/sys/kernel/mm/transparent_hugepage"
 MIN_FREE = "/proc/sys/vm/min_free_kbytes"
 FOR_HUGE_PAGES, BY_MEMORY = 67584, 16384
+KSM = "/sys/kernel/mm/ksm/run"
+# The least and the most that a file takes; vm.swappiness takes up to 200 since Linux 5.8.
+_NUMBERS = {
+    "/proc/sys/vm/swappiness": (0, 100),
+    "/proc/sys/vm/overcommit_memory": (0, 2),
+    "/proc/sys/vm/max_map_count": (0, 2**31 - 1),
+    "/proc/sys/fs/aio-max-nr": (0, 2**64 - 1),
+    "/proc/sys/vm/dirty_ratio": (0, 100),
+    "/proc/sys/vm/dirty_bytes": (8192, 2**64 - 1),
+    "/proc/sys/vm/dirty_background_ratio": (0, 100),
+    "/proc/sys/vm/dirty_background_bytes": (1, 2**64 - 1),
+    KSM: (0, 2),
+}
 
 
 class Memory:
@@ -52,6 +68,16 @@ class Memory:
         elif path == MIN_FREE:
             self.user_min_free = int(word)
             file.write_text(word + "\n")
+        elif path in _NUMBERS:
+            least, most = _NUMBERS[path]
+            if not word.isdigit() or not least <= int(word) <= most:
+                raise OSError(errno.EINVAL, "Invalid argument", path)
+            file.write_text(word + "\n")
+            if "dirty" in path:
+                other = (
+                    path.replace("_ratio", "_bytes") if path.endswith("_ratio") else path.replace("_bytes", "_ratio")
+                )
+                (self._root / other[1:]).write_text("0\n")
         elif path == f"{THP}/khugepaged/defrag":
             file.write_text(word + "\n")
         else:

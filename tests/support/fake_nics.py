@@ -42,6 +42,15 @@ SYSCTLS = {
     "net/ipv4/tcp_max_syn_backlog": "512",
     "net/ipv4/tcp_rmem": "4096\t131072\t6291456",
     "net/ipv4/tcp_wmem": "4096\t16384\t4194304",
+    "net/ipv4/tcp_mem": "94119\t125494\t188238",
+    "net/ipv4/tcp_syn_retries": "6",
+    "net/netfilter/nf_conntrack_max": "262144",
+    "net/netfilter/nf_conntrack_buckets": "65536",
+    **{
+        f"net/{family}/neigh/default/gc_thresh{number}": entries
+        for family in ("ipv4", "ipv6")
+        for number, entries in ((1, "128"), (2, "512"), (3, "1024"))
+    },
     "net/ipv4/tcp_slow_start_after_idle": "1",
     "net/ipv4/tcp_mtu_probing": "0",
     "net/ipv4/tcp_keepalive_time": "7200",
@@ -51,7 +60,6 @@ SYSCTLS = {
     "net/ipv4/tcp_congestion_control": "cubic",
     "net/ipv4/tcp_available_congestion_control": "reno cubic",
     "net/ipv4/ip_local_port_range": "32768\t60999",
-    "vm/min_free_kbytes": "67584",
 }
 
 
@@ -171,6 +179,8 @@ class FakeNics:
         elif path.endswith("/rps_flow_cnt") or path == "/proc/sys/net/core/rps_sock_flow_entries":
             flows = int(value)
             self._write(path, str(1 << (flows - 1).bit_length() if flows else 0))
+        elif path == "/proc/sys/net/netfilter/nf_conntrack_buckets":  # nf_ct_alloc_hashtable(): whole pages
+            self._write(path, str(-(-int(value) // 512) * 512))
         elif path.startswith(("/proc/sys/", NET)):
             self._write(path, value.replace(" ", "\t"))  # the kernel prints several numbers with tabs between them
         else:

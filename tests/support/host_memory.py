@@ -10,6 +10,18 @@ from typing import Iterator, Tuple
 THP = "/sys/kernel/mm/transparent_hugepage"
 SIZES = (2048, 1048576)
 GIB = 1048576
+# As the kernel boots with them.
+PARAMETERS = {
+    "vm/swappiness": 60,
+    "vm/dirty_ratio": 20,
+    "vm/dirty_bytes": 0,
+    "vm/dirty_background_ratio": 10,
+    "vm/dirty_background_bytes": 0,
+    "vm/overcommit_memory": 0,
+    "vm/max_map_count": 65530,
+    "vm/min_free_kbytes": 67584,
+    "fs/aio-max-nr": 65536,
+}
 MOUNTS = "/dev/vda1 / ext4 rw,relatime 0 0\nhugetlbfs /dev/hugepages hugetlbfs rw,relatime,pagesize=2M 0 0\n"
 
 
@@ -20,6 +32,7 @@ def memory_files(nodes: int) -> Iterator[Tuple[str, str]]:
         (
             f"MemTotal:       {8 * GIB * nodes} kB\nMemFree:        {6 * GIB * nodes} kB\n"
             f"MemAvailable:   {7 * GIB * nodes} kB\nHugepagesize:       2048 kB\n"
+            f"CommitLimit:    {4 * GIB * nodes} kB\nCommitted_AS:   {GIB * nodes} kB\n"
         ),
     )
     yield f"{THP}/enabled", "always [madvise] never\n"
@@ -30,6 +43,9 @@ def memory_files(nodes: int) -> Iterator[Tuple[str, str]]:
     yield "/proc/sys/vm/compact_memory", ""
     yield "/proc/sys/vm/zone_reclaim_mode", "0\n"
     yield "/proc/sys/vm/hugetlb_shm_group", "0\n"
+    for path, value in PARAMETERS.items():
+        yield f"/proc/sys/{path}", f"{value}\n"
+    yield "/sys/kernel/mm/ksm/run", "0\n"
     yield "/proc/1/mounts", MOUNTS
     yield "/proc/sys/kernel/numa_balancing", "1\n"
     for size in SIZES:

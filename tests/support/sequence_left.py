@@ -17,7 +17,9 @@ from tests.support.fake_kernel import FakeKernel
 
 # A file of the kernel → words of a sentence about it, with the groups of the path.
 _NAMED: Mapping[str, Sequence[str]] = {
+    r"/proc/sys/vm/(dirty|dirty_background)_(?:ratio|bytes)": (r"memory\.{0} ",),
     r"/proc/sys/(.*)": (r"\b{0}\b",),
+    r"/sys/kernel/mm/ksm/run": (r"memory\.ksm",),
     r"/proc/irq/(\d+)/smp_affinity_list": (r"network_irq", r"\b{label}\b"),
     r"/sys/class/net/(.*)/queues/(.*)/(?:rps_cpus|rps_flow_cnt|xps_cpus)": (r"network_irq", r"\b{1}\b", "{place}"),
     r"/sys/class/net/(.*)/queues/(.*)/byte_queue_limits/.*": (r"network_stack", r"\b{1}\b", "{place}"),

@@ -37,6 +37,7 @@ PLACES: Mapping[str, str] = {
     "smt": r"/sys/devices/system/(cpu|node)/.*|/proc/irq/.*",
     "power": r"/sys/devices/system/cpu/.*",
     "hugepages": r"/sys/(kernel/mm|devices/system/node)/.*|/proc/sys/vm/.*|/proc/1/mounts|/etc/systemd/.*",
+    "memory": r"/proc/sys/vm/dirty_.*|/sys/kernel/mm/ksm/run",
     "boot": r"/boot/.*|/etc/(default/grub.*|kernel/cmdline)",
     "network": r"/sys/class/net/.*|/sys/devices/pci.*/msi_irqs/.*|/proc/(irq/.*|interrupts)",
     "irqbalance": r"/etc/(sysconfig|default)/irqbalance",
@@ -50,7 +51,10 @@ _ALWAYS = r"/var/lib/nearmetal/.*|/run/nearmetal/.*|.*/\.[^/]+\.new"
 _SOMEBODY = {
     r"/proc/sys/net/core/(somaxconn|netdev_max_backlog|rmem_max)": ("3333", "77777"),
     r"/proc/sys/net/ipv4/tcp_(max_syn_backlog|keepalive_time)": ("3333", "77"),
-    r"/proc/sys/(kernel/numa_balancing|vm/zone_reclaim_mode)": ("0", "1"),
+    r"/proc/sys/(kernel/numa_balancing|vm/zone_reclaim_mode|vm/overcommit_memory)": ("0", "1"),
+    r"/proc/sys/vm/(swappiness|dirty_ratio|dirty_background_ratio)": ("33", "77"),
+    r"/proc/sys/vm/(dirty_bytes|dirty_background_bytes)": ("3333333", "7777777"),
+    r"/sys/kernel/mm/ksm/run": ("1", "2"),
     r"/proc/irq/\d+/smp_affinity_list": ("0", "1"),
     r"/sys/class/net/[^/]+/queues/rx-\d+/rps_cpus": ("1", "2"),
     r"/sys/class/net/[^/]+/queues/rx-\d+/rps_flow_cnt": ("64", "128"),
@@ -65,7 +69,7 @@ _SOMEBODY = {
 }
 _FILES = {
     "/etc/sysctl.d/50-site.conf": "net.core.somaxconn = 5000\nnet/ipv4/tcp_keepalive_time=55\n",
-    "/etc/sysctl.d/99-zz.conf": "net.core.rmem_max = 333333\n",
+    "/etc/sysctl.d/99-zz.conf": "net.core.rmem_max = 333333\nvm.dirty_bytes = 33333333\n",
     "/etc/tmpfiles.d/site.conf": "w /sys/kernel/mm/transparent_hugepage/enabled - - - - never\n",
     "/etc/udev/rules.d/60-site.rules": 'ACTION=="add|change", SUBSYSTEM=="block", ATTR{queue/read_ahead_kb}="64"\n',
     "/etc/systemd/network/10-site.link": "[Match]\nOriginalName=ens* eth*\n\n[Link]\nMTUBytes=1450\n",

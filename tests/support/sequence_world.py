@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
@@ -41,7 +42,7 @@ BOOT_FILES: Mapping[str, Dict[str, str]] = {
 _TOOLS = {"/boot/grub/grub.cfg": DEBIAN_TOOLS, "/boot/grub2/grub.cfg": AMAZON_2_TOOLS}
 # What nearmetal keeps in /run says nothing about the host, and is lost at the boot.
 _OURS = ("run/nearmetal/lock", "run/nearmetal/fingerprint", "run/nearmetal/.fingerprint.new")
-_EXTRA = {"/etc/group": "root:x:0:\n", "/proc/sys/vm/swappiness": "60\n"}
+_EXTRA = {"/etc/group": "root:x:0:\n"}
 
 
 class Remembering(FakeKernel):
@@ -149,7 +150,8 @@ class World:
 
     def engine_wrote(self, path: str) -> None:
         """nearmetal is about to write a kernel file."""
-        self.strict.pop(self._place(path), None)
+        for name in (self._place(path), _counterpart(path)):
+            self.strict.pop(name, None)
 
     def _place(self, path: str) -> str:
         """The path without links."""
@@ -171,6 +173,10 @@ class World:
             numbers += [self._text(host, MIN_FREE) for host in self.both()]
             self.origins.setdefault(MIN_FREE, set()).update(number for number in numbers if number is not None)
         after = self._text(self.host, path)
+        also = _counterpart(path)
+        if also:  # the kernel made it 0, unless a restore makes it the limit again
+            self.strict.pop(also, None)
+            self.origins.setdefault(also, set()).update(self._text(host, also) or "" for host in self.both())
         path = self._place(path)
         self.origins.setdefault(path, set()).update(text for text in (other, after) if text is not None)
         if after is not None and after != before:
@@ -271,6 +277,12 @@ class World:
             return (Path(host.root) / path.lstrip("/")).read_text()
         except OSError:
             return None
+
+
+def _counterpart(path: str) -> str:
+    """The other file of a limit of changed file cache; empty for every other path."""
+    found = re.fullmatch(r"(/proc/sys/vm/dirty_(?:background_)?)(ratio|bytes)", path)
+    return f"{found[1]}{'bytes' if found[2] == 'ratio' else 'ratio'}" if found is not None else ""
 
 
 def _longest(path: str, *texts: Optional[bytes]) -> bool:

@@ -19,6 +19,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.facts i
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.table import offline_types
 
 from tests.support.fake_nics import SYSCTLS
+from tests.support.host_memory import PARAMETERS
 from tests.support.hosts import FOLDER, built
 from tests.support.memory_host import MemoryHost
 
@@ -40,6 +41,8 @@ RAISED: Dict[str, Tuple[int, ...]] = {
     "net/ipv4/tcp_rmem": (65536, 1 << 20, 1 << 30),
     "net/ipv4/tcp_wmem": (65536, 1 << 20, 1 << 30),
     "vm/min_free_kbytes": (400000,),
+    "vm/max_map_count": ((1 << 31) - 1,),
+    "fs/aio-max-nr": (1 << 24,),
 }
 
 
@@ -140,10 +143,12 @@ def _tune_by_hand(files: Dict[str, str], rings: Dict[str, List[int]], chance: ra
     """Raise some of these limits, and move interrupts."""
     for key, most in RAISED.items():
         if chance.random() < 0.7:
-            least = [int(word) for word in SYSCTLS[key].split()]
+            least = [int(word) for word in (SYSCTLS.get(key) or str(PARAMETERS[key])).split()]
             files[f"/proc/sys/{key}"] = "\t".join(str(chance.randint(a, b)) for a, b in zip(least, most)) + "\n"
     if chance.random() < 0.5:
         files["/proc/sys/net/ipv4/tcp_keepalive_time"] = f"{chance.randint(30, 400)}\n"
+    if chance.random() < 0.5:
+        files["/proc/sys/vm/swappiness"] = f"{chance.randint(0, 100)}\n"
     if chance.random() < 0.7:
         low = chance.choice([1024, 2048, 15000, 32768])
         files["/proc/sys/net/ipv4/ip_local_port_range"] = f"{low}\t{chance.randint(low + 20000, 65535)}\n"

@@ -28,6 +28,8 @@ def test_the_kernel_itself_logged_the_switch(host: Host) -> None:
 
 def test_the_kernel_has_what_the_workloads_want(host: Host) -> None:
     wanted = {
+        "vm.overcommit_memory": "1",
+        "vm.swappiness": "1",
         "net.core.somaxconn": "4096",
         "net.core.busy_poll": "50",
         "net.ipv4.tcp_max_syn_backlog": "8192",

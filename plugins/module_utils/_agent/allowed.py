@@ -161,7 +161,7 @@ _NAME = r"[A-Za-z0-9_.:@-]{1,64}"
 _KEY_FILES = _any(key.replace(".", "/") for key in OBSERVED)
 RULES: Tuple[Tuple[Pattern[str], Filter], ...] = (
     _rule(rf"/sys/devices/system/(?:cpu|node|clocksource)(?:/{_NAME})*"),
-    _rule(rf"/sys/kernel/mm(?:/(?:transparent_hugepage|hugepages)(?:/{_NAME})*)?"),
+    _rule(rf"/sys/kernel/mm(?:/(?:transparent_hugepage|hugepages|ksm)(?:/{_NAME})*)?"),
     _rule(
         rf"/sys/class/net(?:/{_NAME}(?:/(?:flags|ifindex|mtu|tx_queue_len|type|lower_{_NAME}|queues(?:/[a-z0-9_-]+)*"
         r"|device(?:/\.\.)?(?:/(?:driver|numa_node|msi_irqs(?:/[0-9]+)?))?))?)?"

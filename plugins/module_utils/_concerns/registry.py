@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         cpu_power,
         hugepages,
         kernel_check,
+        memory,
         network_irq,
         network_stack,
         numa,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
         cpu_power,
         hugepages,
         kernel_check,
+        memory,
         network_irq,
         network_stack,
         numa,
@@ -43,6 +45,7 @@ _NAMES = (
     "smt",
     "cpu_power",
     "hugepages",
+    "memory",  # after hugepages: with them the kernel moves vm.min_free_kbytes
     "numa",
     "kernel_check",
     "network_stack",  # before network_irq: after new rings a driver requests its interrupts again, on other CPUs

@@ -237,10 +237,22 @@ def plan_all(session: Session, facts: Facts, requests: Sequence[Request], strict
         if in_the_way:
             outcomes.append(session.failed(request.name, "; ".join(in_the_way), outcome.plan._replace(actions=())))
             continue
-        facts = project(facts, outcome.plan.actions)
         outcomes.append(outcome)
+        facts = project(project(facts, outcome.plan.actions), _brought_back(session, outcomes))
     demand_agreement(session.journal, [action for outcome in outcomes for action in outcome.plan.actions])
     return outcomes
+
+
+def _brought_back(session: Session, outcomes: Sequence[Outcome]) -> Tuple[Action, ...]:
+    """The changes with which the last outcome ends: a place that only a write had moved goes back with that write."""
+    entries = session.journal.entries()
+    actions = {(action.what, action.where): action for outcome in outcomes for action in outcome.plan.actions}
+    gone = {entry.key for outcome in outcomes for entry in outcome.forget}
+    gone.update(entry.key for entry in entries if entry.key in actions and actions[entry.key].after == entry.original)
+    kept = {entry.what for entry in entries if entry.key not in gone}
+    kept.update(what for what, where in actions if (what, where) not in gone)
+    moved = [entry for entry in entries if entry.disturbed_by and entry.disturbed_by not in kept]
+    return plan_restore(session.host, moved, "").plan.actions
 
 
 def _coming_online(session: Session, facts: Facts) -> AbstractSet[int]:

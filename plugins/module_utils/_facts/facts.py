@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         hugepages,
         irqbalance,
         kernel,
+        memory,
         native_files,
         network,
         numa,
@@ -51,6 +52,7 @@ class Facts(NamedTuple):
     smt: Optional[smt.SmtFacts] = None
     power: Optional[power.PowerFacts] = None
     hugepages: Optional[hugepages.HugepageFacts] = None
+    memory: Optional[memory.MemoryFacts] = None
     numa: Optional[numa.NumaFacts] = None
     kernel: Optional[kernel.KernelFacts] = None
     boot: Optional[boot.BootFacts] = None

@@ -8,17 +8,30 @@ from __future__ import annotations
 from typing import Dict, Mapping
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parameters import NETWORK_STACK
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parameters import MEMORY, NETWORK_STACK
 
 NUMA_BALANCING = "kernel.numa_balancing"
 ZONE_RECLAIM = "vm.zone_reclaim_mode"
 HUGETLB_GROUP = "vm.hugetlb_shm_group"
 RPS_ENTRIES = "net.core.rps_sock_flow_entries"
+# Limits that have two files, of which the kernel uses the one that was written last: _ratio and _bytes.
+DIRTY = ("dirty", "dirty_background")
 
 # The only keys that can be written. None has a dot in one of its parts.
-KEYS = (*(parameter.key for parameter in NETWORK_STACK), RPS_ENTRIES, NUMA_BALANCING, ZONE_RECLAIM, HUGETLB_GROUP)
+KEYS = (
+    *(parameter.key for parameter in (*MEMORY, *NETWORK_STACK)),
+    RPS_ENTRIES,
+    NUMA_BALANCING,
+    ZONE_RECLAIM,
+    HUGETLB_GROUP,
+)
 # Those, and what is only looked at.
-OBSERVED = (*KEYS, "net.ipv4.tcp_limit_output_bytes", "net.ipv4.tcp_autocorking")
+OBSERVED = (
+    *KEYS,
+    *(f"vm.{limit}_{unit}" for limit in DIRTY for unit in ("ratio", "bytes")),
+    "net.ipv4.tcp_limit_output_bytes",
+    "net.ipv4.tcp_autocorking",
+)
 
 
 def path(key: str) -> str:

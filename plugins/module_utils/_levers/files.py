@@ -10,7 +10,7 @@ import re
 from typing import Iterable, Iterator, List, Mapping, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Damaged, NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import sysctl
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import memory, sysctl
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.hugepages import choice
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files import (
     COMPUTE_CPUS,
@@ -44,7 +44,7 @@ _READ_AGAIN = {
 # Files whose folders seldom exist without nearmetal, so an empty one is removed.
 _OWN_FOLDER = (GENERATOR, COMPUTE_GENERATOR, COMPUTE_CPUS)
 # Lines of _planning/native.py.
-_PARAMETER = re.compile(r"^([a-z0-9_.]{1,100}) = ([ -~]{1,100})$", re.ASCII | re.MULTILINE)
+_PARAMETER = re.compile(r"^([a-z0-9_.-]{1,100}) = ([ -~]{1,100})$", re.ASCII | re.MULTILINE)
 _WRITE = re.compile(r"^w! (/sys/[A-Za-z0-9_./*-]{1,200}) - - - - ([ -~]{1,100})$", re.ASCII | re.MULTILINE)
 _RULES_AGAIN = ("udevadm", "control", "--reload")
 
@@ -156,6 +156,9 @@ def _set_by_lines(host: WritableHost, text: str) -> Iterator[Place]:
     for key, value in _PARAMETER.findall(text):
         if key in sysctl.KEYS and (host.text(sysctl.path(key), 4096) or "").split() == value.split():
             yield "sysctl", key
+        limit = key[len("vm.") :].rpartition("_")[0]
+        if limit in sysctl.DIRTY and (memory.dirty(host, limit) or "").rstrip("%") == value:
+            yield "memory.dirty", limit
     for path, word in _WRITE.findall(text):
         for lever in ALL_LEVERS.values():
             if isinstance(lever, NamedByPath) and path in lever.paths:

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
         clock,
         files,
         hugepages,
-        hugetlbfs,
         irqbalance,
+        memory,
         network,
         nic_settings,
         power,
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         unit,
     )
     from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments import lever as boot_arguments
+    from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.hugepages import hugetlbfs
 
     SENT = (
         block,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
         hugepages,
         hugetlbfs,
         irqbalance,
+        memory,
         network,
         nic_settings,
         power,
@@ -53,7 +55,8 @@ _FAMILIES = {
     "clock": ("clock",),
     "smt": ("smt",),
     "power": ("power",),
-    "hugepages": ("hugepages", "hugetlbfs"),
+    "hugepages": ("hugepages", "hugepages.hugetlbfs"),
+    "memory": ("memory",),
     "block": ("block",),
     "boot": ("boot_arguments.lever",),
     "files": ("files",),

@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Checking the options of a concern against its own spec, without Ansible. PRIVATE to the collection.
 
-A spec has the form of an Ansible argument spec, with the `range` of a number and how many `numbers` a text has, which
-`for_ansible` removes. The modules validate by it before Ansible turns true into 1, and so do `tune` and, on the host,
-what is stored as wanted.
+A spec has the form of an Ansible argument spec, with the `range` of a number, the `step` to which it is rounded up, and
+how many `numbers` a text has, which `for_ansible` removes. The modules validate by it before Ansible turns true into 1,
+and so do `tune` and, on the host, what is stored as wanted.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def for_ansible(spec: Spec) -> Dict[str, Dict[str, Any]]:
         option: {
             key: for_ansible(value) if key == "options" else value
             for key, value in rule.items()
-            if key not in ("range", "numbers")
+            if key not in ("range", "numbers", "step")
         }
         for option, rule in spec.items()
     }

@@ -132,14 +132,17 @@ def _as_wanted(knobs: Sequence[Knob], owners: OwnersFacts, plan: Plan) -> Iterat
 
 def _owner(knobs: Sequence[Knob], owners: OwnersFacts, action: Action) -> Optional[Owner]:
     """Who owns what the action changes; None for nobody."""
-    if owners.kubelet and any(knob.kubelet for knob in knobs if knob.lever == action.what):
+    if owners.kubelet and any(
+        knob.kubelet for knob in knobs if knob.lever == action.what and knob.place in ("", action.where)
+    ):
         return Owner("kubelet", "kubelet owns it on this Kubernetes node: set it in the node's own configuration")
     return _setter(knobs, owners, action)
 
 
 def _setter(knobs: Sequence[Knob], owners: OwnersFacts, action: Action) -> Optional[Owner]:
     """Who else is configured to set what the action changes, to another value; None for nobody."""
-    knob = next((knob for knob in knobs if knob.lever == action.what), Knob(action.concern, action.knob))
+    declared = (knob for knob in knobs if knob.lever == action.what and knob.place in ("", action.where))
+    knob = next(declared, Knob(action.concern, action.knob))
     settings = knob.tuned
     if action.what in _BY_PLACE:
         settings = (_BY_PLACE[action.what] + action.where,)
@@ -148,10 +151,11 @@ def _setter(knobs: Sequence[Knob], owners: OwnersFacts, action: Action) -> Optio
         tuned_value = _meaning(knob, name, text, action) if text is not None else None
         if tuned_value is not None and not _same_value(tuned_value, action.after):
             return Owner("tuned", f"tuned sets {name} = {text} (profile {owners.tuned_profile})")
-    if action.what == "sysctl" and action.where in owners.sysctl:
-        path, value = owners.sysctl[action.where]
-        if value.split() != str(action.after).split():
-            return Owner(path, f"{path} sets {action.where} = {value} and is read after nearmetal's file")
+    for name in settings:
+        plugin, _dot, key = name.partition(".")
+        path, value = owners.sysctl.get(key, ("", "")) if plugin == "sysctl" else ("", "")
+        if path and not _same_value(_meaning(knob, name, value, action) or "", action.after):
+            return Owner(path, f"{path} sets {key} = {value} and is read after nearmetal's file")
     if action.what == "network.mtu" and action.where in owners.mtu:
         path, value = owners.mtu[action.where]
         if value != str(action.after):

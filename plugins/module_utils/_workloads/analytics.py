@@ -28,6 +28,19 @@ OWN: Workload = {
             "tuned, throughput-performance",
         )
     },
+    "memory": {
+        "swappiness": Choice(
+            10, "a scan through the file cache doesn't push programs out to swap", "tuned, throughput-performance"
+        ),
+        "dirty": Choice(
+            "40%",
+            "what a shuffle writes stays in memory, and its writers needn't wait",
+            "tuned, throughput-performance",
+        ),
+        "dirty_background": Choice(
+            "10%", "the kernel begins to write long before that limit", "tuned, throughput-performance"
+        ),
+    },
     "network_stack": {
         "rx_ring": Choice(
             "4096",

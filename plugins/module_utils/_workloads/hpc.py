@@ -39,6 +39,9 @@ OWN: Workload = {
             "always", "large arrays are walked from end to end: fewer misses of the TLB", "tuned, hpc-compute"
         )
     },
+    "memory": {
+        "swappiness": Choice(10, "one rank that waits for its swap makes all others wait", "tuned, hpc-compute")
+    },
     "network_stack": {
         "mtu": Choice(
             9001,

@@ -30,6 +30,18 @@ OWN: Workload = {
             "AWS, 2017; the guides of Redis and Aerospike",
         )
     },
+    "memory": {
+        "overcommit": Choice(
+            "always",
+            "saving forks the process: the heuristic may refuse a fork that needs next to no memory",
+            "the guide of Redis",
+        ),
+        "swappiness": Choice(
+            1,
+            "data that went to swap would be read from a disk; 0 would have the kernel kill processes earlier",
+            "rpk, tuner swappiness; the guide of Aerospike",
+        ),
+    },
     "network_irq": {
         "policy": Choice(
             "auto",

@@ -20,4 +20,12 @@ OWN: Workload = {
             "Graviton guide",
         )
     },
+    "memory": {
+        "swappiness": Choice(
+            1, "a collection that touches a heap in swap stops the service", "the guide of Elasticsearch"
+        ),
+        "max_map_count": Choice(
+            1048576, "search indexes are mapped file by file; Elasticsearch asks for it", "the guide of Elasticsearch"
+        ),
+    },
 }

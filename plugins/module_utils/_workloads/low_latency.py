@@ -32,6 +32,20 @@ OWN: Workload = {
     "hugepages": {
         "thp": Choice("never", "a thread never waits while the kernel makes a huge page", "tuned, network-latency")
     },
+    "memory": {
+        "swappiness": Choice(10, "no thread waits for its memory to come back from swap", "tuned, latency-performance"),
+        "dirty": Choice(
+            "10%", "less data waits to be written, so a program never waits for much", "tuned, latency-performance"
+        ),
+        "dirty_background": Choice(
+            "3%", "the kernel writes little and often instead of much at once", "tuned, latency-performance"
+        ),
+        "ksm": Choice(
+            "disabled",
+            "no write of your threads first copies a page that was merged",
+            "Linux kernel, admin-guide/mm/ksm; unmeasured",
+        ),
+    },
     "network_irq": {
         "policy": Choice(
             "auto", "each queue interrupts one known CPU, so that your threads can run on others", "Netflix, 2014–2017"

@@ -15,6 +15,13 @@ OWN: Workload = {
             "EC2 User Guide, EBS benchmarks",
         )
     },
+    "memory": {
+        "aio_max_nr": Choice(
+            1048576,
+            "databases prepare thousands of requests per CPU, and 65,536 are soon gone",
+            "rpk, tuner aio_events",
+        )
+    },
     "block_storage": {
         "io_timeout": Choice(
             "aws",

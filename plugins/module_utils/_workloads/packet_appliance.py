@@ -9,6 +9,13 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.workload 
 
 OWN: Workload = {
     "cpu_power": {"idle": Choice("c1", "a queue's CPU that sleeps deeply lets its ring fill", "AWS, 2017")},
+    "memory": {
+        "min_free_kbytes": Choice(
+            131072,
+            "128 MiB, 1 % of 12 GiB, so that a burst finds pages; refused above 5 % of the memory",
+            "ENA driver guide",
+        )
+    },
     "network_irq": {
         "policy": Choice("auto", "each queue on a CPU of its own, cores of its node first", "Netflix, 2014–2017"),
         "queues": Choice(
@@ -31,11 +38,6 @@ OWN: Workload = {
         ),
         "netdev_budget": Choice(
             600, "twice as many packets per round of NAPI", "Netflix, 2014–2017; the number is ours, unmeasured"
-        ),
-        "min_free_kbytes": Choice(
-            131072,
-            "128 MiB, 1 % of 12 GiB, so that a burst finds pages; refused above 5 % of the memory",
-            "ENA driver guide",
         ),
     },
 }

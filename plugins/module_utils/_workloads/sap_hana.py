@@ -32,6 +32,13 @@ OWN: Workload = {
             "SAP note 2205917",
         )
     },
+    "memory": {
+        "swappiness": Choice(
+            10, "HANA keeps its columns in memory, and waits when they come from swap", "tuned, sap-hana"
+        ),
+        "max_map_count": Choice(2147483647, "HANA maps its memory in very many areas", "SAP note 1980196"),
+        "ksm": Choice("disabled", "HANA has no equal pages: the search only costs CPU time", "SAP note 2684254"),
+    },
     "network_stack": {
         "somaxconn": Choice(4096, "there is room for clients that reconnect all at once", "SAP note 2382421"),
         "max_syn_backlog": Choice(8192, "a burst of half-open connections waits too", "SAP note 2382421"),

@@ -36,6 +36,8 @@ AT_LEAST = (
     "net.ipv4.tcp_rmem",
     "net.ipv4.tcp_wmem",
     "vm.min_free_kbytes",
+    "vm.max_map_count",
+    "fs.aio-max-nr",
 )
 
 

@@ -94,28 +94,6 @@ def test_parameters_are_set_again_at_boot_by_a_file_that_goes_with_them(tmp_path
     assert (tmp_path / "proc/sys/net/core/somaxconn").read_text() == "4096\n"
 
 
-@pytest.mark.parametrize(("kilobytes", "found"), [(64000000, "131072"), (2000000, "67584")])
-def test_memory_kept_free_fits_the_type_that_the_disk_is_started_as(
-    tmp_path: Path, call: Call, kilobytes: int, found: str
-) -> None:
-    host = ena(tmp_path)
-    number, memory = tmp_path / "proc/sys/vm/min_free_kbytes", tmp_path / "proc/meminfo"
-    assert number.read_text() == "67584\n"
-    call(network_stack.main, host, min_free_kbytes=131072, somaxconn=8192)
-    assert number.read_text() == "131072\n"
-    host.reboot("99999999-0000-0000-0000-000000000000")
-    memory.write_text(f"MemTotal:       {kilobytes} kB\n")
-    number.write_text("67584\n")
-    # systemd-sysctl does this.
-    for line in (tmp_path / "etc/sysctl.d/99-nearmetal-network_stack.conf").read_text().splitlines()[1:]:
-        key, _equals, value = line.partition(" = ")
-        (tmp_path / "proc/sys" / key.replace(".", "/")).write_text(f"{value}\n")
-    assert command(["reapply", "--if-changed"], host) == 0
-    assert number.read_text() == f"{found}\n"
-    call(restore.main, host)
-    assert number.read_text() == "67584\n"
-
-
 def test_a_driver_that_refuses_takes_the_whole_concern_back(tmp_path: Path, call: Call) -> None:
     host = ena(tmp_path)
     before, held = everything(host), drivers(host)
@@ -285,6 +263,17 @@ def test_large_sends_are_cut_by_the_kernel_for_both_versions_of_ip(tmp_path: Pat
     assert not call(network_stack.main, host, offloads={"tso": "disabled"}, persist=False)["changed"]
     call(restore.main, host)
     assert host.nics.features == {"ens5": on, "ens6": on}
+
+
+def test_flows_are_steered_by_a_nic_that_can_and_not_by_another(tmp_path: Path, call: Call) -> None:
+    host = ena(tmp_path)
+    host.nics.features = {"ens5": {"rx-ntuple-filter": False}, "ens6": {"rx-gro": True}}
+    applied = call(network_stack.main, host, offloads={"ntuple": "enabled"}, persist=False)
+    found = {finding["where"].split("/")[0]: finding["status"] for finding in applied["findings"]}
+    assert host.nics.features == {"ens5": {"rx-ntuple-filter": True}, "ens6": {"rx-gro": True}}
+    assert sorted(status for status in found.values() if status != "advice") == ["changed", "not_applicable"]
+    call(restore.main, host)
+    assert host.nics.features == {"ens5": {"rx-ntuple-filter": False}, "ens6": {"rx-gro": True}}
 
 
 def test_rings_do_not_move_what_the_same_run_has_placed(tmp_path: Path, call: Call) -> None:

@@ -40,6 +40,7 @@ CASES: Dict[str, Tuple[str, Dict[str, Any]]] = {
         {"concerns": {"hugepages": {"pages": [{"size": "2M", "count": 128}], "method": "runtime"}}},
     ),
     "queues": ("nitro_big", {"concerns": {"network_irq": {"policy": "spread", "rps": "0-1", "rfs": "32768"}}}),
+    "memory": ("nitro", {"concerns": {"memory": {"dirty": "268435456", "ksm": "enabled", "aio_max_nr": 1048576}}}),
     "disks": ("metal", {"concerns": {"block_storage": {"scheduler": "mq-deadline", "read_ahead_kb": 256}}}),
 }
 

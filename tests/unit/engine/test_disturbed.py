@@ -167,7 +167,7 @@ MIN_FREE = "proc/sys/vm/min_free_kbytes"
 
 @pytest.mark.parametrize("name", ["nitro_big", "metal"], ids=["6.1", "5.14"])
 @pytest.mark.parametrize(("original", "thp", "first"), [("never", "always", 16384), ("always", "never", 30000)])
-@pytest.mark.parametrize("names", [["hugepages", "network_stack"], ["network_stack", "hugepages"]], ids="-".join)
+@pytest.mark.parametrize("names", [["hugepages", "memory"], ["memory", "hugepages"]], ids="-".join)
 @pytest.mark.parametrize("together", [True, False])
 def test_memory_kept_free_which_huge_pages_move_goes_back_in_every_order(
     tmp_path: Path, call: Call, name: str, original: str, thp: str, first: int, names: List[str], together: bool
@@ -176,7 +176,7 @@ def test_memory_kept_free_which_huge_pages_move_goes_back_in_every_order(
     host.write_value("/sys/kernel/mm/transparent_hugepage/enabled", f"{original}\n")
     host.write_value(f"/{MIN_FREE}", f"{first}\n")
     before = state(host)
-    wanted = {"hugepages": {"thp": thp}, "network_stack": {"min_free_kbytes": 40000}}
+    wanted = {"hugepages": {"thp": thp}, "memory": {"min_free_kbytes": 40000}}
     for concerns in [wanted] if together else [{concern: wanted[concern]} for concern in reversed(names)]:
         done = call(tune.main, host, concerns=concerns)
         assert not done.get("failed"), done["msg"]
@@ -191,9 +191,31 @@ def test_memory_kept_free_which_huge_pages_move_goes_back_in_every_order(
 def test_memory_kept_free_as_wanted_stays_when_huge_pages_end(tmp_path: Path, call: Call, name: str) -> None:
     host = fresh(tmp_path, name)
     before = state(host)
-    wanted = {"hugepages": {"thp": "never"}, "network_stack": {"min_free_kbytes": 67584}}
+    wanted = {"hugepages": {"thp": "never"}, "memory": {"min_free_kbytes": 67584}}
     assert [call(tune.main, host, concerns=wanted)["changed"] for _again in range(2)] == [True, False]
     assert (tmp_path / MIN_FREE).read_text() == "67584\n"
+    assert not call(restore.main, host).get("failed")
+    assert state(host) == before
+
+
+@pytest.mark.parametrize("name", ["nitro_big", "metal"], ids=["6.1", "5.14"])
+@pytest.mark.parametrize("given", [{"thp": "never"}, {"thp_defrag": "never"}], ids=["wanted", "unmanaged"])
+def test_one_run_sets_the_memory_kept_free_to_which_the_huge_pages_that_it_takes_back_had_raised_it(
+    tmp_path: Path, call: Call, name: str, given: Dict[str, str]
+) -> None:
+    """The number went back with them, and only a second run set it."""
+    host = fresh(tmp_path, name)
+    host.write_value("/sys/kernel/mm/transparent_hugepage/enabled", "never\n")
+    host.write_value(f"/{MIN_FREE}", "16384\n")
+    before = state(host)
+    call(tune.main, host, concerns={"hugepages": {"thp": "always"}})
+    assert (tmp_path / MIN_FREE).read_text() == "67584\n"
+    wanted = {"hugepages": given, "memory": {"min_free_kbytes": 67584}}
+    promised = call(tune.main, host, concerns=wanted, check=True)
+    assert "vm.min_free_kbytes" in [action["where"] for action in promised["actions"] if action["concern"] == "memory"]
+    call(tune.main, host, concerns=wanted)
+    assert (tmp_path / MIN_FREE).read_text() == "67584\n"
+    assert not call(tune.main, host, concerns=wanted)["changed"]
     assert not call(restore.main, host).get("failed")
     assert state(host) == before
 

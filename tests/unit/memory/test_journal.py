@@ -41,6 +41,8 @@ KINDS: Dict[str, Tuple[str, List[Any]]] = {
     "hugepages.khugepaged_defrag": ("", SWITCH),
     "hugepages.pages": ("2048kB", [{"node0": 0}, {"node0": 512, "node1": 512}]),
     "hugepages.mounts": ("/mnt/huge", [None, "pagesize=2M", "pagesize=1G,gid=70,mode=1770"]),
+    "memory.dirty": ("dirty", ["20%", "10%", "268435456"]),
+    "memory.ksm": ("", ["0", "1", "2"]),
     "boot.arguments": ("tsc", [None, "tsc=reliable"]),
     "network.queues": (NIC, NUMBERS),
     "irqbalance.arguments": ("/etc/default/irqbalance", [None, "", "--banmod=ena"]),

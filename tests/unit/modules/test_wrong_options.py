@@ -387,5 +387,5 @@ def test_a_concern_without_options_gets_those_of_the_workload(tmp_path: Path, ca
 
 def test_a_refusal_for_this_host_stays_a_finding(tmp_path: Path, call: Call) -> None:
     host = fresh_host.fresh(tmp_path, "metal")
-    result = call(tune.main, host, check=True, concerns={"network_stack": {"min_free_kbytes": 2**31 - 1}})
-    assert "network_stack: refused: 2147483647 kB is more than 5% of this host's memory" in result["msg"]
+    result = call(tune.main, host, check=True, concerns={"memory": {"min_free_kbytes": 2**31 - 1}})
+    assert "memory: refused: 2147483647 kB is more than 5% of this host's memory" in result["msg"]

@@ -64,12 +64,13 @@ def test_rings_are_set_before_interrupts_are_placed() -> None:
 
 
 @pytest.mark.parametrize("name", CONCERNS)
-def test_the_knobs_of_a_lever_have_the_same_owners(name: str) -> None:
-    """The owner of an action's knob is looked up by its lever."""
-    owners: Dict[str, Tuple[object, ...]] = {}
+def test_the_knobs_of_a_place_have_the_same_owners(name: str) -> None:
+    """The owner of an action's knob is looked up by its lever and its place."""
+    owners: Dict[Tuple[str, str], Tuple[object, ...]] = {}
     for knob in CONCERNS[name].knobs:
         found = (knob.tuned, knob.tuned_words, knob.kubelet)
-        assert owners.setdefault(knob.lever, found) == found, f"{knob.name} and another knob of {knob.lever}"
+        place = (knob.lever, knob.place)
+        assert owners.setdefault(place, found) == found, f"{knob.name} and another knob of {knob.lever} {knob.place}"
 
 
 @pytest.mark.parametrize("knob", every_knob(), ids=lambda knob: f"{knob.concern}.{knob.name}")

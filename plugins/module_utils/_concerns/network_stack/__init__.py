@@ -62,6 +62,9 @@ _OFFLOADS = (
     _offload("gro", "the kernel handles many packets of a connection as one"),
     _offload("tso", "the NIC cuts a large send into frames"),
     _offload("gso", "a large send is cut into frames as late as possible"),
+    _offload("ntuple", "with rfs, the NIC itself delivers a packet to the queue of the CPU that reads it")._replace(
+        reference="Linux kernel, networking/scaling; ENA driver guide; unmeasured"
+    ),
     _offload("lro", "the NIC joins packets; don't enable it on a host that forwards them"),
 )
 # The kernel's names of an offload.
@@ -69,6 +72,7 @@ _FEATURES = {
     "gro": ("rx-gro",),
     "tso": ("tx-tcp-segmentation", "tx-tcp6-segmentation"),
     "gso": ("tx-generic-segmentation",),
+    "ntuple": ("rx-ntuple-filter",),
     "lro": ("rx-lro",),
 }
 _BYTES: Spec = {"type": "int", "range": (1280, 9001)}

@@ -1,0 +1,165 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""memory: swap, limits of changed file cache, promises of memory, KSM. Pure. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Mapping, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.memory import KSM, dirty_parameter
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parameters import MEMORY
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob, options_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import sysctl_d, tmpfiles
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import PERSIST, SWITCH
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.parameters import (
+    Obstacle,
+    knobs_of,
+    plan_parameters,
+)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import Decision, tuning
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
+
+NAME = "memory"
+_SHARES = {str(percent): f"{percent}%" for percent in range(1, 101)}
+
+
+def _limit(name: str, reason: str) -> Knob:
+    ratio, size = f"vm.{name}_ratio", f"vm.{name}_bytes"
+    return Knob(
+        NAME,
+        name,
+        "memory.dirty",
+        "Linux kernel, sysctl/vm",
+        {"type": "str"},
+        place=name,
+        reason=reason,
+        tuned=(ratio, size, f"sysctl.{ratio}", f"sysctl.{size}"),
+        tuned_words={ratio: _SHARES, f"sysctl.{ratio}": _SHARES},
+        comparable=True,
+    )
+
+
+_PARAMETERS = knobs_of(NAME, MEMORY, overcommit={"kubelet": True})
+_LIMITS = (
+    _limit("dirty", "how much changed file cache there may be before a program that writes has to wait for the disk"),
+    _limit("dirty_background", "how much changed file cache there may be before the kernel begins to write it to disk"),
+)
+_KSM = Knob(
+    NAME,
+    "ksm",
+    "memory.ksm",
+    "Linux kernel, admin-guide/mm/ksm",
+    SWITCH,
+    tuned=(f"sysfs.{KSM}",),
+    comparable=True,
+)
+KNOBS = (*_PARAMETERS, *_LIMITS, _KSM)
+OPTIONS: Mapping[str, Mapping[str, Any]] = {**options_of(KNOBS), "persist": PERSIST}
+
+# The largest share of the memory to keep free: programs would miss more.
+_MOST_FREE = 0.05
+# What `overcommit: never` must leave to be promised, or no login and no way back could start.
+_LEAST_PROMISE = 512 * 1024 * 1024
+# Less could be one page of a kernel with pages of 64 KiB; more has no host.
+_LEAST_BYTES, _MOST_BYTES = 1024 * 1024, 1 << 44
+
+
+def _decide(facts: Facts, wanted: Wanted) -> Decision:
+    """Raises NearmetalError for values that no kernel takes."""
+    parameters, at_boot = plan_parameters(facts, wanted, _PARAMETERS, _obstacle, _of_this_host)
+    limits, limits_at_boot = _dirty(facts, wanted)
+    merging, lines = _merging(facts, wanted)
+    return joined(parameters, limits, merging), {sysctl_d: {**at_boot, **limits_at_boot}, tmpfiles: lines}
+
+
+def _of_this_host(knob: Knob, goal: str) -> bool:
+    """Whether the value fits this host, but perhaps not a type with less memory."""
+    return knob.name == "min_free_kbytes" or (knob.name == "overcommit" and goal == "2")
+
+
+def _obstacle(facts: Facts, wanted: Wanted, knob: Knob, goal: str) -> Obstacle:
+    """Status and reason for a parameter that isn't to be set."""
+    memory = facts.topology.memory if facts.topology is not None else None
+    if knob.name == "min_free_kbytes" and memory is not None and int(goal) * 1024 > memory * _MOST_FREE:
+        return "refused", f"{goal} kB is more than {_MOST_FREE:.0%} of this host's memory"
+    if knob.name == "overcommit" and goal == "2" and (facts.sysctl or {}).get(knob.place) != goal:
+        return _no_promises_left(facts)
+    return None
+
+
+def _no_promises_left(facts: Facts) -> Obstacle:
+    """Status and reason on a host whose programs were promised nearly all that `never` allows; None elsewhere."""
+    if facts.memory is None or facts.memory.promised is None or facts.memory.most_promised is None:
+        return "refused", "this kernel doesn't say how much memory is promised: programs might fail at once"
+    left = facts.memory.most_promised - facts.memory.promised
+    if left < _LEAST_PROMISE:
+        most, promised = (number // 2**20 for number in (facts.memory.most_promised, facts.memory.promised))
+        return "refused", (
+            f"programs would fail at once: {promised} MiB are promised to them, and never allows {most} MiB here"
+            " (vm.overcommit_ratio, and swap, raise that)"
+        )
+    return None
+
+
+def _dirty(facts: Facts, wanted: Wanted) -> Tuple[Plan, Dict[str, str]]:
+    """The plan for the limits of changed file cache, and what a file sets at boot."""
+    plans, at_boot = [], {}
+    for knob in _LIMITS:
+        if knob.value(wanted) is None:
+            continue
+        goal = _limit_of(knob, knob.value(wanted))
+        now = facts.memory.dirty.get(knob.place) if facts.memory is not None else None
+        if now is None:
+            plans.append(knob.says("not_applicable", f"this kernel has no vm.{knob.place}_ratio", None, goal))
+            continue
+        plans.append(knob.change(wanted, now, goal, knob.reason))
+        key, number = dirty_parameter(knob.place, goal)
+        at_boot[key] = number
+    return joined(*plans), at_boot
+
+
+def _limit_of(knob: Knob, requested: str) -> str:
+    """The option without spaces. Raises NearmetalError for what is neither a share nor a number of bytes."""
+    text = requested.replace(" ", "")
+    number = text[:-1] if text.endswith("%") else text
+    least, most = (1, 100) if number != text else (_LEAST_BYTES, _MOST_BYTES)
+    if not (number.isascii() and number.isdigit() and len(number) < 20 and least <= int(number) <= most):
+        raise NearmetalError(
+            f"{NAME}.{knob.name} is a share of the memory, 1% to 100%, or a number of bytes from {_LEAST_BYTES} to"
+            f" {_MOST_BYTES}, not {shown(requested)}"
+        )
+    return text.replace(number, str(int(number)))
+
+
+def _merging(facts: Facts, wanted: Wanted) -> Tuple[Plan, Dict[str, str]]:
+    """The plan for KSM, and what a file sets at boot."""
+    requested = _KSM.value(wanted)
+    if requested is None:
+        return Plan(), {}
+    now = facts.memory.ksm if facts.memory is not None else None
+    if now is None:
+        return _KSM.says("not_applicable", "this kernel doesn't merge pages (it has no KSM)", None, requested), {}
+    if requested == "enabled":
+        goal, reason = "1", "equal pages of programs that ask for it, such as virtual machines, take memory once"
+    else:
+        goal = "2" if now == "2" else "0"  # 2 has also separated everything, so it is off
+        reason = "no CPU time goes into the search, and no write first copies a page; what is merged stays merged"
+    return _KSM.change(wanted, now, goal, reason), {KSM: goal}
+
+
+CONCERN = tuning(
+    NAME,
+    sysctl_d,
+    tmpfiles,
+    heading=6,
+    options=OPTIONS,
+    knobs=KNOBS,
+    domains=("platform", "topology", "memory", "sysctl", "unit", "files"),
+    decide=_decide,
+    by_place=True,
+)

@@ -1,0 +1,49 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Facts about the kernel's use of memory. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from typing import Mapping, NamedTuple, Optional, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.sysctl import DIRTY, path
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import meminfo
+
+KSM = "/sys/kernel/mm/ksm/run"
+
+
+class MemoryFacts(NamedTuple):
+    """None is what the kernel doesn't have or doesn't say."""
+
+    dirty: Mapping[str, str]  # dirty or dirty_background → a share of the memory (20%), or bytes
+    ksm: Optional[str]  # 0 stopped | 1 runs | 2 stopped, and everything separated again
+    promised: Optional[int]  # bytes, Committed_AS
+    most_promised: Optional[int]  # bytes, CommitLimit: what overcommit: never allows
+
+
+def observe(host: Host) -> MemoryFacts:
+    """Read /proc/sys/vm, /proc/meminfo, and the state of KSM."""
+    memory = meminfo.parse(host.text("/proc/meminfo") or "")
+    limits = {name: dirty(host, name) for name in DIRTY}
+    return MemoryFacts(
+        dirty={name: limit for name, limit in limits.items() if limit is not None},
+        ksm=host.line(KSM),
+        promised=memory.get("Committed_AS"),
+        most_promised=memory.get("CommitLimit"),
+    )
+
+
+def dirty(host: Host, name: str) -> Optional[str]:
+    """A limit of changed file cache: 20%, or bytes; of its two files the one that isn't in use reads 0."""
+    share, size = (host.number(path(f"vm.{name}_{unit}")) for unit in ("ratio", "bytes"))
+    if size:
+        return str(size)
+    return f"{share}%" if share is not None else None
+
+
+def dirty_parameter(name: str, limit: str) -> Tuple[str, str]:
+    """The kernel parameter that sets such a limit, and its value there."""
+    number, share, _rest = limit.partition("%")
+    return f"vm.{name}_{'ratio' if share else 'bytes'}", number

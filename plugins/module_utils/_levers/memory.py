@@ -1,0 +1,54 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The levers of memory. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import re
+from typing import List
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import memory
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.sysctl import DIRTY, path
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import (
+    Lever,
+    impossible,
+    no_place,
+    put,
+    unwritable,
+)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import KernelValue
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
+
+_LIMIT = re.compile(r"(?:[1-9][0-9]?|100)%|[1-9][0-9]{0,18}", re.ASCII)
+
+
+class DirtyLimit(Lever):
+    """A limit of changed file cache: a share such as 20%, or bytes. `where` is dirty or dirty_background.
+
+    Each has a file of its own, and the kernel makes the other 0, which nobody can write there.
+    """
+
+    def check(self, where: str, value: Value) -> None:
+        if where not in DIRTY:
+            raise no_place(self, where)
+        if not isinstance(value, str) or not _LIMIT.fullmatch(value):
+            raise impossible(self, value, where)
+
+    def read(self, host: WritableHost, where: str) -> Value:
+        return memory.dirty(host, where)
+
+    def write(self, host: WritableHost, where: str, value: Value) -> None:
+        key, number = memory.dirty_parameter(where, str(value))
+        put(host, path(key), number, f"{number} for {key}")
+
+    def commands(self, host: WritableHost, where: str, value: Value) -> List[str]:
+        key, number = memory.dirty_parameter(where, str(value))
+        return [f"sysctl -w {key}={number}"]
+
+    def obstacle(self, host: WritableHost, where: str) -> str:
+        return unwritable(host, path(f"vm.{where}_ratio"))
+
+
+LEVERS = (DirtyLimit("memory.dirty"), KernelValue("memory.ksm", memory.KSM, "[012]"))

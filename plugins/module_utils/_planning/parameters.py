@@ -1,0 +1,92 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Kernel parameters as options: what a value means in /proc/sys, and its plan. Pure. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parameters import Parameter
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.bounds import widened
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
+
+# Status and reason of a parameter that isn't to be set.
+Obstacle = Optional[Tuple[str, str]]
+
+
+def knobs_of(concern: str, parameters: Iterable[Parameter], **more: Mapping[str, Any]) -> Tuple[Knob, ...]:
+    """The knobs of these parameters; `more`: option → what else its knob has."""
+    return tuple(
+        Knob(
+            concern,
+            parameter.option,
+            "sysctl",
+            parameter.reference,
+            parameter.spec,
+            place=parameter.key,
+            reason=parameter.reason,
+            bound=parameter.bound,
+            **more.get(parameter.option, {}),
+        )
+        for parameter in parameters
+    )
+
+
+def plan_parameters(
+    facts: Facts,
+    wanted: Wanted,
+    knobs: Iterable[Knob],
+    obstacle: Callable[[Facts, Wanted, Knob, str], Obstacle],
+    of_this_host: Callable[[Knob, str], bool] = lambda _knob, _value: False,
+) -> Tuple[Plan, Dict[str, str]]:
+    """The plan for the kernel parameters, and those that a file sets at boot: parameter → value.
+
+    It asks for another plan at each boot (`replan`) when no file may set a parameter: its goal is the host's own value,
+    or it is `of_this_host`, because the same disk may start as a type with less memory.
+    Raises NearmetalError for a value that no kernel takes.
+    """
+    plans = []
+    at_boot: Dict[str, str] = {}
+    for knob in knobs:
+        if knob.value(wanted) is None:
+            continue
+        now, value = (facts.sysctl or {}).get(knob.place), value_of(knob, knob.value(wanted))
+        found = obstacle(facts, wanted, knob, value)
+        if now is None:
+            found = "not_applicable", f"this kernel has no {knob.place}"
+        if found is not None:
+            plans.append(knob.says(*found, now, value))
+            continue
+        goal, reason = widened(knob, wanted, value, str(facts.host_value("sysctl", knob.place, now)), knob.reason)
+        if goal != value or of_this_host(knob, value):
+            plans.append(Plan(replan=True))
+        else:
+            at_boot[knob.place] = goal
+        plans.append(knob.change(wanted, now, goal, reason))
+    return joined(*plans), at_boot
+
+
+def value_of(knob: Knob, requested: Any) -> str:
+    """The option as the kernel writes it. Raises NearmetalError for a value that no kernel takes."""
+    spec, option = knob.spec or {}, f"{knob.concern}.{knob.name}"
+    if "choices" in spec:
+        return str(spec["choices"].index(requested))
+    words = str(requested).split()
+    if "range" not in spec:
+        if len(words) != 1 or not words[0].replace("_", "").isalnum() or not words[0].isascii():
+            raise NearmetalError(f"{option} is a name of letters, digits and _, not {shown(requested)}")
+        return words[0]
+    numbers = [int(word) for word in words if word.isdigit() and word.isascii()]
+    count, (least, most) = spec.get("numbers", 1), spec["range"]
+    fits = all(least <= number <= most for number in numbers)
+    if len(numbers) != len(words) or len(numbers) != count or not fits or numbers != sorted(numbers):
+        wanted = "a number" if count == 1 else f"{count} ascending numbers"
+        raise NearmetalError(f"{option}: {shown(requested)} is not {wanted} from {least} to {most}")
+    step = spec.get("step", 1)
+    return " ".join(str(-(-number // step) * step) for number in numbers)
