@@ -59,6 +59,18 @@ def test_the_examples_have_variables_of_the_roles_and_a_load_that_is_read(place:
     assert (metric.name, metric.value, metric.unit, metric.better) == ("get", 81234.77, "requests/s", "larger")
 
 
+@pytest.mark.parametrize("name", ["clock.yml", "thp.yml"])
+def test_what_was_measured_can_be_asked_again(name: str) -> None:
+    page = (ROOT / "docs/measured.md").read_text("utf-8")
+    (found,) = re.findall(rf"^```yaml\n(# {name}\n.*?)^```$", page, re.M | re.S)
+    shown = yaml.safe_load(found)
+    assert set(shown) <= options("prove") | options("tune")
+    assert validate("tune", WANTED, {"concerns": shown["tune_concerns"]})["concerns"]
+    for knob in shown["prove_only"]:
+        concern, option = knob.split(".")
+        assert option in shown["tune_concerns"][concern]
+
+
 def test_the_page_s_two_tunings_are_variables_of_the_roles_and_options_of_tune() -> None:
     (page,) = re.findall(r"^```yaml\n(# against.yml\n.*?)^```$", PAGE, re.M | re.S)
     shown = yaml.safe_load(page)
