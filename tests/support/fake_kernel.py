@@ -19,6 +19,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Nearme
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 
 from tests.support import fake_boot as boot
+from tests.support import fake_routes
 from tests.support.fake_cpus import Cpus
 from tests.support.fake_disks import Disks
 from tests.support.fake_memory import Memory
@@ -140,6 +141,9 @@ class FakeKernel(WritableHost):
 
     def _driver(self, device: str, record: bytes) -> bytes:
         return self.nics.driver(device, record)
+
+    def _route(self, request: bytes) -> bytes:
+        return fake_routes.answer(Path(self.root), request)
 
     def command(self, argv: Sequence[str], timeout: float = 60) -> str:
         line = " ".join(argv)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         kernel_check,
         memory,
         network_irq,
+        network_routes,
         network_stack,
         numa,
         smt,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
         kernel_check,
         memory,
         network_irq,
+        network_routes,
         network_stack,
         numa,
         smt,
@@ -50,6 +52,7 @@ _NAMES = (
     "kernel_check",
     "network_stack",  # before network_irq: after new rings a driver requests its interrupts again, on other CPUs
     "network_irq",
+    "network_routes",
     "block_storage",
     "blkfront_check",
 )

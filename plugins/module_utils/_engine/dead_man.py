@@ -72,7 +72,7 @@ def demand_bounds(seconds: int) -> None:
 
 def cuts_off(actions: Sequence[Action]) -> List[Action]:
     """The actions after which the host may be unreachable."""
-    return [action for action in actions if action.disruptive and action.what.startswith("network.")]
+    return [action for action in actions if action.disruptive and action.what.startswith(("network.", "routes."))]
 
 
 class _Unread(Damaged):

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         owners,
         platform,
         power,
+        routes,
         running,
         services,
         smt,
@@ -60,6 +61,7 @@ class Facts(NamedTuple):
     unit: Optional[unit.UnitFacts] = None
     network: Optional[network.NetworkFacts] = None
     irqbalance: Optional[irqbalance.IrqbalanceFacts] = None
+    routes: Optional[routes.RoutesFacts] = None
     block: Optional[block.BlockFacts] = None
     blkfront: Optional[blkfront.BlkfrontFacts] = None
     running: Optional[running.RunningFacts] = None

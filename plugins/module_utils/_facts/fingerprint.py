@@ -18,7 +18,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.interface imp
 
 
 def fingerprint(host: Host) -> str:
-    """A checksum of CPUs, nodes, NICs and their resets, queues, disks, interrupts by number and name, irqbalance."""
+    """A checksum of CPUs, nodes, NICs and their resets, queues, addresses, disks, interrupts by number and name."""
     return format(zlib.crc32("\n".join(_shape(host)).encode("utf-8", "replace")), "08x")
 
 
@@ -32,6 +32,7 @@ def _shape(host: Host) -> Iterator[str]:
             # device may give new interrupts the old numbers, with other affinities, but it drops the carrier first.
             resets = host.line(f"{NET}/{name}/carrier_changes")
             yield f"{name} {is_up(host, name)} {resets} {' '.join(host.names(f'{NET}/{name}/queues'))}"
+    yield from _addresses(host)
     for name in host.names("/sys/block"):
         if _real(host, f"/sys/block/{name}"):
             yield f"{name} {' '.join(host.names(f'/sys/block/{name}/mq'))}"
@@ -40,6 +41,24 @@ def _shape(host: Host) -> Iterator[str]:
         number, _colon, rest = line.partition(":")
         if number.strip().isdigit():
             yield f"{number.strip()} {rest.lstrip(' 0123456789').strip()}"
+
+
+def _addresses(host: Host) -> Iterator[str]:
+    """The host's addresses, and the routes of its NICs in the main table, which come without any event of udev."""
+    before = ""
+    for line in (host.text("/proc/net/fib_trie") or "").splitlines():
+        # "           |-- 10.0.0.5" and below it "              /32 host LOCAL"
+        if line.endswith(" host LOCAL"):
+            yield before.strip(" |-")
+        before = line
+    for line in (host.text("/proc/net/if_inet6") or "").splitlines():
+        address, _index, _prefix, scope, *_flags = [*line.split(), *[""] * 4]
+        if scope == "00":
+            yield address
+    for line in (host.text("/proc/net/route") or "").splitlines():
+        name = line.partition("\t")[0]
+        if host.exists(f"{NET}/{name}") and _real(host, f"{NET}/{name}"):
+            yield line
 
 
 def _real(host: Host, path: str) -> bool:

@@ -118,6 +118,20 @@ class Host:
         except OSError:
             return None
 
+    def routing(self, request: bytes) -> bytes | None:
+        """The kernel's list of addresses, routes or rules; None when it gives none, and for another root.
+
+        Raises ValueError for a request that would change something.
+        """
+        from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import route_message
+
+        if route_message.kind(request) not in route_message.READING:
+            raise ValueError("a request to the kernel's routing that changes something, on a host that only reads")
+        try:
+            return self._route(request)
+        except OSError:
+            return None
+
     def machine(self) -> str | None:
         """The machine as uname says; None for another root, which has no running kernel."""
         return None if self.root else os.uname().machine
@@ -128,6 +142,13 @@ class Host:
         from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import ioctl
 
         return ioctl.ethtool(device, record)
+
+    def _route(self, request: bytes) -> bytes:
+        if self.root:
+            raise OSError(95, "No kernel runs below another root", self.root)
+        from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import rtnetlink
+
+        return rtnetlink.ask(request)
 
     def _read(self, path: str, limit: int, records: bool) -> str | None:
         data = self._bytes(path, limit, records)

@@ -12,6 +12,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import H
 
 # The first line of each file of ours, the second of a script; a file of that name without it belongs to somebody else.
 MARK = "# Written by nearmetal.ec2"
+NETWORKD = "/etc/systemd/networkd.conf.d/90-nearmetal-network_routes.conf"
 FOLDERS = ("/etc/tmpfiles.d", "/etc/sysctl.d", "/etc/udev/rules.d")
 SERVICE = "/etc/systemd/system/nearmetal.service"
 TIMER = "/etc/systemd/system/nearmetal.timer"
@@ -33,7 +34,7 @@ _CONCERNS = re.compile(
 
 def ours(path: str) -> bool:
     """Whether a file of that path is one that nearmetal writes."""
-    return path in (*UNIT, *PROGRAMS, COMPUTE_CPUS) or _CONCERNS.fullmatch(path) is not None
+    return path in (*UNIT, *PROGRAMS, COMPUTE_CPUS, NETWORKD) or _CONCERNS.fullmatch(path) is not None
 
 
 def marked(text: str) -> bool:
@@ -44,5 +45,6 @@ def marked(text: str) -> bool:
 def observe(host: Host) -> Mapping[str, str]:
     """Path → text of each file of ours that exists."""
     paths = [f"{folder}/{name}" for folder in FOLDERS for name in host.names(folder)]
-    texts = {path: host.text(path) for path in dict.fromkeys((*paths, *UNIT, *PROGRAMS, COMPUTE_CPUS)) if ours(path)}
+    single = (*UNIT, *PROGRAMS, COMPUTE_CPUS, NETWORKD)
+    texts = {path: host.text(path) for path in dict.fromkeys((*paths, *single)) if ours(path)}
     return {path: text for path, text in texts.items() if text is not None}

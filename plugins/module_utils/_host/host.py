@@ -54,6 +54,10 @@ class WritableHost(Host):
         """Hand a driver an ethtool record that changes it. Raises OSError as the kernel answers."""
         self._driver(device, record)
 
+    def set_routing(self, request: bytes) -> None:
+        """Hand the kernel a change of routes or rules. Raises OSError as the kernel answers."""
+        self._route(request)
+
     def writable(self, path: str) -> bool:
         """Whether the file could be opened for writing; False on a read-only mount."""
         return os.access(self.real(path), os.W_OK)

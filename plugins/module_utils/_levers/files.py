@@ -16,6 +16,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files 
     COMPUTE_CPUS,
     COMPUTE_GENERATOR,
     GENERATOR,
+    NETWORKD,
     PROGRAMS,
     SERVICE,
     TIMER,
@@ -42,7 +43,7 @@ _READ_AGAIN = {
     COMPUTE_GENERATOR: ("systemctl", "daemon-reload"),
 }
 # Files whose folders seldom exist without nearmetal, so an empty one is removed.
-_OWN_FOLDER = (GENERATOR, COMPUTE_GENERATOR, COMPUTE_CPUS)
+_OWN_FOLDER = (GENERATOR, COMPUTE_GENERATOR, COMPUTE_CPUS, NETWORKD)
 # Lines of _planning/native.py.
 _PARAMETER = re.compile(r"^([a-z0-9_.-]{1,100}) = ([ -~]{1,100})$", re.ASCII | re.MULTILINE)
 _WRITE = re.compile(r"^w! (/sys/[A-Za-z0-9_./*-]{1,200}) - - - - ([ -~]{1,100})$", re.ASCII | re.MULTILINE)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     )
     from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments import lever as boot_arguments
     from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.hugepages import hugetlbfs
+    from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.routing import lever as routing
 
     SENT = (
         block,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
         network,
         nic_settings,
         power,
+        routing,
         smt,
         sysctl,
         unit,
@@ -62,6 +64,7 @@ _FAMILIES = {
     "files": ("files",),
     "irqbalance": ("irqbalance",),
     "network": ("network", "nic_settings"),
+    "routes": ("routing.lever",),
     "sysctl": ("sysctl",),
     "unit": ("unit",),
 }

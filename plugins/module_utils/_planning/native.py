@@ -9,7 +9,7 @@ import posixpath
 from typing import Mapping, Optional, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files import MARK
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files import MARK, NETWORKD
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning import unit
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
@@ -18,6 +18,10 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob impor
 _READERS: Mapping[str, Tuple[str, str]] = {
     "/etc/tmpfiles.d": ("tmpfiles.d(5)", "systemd-tmpfiles writes it"),
     "/etc/sysctl.d": ("sysctl.d(5)", "systemd-sysctl writes it"),
+    "/etc/systemd/networkd.conf.d": (
+        "networkd.conf(5); systemd, pull request 19287",
+        "systemd-networkd would remove rules and routes of others whenever it starts, and leaves them with this file",
+    ),
     "/etc/udev/rules.d": ("udev(7)", "udev writes it for each disk that appears, and for all disks"),
 }
 
@@ -46,6 +50,17 @@ def udev_rules(concern: str, rules: Sequence[str]) -> Tuple[str, str]:
     return f"/etc/udev/rules.d/90-nearmetal-{concern}.rules", "\n".join((head, *rules)) + "\n"
 
 
+def networkd_conf(concern: str, _values: object) -> Tuple[str, str]:
+    """Path and text of a file for systemd-networkd, by which it leaves rules and routes of others alone."""
+    lines = (
+        f"{MARK} (concern {concern}): restore with state: restored, don't edit",
+        "[Network]",
+        "ManageForeignRoutes=no",
+        "ManageForeignRoutingPolicyRules=no",
+    )
+    return NETWORKD, "\n".join(lines) + "\n"
+
+
 def plan_file(concern: str, facts: Facts, path: str, text: Optional[str], wanted_by: str) -> Plan:
     """The plan by which a file has `text`, or (None) doesn't exist. Its finding shows the path, not the text."""
     present = (facts.files or {}).get(path)
@@ -53,7 +68,7 @@ def plan_file(concern: str, facts: Facts, path: str, text: Optional[str], wanted
     knob = Knob(concern, "persist", "files", reference, place=path, scope="boot")
     if present == text:
         return Plan() if text is None else knob.says("ok", "persisted", path, path)
-    reason = f"the kernel forgets it at a reboot; {tool} at each boot"
+    reason = tool if path == NETWORKD else f"the kernel forgets it at a reboot; {tool} at each boot"
     if text is None:
         reason = "no longer wanted at boot"
     now, goal = (path if content is not None else None for content in (present, text))

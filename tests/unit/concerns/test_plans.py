@@ -4,7 +4,7 @@
 """Plans as data: one file per case under plan/<concern>/. Adding a case needs no Python.
 
 host      a file of tests/hosts
-changes   path → text of the host's files that differ; null removes one
+changes   path → text of the host's files that differ; null removes one; "/rtnetlink" is what ip(8) would list
 wanted    the concern's options; `by` names those that a workload or `auto` wants instead of a user
 about     the knobs of the case; without it the case is about all knobs of the concern
 plan      each action and finding about these knobs, in order, with the keys that matter: `says` is a part of the
@@ -22,11 +22,11 @@ import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import observe, project
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import STATUSES, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import COMMON, validate
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.waivers import knobs_of
 
+from tests.support.fake_routes import RoutedHost
 from tests.support.hosts import files_of, lay_out
 
 FOLDER = Path(__file__).resolve().parent / "plan"
@@ -39,7 +39,7 @@ def test_plan(path: Path, tmp_path: Path) -> None:
     case: Dict[str, Any] = json.loads(path.read_text())
     concern = BY_NAME[path.parent.name]
     lay_out(tmp_path, files_of(case["host"], case.get("changes")))
-    facts = observe(Host(str(tmp_path)), ("platform", *concern.domains))
+    facts = observe(RoutedHost(str(tmp_path)), ("platform", *concern.domains))
     spec, by = {**COMMON, **concern.options}, case.get("by", {})
     if "error" in case:
         with pytest.raises(NearmetalError) as caught:

@@ -1,0 +1,191 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""network_routes: answers leave by the interface by which the question came in. Pure. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.routes import (
+    IPV4,
+    MAIN,
+    MAIN_TABLE,
+    Address,
+    Route,
+    RoutesFacts,
+    table,
+    written,
+)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob, options_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import networkd_conf
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import PERSIST
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import Decision, Writer, tuning
+
+NAME = "network_routes"
+
+_OWN = Knob(
+    NAME,
+    "own_routes",
+    "routes.paths",
+    "EC2 User Guide, secondary network interfaces; ip-rule(8)",
+    {"type": "str", "choices": ["enabled", "kernel"]},
+    disruptive=True,
+    # The network plugin of a Kubernetes node writes rules for interfaces of its own.
+    kubelet=True,
+)
+KNOBS = (_OWN,)
+OPTIONS: Mapping[str, Mapping[str, Any]] = {**options_of(KNOBS), "persist": PERSIST}
+
+_GAIN = "Aerospike, 2014: 250,000 → 960,000 transactions per second with four interfaces; not measured by us"
+_LOCAL_TABLE = 255
+_MOST_ROUTES = 64
+
+
+def _decide(facts: Facts, wanted: Wanted) -> Decision:
+    found, enabled = facts.routes, _OWN.value(wanted) == "enabled"
+    if found is None or found.addresses is None:
+        return _OWN.says("unknown", "the kernel's addresses and routes weren't listed"), {}
+    if not enabled:
+        return joined(*(_back(found, key, wanted) for key in found.paths)), {}
+    left_to_program = found.program is not None and wanted.get("owner_conflict") != "take_over"
+    lasting: Mapping[Writer, Any] = {networkd_conf: True} if found.networkd and not left_to_program else {}
+    # The unit plans for interfaces and addresses that come later, too.
+    return joined(Plan(replan=not left_to_program), *_interfaces(facts, found, wanted)), lasting
+
+
+def _back(found: RoutesFacts, key: str, wanted: Wanted) -> Plan:
+    knob = _OWN.at(key, found.names[key.partition("/")[0]])
+    return knob.change(wanted, found.paths[key], MAIN, "the main table decides about its answers")
+
+
+def _interfaces(facts: Facts, found: RoutesFacts, wanted: Wanted) -> Iterator[Plan]:
+    places = sorted((place for place in found.names if found.of_nic(place)), key=lambda place: found.indexes[place])
+    if len(places) < 2:
+        reason = "no second interface has an address: the main table has all that answers need"
+        yield _OWN.says("not_applicable", reason)
+    for place in places if len(places) > 1 else ():
+        for address in found.of_nic(place):
+            yield _address(facts, found, place, address, wanted)
+
+
+def _address(facts: Facts, found: RoutesFacts, place: str, address: Address, wanted: Wanted) -> Plan:
+    knob = _OWN.at(f"{place}/{address.text}", found.names[place])
+    now, first = found.paths[knob.place], _first(found, address.family)
+    if first is None:
+        version = ipaddress.ip_address(address.text).version
+        reason = f"without a default route of IPv{version} it isn't known which interface is the first"
+        return knob.says("unknown", reason, now)
+    if address.interface == first:
+        return knob.change(wanted, now, MAIN, "the main table's default route leaves by this very interface")
+    rules = found.by_others(address)
+    if rules:
+        return _of_others(found, knob, address, rules[0].table, wanted)
+    if found.program is not None and wanted.get("owner_conflict") != "take_over":
+        reason = (
+            f"{found.program} is there to give it routes, and there are none for {address.text} yet: look why,"
+            " or set owner_conflict: take_over"
+        )
+        return Plan(findings=(knob.finding("refused", reason, now)._replace(owner=found.program),))
+    goal, obstacle = _goal(facts, found, address)
+    if obstacle:
+        return knob.says("unknown", obstacle, now)
+    names = {index: found.names[place] for place, index in found.indexes.items()}
+    reason = (
+        f"answers from {address.text} leave by it; by the main table they leave by {names.get(first, 'another')},"
+        " where EC2 drops packets with another interface's address"
+    )
+    return knob.change(wanted, now, goal, reason, _GAIN)
+
+
+def _of_others(found: RoutesFacts, knob: Knob, address: Address, number: int, wanted: Wanted) -> Plan:
+    """What is said of an address for which somebody else has made a rule; ours is taken back."""
+    own = [route for route in found.routes if (route.table, route.interface) == (number, address.interface)]
+    who = found.program or "another program"
+    if not any(route.destination == "default" for route in own):
+        reason = f"{who} has a rule for {address.text}, but table {number} has no default route by this interface"
+        return knob.says("advice", reason, found.paths[knob.place])
+    reason = f"{who} has given it routes of its own, in table {number}"
+    plan = knob.change(wanted, found.paths[knob.place], MAIN, reason)
+    return plan._replace(findings=tuple(finding._replace(owner=found.program or "") for finding in plan.findings))
+
+
+def _first(found: RoutesFacts, family: int) -> Optional[int]:
+    """The number of the interface whose default route the kernel prefers; None without a default route."""
+    key = (MAIN_TABLE, family, "default")
+    defaults = [route for route in found.routes if (route.table, route.family, route.destination) == key]
+    first = _first(found, IPV4) if family != IPV4 else None
+    order = sorted((route.metric, route.interface != first, route.interface) for route in defaults)
+    return order[0][2] if order else None
+
+
+def _goal(facts: Facts, found: RoutesFacts, address: Address) -> Tuple[str, str]:
+    """The path for all addresses of this family on an interface, or else why there is none."""
+    others = [
+        route
+        for route in found.routes
+        if (route.interface, route.family) == (address.interface, address.family)
+        and route.table not in (_LOCAL_TABLE, table(address.interface))
+        and not _is_narrow(route.destination)
+    ]
+    subnets = _subnets(found, address)
+    chosen: Dict[str, Route] = {}
+    for text in subnets:
+        chosen[text] = Route(address.interface, address.family, 0, text, "", 0)
+    for route in sorted(others, key=lambda route: -route.metric):
+        chosen[route.destination] = route
+    if "default" not in chosen or not chosen["default"].gateway:
+        gateway = _router(facts, found, address, subnets)
+        if not gateway:
+            return "", "no router is known behind it: it has no default route"
+        chosen["default"] = Route(address.interface, address.family, 0, "default", gateway, 0)
+    if len(chosen) > _MOST_ROUTES:
+        return "", f"it has {len(chosen)} routes, as on a router, whose routing belongs to another program"
+    return written(chosen.values()), ""
+
+
+def _is_narrow(destination: str) -> bool:
+    """Whether a route leads to a single host, or only to the link itself: neither says where answers go."""
+    if destination == "default":
+        return False
+    network = ipaddress.ip_network(destination)
+    return network.prefixlen == network.max_prefixlen or network.is_link_local or network.is_multicast
+
+
+def _subnets(found: RoutesFacts, address: Address) -> List[str]:
+    """The subnets of the addresses of this family on the interface."""
+    same = [
+        other
+        for other in found.addresses or ()
+        if (other.interface, other.family) == (address.interface, address.family)
+    ]
+    networks = {ipaddress.ip_network(f"{other.text}/{other.prefix}", strict=False) for other in same}
+    return sorted(str(network) for network in networks if network.prefixlen < network.max_prefixlen)
+
+
+def _router(facts: Facts, found: RoutesFacts, address: Address, subnets: List[str]) -> str:
+    """The router behind the interface: that of its own table, else in EC2 the first address of the subnet."""
+    own = (address.interface, address.family, table(address.interface), "default")
+    for route in found.routes:
+        if (route.interface, route.family, route.table, route.destination) == own:
+            return route.gateway
+    ec2 = facts.platform is not None and facts.platform.host_class not in ("not_ec2", "container")
+    if address.family != IPV4 or not ec2 or not subnets:
+        return ""
+    return str(ipaddress.ip_network(subnets[0]).network_address + 1)
+
+
+CONCERN = tuning(
+    NAME,
+    networkd_conf,
+    heading=8,
+    options=OPTIONS,
+    knobs=KNOBS,
+    domains=("platform", "routes", "files", "unit"),
+    decide=_decide,
+    by_place=True,
+)

@@ -1,0 +1,169 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Facts about the addresses of NICs, and by which routes the answers from each of them leave. PRIVATE.
+
+A path is a text: `main`, or the routes of the interface's own table ("10.0.0.0/24, default via 10.0.0.1").
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Dict, Iterable, Mapping, NamedTuple, Optional, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.interface import NET
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import route_message
+
+IPV4, IPV6, MAIN_TABLE = route_message.IPV4, route_message.IPV6, route_message.MAIN_TABLE
+Address = route_message.Address
+Route = route_message.Route
+Rule = route_message.Rule
+# No distribution and none of the programs below uses these numbers: amazon-ec2-net-utils counts from 10000.
+PRIORITY = 27000
+_FIRST_TABLE = 2700000
+MAIN = "main"  # no rule of ours: the main table decides
+NO_ROUTES = "a table without routes"
+_ETHERNET = "1"
+# Programs that give the interfaces of EC2 routing tables of their own, each with files that only it installs or
+# enables.
+_PROGRAMS = {
+    "amazon-ec2-net-utils": (
+        "/usr/lib/systemd/system/policy-routes@.service",
+        "/lib/systemd/system/policy-routes@.service",
+    ),
+    "ec2-net-utils": ("/etc/udev/rules.d/53-ec2-network-interfaces.rules",),
+    "nm-cloud-setup": ("/etc/systemd/system/timers.target.wants/nm-cloud-setup.timer",),
+    "cloud-netconfig": (
+        "/etc/systemd/system/timers.target.wants/cloud-netconfig.timer",
+        "/usr/lib/udev/rules.d/75-cloud-persistent-net-generator.rules",
+    ),
+}
+
+
+class RoutesFacts(NamedTuple):
+    """None is what the kernel doesn't say, as in a capture."""
+
+    names: Mapping[str, str]  # place of a NIC → its name
+    indexes: Mapping[str, int]  # place of a NIC → its number
+    addresses: Optional[Tuple[Address, ...]]
+    routes: Tuple[Route, ...]
+    rules: Tuple[Rule, ...]
+    paths: Mapping[str, str]  # place/address → its path
+    program: Optional[str]  # a program that is there to give each interface its own routes
+    networkd: bool  # systemd-networkd runs
+
+    def of_nic(self, place: str) -> Tuple[Address, ...]:
+        """The addresses of a NIC."""
+        return tuple(address for address in self.addresses or () if address.interface == self.indexes.get(place))
+
+    def by_others(self, address: Address) -> Tuple[Rule, ...]:
+        """The rules of others about answers from an address."""
+        return tuple(
+            rule
+            for rule in self.rules
+            if (rule.family, rule.source) == (address.family, address.text) and rule.priority != PRIORITY
+        )
+
+
+def observe(host: Host) -> RoutesFacts:
+    """Ask the kernel for its addresses, routes and rules."""
+    names = places(host)
+    indexes = {place: host.number(f"{NET}/{name}/ifindex") or 0 for place, name in names.items()}
+    found = addresses(host)
+    known = State(routes(host), rules(host))
+    return RoutesFacts(
+        names=names,
+        indexes=indexes,
+        addresses=found,
+        routes=known.routes,
+        rules=known.rules,
+        paths={
+            f"{place}/{address.text}": known.path(index, address)
+            for place, index in indexes.items()
+            for address in found or ()
+            if address.interface == index
+        },
+        program=next((name for name, files in _PROGRAMS.items() if any(map(host.exists, files))), None),
+        networkd=host.exists("/run/systemd/netif/state"),
+    )
+
+
+class State(NamedTuple):
+    """The routes and rules of all tables."""
+
+    routes: Tuple[Route, ...]
+    rules: Tuple[Rule, ...]
+
+    def own(self, index: int, family: int) -> Tuple[Route, ...]:
+        """The routes in the interface's own table."""
+        return tuple(
+            route
+            for route in self.routes
+            if (route.interface, route.family, route.table) == (index, family, table(index))
+        )
+
+    def ours(self, family: int, text: str) -> Tuple[Rule, ...]:
+        """Our rules about answers from an address; one of another interface is left from before its device went."""
+        return tuple(
+            rule
+            for rule in self.rules
+            if (rule.family, rule.source, rule.priority) == (family, text, PRIORITY) and rule.table > _FIRST_TABLE
+        )
+
+    def path(self, index: int, address: Address) -> str:
+        """How answers from an address leave."""
+        ours = self.ours(address.family, address.text)
+        if not ours:
+            return MAIN
+        looked_up = any(rule.table == table(index) for rule in ours)
+        return written(self.own(index, address.family) if looked_up else ())
+
+
+def table(index: int) -> int:
+    """The number of an interface's own table."""
+    return _FIRST_TABLE + index
+
+
+def written(found: Iterable[Route]) -> str:
+    """A table as text, routes by gateway last."""
+    texts = {
+        f"{route.destination} via {route.gateway}" if route.gateway else route.destination: (
+            bool(route.gateway),
+            route.destination == "default",
+            route.destination,
+        )
+        for route in found
+    }
+    return ", ".join(sorted(texts, key=lambda text: texts[text])) or NO_ROUTES
+
+
+def places(host: Host) -> Dict[str, str]:
+    """Place → name of every interface with hardware behind it."""
+    found = {}
+    for name in host.names(NET):
+        link = host.link(f"{NET}/{name}/device")
+        if link is not None and host.line(f"{NET}/{name}/type") == _ETHERNET:
+            found[os.path.basename(link)] = name
+    return found
+
+
+def addresses(host: Host) -> Optional[Tuple[Address, ...]]:
+    """The lasting addresses of all interfaces; None when the kernel lists none."""
+    answer = host.routing(route_message.question(route_message.GET_ADDRESSES))
+    return route_message.addresses(answer) if answer is not None else None
+
+
+def routes(host: Host) -> Tuple[Route, ...]:
+    """The routes of all tables."""
+    return route_message.routes(host.routing(route_message.question(route_message.GET_ROUTES)) or b"")
+
+
+def rules(host: Host) -> Tuple[Rule, ...]:
+    """The rules by source address."""
+    return route_message.rules(host.routing(route_message.question(route_message.GET_RULES)) or b"")
+
+
+def family_of(text: str) -> int:
+    """The family of an address."""
+    return IPV6 if ":" in text else IPV4

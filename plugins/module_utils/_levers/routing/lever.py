@@ -1,0 +1,156 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The lever of an address's path: a rule, and the routing table of its interface. PRIVATE to the collection.
+
+`where` is the NIC's place and the address. Interfaces are numbered anew when they come back, so their numbers are
+looked up at each write. Nothing is changed but rules with our priority, and our tables.
+"""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+from typing import List, Optional, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import nic, routes
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.interface import NET
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.routes import MAIN, NO_ROUTES, PRIORITY, State
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import impossible, no_place, refused
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.network import OnNic, no_nic
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import route_message
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.route_message import Address, Route, Rule
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
+
+_MOST_ROUTES = 64
+
+
+class Paths(OnNic):
+    """By which routes the answers from one address leave."""
+
+    disruptive = True
+
+    def check(self, where: str, value: Value) -> None:
+        place, _slash, text = where.partition("/")
+        if not nic.PLACE.fullmatch(place) or _address(text) is None:
+            raise no_place(self, where)
+        if value in (MAIN, NO_ROUTES):
+            return
+        parts = value.split(", ") if isinstance(value, str) else []
+        if not 0 < len(parts) <= _MOST_ROUTES or not all(_route(part, routes.family_of(text)) for part in parts):
+            raise impossible(self, value, where)
+
+    def read(self, host: WritableHost, where: str) -> Value:
+        index, text = _looked_up(host, where)
+        family, state = routes.family_of(text), _state(host)
+        held = any((found.interface, found.text) == (index, text) for found in routes.addresses(host) or ())
+        if not held and not state.ours(family, text):
+            return None
+        return state.path(index, Address(index, family, text, 0))
+
+    def write(self, host: WritableHost, where: str, value: Value) -> None:
+        index, text = _looked_up(host, where)
+        family, state = routes.family_of(text), _state(host)
+        own = state.own(index, family)
+        rule = Rule(family, PRIORITY, text, routes.table(index))
+        stale = [found for found in state.ours(family, text) if found != rule or value == MAIN]
+        if value == MAIN:
+            others = [found for found in state.rules if (found.family, found.table) == (family, rule.table)]
+            goal = list(own) if any(found.source != text for found in others) else []
+        elif not index:
+            raise NearmetalError(no_nic(where.partition("/")[0]))
+        else:
+            goal = [_made(part, family, index) for part in str(value).split(", ") if value != NO_ROUTES]
+        try:
+            # The rule comes first and goes last: with an empty table the next rule decides, as it did before.
+            if value != MAIN and rule not in state.rules:
+                host.set_routing(route_message.with_rule(rule))
+            for route in (route for route in goal if route not in own):
+                host.set_routing(route_message.with_route(route))
+            for route in (route for route in own if route not in goal):
+                _removed(host, route_message.without_route(route))
+            for found in stale:
+                _removed(host, route_message.without_rule(found))
+        except OSError as error:
+            raise refused(error, f"the path of {text}: {value}") from None
+
+    def obstacle(self, host: WritableHost, where: str) -> str:
+        return "" if routes.addresses(host) is not None else "the kernel lists no addresses: run on the host itself"
+
+    def kernel_choice(self, host: WritableHost, where: str) -> Value:
+        return MAIN
+
+    def original(self, before: Value) -> Value:
+        return MAIN  # a rule of ours without a journal entry is a leftover, and no original
+
+    def same(self, present: Value, value: Value) -> bool:
+        # An address that went, with its rule, has no path but that of the main table.
+        return (MAIN if present is None else present) == value
+
+    def alike(self, present: Value, value: Value) -> bool:
+        # A rule with our priority is nobody else's, whatever its table has: routes go with their interface.
+        return (present == MAIN) == (value == MAIN)
+
+    def detached(self, host: WritableHost, where: str) -> bool:
+        """Whether the device left, and no rule of ours is left of it."""
+        _index, text = _looked_up(host, where)
+        return super().detached(host, where) and not _state(host).ours(routes.family_of(text), text)
+
+
+def _looked_up(host: WritableHost, where: str) -> Tuple[int, str]:
+    """The number of the interface, 0 without one, and the address."""
+    place, _slash, text = where.partition("/")
+    name = nic.name_at(host, place)
+    return (host.number(f"{NET}/{name}/ifindex") or 0 if name is not None else 0), text
+
+
+def _removed(host: WritableHost, request: bytes) -> None:
+    """Remove a route or rule, also one that was replaced, or went with its interface, meanwhile."""
+    try:
+        host.set_routing(request)
+    except OSError as error:
+        if error.errno not in (errno.ESRCH, errno.ENOENT, errno.ENODEV):
+            raise
+
+
+def _state(host: WritableHost) -> State:
+    return State(routes.routes(host), routes.rules(host))
+
+
+def _made(text: str, family: int, index: int) -> Route:
+    route = _route(text, family)
+    if route is None:
+        raise NearmetalError(f"{text} is no route")
+    return route._replace(interface=index, table=routes.table(index))
+
+
+def _route(text: str, family: int) -> Optional[Route]:
+    """The route that a part of a path names; None for a text that names none."""
+    destination, via, gateway = text.partition(" via ")
+    version = 6 if family == routes.IPV6 else 4
+    try:
+        if destination != "default" and str(ipaddress.ip_network(destination)) != destination:
+            return None
+    except ValueError:
+        return None
+    versions: List[int] = [ipaddress.ip_network(destination).version] if destination != "default" else []
+    if via:
+        versions.append(_address(gateway) or 0)
+    if any(found != version for found in versions) or not (via or versions):
+        return None
+    # IPv6 gives every route a metric; this is its default (IP6_RT_PRIO_USER).
+    return Route(0, family, 0, destination, gateway, 1024 if version == 6 else 0)
+
+
+def _address(text: str) -> Optional[int]:
+    """The version of an address in its usual form; None for any other text."""
+    try:
+        found = ipaddress.ip_address(text)
+    except ValueError:
+        return None
+    return found.version if str(found) == text else None
+
+
+LEVERS = (Paths("routes.paths"),)

@@ -1,0 +1,72 @@
+#!/usr/bin/python
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Give each further network interface routes of its own, or take them back."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: network_routes
+short_description: Give each further network interface of a Linux host on EC2 routes of its own
+version_added: 0.1.0
+description:
+  - Lets answers leave by the interface by which the question came in. Each address of a further interface gets a rule
+    (C(ip rule)), and its interface a routing table of its own, for IPv4 and IPv6.
+  - Without that, Linux sends all answers by the default route of the first interface. There EC2 drops packets that have
+    the address of another interface.
+  - The interface with the default route is never changed, and the main table isn't either.
+  - Where amazon-ec2-net-utils, ec2-net-utils, nm-cloud-setup, cloud-netconfig or cloud-init has given an interface
+    routes of its own, a finding says so and nothing is changed.
+  - The rules hold for packets of the host itself. What it forwards, for containers for example, is routed as before.
+options:
+  own_routes:
+    description:
+      - V(enabled) gives each further interface a routing table of its own, V(kernel) leaves all answers to the main
+        table.
+      - If this option is left out, it is unmanaged, and what an earlier run had set is taken back.
+    type: str
+    choices: [enabled, kernel]
+  persist:
+    description:
+      - Whether this is planned again on the host at each boot, for each interface that appears, and within two and a
+        half minutes of an address that an interface gets.
+      - Where systemd-networkd runs, also whether a file in C(/etc/systemd/networkd.conf.d) keeps it from removing the
+        rules and routes of others whenever it starts.
+    type: bool
+    default: true
+extends_documentation_fragment:
+  - nearmetal.ec2.state.common
+  - nearmetal.ec2.state
+  - nearmetal.ec2.state.notes
+  - nearmetal.ec2.attributes
+  - nearmetal.ec2.attributes.actiongroup_tuning
+author:
+  - The nearmetal.ec2 authors (@nearmetal)
+"""
+
+EXAMPLES = r"""
+- name: Answers leave by the interface by which the question came in
+  nearmetal.ec2.network_routes:
+    own_routes: enabled
+
+- name: Take it back
+  nearmetal.ec2.network_routes:
+    state: restored
+"""
+
+RETURN = r"""
+"""
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.module import state_module
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.network_routes import CONCERN
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+
+
+def main(host: WritableHost | None = None) -> None:
+    """Plan and apply the concern on `host`, by default this machine."""
+    state_module(CONCERN, host)
+
+
+if __name__ == "__main__":
+    main()

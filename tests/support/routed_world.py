@@ -1,0 +1,223 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Three network interfaces of a real kernel in one subnet, and a peer that sees by which of them an answer comes.
+
+Run it in a network namespace of its own (`python -m tests.support.routed_world`): it tunes and restores there, and
+prints as JSON what ip(8) and the peer saw. The peer is another namespace, with the other end of each cable. Files of
+the host are those of a fake kernel, because a cable of the kernel has no hardware.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import select
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from contextlib import redirect_stdout, suppress
+from pathlib import Path
+from typing import Any, Dict, List
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import rtnetlink
+from ansible_collections.nearmetal.ec2.plugins.modules import network_routes, restore
+
+from tests.support.fake_kernel import FakeKernel
+from tests.support.hosts import built
+
+NAMES = ("a0", "a1", "a2")
+ADDRESSES = ("10.0.0.5", "10.0.0.6", "10.0.0.7", "fd00:1::5", "fd00:1::6", "fd00:1::7")
+NEAR = {4: "10.0.0.100", 6: "fd00:1::100"}
+FAR = {4: "198.51.100.9", 6: "fd00:2::9"}
+PORT = 7000
+SHAPE: Dict[str, Any] = {
+    "shape": {"sockets": 1, "cores": 2, "threads": 1, "nodes": 1},
+    "files": {
+        "/sys/devices/virtual/dmi/id/sys_vendor": "Amazon EC2\n",
+        "/sys/devices/virtual/dmi/id/product_name": "m5.large\n",
+        "/proc/cpuinfo": "processor\t: 0\nflags\t\t: hypervisor\n\n",
+        "/proc/sys/kernel/osrelease": "6.1.0\n",
+        "/proc/sys/kernel/arch": "x86_64\n",
+        "/proc/cmdline": "ro\n",
+        "/etc/os-release": "ID=debian\n",
+    },
+    "nics": [
+        {"name": name, "driver": "ena", "place": f"0000:00:0{number}.0", "queues": 2}
+        for number, name in enumerate(NAMES, 5)
+    ],
+}
+
+
+class Routed(FakeKernel):
+    """A fake kernel with the routing of the real one."""
+
+    def _route(self, request: bytes) -> bytes:
+        return rtnetlink.ask(request)
+
+
+def ip(*words: str) -> str:
+    """What ip(8) prints."""
+    return subprocess.run(["ip", *words], check=True, capture_output=True, text=True).stdout
+
+
+def of_peer(peer: int, *argv: str) -> str:
+    """What a command prints in the namespace of the peer."""
+    inside = ["nsenter", f"--net=/proc/{peer}/ns/net", *argv]
+    return subprocess.run(inside, check=True, capture_output=True, text=True).stdout
+
+
+def connect(peer: int) -> None:
+    """Lay the cables and give both ends their addresses; the first interface has the default routes."""
+    ip("link", "set", "lo", "up")
+    of_peer(peer, "ip", "link", "set", "lo", "up")
+    for number, name in enumerate(NAMES):
+        other = f"b{number}"
+        ip("link", "add", name, "type", "veth", "peer", "name", other, "netns", str(peer))
+        of_peer(peer, "ip", "link", "set", other, "up")
+        ip("link", "set", name, "up")
+        for text in (f"{ADDRESSES[number]}/24", f"{ADDRESSES[number + 3]}/64"):
+            ip("address", "add", text, "dev", name, *(["nodad"] if ":" in text else []))
+    for text in ("10.0.0.1/24", "10.0.0.100/24", "fd00:1::1/64", "fd00:1::100/64"):
+        of_peer(peer, "ip", "address", "add", text, "dev", "b0", *(["nodad"] if ":" in text else []))
+    # The router has the same address behind each interface, as in a VPC; IPv6 neighbors ask by the interface.
+    for number in (1, 2):
+        of_peer(peer, "ip", "address", "add", "fd00:1::1/128", "dev", f"b{number}", "nodad")
+        of_peer(peer, "ip", "address", "add", "fd00:1::100/128", "dev", f"b{number}", "nodad")
+    for text in FAR.values():
+        of_peer(peer, "ip", "address", "add", text, "dev", "lo")
+    for number, address in enumerate(ADDRESSES):
+        of_peer(peer, "ip", "route", "replace", address, "dev", f"b{number % 3}")
+    ip("route", "add", "default", "via", "10.0.0.1", "dev", "a0")
+    for number, name in enumerate(NAMES):
+        ip("-6", "route", "add", "default", "via", "fd00:1::1", "dev", name, "metric", str(1024 + number))
+
+
+def serve() -> None:
+    """Answer on each address, from that address."""
+    for address in ADDRESSES:
+        server = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM)
+        server.bind((address, PORT))
+        threading.Thread(target=_answer, args=(server,), daemon=True).start()
+
+
+def _answer(server: socket.socket) -> None:
+    while True:
+        data, sender = server.recvfrom(64)
+        with suppress(OSError):  # its address went with its interface
+            server.sendto(data, sender)
+
+
+def ask(source: str, address: str) -> str:
+    """Run by the peer: by which interface the answer to a packet comes, as a capture on each sees it."""
+    captures = {}
+    for number in range(3):
+        capture = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(3))
+        capture.bind((f"b{number}", 3))
+        captures[capture] = f"b{number}"
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    client = socket.socket(family, socket.SOCK_DGRAM)
+    client.bind((source, 0))
+    client.sendto(b"who", (address, PORT))
+    packed = socket.inet_pton(family, address)
+    begin, protocol = (8, 6) if family == socket.AF_INET6 else (12, 9)
+    while True:
+        ready, _write, _errors = select.select(list(captures), [], [], 10)
+        if not ready:
+            return "none"
+        for capture in ready:
+            packet, about = capture.recvfrom(2048)
+            if about[2] != 4 and packet[begin : begin + len(packed)] == packed and packet[protocol] == 17:
+                return captures[capture]
+
+
+def seen(peer: int) -> Dict[str, List[str]]:
+    """Address → the interfaces by which its answers to a near and to a far peer come."""
+    return {address: [asked(peer, place, address) for place in (NEAR, FAR)] for address in ADDRESSES}
+
+
+def asked(peer: int, places: Dict[int, str], address: str) -> str:
+    """Let the peer ask."""
+    source = places[6 if ":" in address else 4]
+    return of_peer(peer, sys.executable, "-m", __spec__.name, "ask", source, address).strip()
+
+
+def state() -> Dict[str, Any]:
+    """All rules and routes, but those of IPv6 that the kernel makes by itself, soon after a link comes up."""
+    texts = {}
+    for family in ("-4", "-6"):
+        texts[f"rules {family}"] = ip(family, "rule").splitlines()
+        lines = ip(family, "route", "show", "table", "all").splitlines()
+        texts[f"routes {family}"] = sorted(line for line in lines if "fe80:" not in line and "table local" not in line)
+    return texts
+
+
+def run(host: FakeKernel, main: Any, check: bool = False, **options: Any) -> Dict[str, Any]:
+    """Call a module's main() and return what it printed."""
+    from ansible.module_utils.testing import patch_module_args
+
+    printed = io.StringIO()
+    with patch_module_args({**options, "_ansible_check_mode": check}), redirect_stdout(printed), suppress(SystemExit):
+        main(host)
+    result: Dict[str, Any] = json.loads(printed.getvalue())
+    return {key: result.get(key) for key in ("changed", "failed", "msg", "actions", "findings")}
+
+
+def life(host: FakeKernel, peer: int) -> Dict[str, Any]:
+    """Tune, disturb, unplug and restore; what was seen after each step."""
+    wanted = {"own_routes": "enabled", "persist": False}
+    found: Dict[str, Any] = {"untuned": seen(peer), "before": state()}
+    found["checked"] = run(host, network_routes.main, check=True, **wanted)
+    found["after check"] = state()
+    found["applied"] = run(host, network_routes.main, **wanted)
+    found["tuned"] = seen(peer)
+    found["state tuned"] = state()
+    found["again"] = run(host, network_routes.main, **wanted)
+    found["restored"] = run(host, restore.main)
+    found["after restore"], found["restored answers"] = state(), seen(peer)
+    run(host, network_routes.main, **wanted)
+    ip("route", "flush", "table", f"{2700000 + index('a1')}")
+    found["repaired"] = run(host, network_routes.main, **wanted)
+    found["after repair"] = asked(peer, FAR, ADDRESSES[1])
+    ip("link", "delete", "a2")
+    shutil.rmtree(Path(host.root) / "sys/class/net/a2")
+    found["without a2"] = run(host, network_routes.main, **wanted)
+    found["rules without a2"] = state()["rules -4"]
+    found["restored at last"] = run(host, restore.main)
+    found["at last"] = state()
+    return found
+
+
+def index(name: str) -> int:
+    """The number of an interface."""
+    return socket.if_nametoindex(name)
+
+
+def main() -> None:
+    """Both namespaces, and the life in them."""
+    with tempfile.TemporaryDirectory() as folder:
+        # It says when it is in its namespace, and ends with its input.
+        command = ["unshare", "--net", "sh", "-c", "echo ready; exec cat"]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as peer:
+            assert peer.stdin is not None
+            assert peer.stdout is not None
+            peer.stdout.readline()
+            try:
+                connect(peer.pid)
+                serve()
+                host = Routed(Path(folder), built(SHAPE))
+                for name in NAMES:
+                    (Path(folder) / f"sys/class/net/{name}/ifindex").write_text(f"{index(name)}\n")
+                print(json.dumps(life(host, peer.pid)))
+            finally:
+                peer.stdin.close()
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["ask"]:
+        print(ask(*sys.argv[2:]))
+    else:
+        main()
