@@ -34,7 +34,7 @@ def answer(
     if done.confirm_within:
         result["confirm_within"] = done.confirm_within
     if show_commands:
-        from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.commands import script
+        from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.commands import script
 
         result["commands"] = script(host, done.outcomes)
     if result["errors"]:

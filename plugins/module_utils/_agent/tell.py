@@ -154,7 +154,7 @@ def _say(outcomes: Sequence[Outcome]) -> int:
 
 def say_commands(host: WritableHost, outcomes: Sequence[Outcome]) -> int:
     """The plan as a shell script; errors of concerns, which are not in it, on standard error."""
-    from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.commands import script
+    from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.commands import script
 
     for outcome in outcomes:
         if outcome.error:
